@@ -1,0 +1,188 @@
+//! The `Fabric` contract: what every backend promises, and nothing more.
+
+use crate::mem::Region;
+use crate::peers::{PeerSet, Rank};
+
+/// Bytes at the start of every row that belong to the fabric: the sleep epoch
+/// and the doorbell word, each on a line pair of its own. Columns begin after.
+pub const FABRIC_AREA: usize = 256;
+
+/// Byte offset of the sleep epoch in every row.
+pub const SLEEP_WORD: usize = 0;
+
+/// Byte offset of the doorbell word in every row.
+pub const DOORBELL_WORD: usize = 128;
+
+/// One-sided writes between the members of one view.
+///
+/// Each member owns one *row* of memory. It writes only its own row, through
+/// this trait, and reads its local copies of the others'. A fabric knows
+/// nothing of views, topics or messages.
+///
+/// ```text
+///   member 0                          member 1
+///   +--------------+   push, word     +--------------+
+///   | row 0 (mine) | ===============> | copy of 0    |
+///   | copy of 1    | <=============== | row 1 (mine) |
+///   +--------------+      ring        +--------------+
+/// ```
+///
+/// # The contract
+///
+/// - **F1** [`push`](Self::push)`(range, peers)`: the bytes of my row in `range`, as they
+///   stand at some moment at or after the call, come to stand in my row's copy
+///   at each of `peers`. No application code at the peer takes part.
+/// - **F1b** [`push_word`](Self::push_word)`(word, value, peers)`: one aligned
+///   8-byte word, carrying exactly the value given at the call. Every word
+///   that vouches for other bytes (a ring's guard, a flag that ends a list) is
+///   pushed only this way, never inside a range: a queued write that fetched a
+///   later guard would overtake the data it vouches for. Words that vouch for
+///   nothing pushed later (acknowledgements) may ride along in a range.
+/// - **F2** for an ordered pair of members, pushes take effect in call order:
+///   nothing of a later push is visible before all of an earlier one.
+/// - **F3** nothing orders pushes of different pairs.
+/// - **F4** an aligned 8-byte word is never torn. Inside one push, words may
+///   appear in any order. So data goes first, its guard in a later `push_word`.
+/// - **F5** the owner's stores may become visible at peers before the push,
+///   never out of store order (shared memory does this).
+/// - **F6** failure of a peer is reported once by [`poll`](Self::poll); a push
+///   to a live peer is never dropped silently; after an error it is unknown
+///   what landed. [`fence`](Self::fence): once it has returned, nothing more of
+///   that peer is seen.
+/// - **F7** memory belongs to a view and is out of reach of expelled members
+///   afterwards.
+///
+/// # Sleeping
+///
+/// Nobody writes into another's row, so a sleeper tells that it sleeps in its
+/// own: [`announce_sleep`](Self::announce_sleep) stores an odd epoch and
+/// fences; then the sleeper **looks once more**; only then it blocks (which is
+/// no business of this trait: see [`Park`]). Whoever pushed calls
+/// [`ring`](Self::ring), which fences, reads the epochs and rings those that
+/// are odd. Either the ringer sees the epoch or the sleeper's second look sees
+/// the push: no wake-up is lost. On fabrics where the epoch travels as a push
+/// itself, a fabric that sees a new odd epoch rings by itself when it has
+/// pushed to that peer without ringing since the last one.
+pub trait Fabric: Send + Sync + 'static {
+    /// My own rank in the view.
+    fn me(&self) -> Rank;
+
+    /// Number of members of the view.
+    fn members(&self) -> usize;
+
+    /// A member's row: the row itself for [`me`](Self::me), a copy or a
+    /// read-only mapping for the others. Panics on a rank outside the view.
+    fn row(&self, of: Rank) -> &Region;
+
+    /// Stores a word of my own row (release). Visible to peers at the latest
+    /// when a push that covers it has landed; maybe at once (F5). Any thread.
+    fn store(&self, word: usize, value: u64);
+
+    /// F1: sends the bytes `at..at + len` of my row. Both are multiples of 8.
+    /// Never blocks on a peer. One thread at a time.
+    fn push(&self, at: usize, len: usize, to: &PeerSet);
+
+    /// F1b: stores `value` into my own row like [`store`](Self::store), then
+    /// sends exactly this value. One thread at a time.
+    fn push_word(&self, word: usize, value: u64, to: &PeerSet);
+
+    /// Wakes sleepers after pushes: those of `data` whatever they sleep for,
+    /// those of `acks` only if they said that they wait for acknowledgements.
+    fn ring(&self, data: &PeerSet, acks: &PeerSet);
+
+    /// Stores and publishes an odd sleep epoch, then fences (SeqCst). The
+    /// caller looks for work once more before it blocks.
+    fn announce_sleep(&self, want: Want);
+
+    /// Ends what [`announce_sleep`](Self::announce_sleep) began: stores and
+    /// publishes an even epoch.
+    fn announce_awake(&self);
+
+    /// Called by another thread of this process after it has left work for
+    /// the engine (a commit, a released sample): fences, and wakes the sleeper
+    /// if my own epoch is odd. Any thread; no system call when nobody sleeps.
+    fn nudge(&self);
+
+    /// Next failure of a peer, each reported once (F6). Also the place where a
+    /// backend does its own upkeep. Never blocks.
+    fn poll(&self) -> Option<Failure>;
+
+    /// F6: once it has returned, nothing more of `peer` is seen: its row here
+    /// does not change any more.
+    fn fence(&self, peer: Rank);
+
+    /// What has been done so far.
+    fn counters(&self) -> FabricCounters;
+}
+
+/// Blocking until rung: backends with real time have it, the simulator not.
+pub trait Park: Fabric {
+    /// Blocks until somebody rings or nudges, a peer fails, or `timeout` is
+    /// over (`None`: no limit). Returns whether it was rung. To be called
+    /// between `announce_sleep` (and the second look) and `announce_awake`.
+    /// May wake without cause.
+    fn park(&self, timeout: Option<core::time::Duration>) -> bool;
+}
+
+/// What a sleeper wants to be woken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// Only pushes that carry something new to receive.
+    Data,
+    /// Acknowledgements too: somebody waits for room, or for stability.
+    DataAndAcks,
+}
+
+impl Want {
+    /// The sleep word for a given epoch number: bit 0 asleep, bit 1 wants
+    /// acknowledgements, the epoch above.
+    pub const fn sleep_word(self, epoch: u64) -> u64 {
+        epoch << 2 | 1 | (matches!(self, Self::DataAndAcks) as u64) << 1
+    }
+
+    /// What a sleep word asks for; `None` when its owner is awake.
+    pub const fn of_sleep_word(word: u64) -> Option<Self> {
+        match word & 3 {
+            1 => Some(Self::Data),
+            3 => Some(Self::DataAndAcks),
+            _ => None,
+        }
+    }
+}
+
+/// A peer is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Who.
+    pub peer: Rank,
+    /// How it is known.
+    pub cause: FailureCause,
+}
+
+/// How a failure is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FailureCause {
+    /// The kernel says that the process has ended.
+    #[error("its process ended")]
+    ProcessEnded,
+    /// The fabric could not reach it.
+    #[error("the fabric cannot reach it: {0}")]
+    Unreachable(String),
+}
+
+/// Counters of one fabric since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FabricCounters {
+    /// Calls of `push`, times the peers of each.
+    pub pushes: u64,
+    /// Calls of `push_word`, times the peers of each.
+    pub word_pushes: u64,
+    /// Bytes sent by both.
+    pub bytes_pushed: u64,
+    /// Doorbells rung at peers that slept.
+    pub rings: u64,
+    /// Times this member went to sleep.
+    pub sleeps: u64,
+    /// Times its own threads woke it.
+    pub nudges: u64,
+}

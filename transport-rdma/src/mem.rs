@@ -1,0 +1,237 @@
+//! Row memory: the only place where this crate turns addresses into accesses.
+//!
+//! A [`Region`] is one member's row as this process sees it: the row itself
+//! (mapped writable by its owner), a read-only mapping of a peer's row, or a
+//! local copy that a backend writes on the peer's behalf. Others write to it
+//! while we read, so:
+//!
+//! - words (counters, guards, flags, headers) are only ever touched as atomic
+//!   64-bit words: a word is never torn, and a load sees some value that was
+//!   stored;
+//! - everything wider is data that a word vouches for: it is read only after
+//!   an acquire load of the word that covers it, and the protocol forbids its
+//!   owner to change it before the reader has released it. [`Region::bytes`]
+//!   and [`Region::bytes_mut`] are unsafe because only the caller knows that.
+
+use core::any::Any;
+use core::fmt;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::sync::Arc;
+
+/// Alignment of every row, and of every column block inside one: two cache
+/// lines, because x86-64 prefetches lines in pairs.
+pub const ROW_ALIGN: usize = 128;
+
+/// One row of a view as this process sees it. Cheap to clone; the memory
+/// stays mapped until the last clone is gone.
+#[derive(Clone)]
+pub struct Region {
+    base: NonNull<u8>,
+    len: usize,
+    writable: bool,
+    keep: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the memory behind `base` is shared by design; safe methods only make
+// atomic accesses to it, and `keep` (itself Send + Sync) keeps it mapped.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// A region over memory that somebody else owns.
+    ///
+    /// # Safety
+    /// `base` is aligned to [`ROW_ALIGN`]; `len` bytes from it stay readable
+    /// (and writable if `writable`) for as long as `keep` lives; `len` is a
+    /// multiple of 8; nobody in this process makes non-atomic accesses to it
+    /// but through [`Region::bytes`] and [`Region::bytes_mut`].
+    pub unsafe fn from_raw(
+        base: NonNull<u8>,
+        len: usize,
+        writable: bool,
+        keep: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        assert!(base.addr().get().is_multiple_of(ROW_ALIGN) && len.is_multiple_of(8));
+        Self {
+            base,
+            len,
+            writable,
+            keep,
+        }
+    }
+
+    /// A zeroed region of private memory; `len` is rounded up to [`ROW_ALIGN`].
+    pub fn heap(len: usize) -> Self {
+        let len = len.next_multiple_of(ROW_ALIGN).max(ROW_ALIGN);
+        let heap = Heap::new(len);
+        let base = heap.base;
+        // SAFETY: the allocation is aligned, zeroed, `len` long and freed only
+        // when `heap`, which `keep` owns, is dropped.
+        unsafe { Self::from_raw(base, len, true, Arc::new(heap)) }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether this process may write to it: true for its own row alone.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Whether `len` bytes at `at` lie inside.
+    pub fn contains(&self, at: usize, len: usize) -> bool {
+        at.checked_add(len).is_some_and(|end| end <= self.len)
+    }
+
+    /// Address of the first byte; for tests that show where a sample lies.
+    pub fn address(&self) -> usize {
+        self.base.addr().get()
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(
+            at.is_multiple_of(8) && self.contains(at, 8),
+            "word {at} of {}",
+            self.len
+        );
+        // SAFETY: in bounds by the assertion above.
+        let word = unsafe { self.base.add(at) };
+        // SAFETY: aligned to 8 (the base is aligned to 128, `at` to 8), mapped
+        // for as long as `self` lives, and words are only accessed atomically.
+        // On a read-only mapping only loads are made (`store` asserts it).
+        unsafe { AtomicU64::from_ptr(word.cast().as_ptr()) }
+    }
+
+    /// Reads the word at byte offset `at`, with acquire ordering: what its
+    /// owner stored before this value is visible afterwards. Pairs with
+    /// [`Region::store`]. Panics when `at` is unaligned or outside: offsets
+    /// come from a layout, never from a peer.
+    pub fn load(&self, at: usize) -> u64 {
+        self.word(at).load(Ordering::Acquire)
+    }
+
+    /// Stores a word of the own row with release ordering. Backends only: the
+    /// rest of the product stores through [`Fabric::store`](crate::Fabric::store).
+    pub(crate) fn store(&self, at: usize, value: u64) {
+        assert!(self.writable, "a peer's row is read-only");
+        self.word(at).store(value, Ordering::Release);
+    }
+
+    /// Copies `into.len()` bytes from `at`, word by word, each read atomically:
+    /// an undisturbed copy only if a word vouches for the bytes, some mixture
+    /// of old and new otherwise, but never undefined behaviour. `at` and the
+    /// length are multiples of 8. Panics when outside.
+    pub fn copy_out(&self, at: usize, into: &mut [u8]) {
+        for (i, word) in into.chunks_exact_mut(8).enumerate() {
+            word.copy_from_slice(&self.word(at + i * 8).load(Ordering::Relaxed).to_le_bytes());
+        }
+        // Orders the copies above before whatever re-check follows.
+        fence(Ordering::Acquire);
+    }
+
+    /// The bytes `at..at + len`.
+    ///
+    /// # Safety
+    /// In bounds, vouched for by a word that was loaded before, and not changed
+    /// by their owner while the reference lives (a peer of the same user keeps
+    /// that promise by the protocol: it waits for `released`).
+    pub unsafe fn bytes(&self, at: usize, len: usize) -> &[u8] {
+        assert!(self.contains(at, len), "{at}+{len} of {}", self.len);
+        // SAFETY: in bounds by the assertion above.
+        let base = unsafe { self.base.add(at) };
+        // SAFETY: mapped for the life of `self`; unchanged by the contract.
+        unsafe { core::slice::from_raw_parts(base.as_ptr(), len) }
+    }
+
+    /// The bytes `at..at + len` of the own row, to be written.
+    ///
+    /// # Safety
+    /// In bounds of a range that the caller alone may touch while the
+    /// reference lives: a claimed extent that is not committed yet.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn bytes_mut(&self, at: usize, len: usize) -> &mut [u8] {
+        assert!(
+            self.writable && self.contains(at, len),
+            "{at}+{len} of {}",
+            self.len
+        );
+        // SAFETY: in bounds by the assertion above.
+        let base = unsafe { self.base.add(at) };
+        // SAFETY: mapped writable for the life of `self`; exclusive by the contract.
+        unsafe { core::slice::from_raw_parts_mut(base.as_ptr(), len) }
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Region")
+            .field("len", &self.len)
+            .field("writable", &self.writable)
+            .field("owners", &Arc::strong_count(&self.keep))
+            .finish_non_exhaustive()
+    }
+}
+
+/// An aligned, zeroed allocation.
+struct Heap {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a plain allocation, freed once.
+unsafe impl Send for Heap {}
+// SAFETY: as above; nothing is reachable through a shared `Heap`.
+unsafe impl Sync for Heap {}
+
+impl Heap {
+    fn new(len: usize) -> Self {
+        let Ok(layout) = Layout::from_size_align(len, ROW_ALIGN) else {
+            handle_alloc_error(Layout::new::<[u8; ROW_ALIGN]>());
+        };
+        // SAFETY: `len` is at least ROW_ALIGN, so the layout is not empty.
+        let base = unsafe { alloc_zeroed(layout) };
+        let Some(base) = NonNull::new(base) else {
+            handle_alloc_error(layout)
+        };
+        Self { base, layout }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout, freed once, here.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_bytes_are_the_same_memory() {
+        let region = Region::heap(1000);
+        assert_eq!(region.len(), 1024);
+        region.store(16, 0x0807_0605_0403_0201);
+        assert_eq!(region.load(16), 0x0807_0605_0403_0201);
+        let mut copy = [0; 16];
+        region.copy_out(8, &mut copy);
+        assert_eq!(copy, [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        // SAFETY: nobody else touches this region.
+        unsafe { region.bytes_mut(16, 2) }.copy_from_slice(&[9, 9]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { region.bytes(15, 4) }, [0, 9, 9, 3]);
+        assert!(region.contains(1016, 8) && !region.contains(1017, 8));
+        assert!(!region.contains(usize::MAX, 2));
+    }
+}

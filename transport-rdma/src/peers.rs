@@ -1,0 +1,119 @@
+//! Ranks of members in a view, and sets of them.
+
+use core::fmt;
+
+/// Most members a view can have.
+pub const MEMBERS_MAX: usize = 256;
+
+/// Position of a member in a view: 0 is the oldest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(pub u16);
+
+impl Rank {
+    /// The rank as an index into per-member arrays.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A set of ranks; small enough to copy, no allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct PeerSet([u64; MEMBERS_MAX / 64]);
+
+impl PeerSet {
+    /// The empty set.
+    pub const EMPTY: Self = Self([0; MEMBERS_MAX / 64]);
+
+    /// Adds a member; ranks at or above [`MEMBERS_MAX`] are a programming error.
+    pub fn insert(&mut self, rank: Rank) {
+        self.0[rank.index() / 64] |= 1 << (rank.index() % 64);
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, rank: Rank) {
+        self.0[rank.index() / 64] &= !(1 << (rank.index() % 64));
+    }
+
+    /// Whether `rank` is in the set.
+    pub fn contains(&self, rank: Rank) -> bool {
+        rank.index() < MEMBERS_MAX && self.0[rank.index() / 64] >> (rank.index() % 64) & 1 == 1
+    }
+
+    /// Whether nobody is in it.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; MEMBERS_MAX / 64]
+    }
+
+    /// How many are in it.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Members of either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+
+    /// Members of this set that are not in `other`.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|i| self.0[i] & !other.0[i]))
+    }
+
+    /// The members in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Rank> + use<> {
+        let words = self.0;
+        words.into_iter().enumerate().flat_map(|(at, mut word)| {
+            core::iter::from_fn(move || {
+                if word == 0 {
+                    return None;
+                }
+                let bit = word.trailing_zeros();
+                word &= word - 1;
+                Some(Rank((at * 64) as u16 + bit as u16))
+            })
+        })
+    }
+}
+
+impl FromIterator<Rank> for PeerSet {
+    fn from_iter<I: IntoIterator<Item = Rank>>(ranks: I) -> Self {
+        let mut set = Self::EMPTY;
+        for rank in ranks {
+            set.insert(rank);
+        }
+        set
+    }
+}
+
+impl fmt::Debug for PeerSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set()
+            .entries(self.iter().map(|rank| rank.0))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_in() {
+        let ranks = [0, 1, 63, 64, 127, 128, 255].map(Rank);
+        let mut set: PeerSet = ranks.into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), ranks);
+        assert_eq!(set.len(), ranks.len());
+        set.remove(Rank(64));
+        assert!(!set.contains(Rank(64)) && set.contains(Rank(63)));
+        assert!(set.without(&set).is_empty());
+        assert_eq!(set.union(&PeerSet::EMPTY), set);
+    }
+}
