@@ -103,6 +103,16 @@ pub trait Fabric: Send + Sync + 'static {
     /// if my own epoch is odd. Any thread; no system call when nobody sleeps.
     fn nudge(&self);
 
+    /// Any thread: stores a word that vouches for nothing (an acknowledgement)
+    /// and lets `to` have it soon: the engine is nudged, and its next step
+    /// pushes the word. Backends whose peers see stores at once (F5) ring
+    /// instead, if `to` sleeps and wants acknowledgements.
+    fn acknowledge(&self, word: usize, value: u64, to: Rank) {
+        let _ = to;
+        self.store(word, value);
+        self.nudge();
+    }
+
     /// Next failure of a peer, each reported once (F6). Also the place where a
     /// backend does its own upkeep. Never blocks.
     fn poll(&self) -> Option<Failure>;

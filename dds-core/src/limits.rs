@@ -1,0 +1,41 @@
+//! Every limit of the engine, in one place.
+
+/// Bytes of a message header; rings of headers are arrays of these.
+pub const HEADER_LEN: usize = 64;
+
+/// Payload extents start at multiples of this, and so does every sample.
+pub const GRANULE: usize = 16;
+
+/// Most message headers in a ring; a power of two. The header cursor shares a
+/// 64-bit word with the message index and has 16 bits there.
+pub const RING_MESSAGES_MAX: u32 = 1 << 15;
+
+/// Fewest message headers in a ring.
+pub const RING_MESSAGES_MIN: u32 = 2;
+
+/// Most payload bytes in a ring; a power of two.
+pub const RING_BYTES_MAX: u64 = 1 << 34;
+
+/// Fewest payload bytes in a ring.
+pub const RING_BYTES_MIN: u64 = 128;
+
+/// Messages one sender can send in one ring of one view, nulls included: at
+/// ten million a second it lasts more than 300 days.
+pub const MESSAGE_INDEX_MAX: u64 = (1 << 48) - 1;
+
+/// Most subgroups of a view.
+pub const SUBGROUPS_MAX: usize = 4096;
+
+/// Ordered positions between two checkpoints of the digest.
+pub const DIGEST_EVERY: u64 = 1 << 16;
+
+/// Checkpoints of the digest that a row keeps.
+pub const DIGESTS_KEPT: u64 = 8;
+
+const _: () = {
+    assert!(RING_MESSAGES_MAX.is_power_of_two() && RING_MESSAGES_MAX <= 1 << 15);
+    assert!(RING_BYTES_MAX.is_power_of_two() && RING_BYTES_MIN.is_power_of_two());
+    // Extents are counted in granules by 32-bit wrapping cursors.
+    assert!(RING_BYTES_MAX / GRANULE as u64 <= 1 << 31);
+    assert!(DIGESTS_KEPT.is_power_of_two());
+};

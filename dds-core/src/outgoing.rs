@@ -1,0 +1,137 @@
+//! The send predicate: publishes committed messages and nulls of one ring.
+
+use spindle_dds_transport::{Fabric, Region};
+
+use crate::header::WRITER_SEQ_WORD;
+use crate::layout::RingColumns;
+use crate::limits::{GRANULE, HEADER_LEN};
+use crate::outbox::{Outbox, Published};
+use crate::pushes::Pushes;
+
+/// The engine's side of one of its own rings.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    columns: RingColumns,
+    pub(crate) published: Published,
+}
+
+/// Sequence numbers of this participant's writers: (writer, next).
+#[derive(Debug, Default)]
+pub(crate) struct WriterSeqs(Vec<(u32, u64)>);
+
+impl WriterSeqs {
+    fn next(&mut self, writer: u32) -> u64 {
+        // Writers of a participant are few, and a run of messages is mostly of one.
+        match self.0.iter_mut().find(|(known, _)| *known == writer) {
+            Some((_, next)) => {
+                *next += 1;
+                *next
+            }
+            None => {
+                self.0.push((writer, 1));
+                1
+            }
+        }
+    }
+}
+
+/// A contiguous run of bytes to push.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    at: usize,
+    len: usize,
+}
+
+impl Outgoing {
+    pub(crate) fn new(columns: RingColumns) -> Self {
+        Self {
+            columns,
+            published: Published::default(),
+        }
+    }
+
+    /// Publishes what is committed (at most `limit` messages), then nulls up to
+    /// `null_target`. A batch is: runs of payload, runs of headers, guard.
+    pub(crate) fn send<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        outbox: &Outbox,
+        seqs: &mut WriterSeqs,
+        limit: u64,
+        null_target: u64,
+        pushes: &mut Pushes,
+    ) {
+        let before = self.published;
+        let row = fabric.row(fabric.me());
+        let mut payload: Option<Run> = None;
+        let mut headers: Option<Run> = None;
+        // Header runs go after all payload runs, and a batch has at most two.
+        let mut wrapped: Option<Run> = None;
+        while self.published.real - before.real < limit {
+            let Some(index) = outbox.next_written(&self.published) else {
+                break;
+            };
+            let at = self.columns.header(self.published.real);
+            self.number(fabric, row, at, seqs);
+            self.extend_payload(row, at, &mut payload, pushes);
+            match &mut headers {
+                Some(run) if run.at + run.len == at => run.len += HEADER_LEN,
+                other => {
+                    wrapped = wrapped.or(*other);
+                    *other = Some(Run {
+                        at,
+                        len: HEADER_LEN,
+                    });
+                }
+            }
+            self.published = Published {
+                index: index + 1,
+                real: self.published.real + 1,
+            };
+        }
+        self.published.index += outbox.fill_nulls(&self.published, null_target);
+        if self.published == before {
+            return;
+        }
+        for run in [payload, wrapped, headers].into_iter().flatten() {
+            pushes.range(fabric, run.at, run.len);
+        }
+        pushes.word(fabric, self.columns.guard, self.published.index);
+    }
+
+    /// Gives a message its writer sequence number.
+    fn number<F: Fabric>(&self, fabric: &F, row: &Region, at: usize, seqs: &mut WriterSeqs) {
+        let writer = (row.load(at + 16) >> 32) as u32;
+        fabric.store(at + WRITER_SEQ_WORD * 8, seqs.next(writer));
+    }
+
+    fn extend_payload(&self, row: &Region, at: usize, run: &mut Option<Run>, pushes: &mut Pushes) {
+        let word = row.load(at + 8);
+        let offset = (word & 0xffff_ffff) as usize * GRANULE;
+        let len = ((word >> 32) as usize).next_multiple_of(GRANULE);
+        if len == 0 {
+            return;
+        }
+        let begin = self.columns.payload + offset;
+        match run {
+            Some(run) if run.at + run.len == begin => run.len += len,
+            other => {
+                if let Some(done) = other.replace(Run { at: begin, len }) {
+                    pushes.range_later(done.at, done.len);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_are_numbered_each_from_one() {
+        let mut seqs = WriterSeqs::default();
+        let numbers: Vec<u64> = [7, 7, 9, 7, 9].map(|writer| seqs.next(writer)).into();
+        assert_eq!(numbers, [1, 2, 1, 3, 2]);
+    }
+}

@@ -1,0 +1,158 @@
+//! One ring of one sender as a receiver follows it: the receive predicate.
+//!
+//! A row is input from another process. Each header is copied once, checked,
+//! and kept here until its message is delivered; nothing is read twice.
+
+use spindle_dds_transport::Region;
+
+use crate::header::{Header, WORDS};
+use crate::inbox::Inbox;
+use crate::layout::RingColumns;
+use crate::limits::{HEADER_LEN, MESSAGE_INDEX_MAX};
+
+/// The receiver's cursor over a ring.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    columns: RingColumns,
+    /// Messages received, nulls included.
+    count: u64,
+    /// Real messages received.
+    real: u64,
+    /// Real messages delivered.
+    delivered: u64,
+    /// Headers of `delivered..real`, by slot.
+    headers: Box<[Header]>,
+}
+
+/// What makes no sense in a peer's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Nonsense {
+    /// A counter fell.
+    #[error("a counter of its row fell")]
+    CounterFell,
+    /// A guard stands beyond any possible message.
+    #[error("a guard of its row is beyond every possible message")]
+    GuardTooFar,
+    /// A header has an unknown kind, or payload outside of its ring.
+    #[error("a message header of its row makes no sense")]
+    BadHeader,
+    /// It reused headers that were not released.
+    #[error("it overran its ring")]
+    Overrun,
+    /// It claims to have received what was never sent.
+    #[error("it acknowledged what was not sent")]
+    AcknowledgedTooMuch,
+}
+
+impl Stream {
+    pub(crate) fn new(columns: RingColumns) -> Self {
+        let empty = Header {
+            index: 0,
+            offset: 0,
+            len: 0,
+            kind: crate::header::Kind::Control,
+            flags: 0,
+            encapsulation: 0,
+            writer: 0,
+            writer_seq: 0,
+            timestamp: 0,
+            topic: 0,
+            key_hash: [0; 16],
+        };
+        let headers = vec![empty; columns.spec.messages as usize].into_boxed_slice();
+        Self {
+            columns,
+            count: 0,
+            real: 0,
+            delivered: 0,
+            headers,
+        }
+    }
+
+    /// Messages received, nulls included.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Byte offset of the guard in the sender's row.
+    pub(crate) fn guard(&self) -> usize {
+        self.columns.guard
+    }
+
+    /// Takes what `guard` vouches for, at most `limit` real messages. Returns
+    /// how many real messages were taken.
+    pub(crate) fn receive(
+        &mut self,
+        row: &Region,
+        inbox: &Inbox,
+        guard: u64,
+        limit: u64,
+    ) -> Result<u64, Nonsense> {
+        if guard < self.count {
+            return Err(Nonsense::CounterFell);
+        }
+        if guard > MESSAGE_INDEX_MAX + 1 {
+            return Err(Nonsense::GuardTooFar);
+        }
+        let before = self.real;
+        while self.count < guard && self.real - before < limit {
+            let at = self.columns.header(self.real);
+            // A stale header carries less, one that is not vouched for more.
+            let index_end = row.load(at);
+            if index_end <= self.count || index_end > guard {
+                self.count = guard;
+                break;
+            }
+            if self.real - inbox.released_real() >= self.columns.spec.messages.into() {
+                return Err(Nonsense::Overrun);
+            }
+            let header = self.read(row, at).ok_or(Nonsense::BadHeader)?;
+            if header.index + 1 != index_end {
+                return Err(Nonsense::BadHeader);
+            }
+            let slot = self.columns.slot(self.real);
+            self.headers[slot] = header;
+            self.real += 1;
+            self.count = index_end;
+        }
+        Ok(self.real - before)
+    }
+
+    fn read(&self, row: &Region, at: usize) -> Option<Header> {
+        let mut bytes = [0; HEADER_LEN];
+        row.copy_out(at, &mut bytes);
+        let mut words = [0; WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().ok()?);
+        }
+        Header::from_words(&words, self.columns.spec.bytes)
+    }
+
+    /// The oldest message that is not delivered, and which real one it is.
+    pub(crate) fn front(&self) -> Option<(u64, &Header)> {
+        let waiting = self.delivered < self.real;
+        waiting.then(|| {
+            (
+                self.delivered,
+                &self.headers[self.columns.slot(self.delivered)],
+            )
+        })
+    }
+
+    /// Real messages that are received and not delivered.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.real - self.delivered
+    }
+
+    /// The oldest one has been handed over.
+    pub(crate) fn pop(&mut self, inbox: &Inbox) {
+        let header = &self.headers[self.columns.slot(self.delivered)];
+        inbox.pass_real(self.delivered, header.index, header.offset, header.len);
+        self.delivered += 1;
+    }
+
+    /// Whether half of the headers wait for delivery.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.waiting() * 2 >= self.columns.spec.messages.into()
+    }
+}
