@@ -8,6 +8,7 @@ compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch
 mod fabric;
 pub mod mem;
 mod peers;
+pub mod sim;
 
 pub use fabric::{
     DOORBELL_WORD, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, SLEEP_WORD,

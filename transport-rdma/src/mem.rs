@@ -65,12 +65,29 @@ impl Region {
 
     /// A zeroed region of private memory; `len` is rounded up to [`ROW_ALIGN`].
     pub fn heap(len: usize) -> Self {
-        let len = len.next_multiple_of(ROW_ALIGN).max(ROW_ALIGN);
+        let len = Self::heap_len(len);
         let heap = Heap::new(len);
         let base = heap.base;
         // SAFETY: the allocation is aligned, zeroed, `len` long and freed only
         // when `heap`, which `keep` owns, is dropped.
         unsafe { Self::from_raw(base, len, true, Arc::new(heap)) }
+    }
+
+    /// The same memory, not to be written through this handle.
+    pub(crate) fn read_only(&self) -> Self {
+        Self {
+            writable: false,
+            ..self.clone()
+        }
+    }
+
+    /// The length that [`Region::heap`] gives for a wanted one.
+    pub(crate) const fn heap_len(len: usize) -> usize {
+        if len == 0 {
+            ROW_ALIGN
+        } else {
+            len.next_multiple_of(ROW_ALIGN)
+        }
     }
 
     /// Length in bytes.
@@ -110,6 +127,14 @@ impl Region {
         // for as long as `self` lives, and words are only accessed atomically.
         // On a read-only mapping only loads are made (`store` asserts it).
         unsafe { AtomicU64::from_ptr(word.cast().as_ptr()) }
+    }
+
+    /// All words, for backends that write a copy on a peer's behalf. Nothing
+    /// may be stored through them unless the region is writable.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: aligned, mapped for as long as `self` lives, a multiple of 8
+        // long, and words are only accessed atomically.
+        unsafe { core::slice::from_raw_parts(self.base.cast().as_ptr(), self.len / 8) }
     }
 
     /// Reads the word at byte offset `at`, with acquire ordering: what its

@@ -1,0 +1,582 @@
+//! The network itself: rows, links between them, and what lands when.
+
+use core::sync::atomic::Ordering;
+use std::collections::VecDeque;
+
+use super::link::{Link, Owed, Piece};
+use super::options::{PlantedBug, SimOptions};
+use super::rng::{self, Rng};
+use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, FailureCause, SLEEP_WORD, Want};
+use crate::mem::Region;
+use crate::peers::{PeerSet, Rank};
+
+/// One member as the network knows it.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its view of all rows: its own, and its copies of the others'.
+    pub(super) rows: Vec<Region>,
+    /// Which words of its row it has ever stored as words; the rest is payload.
+    stored: Vec<bool>,
+    epoch: u64,
+    /// Somebody rang since it announced sleep.
+    pub(super) rung: bool,
+    pub(super) crashed: bool,
+    pub(super) failures: VecDeque<Failure>,
+    pub(super) counters: FabricCounters,
+    /// Newest of its operations that has landed through shared memory.
+    newest_shown: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) members: Vec<Member>,
+    links: Vec<Link>,
+    /// Failures on their way to those who will be told.
+    failing: Vec<(usize, Failure)>,
+    rng: Rng,
+    options: SimOptions,
+    steps: u64,
+    operations: u64,
+    pub(super) trace: u64,
+}
+
+impl State {
+    pub(super) fn new(seed: u64, row_lens: &[usize], options: SimOptions) -> Self {
+        let mut rng = Rng::new(seed);
+        let count = row_lens.len();
+        let members = row_lens
+            .iter()
+            .map(|&len| Member {
+                rows: row_lens.iter().map(|&len| Region::heap(len)).collect(),
+                stored: vec![false; Region::heap_len(len) / 8],
+                epoch: 0,
+                rung: false,
+                crashed: false,
+                failures: VecDeque::new(),
+                counters: FabricCounters::default(),
+                newest_shown: 0,
+            })
+            .collect();
+        let links = (0..count * count)
+            .map(|_| Link::new(rng.chance(options.shared_pairs)))
+            .collect();
+        Self {
+            members,
+            links,
+            failing: Vec::new(),
+            rng,
+            options,
+            steps: 0,
+            operations: 0,
+            trace: seed,
+        }
+    }
+
+    fn planted(&self, bug: PlantedBug) -> bool {
+        self.options.planted == Some(bug)
+    }
+
+    fn link(&mut self, from: usize, to: usize) -> &mut Link {
+        let count = self.members.len();
+        &mut self.links[from * count + to]
+    }
+
+    fn others(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
+        (0..self.members.len()).filter(move |&peer| peer != me)
+    }
+
+    fn note(&mut self, what: u64, who: usize, at: usize, value: u64) {
+        let event = what << 56 | (who as u64) << 32 | at as u64;
+        self.trace = rng::mix(self.trace ^ rng::mix(event).wrapping_add(rng::mix(value)));
+    }
+
+    fn enqueue(&mut self, from: usize, to: usize, piece: Piece) {
+        let operation = self.operations;
+        let link = self.link(from, to);
+        if !link.closed && !link.severed {
+            link.queue.push_back((operation, piece));
+        }
+    }
+
+    // What members do.
+
+    /// A store to the own row; shows early to those who share the memory.
+    pub(super) fn store(&mut self, me: usize, at: usize, value: u64) {
+        if self.members[me].crashed {
+            return;
+        }
+        self.operations += 1;
+        self.note(1, me, at, value);
+        let member = &mut self.members[me];
+        member.rows[me].store(at, value);
+        member.stored[at / 8] = true;
+        for peer in self.others(me) {
+            if self.link(me, peer).shared {
+                self.enqueue(me, peer, word(at, value));
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, me: usize, at: usize, len: usize, to: &PeerSet) {
+        self.check(me, at, len);
+        if self.members[me].crashed || len == 0 {
+            return;
+        }
+        self.operations += 1;
+        self.note(2, me, at, len as u64);
+        for peer in to.iter().map(Rank::index).filter(|&peer| peer != me) {
+            self.members[me].counters.pushes += 1;
+            self.members[me].counters.bytes_pushed += len as u64;
+            if self.lost(me, peer) {
+                continue;
+            }
+            let piece = if self.link(me, peer).shared {
+                let (at, len) = (at as u32, len as u32);
+                Piece::Payload { at, len }
+            } else {
+                self.fetch(me, at, len)
+            };
+            self.enqueue(me, peer, piece);
+        }
+    }
+
+    /// Whether the planted bug swallows this push.
+    fn lost(&mut self, me: usize, peer: usize) -> bool {
+        self.planted(PlantedBug::LostPush) && !self.link(me, peer).shared && self.rng.chance(0.05)
+    }
+
+    /// The words of a range, some of them fetched now.
+    fn fetch(&mut self, me: usize, at: usize, len: usize) -> Piece {
+        let early = self.options.early_fetch;
+        let row = &self.members[me].rows[me];
+        let words = (at..at + len).step_by(8).map(|at| {
+            let value = self.rng.chance(early).then(|| row.load(at));
+            (at as u32, value)
+        });
+        Piece::Range(words.collect())
+    }
+
+    pub(super) fn push_word(&mut self, me: usize, at: usize, value: u64, to: &PeerSet) {
+        self.check(me, at, 8);
+        self.store(me, at, value);
+        if self.members[me].crashed {
+            return;
+        }
+        for peer in to.iter().map(Rank::index).filter(|&peer| peer != me) {
+            self.members[me].counters.word_pushes += 1;
+            self.members[me].counters.bytes_pushed += 8;
+            if !self.link(me, peer).shared && !self.lost(me, peer) {
+                self.post_word(me, peer, at, value);
+            }
+        }
+    }
+
+    fn post_word(&mut self, me: usize, peer: usize, at: usize, value: u64) {
+        if self.planted(PlantedBug::MergedPush)
+            && let Some((_, Piece::Range(words))) = self.link(me, peer).queue.back_mut()
+        {
+            words.push((at as u32, Some(value)));
+            return;
+        }
+        self.enqueue(me, peer, word(at, value));
+    }
+
+    fn check(&self, me: usize, at: usize, len: usize) {
+        let inside = at >= FABRIC_AREA && self.members[me].rows[me].contains(at, len);
+        assert!(
+            inside && at.is_multiple_of(8) && len.is_multiple_of(8),
+            "push of {len} bytes at {at}: unaligned, outside the row or in the fabric's area"
+        );
+    }
+
+    pub(super) fn ring(&mut self, me: usize, data: &PeerSet, acks: &PeerSet) {
+        if self.members[me].crashed {
+            return;
+        }
+        self.operations += 1;
+        for peer in data
+            .union(acks)
+            .iter()
+            .map(Rank::index)
+            .filter(|&peer| peer != me)
+        {
+            let owed = if data.contains(Rank(peer as u16)) {
+                Owed::Data
+            } else {
+                Owed::Acks
+            };
+            if self.link(me, peer).shared {
+                self.ring_shared(me, peer, owed);
+            } else {
+                let epoch = self.members[me].rows[peer].load(SLEEP_WORD);
+                let link = self.link(me, peer);
+                link.owed = link.owed.max(owed);
+                self.ring_posted(me, peer, epoch);
+            }
+        }
+    }
+
+    /// The fence: my stores show, and the epoch is the one that stands now.
+    fn ring_shared(&mut self, me: usize, peer: usize, owed: Owed) {
+        let epoch = if self.planted(PlantedBug::RingWithoutFence) {
+            self.members[me].rows[peer].load(SLEEP_WORD)
+        } else {
+            self.flush(me, peer);
+            self.members[peer].rows[peer].load(SLEEP_WORD)
+        };
+        if self.wanted(epoch, owed) {
+            self.members[me].counters.rings += 1;
+            self.wake(peer);
+        }
+    }
+
+    /// Rings by my copy of the epoch, behind the data that is on its way; what
+    /// the peer is owed stays noted until a doorbell has been sent.
+    fn ring_posted(&mut self, me: usize, peer: usize, epoch: u64) {
+        let owed = self.link(me, peer).owed;
+        if !self.members[me].crashed && self.wanted(epoch, owed) {
+            self.link(me, peer).owed = Owed::Nothing;
+            self.members[me].counters.rings += 1;
+            self.enqueue(me, peer, Piece::Ring);
+        }
+    }
+
+    fn wanted(&self, epoch: u64, owed: Owed) -> bool {
+        match (owed, Want::of_sleep_word(epoch)) {
+            (Owed::Nothing, _) | (_, None) => false,
+            (Owed::Data, Some(_)) | (Owed::Acks, Some(Want::DataAndAcks)) => true,
+            (Owed::Acks, Some(Want::Data)) => self.planted(PlantedBug::AcksRingAll),
+        }
+    }
+
+    pub(super) fn announce_sleep(&mut self, me: usize, want: Want) {
+        let member = &mut self.members[me];
+        member.epoch += 1;
+        member.rung = false;
+        member.counters.sleeps += 1;
+        let epoch = want.sleep_word(member.epoch);
+        self.announce(me, epoch);
+        if !self.planted(PlantedBug::RingWithoutFence) {
+            for peer in self.others(me) {
+                if self.link(me, peer).shared {
+                    self.flush(me, peer);
+                }
+            }
+        }
+    }
+
+    pub(super) fn announce_awake(&mut self, me: usize) {
+        let epoch = self.members[me].epoch << 2;
+        self.announce(me, epoch);
+    }
+
+    fn announce(&mut self, me: usize, epoch: u64) {
+        self.store(me, SLEEP_WORD, epoch);
+        if self.members[me].crashed || self.planted(PlantedBug::SleepNotAnnounced) {
+            return;
+        }
+        for peer in self.others(me) {
+            if !self.link(me, peer).shared {
+                self.enqueue(me, peer, word(SLEEP_WORD, epoch));
+            }
+        }
+    }
+
+    pub(super) fn is_asleep(&self, rank: usize) -> bool {
+        Want::of_sleep_word(self.members[rank].rows[rank].load(SLEEP_WORD)).is_some()
+    }
+
+    fn wake(&mut self, rank: usize) {
+        if self.is_asleep(rank) {
+            self.note(3, rank, 0, 0);
+            self.members[rank].rung = true;
+        }
+    }
+
+    pub(super) fn nudge(&mut self, me: usize) {
+        if self.is_asleep(me) {
+            self.members[me].counters.nudges += 1;
+            self.wake(me);
+        }
+    }
+
+    pub(super) fn fence(&mut self, me: usize, peer: usize) {
+        if peer != me && !self.planted(PlantedBug::FenceLeaks) {
+            self.link(peer, me).close();
+        }
+    }
+
+    // What the network does.
+
+    pub(super) fn pending(&self) -> usize {
+        let words = |link: &Link| {
+            link.queue
+                .iter()
+                .map(|(_, piece)| piece.words())
+                .sum::<usize>()
+        };
+        let landing = self.links.iter().filter(|link| link.has_work());
+        landing.map(words).sum::<usize>() + self.failing.len()
+    }
+
+    pub(super) fn step(&mut self) -> bool {
+        let mut busy: Vec<usize> = (0..self.links.len())
+            .filter(|&at| self.links[at].has_work())
+            .collect();
+        if busy.is_empty() && self.failing.is_empty() {
+            return false;
+        }
+        self.steps += 1;
+        self.ring_without_cause();
+        // A failure is told late more often than early.
+        if busy.is_empty() || (!self.failing.is_empty() && self.rng.chance(0.05)) {
+            self.tell_failure();
+            return true;
+        }
+        if busy
+            .iter()
+            .any(|&at| self.links[at].stalled_until <= self.steps)
+        {
+            busy.retain(|&at| self.links[at].stalled_until <= self.steps);
+        }
+        let at = busy[self.rng.below(busy.len())];
+        self.land(at);
+        if self.rng.chance(self.options.stalls) {
+            let pause = 1 + self.rng.below(self.options.stall_steps_max.max(1));
+            self.links[at].stalled_until = self.steps + pause as u64;
+        }
+        true
+    }
+
+    fn ring_without_cause(&mut self) {
+        if self.rng.chance(self.options.spurious_rings) {
+            let rank = self.rng.below(self.members.len());
+            self.wake(rank);
+        }
+    }
+
+    fn tell_failure(&mut self) {
+        let at = self.rng.below(self.failing.len());
+        let (told, failure) = self.failing.swap_remove(at);
+        self.note(4, told, failure.peer.index(), 0);
+        if self.planted(PlantedBug::FailureTwice) {
+            self.members[told].failures.push_back(failure.clone());
+        }
+        self.members[told].failures.push_back(failure);
+        self.wake(told);
+    }
+
+    /// Lands one piece of a link, at times a few.
+    fn land(&mut self, at: usize) {
+        let (from, to) = (at / self.members.len(), at % self.members.len());
+        let shared = self.links[at].shared;
+        let disordered = if shared {
+            self.planted(PlantedBug::StoresOutOfOrder)
+        } else {
+            self.planted(PlantedBug::Overtaking)
+        };
+        if disordered {
+            let len = self.links[at].queue.len();
+            let ahead = self.rng.below(len);
+            self.links[at].queue.swap(0, ahead);
+        }
+        if shared && self.rng.chance(0.25) {
+            self.show_some_payload(from, to);
+        }
+        let pieces = if self.rng.chance(0.25) {
+            1 + self.rng.below(4)
+        } else {
+            1
+        };
+        for _ in 0..pieces {
+            self.land_front(from, to);
+        }
+    }
+
+    fn land_front(&mut self, from: usize, to: usize) {
+        let Some((operation, piece)) = self.link(from, to).queue.pop_front() else {
+            return;
+        };
+        match piece {
+            Piece::Word { at, value } if self.link(from, to).shared => {
+                // A release store: the payload written before it shows with it.
+                self.show_payload(from, to, 0, usize::MAX);
+                let member = &mut self.members[from];
+                member.newest_shown = member.newest_shown.max(operation);
+                self.write(from, to, at as usize, value);
+            }
+            Piece::Word { at, value } => {
+                let late = self.planted(PlantedBug::LateWord).then_some(());
+                let now = late.map(|()| self.members[from].rows[from].load(at as usize));
+                self.write(from, to, at as usize, now.unwrap_or(value));
+            }
+            Piece::Range(words) => self.land_range(from, to, operation, words),
+            Piece::Payload { at, len } => self.show_payload(from, to, at as usize, len as usize),
+            Piece::Ring => self.wake(to),
+        }
+    }
+
+    /// Lands some words of a range, any of them, and puts the rest back.
+    fn land_range(
+        &mut self,
+        from: usize,
+        to: usize,
+        operation: u64,
+        mut words: Vec<(u32, Option<u64>)>,
+    ) {
+        let some = 1 + self.rng.below(words.len() / 4 + 1);
+        for _ in 0..some.min(words.len()) {
+            let (at, value) = words.swap_remove(self.rng.below(words.len()));
+            let at_byte = at as usize;
+            let value = value.unwrap_or_else(|| self.members[from].rows[from].load(at_byte));
+            if self.planted(PlantedBug::TornWord) && self.rng.chance(0.3) {
+                let old = self.members[to].rows[from].load(at_byte);
+                let low = u64::from(u32::MAX);
+                self.write(from, to, at_byte, old & !low | value & low);
+                words.push((at, Some(value)));
+            } else {
+                self.write(from, to, at_byte, value);
+            }
+        }
+        if !words.is_empty() {
+            let front = (operation, Piece::Range(words));
+            self.link(from, to).queue.push_front(front);
+        }
+    }
+
+    /// Some payload shows before anybody asked for it.
+    fn show_some_payload(&mut self, from: usize, to: usize) {
+        let words = self.members[from].rows[from].len() / 8;
+        let at = self.rng.below(words) * 8;
+        let len = 8 * (1 + self.rng.below(8));
+        self.show_payload(from, to, at, len);
+    }
+
+    /// The payload of a range, as it stands now, shows through shared memory.
+    fn show_payload(&mut self, from: usize, to: usize, at: usize, len: usize) {
+        let (source, copy) = (&self.members[from].rows[from], &self.members[to].rows[from]);
+        let end = at.saturating_add(len).min(source.len()) / 8;
+        let start = at / 8;
+        let pairs = source.words()[start..end]
+            .iter()
+            .zip(&copy.words()[start..end]);
+        let stored = &self.members[from].stored[start..end];
+        for ((now, then), _) in pairs.zip(stored).filter(|(_, stored)| !**stored) {
+            let now = now.load(Ordering::Relaxed);
+            if then.load(Ordering::Relaxed) != now {
+                then.store(now, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The only way into a copy. A new odd epoch is answered by a doorbell if
+    /// its owner was found awake when it should have been rung.
+    fn write(&mut self, from: usize, to: usize, at: usize, value: u64) {
+        self.note(5, from << 8 | to, at, value);
+        let copy = &self.members[to].rows[from];
+        let news = at == SLEEP_WORD && copy.load(at) != value;
+        copy.store(at, value);
+        if news && !self.link(to, from).shared && !self.planted(PlantedBug::EpochNotAnswered) {
+            self.ring_posted(to, from, value);
+        }
+    }
+
+    /// All that has left `from` for `to` lands now.
+    fn flush(&mut self, from: usize, to: usize) {
+        while !self.link(from, to).queue.is_empty() {
+            self.land_front(from, to);
+        }
+    }
+
+    pub(super) fn settle(&mut self) {
+        for link in &mut self.links {
+            link.held = false;
+        }
+        while self.step() {}
+    }
+
+    pub(super) fn hold(&mut self, from: usize, to: usize, held: bool) {
+        self.link(from, to).held = held;
+    }
+
+    // Failures.
+
+    pub(super) fn crash(&mut self, rank: usize) {
+        if core::mem::replace(&mut self.members[rank].crashed, true) {
+            return;
+        }
+        self.note(6, rank, 0, 0);
+        let newest = self.cut_of_stores(rank);
+        for peer in self.others(rank) {
+            self.cut(rank, peer, newest);
+            self.link(peer, rank).close();
+            if !self.members[peer].crashed {
+                self.fail(peer, rank, FailureCause::ProcessEnded);
+            }
+        }
+    }
+
+    /// The last operation of a dying member that others may see through shared
+    /// memory: the same for all of them, as there is one memory.
+    fn cut_of_stores(&mut self, rank: usize) -> u64 {
+        let shown = self.members[rank].newest_shown;
+        let span = (self.operations - shown) as usize + 1;
+        if self.rng.chance(0.5) {
+            self.operations
+        } else {
+            shown + self.rng.below(span) as u64
+        }
+    }
+
+    /// Of what is on its way, all, some or nothing will land.
+    fn cut(&mut self, from: usize, to: usize, newest: u64) {
+        if self.link(from, to).shared {
+            self.link(from, to)
+                .queue
+                .retain(|&(operation, _)| operation <= newest);
+            return;
+        }
+        let len = self.link(from, to).queue.len();
+        let keep = match self.rng.below(3) {
+            0 => 0,
+            1 => len,
+            _ => self.rng.below(len + 1),
+        };
+        let last = self
+            .link(from, to)
+            .queue
+            .get_mut(keep)
+            .map(|(_, piece)| core::mem::replace(piece, Piece::Ring));
+        self.link(from, to).queue.truncate(keep);
+        if let Some(Piece::Range(mut words)) = last {
+            self.rng.shuffle(&mut words);
+            words.truncate(self.rng.below(words.len() + 1));
+            if !words.is_empty() {
+                self.enqueue(from, to, Piece::Range(words));
+            }
+        }
+    }
+
+    /// The two lose each other, and are told some time later.
+    pub(super) fn sever(&mut self, a: usize, b: usize) {
+        self.note(7, a, b, 0);
+        for (from, to) in [(a, b), (b, a)] {
+            let newest = self.cut_of_stores(from);
+            self.cut(from, to, newest);
+            self.link(from, to).severed = true;
+            self.fail(to, from, FailureCause::Unreachable("severed".into()));
+        }
+    }
+
+    fn fail(&mut self, told: usize, peer: usize, cause: FailureCause) {
+        let peer = Rank(peer as u16);
+        self.failing.push((told, Failure { peer, cause }));
+    }
+}
+
+fn word(at: usize, value: u64) -> Piece {
+    Piece::Word {
+        at: at as u32,
+        value,
+    }
+}

@@ -1,0 +1,137 @@
+//! What is the simulator's own: repeatability, freedom, crashes.
+
+use super::{Rng, SimNetwork, SimOptions};
+use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, Want};
+use crate::peers::{PeerSet, Rank};
+
+const A: Rank = Rank(0);
+const B: Rank = Rank(1);
+const AT: usize = FABRIC_AREA;
+
+fn options(shared_pairs: f64) -> SimOptions {
+    SimOptions {
+        shared_pairs,
+        ..SimOptions::default()
+    }
+}
+
+fn to(ranks: &[Rank]) -> PeerSet {
+    ranks.iter().copied().collect()
+}
+
+/// Random pushes among three members; the hash of the run.
+fn run(seed: u64) -> u64 {
+    let network = SimNetwork::new(seed, &[1024; 3], SimOptions::default());
+    let fabrics = [0, 1, 2].map(|rank| network.fabric(Rank(rank)));
+    let mut rng = Rng::new(seed);
+    for value in 0..200 {
+        let at = AT + 8 * rng.below(32);
+        let fabric = &fabrics[rng.below(3)];
+        let peers = to(&[Rank(rng.below(3) as u16)]);
+        match rng.below(5) {
+            0 => fabric.store(at, value),
+            1 => fabric.push(at, 64, &peers),
+            2 => fabric.push_word(at, value, &peers),
+            3 => fabric.ring(&peers, &PeerSet::EMPTY),
+            _ => fabric.announce_sleep(Want::Data),
+        }
+        while rng.chance(0.7) && network.step() {}
+    }
+    network.crash(Rank(2));
+    network.settle();
+    assert_eq!(network.pending(), 0);
+    network.trace_hash()
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in 0..50 {
+        assert_eq!(run(seed), run(seed), "seed {seed}");
+        assert_ne!(run(seed), run(seed + 1), "seed {seed}");
+    }
+}
+
+#[test]
+fn shared_memory_shows_stores_early_and_queued_writes_do_not() {
+    for (shared, shows) in [(1.0, true), (0.0, false)] {
+        let network = SimNetwork::new(1, &[512; 2], options(shared));
+        let (a, b) = (network.fabric(A), network.fabric(B));
+        a.store(AT, 7);
+        while network.step() {}
+        assert_eq!(b.row(A).load(AT) == 7, shows);
+    }
+}
+
+#[test]
+fn a_range_may_be_fetched_when_it_lands_and_a_word_never() {
+    let mut late = false;
+    for seed in 0..100 {
+        let network = SimNetwork::new(seed, &[512; 2], options(0.0));
+        let (a, b) = (network.fabric(A), network.fabric(B));
+        a.store(AT, 1);
+        a.push(AT, 8, &to(&[B]));
+        a.push_word(AT + 8, 1, &to(&[B]));
+        a.store(AT, 2);
+        a.store(AT + 8, 2);
+        network.settle();
+        late |= b.row(A).load(AT) == 2;
+        assert_eq!(b.row(A).load(AT + 8), 1);
+    }
+    assert!(late);
+}
+
+#[test]
+fn a_crash_lands_any_part_of_what_was_sent_and_is_told_once() {
+    let mut landed = [false; 4];
+    for seed in 0..300 {
+        let network = SimNetwork::new(seed, &[512; 2], SimOptions::default());
+        let (a, b) = (network.fabric(A), network.fabric(B));
+        for word in 0..3 {
+            a.push_word(AT + 8 * word, 1, &to(&[B]));
+        }
+        network.crash(A);
+        network.settle();
+        let seen: Vec<_> = (0..3).map(|word| b.row(A).load(AT + 8 * word)).collect();
+        let count = seen.iter().sum::<u64>() as usize;
+        assert!(
+            seen.is_sorted_by(|first, second| first >= second),
+            "{seen:?}"
+        );
+        landed[count] = true;
+        let failure = b.poll().expect("told");
+        assert_eq!(
+            (failure.peer, failure.cause),
+            (A, FailureCause::ProcessEnded)
+        );
+        assert_eq!(b.poll(), None);
+    }
+    assert_eq!(landed, [true; 4]);
+}
+
+#[test]
+fn held_links_stand_still_until_let_go() {
+    for shared in [0.0, 1.0] {
+        let network = SimNetwork::new(3, &[512; 2], options(shared));
+        let (a, b) = (network.fabric(A), network.fabric(B));
+        network.hold(A, B, true);
+        a.push_word(AT, 5, &to(&[B]));
+        while network.step() {}
+        assert_eq!(b.row(A).load(AT), 0);
+        network.settle();
+        assert_eq!(b.row(A).load(AT), 5);
+    }
+}
+
+#[test]
+fn severed_members_stay_alive_and_are_both_told() {
+    let network = SimNetwork::new(3, &[512; 3], SimOptions::default());
+    let fabrics = [0, 1, 2].map(|rank| network.fabric(Rank(rank)));
+    network.sever(A, B);
+    fabrics[0].push_word(AT, 1, &to(&[B, Rank(2)]));
+    network.settle();
+    assert_eq!(fabrics[1].row(A).load(AT), 0);
+    assert_eq!(fabrics[2].row(A).load(AT), 1);
+    assert_eq!(fabrics[0].poll().map(|failure| failure.peer), Some(B));
+    assert_eq!(fabrics[1].poll().map(|failure| failure.peer), Some(A));
+    assert_eq!(fabrics[2].poll(), None);
+}
