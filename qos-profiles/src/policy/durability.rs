@@ -1,0 +1,89 @@
+//! Whether samples outlive their writing, and the bounds of what is kept.
+
+use serde::{Deserialize, Serialize};
+
+use crate::duration::Duration;
+use crate::label::labelled_enum;
+use crate::length::Length;
+use crate::policy::{History, HistoryKind, ResourceLimits};
+
+labelled_enum! {
+    /// How long samples are kept for readers that join later; the later value is
+    /// the stricter.
+    pub enum DurabilityKind {
+        /// Not at all.
+        #[default]
+        Volatile = "VOLATILE_DURABILITY_QOS",
+        /// As long as their writer lives.
+        TransientLocal = "TRANSIENT_LOCAL_DURABILITY_QOS",
+        /// Beyond their writer, in memory.
+        Transient = "TRANSIENT_DURABILITY_QOS",
+        /// Beyond all processes, on disk.
+        Persistent = "PERSISTENT_DURABILITY_QOS",
+    }
+}
+
+/// DURABILITY: whether readers that join later get earlier samples (DDS 1.4
+/// §2.2.3.4). Default: they do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Durability {
+    /// How long samples are kept.
+    pub kind: DurabilityKind,
+}
+
+impl From<DurabilityKind> for Durability {
+    fn from(kind: DurabilityKind) -> Self {
+        Self { kind }
+    }
+}
+
+/// DURABILITY_SERVICE: the bounds of what is kept for TRANSIENT and PERSISTENT
+/// durability (DDS 1.4 §2.2.3.5). Default: one sample an instance, no limits, no delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DurabilityService {
+    /// How long a dead instance is kept at least.
+    pub service_cleanup_delay: Duration,
+    /// Which samples are kept.
+    pub history_kind: HistoryKind,
+    /// How many samples an instance, with KEEP_LAST.
+    pub history_depth: u32,
+    /// How many samples in all.
+    pub max_samples: Length,
+    /// How many instances.
+    pub max_instances: Length,
+    /// How many samples an instance, whatever the history.
+    pub max_samples_per_instance: Length,
+}
+
+impl DurabilityService {
+    /// The history of the service as a HISTORY policy.
+    pub fn history(&self) -> History {
+        History {
+            kind: self.history_kind,
+            depth: self.history_depth,
+        }
+    }
+
+    /// The limits of the service as a RESOURCE_LIMITS policy.
+    pub fn resource_limits(&self) -> ResourceLimits {
+        ResourceLimits {
+            max_samples: self.max_samples,
+            max_instances: self.max_instances,
+            max_samples_per_instance: self.max_samples_per_instance,
+        }
+    }
+}
+
+impl Default for DurabilityService {
+    fn default() -> Self {
+        Self {
+            service_cleanup_delay: Duration::ZERO,
+            history_kind: HistoryKind::KeepLast,
+            history_depth: 1,
+            max_samples: Length::Unlimited,
+            max_instances: Length::Unlimited,
+            max_samples_per_instance: Length::Unlimited,
+        }
+    }
+}
