@@ -1,0 +1,187 @@
+//! What can be wrong with a sample, on its way in or out.
+
+use std::fmt;
+
+/// Where in a sample an error was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Byte offset into the body, the encapsulation header not counted.
+    pub offset: usize,
+    /// Innermost member on the way there, as `module::Type.member`; empty when
+    /// the error does not belong to one.
+    pub member: &'static str,
+}
+
+impl Place {
+    /// A place without a member, which is filled in on the way out.
+    pub const fn offset(offset: usize) -> Self {
+        Self { offset, member: "" }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.member.is_empty() {
+            write!(f, "at byte {}", self.offset)
+        } else {
+            write!(f, "at byte {}, member {}", self.offset, self.member)
+        }
+    }
+}
+
+/// Why a sample could not be written or read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CdrError {
+    /// The bytes end, or an enclosing length says that they do.
+    #[error("truncated: {needed} bytes needed, {remaining} remain, {place}")]
+    Truncated {
+        /// Bytes that the value takes at least.
+        needed: usize,
+        /// Bytes that are left.
+        remaining: usize,
+        /// Where.
+        place: Place,
+    },
+    /// A string or sequence is longer than its IDL bound.
+    #[error("length {length} exceeds the bound {bound}, {place}")]
+    BoundExceeded {
+        /// Bytes of a string without its NUL, or elements of a sequence.
+        length: usize,
+        /// The bound.
+        bound: usize,
+        /// Where.
+        place: Place,
+    },
+    /// A boolean is neither 0 nor 1.
+    #[error("{value} is not a boolean, {place}")]
+    InvalidBool {
+        /// The byte.
+        value: u8,
+        /// Where.
+        place: Place,
+    },
+    /// A string is not UTF-8.
+    #[error("string is not UTF-8, {place}")]
+    InvalidUtf8 {
+        /// Where.
+        place: Place,
+    },
+    /// A string does not end in NUL, or its length leaves no room for one.
+    #[error("string does not end in NUL, {place}")]
+    InvalidStringTerminator {
+        /// Where.
+        place: Place,
+    },
+    /// A string has a NUL before its end, which IDL forbids.
+    #[error("string contains NUL, {place}")]
+    EmbeddedNul {
+        /// Where.
+        place: Place,
+    },
+    /// A value is not a literal of a `@final` enumeration.
+    #[error("{value} is not a literal of the enumeration, {place}")]
+    UnknownEnumerator {
+        /// The value.
+        value: i32,
+        /// Where.
+        place: Place,
+    },
+    /// A member that this version of the type does not know must be understood.
+    #[error("member id {id:#x} must be understood and is unknown, {place}")]
+    MustUnderstand {
+        /// Member id.
+        id: u32,
+        /// Where.
+        place: Place,
+    },
+    /// The encapsulation id is none of those of RTPS 2.5 that carry CDR.
+    #[error("encapsulation id {id:#06x} is unknown")]
+    UnknownEncapsulation {
+        /// The id.
+        id: u16,
+    },
+    /// The encapsulation id does not go with the extensibility of the type.
+    #[error("encapsulation id {id:#06x} does not fit the extensibility of the type")]
+    EncapsulationMismatch {
+        /// The id.
+        id: u16,
+    },
+    /// Values nest deeper than [`limits::DEPTH_MAX`](crate::limits::DEPTH_MAX).
+    #[error("nested deeper than {limit}, {place}")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+        /// Where.
+        place: Place,
+    },
+    /// A sample exceeds [`limits::SAMPLE_BYTES_MAX`](crate::limits::SAMPLE_BYTES_MAX).
+    #[error("sample of {length} bytes is longer than {limit}")]
+    TooLong {
+        /// Bytes.
+        length: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The memory handed out does not hold the value.
+    #[error("{needed} bytes needed, the memory has {capacity}, {place}")]
+    Full {
+        /// Bytes handed out.
+        capacity: usize,
+        /// Bytes that it takes at least up to and including this value.
+        needed: usize,
+        /// Where.
+        place: Place,
+    },
+}
+
+impl CdrError {
+    /// The place, where there is one.
+    pub fn place(&self) -> Option<Place> {
+        let mut copy = *self;
+        copy.place_mut().copied()
+    }
+
+    /// Names the member, unless one further in has been named already.
+    #[must_use]
+    #[cold]
+    pub fn in_member(mut self, member: &'static str) -> Self {
+        if let Some(place) = self.place_mut()
+            && place.member.is_empty()
+        {
+            place.member = member;
+        }
+        self
+    }
+
+    fn place_mut(&mut self) -> Option<&mut Place> {
+        match self {
+            Self::Truncated { place, .. }
+            | Self::BoundExceeded { place, .. }
+            | Self::InvalidBool { place, .. }
+            | Self::InvalidUtf8 { place }
+            | Self::InvalidStringTerminator { place }
+            | Self::EmbeddedNul { place }
+            | Self::UnknownEnumerator { place, .. }
+            | Self::MustUnderstand { place, .. }
+            | Self::TooDeep { place, .. }
+            | Self::Full { place, .. } => Some(place),
+            Self::UnknownEncapsulation { .. }
+            | Self::EncapsulationMismatch { .. }
+            | Self::TooLong { .. } => None,
+        }
+    }
+}
+
+/// Names the member in an error that passes by: used by generated code.
+pub trait InMember {
+    /// See [`CdrError::in_member`].
+    #[must_use]
+    fn in_member(self, member: &'static str) -> Self;
+}
+
+impl<T> InMember for Result<T, CdrError> {
+    #[inline]
+    fn in_member(self, member: &'static str) -> Self {
+        self.map_err(|error| error.in_member(member))
+    }
+}

@@ -1,0 +1,14 @@
+//! Every limit of the codec, in one place.
+
+/// Deepest nesting of structures that is read: the top level counts 1.
+pub const DEPTH_MAX: usize = 64;
+
+/// Longest sample in bytes; offsets inside a sample are 32 bits.
+pub const SAMPLE_BYTES_MAX: usize = (u32::MAX - 1) as usize;
+
+/// Most elements of a sequence whose elements take no bytes on the wire.
+pub const EMPTY_ELEMENTS_MAX: usize = 65_536;
+
+/// Most bytes of memory reserved for a sequence before its elements are read;
+/// beyond it the vector grows with what has really been found.
+pub const RESERVE_BYTES_MAX: usize = 64 * 1024;

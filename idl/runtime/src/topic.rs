@@ -1,0 +1,134 @@
+//! The two faces between generated code and the middleware: a topic type, and
+//! the memory that its samples are built in.
+
+use crate::encapsulation::{Encapsulation, Extensibility, Representation};
+use crate::error::CdrError;
+use crate::key::KeyHash;
+
+/// Memory that a sample is built in. The middleware implements it over ring
+/// memory; dropping a slot without `finish` withdraws it.
+pub trait Slot {
+    /// What publishing hands back.
+    type Receipt;
+    /// Why publishing, or building, failed.
+    type Error: From<CdrError>;
+
+    /// The memory, the same bytes on each call. It may hold an older sample:
+    /// whoever builds writes every byte of what it then declares used. The
+    /// start is the origin of all alignment.
+    fn bytes(&mut self) -> &mut [u8];
+
+    /// Publishes the first `used` bytes.
+    ///
+    /// # Errors
+    /// Whatever the middleware finds.
+    fn finish(self, used: usize, key: KeyHash) -> Result<Self::Receipt, Self::Error>;
+}
+
+/// Plain memory: what has been built is handed back as the bytes used and the
+/// key hash. For tests, and for building outside of a ring.
+impl Slot for Vec<u8> {
+    type Receipt = (Self, KeyHash);
+    type Error = CdrError;
+
+    fn bytes(&mut self) -> &mut [u8] {
+        self
+    }
+
+    fn finish(mut self, used: usize, key: KeyHash) -> Result<Self::Receipt, CdrError> {
+        self.truncate(used);
+        Ok((self, key))
+    }
+}
+
+/// A type that a topic can have: implemented by generated code for every
+/// structure that is not `@nested`.
+///
+/// Samples are written little endian and read in either byte order. All byte
+/// slices are bodies without the encapsulation header; their start is the origin
+/// of alignment, whatever its address. Nothing here blocks; only `decode`,
+/// `decode_key` and `view_to_owned` allocate.
+pub trait TopicType: Sized + Send + Sync + 'static {
+    /// Scoped IDL name, `module::Type`.
+    const TYPE_NAME: &'static str;
+    /// Whether any member is a `@key`.
+    const HAS_KEY: bool;
+    /// Extensibility of the structure.
+    const EXTENSIBILITY: Extensibility;
+
+    /// Builds a sample in place; in its first stage here.
+    type Builder<S: Slot>;
+    /// Reads a sample in place.
+    type View<'a>: Copy;
+
+    /// The id that goes with samples written in this representation.
+    fn encapsulation(representation: Representation) -> Encapsulation {
+        Encapsulation::of(Self::EXTENSIBILITY, representation)
+    }
+
+    /// Most bytes that a sample can take; `None` when there is no bound.
+    fn max_size(representation: Representation) -> Option<usize>;
+
+    /// Starts a sample in `slot`: defaults are written, padding is zeroed.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`] when not even the fixed members fit.
+    fn build<S: Slot>(
+        slot: S,
+        representation: Representation,
+    ) -> Result<Self::Builder<S>, CdrError>;
+
+    /// Validates a sample once and gives access to it where it lies.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes.
+    fn view(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self::View<'_>, CdrError>;
+
+    /// The owned form of what a view shows.
+    ///
+    /// # Errors
+    /// Only when the bytes have been altered since the view was made.
+    fn view_to_owned(view: &Self::View<'_>) -> Result<Self, CdrError>;
+
+    /// Key hash of the sample under a view; see [`key_hash`](Self::key_hash).
+    fn view_key_hash(view: &Self::View<'_>) -> KeyHash;
+
+    /// Bytes that [`encode`](Self::encode) writes, were it to succeed.
+    fn size(&self, representation: Representation) -> usize;
+
+    /// Writes the sample and returns the number of bytes.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`]; a bound that is exceeded; a NUL inside a string.
+    fn encode(&self, representation: Representation, out: &mut [u8]) -> Result<usize, CdrError>;
+
+    /// Reads a sample.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes.
+    fn decode(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self, CdrError>;
+
+    /// Key hash of DDSI-RTPS 2.5 §9.6.4.8 as XTypes 1.3 §7.6.8 defines it: the key
+    /// members by ascending id in big endian XCDR2, as if all were final; padded
+    /// with zeros if that can never exceed 16 bytes, else its MD5. All zero for
+    /// a type without a key.
+    fn key_hash(&self) -> KeyHash;
+
+    /// Bytes that [`encode_key`](Self::encode_key) writes.
+    fn key_size(&self, representation: Representation) -> usize;
+
+    /// Writes the key members only, for samples that dispose or unregister: the
+    /// same encapsulation as a whole sample, as if the type had no other members.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    fn encode_key(&self, representation: Representation, out: &mut [u8])
+    -> Result<usize, CdrError>;
+
+    /// Reads what [`encode_key`](Self::encode_key) wrote; all other members have
+    /// their defaults.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes.
+    fn decode_key(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self, CdrError>;
+}
