@@ -684,7 +684,8 @@ impl Group {
                 let urgent = sender.rank != me || sink.is_reading(self.id);
                 stream.waiting() > 0 && (urgent || stream.is_half_full())
             };
-            sender.streams.iter().flatten().any(waits)
+            let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
+            farewell || sender.streams.iter().flatten().any(waits)
         })
     }
 

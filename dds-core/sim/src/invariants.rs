@@ -99,6 +99,23 @@ pub fn all_delivered(
     ))
 }
 
+/// L2 for those who leave: every other member is told, once.
+pub fn farewells(at: Rank, history: &[Record], leavers: &[Rank]) -> Result<(), Finding> {
+    let mut told: Vec<Rank> = history
+        .iter()
+        .filter(|record| record.number == 0)
+        .map(|record| record.sender)
+        .collect();
+    told.sort_unstable();
+    if told == leavers {
+        return Ok(());
+    }
+    Err((
+        "L2",
+        format!("{leavers:?} have left, {at} was told of {told:?}"),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

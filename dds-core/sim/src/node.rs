@@ -98,10 +98,12 @@ impl Recorder {
             **byte != payload_byte(loan.rank, loan.subgroup, loan.ring, loan.number, *at)
         });
         if let Some((at, byte)) = wrong {
-            self.corrupt.get_or_insert(format!(
-                "byte {at} of message {} of member {} in subgroup {} is {byte:#04x}",
-                loan.number, loan.rank, loan.subgroup
-            ));
+            self.corrupt.get_or_insert_with(|| {
+                format!(
+                    "byte {at} of message {} of member {} in subgroup {} is {byte:#04x}",
+                    loan.number, loan.rank, loan.subgroup
+                )
+            });
         }
     }
 

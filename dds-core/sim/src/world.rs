@@ -255,6 +255,7 @@ impl<'a> World<'a> {
             // Who has left does not take part to the end.
             if !node.left {
                 invariants::all_delivered(subgroup, ring, rank, &history, sent)?;
+                invariants::farewells(rank, &history, &self.leavers_of(subgroup, ring))?;
             }
             histories.push((rank, history));
         }
@@ -269,6 +270,16 @@ impl<'a> World<'a> {
             invariants::total_order(&histories)?;
         }
         Ok(())
+    }
+
+    /// Senders of a ring that have left.
+    fn leavers_of(&self, subgroup: SubgroupId, ring: Ring) -> Vec<Rank> {
+        let senders = &self.plan.view.subgroups[subgroup.index()].senders;
+        let sending = senders
+            .iter()
+            .filter(|sender| sender.rings[ring.index()].is_some());
+        let ranks = sending.map(|sender| sender.rank);
+        ranks.filter(|rank| self.nodes[rank.index()].left).collect()
     }
 
     /// A3 once more, by the engine's own digest.
@@ -287,31 +298,14 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Q1: when nobody sends, nothing is pushed: everybody is woken, finds
-    /// nothing, and goes back to sleep without a word on the data path.
+    /// I8: when nobody sends, nothing is pushed. Everybody is woken once, to
+    /// take notice of acknowledgements that were not worth waking up for; woken
+    /// again, nobody has a word to say.
     fn check_quiescence(&mut self) -> Result<(), Finding> {
-        let pushes = |nodes: &[Node]| -> Vec<u64> {
-            let counters = nodes
-                .iter()
-                .map(|node| node.engine.handle().fabric().counters());
-            counters
-                .map(|counters| counters.pushes + counters.word_pushes)
-                .collect()
-        };
-        let before = pushes(&self.nodes);
-        let present: Vec<usize> = (0..self.nodes.len())
-            .filter(|&at| !self.nodes[at].left)
-            .collect();
-        for at in present {
-            while self.nodes[at].mode != Mode::Awake {
-                self.nodes[at].poll(true);
-            }
-            for _ in 0..6 {
-                self.nodes[at].poll(false);
-            }
-        }
-        self.network.settle();
-        let after = pushes(&self.nodes);
+        self.wake_everybody();
+        let before = self.pushes();
+        self.wake_everybody();
+        let after = self.pushes();
         if before != after {
             return Err((
                 "I8",
@@ -319,6 +313,28 @@ impl<'a> World<'a> {
             ));
         }
         Ok(())
+    }
+
+    fn wake_everybody(&mut self) {
+        for node in self.nodes.iter_mut().filter(|node| !node.left) {
+            while node.mode != Mode::Awake {
+                node.poll(true);
+            }
+            for _ in 0..6 {
+                node.poll(false);
+            }
+        }
+        self.network.settle();
+    }
+
+    fn pushes(&self) -> Vec<u64> {
+        let counters = self
+            .nodes
+            .iter()
+            .map(|node| node.engine.handle().fabric().counters());
+        counters
+            .map(|counters| counters.pushes + counters.word_pushes)
+            .collect()
     }
 
     fn report(&self) -> Report {
