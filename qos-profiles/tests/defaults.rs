@@ -1,7 +1,5 @@
 //! The standard's defaults and identifiers, as tables.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 use spindle_dds_qos::{
     DataReaderQos, DataWriterQos, DomainParticipantFactoryQos, DomainParticipantQos, PolicyId,
@@ -9,10 +7,10 @@ use spindle_dds_qos::{
 };
 
 fn entry<Q: Serialize + Default>(table: &mut String, name: &str) {
-    let value = serde_json::to_value(Q::default()).unwrap();
-    writeln!(table, "{name}").unwrap();
-    for (member, value) in value.as_object().unwrap() {
-        writeln!(table, "    {member}: {value}").unwrap();
+    let value = serde_json::to_value(Q::default()).expect("QoS is plain data");
+    table.push_str(&format!("{name}\n"));
+    for (member, value) in value.as_object().expect("QoS is a structure") {
+        table.push_str(&format!("    {member}: {value}\n"));
     }
 }
 

@@ -31,7 +31,7 @@ fn exercise(bytes: &[u8]) -> bool {
     };
     provider.check();
     for name in provider.profile_names() {
-        let profile = provider.profile(&name).unwrap();
+        let profile = provider.profile(&name).expect("a listed name is known");
         let _ = (
             profile.participant_qos(),
             profile.publisher_qos(),

@@ -14,7 +14,8 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn fleet() -> QosProvider {
-    QosProvider::from_files([data("fleet.xml"), data("fleet_variants.xml")]).unwrap()
+    QosProvider::from_files([data("fleet.xml"), data("fleet_variants.xml")])
+        .expect("the fleet is read")
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn policies_remember_where_they_were_set() {
     assert_eq!(line(PolicyId::History).as_deref(), Some("fleet.xml:7:9"));
     assert_eq!(
         line(PolicyId::ResourceLimits).as_deref(),
-        Some("fleet.xml:57:9")
+        Some("fleet.xml:55:9")
     );
     assert_eq!(
         line(PolicyId::Reliability).as_deref(),
@@ -172,7 +173,7 @@ fn policies_remember_where_they_were_set() {
         .subscriber_qos()
         .unsupported();
     let refused = refused[0].to_string();
-    assert!(refused.ends_with("fleet.xml:42:9)"), "{refused}");
+    assert!(refused.ends_with("fleet.xml:43:9)"), "{refused}");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 mod check;
 mod links;
+mod names;
 mod profile;
+mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -249,11 +249,8 @@ fn unreachable_entities(group: &Group, report: &mut Report) {
             );
             report.warning(entity.element.at, message);
         }
-        if entity
-            .topic_filter
-            .as_deref()
-            .is_none_or(|filter| filter == "*")
-        {
+        let filter = entity.topic_filter.as_deref();
+        if filter.is_none_or(|filter| filter == "*") && !catches_all.contains(&entity.kind) {
             catches_all.push(entity.kind);
         }
     }

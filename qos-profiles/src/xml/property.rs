@@ -79,7 +79,7 @@ fn insert(properties: &mut Properties, property: Property, item: &Element, repor
         let name = quote(&property.name);
         report.warning(
             item.at,
-            format!("property {name} is another product's; it has no effect"),
+            format!("property {name} has no effect here; ours begin with 'spindle.'"),
         );
     }
     properties.insert(property);

@@ -318,7 +318,7 @@ fn is_forbidden(c: char) -> bool {
 
 const START: At = At { line: 1, column: 1 };
 const FILE_BYTES_MAX: usize = 4 << 20;
-const ELEMENTS_MAX: usize = 100_000;
+const ELEMENTS_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 32;
 const ATTRIBUTES_MAX: usize = 32;
 

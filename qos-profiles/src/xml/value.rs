@@ -94,7 +94,9 @@ impl Value for Duration {
         }
         let zero = Part::Number(0);
         match (sec.unwrap_or(zero), nanosec.unwrap_or(zero)) {
-            (Part::Infinite, _) => *self = Self::INFINITE,
+            (Part::Infinite | Part::Number(INFINITE), Part::Infinite) | (Part::Infinite, _) => {
+                *self = Self::INFINITE;
+            }
             (Part::Number(0), Part::Infinite) if sec.is_none() => *self = Self::INFINITE,
             (Part::Number(sec), Part::Infinite) => report.error(
                 element.at,
@@ -292,3 +294,6 @@ fn sets_nothing(element: &Element, report: &mut Report) {
         format!("{} is empty and sets nothing", quote(&element.name)),
     );
 }
+
+/// The number that `DURATION_INFINITE_SEC` stands for.
+const INFINITE: u32 = 0x7fff_ffff;
