@@ -35,6 +35,25 @@ fn broken_files() {
 }
 
 #[test]
+fn the_omg_qos_example_by_itself_lacks_six_names() {
+    let bytes = include_bytes!("data/omg/dds-xml_qos_example.xml");
+    insta::assert_snapshot!(remarks("dds-xml_qos_example.xml", bytes));
+}
+
+#[test]
+fn the_earlier_schema_is_read_with_warnings() {
+    let bytes = include_bytes!("data/earlier_schema.xml");
+    insta::assert_snapshot!(remarks("earlier_schema.xml", bytes));
+}
+
+#[test]
+fn any_namespace_and_prefix_will_do() {
+    let text = "<d:dds xmlns:d='urn:x' d:version='1'><d:qos_library name='L'>\
+                <d:qos_profile name='P'><d:topic_qos/></d:qos_profile></d:qos_library></d:dds>";
+    assert_eq!(remarks("prefix.xml", text.as_bytes()), "");
+}
+
+#[test]
 fn a_chain_of_a_thousand_profiles_is_refused() {
     for rising in [true, false] {
         let profile = |n: u32| {

@@ -271,6 +271,7 @@ fn shell(element: &Element) -> Element {
         attributes: Vec::new(),
         children: Vec::new(),
         text: String::new(),
+        text_at: element.at,
         at: element.at,
     }
 }

@@ -82,7 +82,7 @@ pub(crate) fn no_text(element: &Element, report: &mut Report) {
     if !element.text.is_empty() {
         let (text, name) = (quote(&element.text), quote(&element.name));
         report.error(
-            element.at,
+            element.text_at,
             format!("text {text} in {name}, which holds only elements"),
         );
     }

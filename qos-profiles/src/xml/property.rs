@@ -60,8 +60,8 @@ fn element_item(item: &Element, report: &mut Report) -> Property {
     let known = &["name", "value", "propagate"];
     for_each(item, known, false, report, |member, report| {
         match member.name.as_str() {
-            "name" => property.name = text(member, report).to_owned(),
-            "value" => property.value = text(member, report).to_owned(),
+            "name" => property.name = text(member, report).unwrap_or_default().to_owned(),
+            "value" => property.value = text(member, report).unwrap_or_default().to_owned(),
             _ => property.propagate.set(member, report),
         }
     });

@@ -17,6 +17,8 @@ pub(crate) struct Element {
     pub(crate) children: Vec<Self>,
     /// All text directly inside, without the blanks around it.
     pub(crate) text: String,
+    /// Where that text begins; the element's own place when there is none.
+    pub(crate) text_at: At,
     pub(crate) at: At,
 }
 
@@ -93,8 +95,14 @@ impl<'a, 'r> Builder<'a, 'r> {
     fn run(mut self) -> Document {
         let mut broken = false;
         loop {
-            let at = self.cursor.advance(self.reader.buffer_position() as usize);
+            let offset = self.reader.buffer_position() as usize;
+            let at = self.cursor.advance(offset);
             match self.reader.read_event() {
+                Ok(Event::Text(text)) => {
+                    let blanks = text.len() - text.trim_start().len();
+                    let at = self.cursor.advance(offset + blanks);
+                    self.text(&text.xml10_content(), at);
+                }
                 Ok(Event::Eof) => break,
                 Ok(event) => {
                     if !self.handle(event, at) {
@@ -125,7 +133,6 @@ impl<'a, 'r> Builder<'a, 'r> {
                 self.end();
             }
             Event::End(_) => self.end(),
-            Event::Text(text) => self.text(&text.xml10_content(), at),
             Event::CData(text) => self.text(&text.xml10_content(), at),
             Event::GeneralRef(reference) => self.reference(&reference, at),
             Event::DocType(_) => {
@@ -141,7 +148,7 @@ impl<'a, 'r> Builder<'a, 'r> {
                         .error(at, format!("encoding {encoding}; only UTF-8 is read"));
                 }
             }
-            Event::Comment(_) | Event::PI(_) | Event::Eof => {}
+            Event::Text(_) | Event::Comment(_) | Event::PI(_) | Event::Eof => {}
         }
         true
     }
@@ -170,6 +177,7 @@ impl<'a, 'r> Builder<'a, 'r> {
             attributes,
             children: vec![],
             text: String::new(),
+            text_at: at,
             at,
         });
         true
@@ -219,7 +227,12 @@ impl<'a, 'r> Builder<'a, 'r> {
 
     fn text(&mut self, text: &str, at: At) {
         match self.open.last_mut() {
-            Some(element) => element.text.push_str(text),
+            Some(element) => {
+                if element.text.trim().is_empty() {
+                    element.text_at = at;
+                }
+                element.text.push_str(text);
+            }
             None if text.trim().is_empty() => {}
             None => {
                 let text = quote(text.trim());

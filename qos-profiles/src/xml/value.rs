@@ -22,16 +22,19 @@ pub(crate) trait Value {
 impl Value for bool {
     fn set(&mut self, element: &Element, report: &mut Report) {
         match text(element, report) {
-            "true" | "1" => *self = true,
-            "false" | "0" => *self = false,
-            other => wrong(element, other, "true, false, 1 or 0", report),
+            Some("true" | "1") => *self = true,
+            Some("false" | "0") => *self = false,
+            Some(other) => wrong(element, other, "true, false, 1 or 0", report),
+            None => {}
         }
     }
 }
 
 impl Value for u32 {
     fn set(&mut self, element: &Element, report: &mut Report) {
-        let text = text(element, report);
+        let Some(text) = text(element, report) else {
+            return;
+        };
         match number(text) {
             Some(value) => *self = value,
             None => wrong(element, text, "a number from 0 to 4294967295", report),
@@ -41,7 +44,9 @@ impl Value for u32 {
 
 impl Value for i32 {
     fn set(&mut self, element: &Element, report: &mut Report) {
-        let text = text(element, report);
+        let Some(text) = text(element, report) else {
+            return;
+        };
         match text.parse() {
             Ok(value) => *self = value,
             Err(_) => wrong(element, text, "a number of 32 bits", report),
@@ -52,12 +57,13 @@ impl Value for i32 {
 impl Value for Length {
     fn set(&mut self, element: &Element, report: &mut Report) {
         match text(element, report) {
-            "" => sets_nothing(element, report),
-            "LENGTH_UNLIMITED" => *self = Self::Unlimited,
-            text => match number(text) {
+            Some("") => sets_nothing(element, report),
+            Some("LENGTH_UNLIMITED") => *self = Self::Unlimited,
+            Some(text) => match number(text) {
                 Some(limit) => *self = Self::Limited(limit),
                 None => wrong(element, text, "a number or LENGTH_UNLIMITED", report),
             },
+            None => {}
         }
     }
 }
@@ -125,7 +131,7 @@ enum Part {
 }
 
 fn part(element: &Element, infinite: &[&str], report: &mut Report) -> Option<Part> {
-    let text = text(element, report);
+    let text = text(element, report)?;
     if text.is_empty() {
         sets_nothing(element, report);
         return None;
@@ -169,7 +175,7 @@ labelled_values!(
 );
 
 fn label<K: Labelled>(element: &Element, report: &mut Report) -> Option<K> {
-    let text = text(element, report);
+    let text = text(element, report)?;
     let found = K::VALUES
         .iter()
         .copied()
@@ -194,7 +200,9 @@ fn label<K: Labelled>(element: &Element, report: &mut Report) -> Option<K> {
 /// earlier files, numbers of one byte with commas between.
 impl Value for Vec<u8> {
     fn set(&mut self, element: &Element, report: &mut Report) {
-        let text = text(element, report);
+        let Some(text) = text(element, report) else {
+            return;
+        };
         let bytes = if text.contains(',') || text.starts_with("0x") || text.starts_with("0X") {
             text.split(',')
                 .map(|item| listed_byte(item.trim()))
@@ -242,7 +250,7 @@ impl Value for Vec<String> {
     fn set(&mut self, element: &Element, report: &mut Report) {
         let mut items = Self::new();
         sequence(element, report, |item, report| {
-            items.push(text(item, report).to_owned())
+            items.extend(text(item, report).map(str::to_owned));
         });
         *self = items;
     }
@@ -268,11 +276,11 @@ pub(crate) fn sequence(
     for_each(element, &["element"], true, report, item);
 }
 
-/// The text of an element that holds nothing else.
-pub(crate) fn text<'e>(element: &'e Element, report: &mut Report) -> &'e str {
+/// The text of an element, unless it holds something else, which is reported.
+pub(crate) fn text<'e>(element: &'e Element, report: &mut Report) -> Option<&'e str> {
     attributes(element, &[], report);
     no_children(element, report);
-    &element.text
+    element.children.is_empty().then_some(element.text.as_str())
 }
 
 /// A number in decimal digits and nothing else.
@@ -297,3 +305,92 @@ fn sets_nothing(element: &Element, report: &mut Report) {
 
 /// The number that `DURATION_INFINITE_SEC` stands for.
 const INFINITE: u32 = 0x7fff_ffff;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xml::tree;
+
+    /// Reads `inner` as the content of an element into a value that starts as `start`.
+    fn read<V: Value>(inner: &str, start: V) -> (V, usize) {
+        let mut report = Report::new("t.xml".into());
+        let document = tree::read(format!("<v>{inner}</v>").as_bytes(), &mut report);
+        let mut value = start;
+        value.set(&document.root.unwrap(), &mut report);
+        (value, report.into_diagnostics().len())
+    }
+
+    fn check<V: Value + PartialEq + std::fmt::Debug>(inner: &str, start: V, expected: V) {
+        assert_eq!(read(inner, start), (expected, 0), "{inner}");
+    }
+
+    fn refused<V: Value + PartialEq + std::fmt::Debug + Clone>(inner: &str, start: V) {
+        assert_eq!(read(inner, start.clone()), (start, 1), "{inner}");
+    }
+
+    #[test]
+    fn durations() {
+        let start = Duration::from_secs(77);
+        check("", start, start);
+        check("<sec>3</sec>", start, Duration::from_secs(3));
+        check("<nanosec>5</nanosec>", start, Duration::from_nanos(5));
+        check(
+            "<nanosec>7</nanosec><sec>0</sec>",
+            start,
+            Duration::from_nanos(7),
+        );
+        for infinite in [
+            "<sec>DURATION_INFINITE_SEC</sec><nanosec>DURATION_INFINITE_NSEC</nanosec>",
+            "<sec>DURATION_INFINITY</sec>",
+            "<nanosec>DURATION_INFINITY</nanosec>",
+            "<sec>2147483647</sec><nanosec>2147483647</nanosec>",
+            "<sec>2147483647</sec><nanosec>DURATION_INFINITE_NSEC</nanosec>",
+        ] {
+            check(infinite, start, Duration::INFINITE);
+        }
+        refused("<sec>DURATION_INFINITE_NSEC</sec>", start);
+        refused("<sec>-1</sec>", start);
+        refused("<sec>+1</sec>", start);
+        refused("<sec>1.5</sec>", start);
+        refused("<sec>2147483648</sec>", start);
+        refused("<nanosec>1000000000</nanosec>", start);
+        refused("<sec>1</sec><nanosec>DURATION_INFINITY</nanosec>", start);
+    }
+
+    #[test]
+    fn bytes() {
+        check("", vec![9], Vec::<u8>::new());
+        check("00ff", vec![], vec![0, 255]);
+        check(" DE ad\n be EF ", vec![], vec![0xde, 0xad, 0xbe, 0xef]);
+        check("16", vec![], vec![0x16]);
+        check("16,0x1F, 255", vec![], vec![16, 31, 255]);
+        check("0x7", vec![], vec![7]);
+        for wrong in [
+            "abc", "0 0", "zz", "1,", "256,1", "0x100", "1,-1", "0x", "é0",
+        ] {
+            refused(wrong, vec![9u8]);
+        }
+    }
+
+    #[test]
+    fn numbers_and_booleans() {
+        check("LENGTH_UNLIMITED", Length::Limited(1), Length::Unlimited);
+        check(" 12 ", Length::Unlimited, Length::Limited(12));
+        refused("-1", Length::Limited(3));
+        check("-5", 0i32, -5);
+        refused("5000000000", 0i32);
+        check("1", false, true);
+        check("false", true, false);
+        refused("TRUE", false);
+        refused("", false);
+    }
+
+    #[test]
+    fn labels_are_taken_exactly() {
+        let start = HistoryKind::KeepLast;
+        check("KEEP_ALL_HISTORY_QOS", start, HistoryKind::KeepAll);
+        refused("KEEP_ALL", start);
+        refused("keep_all_history_qos", start);
+        refused("<b/>", start);
+    }
+}
