@@ -119,7 +119,7 @@ impl Resolver<'_> {
                 self.unknown(start, name, part, found.is_some().then_some(around), wanted);
                 return None;
             };
-            if *entry.spelling != *part.name {
+            if *entry.spelling != *part.name && entry.symbol != Symbol::Refused {
                 let message = format!("`{}` is declared as `{}`", part.name, entry.spelling);
                 let hint = "in IDL a name is written everywhere as it was declared";
                 self.sink.error_hint(part.span, message, hint);
@@ -247,22 +247,20 @@ pub(super) fn closest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance, case ignored.
+/// Levenshtein's distance, case ignored; two letters in the wrong order count
+/// as one edit when nothing else is wrong.
 fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<u8> = right
-        .bytes()
-        .map(|byte| byte.to_ascii_lowercase())
-        .collect();
+    let left = left.to_ascii_lowercase();
+    let right = right.to_ascii_lowercase();
+    if swapped(left.as_bytes(), right.as_bytes()) {
+        return 1;
+    }
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (at, byte) in left
-        .bytes()
-        .map(|byte| byte.to_ascii_lowercase())
-        .enumerate()
-    {
+    for (at, byte) in left.bytes().enumerate() {
         let mut diagonal = at;
         let mut before = at + 1;
-        for (cell, other) in row.iter_mut().skip(1).zip(&right) {
-            let replaced = diagonal + usize::from(byte != *other);
+        for (cell, other) in row.iter_mut().skip(1).zip(right.bytes()) {
+            let replaced = diagonal + usize::from(byte != other);
             diagonal = *cell;
             *cell = replaced.min(before + 1).min(diagonal + 1);
             before = *cell;
@@ -274,6 +272,18 @@ fn distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
+/// Whether two neighbours changed places, and that is all.
+fn swapped(left: &[u8], right: &[u8]) -> bool {
+    let pairs = || left.iter().zip(right);
+    let mut wrong = pairs().enumerate().filter(|(_, (l, r))| l != r);
+    match (wrong.next(), wrong.next(), wrong.next()) {
+        (Some((i, (a, b))), Some((j, (c, d))), None) => {
+            left.len() == right.len() && j == i + 1 && a == d && b == c
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,6 +293,8 @@ mod tests {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("Abc", "abc"), 0);
         assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kye", "key"), 1);
+        assert_eq!(distance("kyes", "key"), 2);
     }
 
     #[test]
