@@ -4,7 +4,7 @@
 //! stack overflow, an endless loop or an absurd type into a diagnostic.
 
 /// Largest size of one source file, in bytes.
-pub(crate) const FILE_BYTES_MAX: usize = 16 << 20;
+pub(crate) const FILE_BYTES_MAX: usize = 8 << 20;
 /// Files open inside one another by `#include`.
 pub(crate) const INCLUDE_DEPTH_MAX: usize = 40;
 /// `#include` directives followed in one compilation.

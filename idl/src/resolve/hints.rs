@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
 use crate::ast::{Definition, DefinitionKind, Ident, ScopedName, TypeKind};
-use crate::model;
+use crate::model::TypeId;
 use crate::source::Span;
 
 /// Every declared name in lower case, with its full name and place.
@@ -130,14 +130,8 @@ impl Resolver<'_> {
     }
 
     /// The index of a literal of an enum.
-    pub(super) fn literal(&self, id: model::TypeId, name: &str) -> Option<usize> {
-        let model::TypeKind::Enum(enumeration) = &self.types.get(id.0)?.kind else {
-            return None;
-        };
-        enumeration
-            .literals
-            .iter()
-            .position(|literal| literal.name == name)
+    pub(super) fn literal(&self, id: TypeId, name: &str) -> Option<usize> {
+        self.literals.get(&id)?.get(name).copied()
     }
 
     /// Reports a name that means nothing. `inside` is where a part behind `::`
@@ -159,6 +153,7 @@ impl Resolver<'_> {
             Some(_) => format!("`{name}`: there is no `{}` in there", part.name),
         };
         let hint = match inside {
+            _ if self.sink.is_full() => None,
             None => self.hint(scope, part, wanted),
             Some(Some(scope)) => self.similar([scope], part, wanted).map(did_you_mean),
             Some(None) => None,
