@@ -1,2 +1,4 @@
 //! Being written.
+pub mod emit;
+pub mod mapping;
 pub mod model;

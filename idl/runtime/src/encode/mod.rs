@@ -97,6 +97,12 @@ pub trait Encoder: Sized {
     /// Whether delimiters can be filled in later; if not, sizes are found first.
     const PATCHES: bool;
 
+    /// Whether a key hash is being made.
+    #[inline]
+    fn is_key_hash(&self) -> bool {
+        Self::Selection::MEMBERS == Members::KeyHash
+    }
+
     /// Pads with zeros.
     ///
     /// # Errors
