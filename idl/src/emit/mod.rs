@@ -161,7 +161,10 @@ impl Emitter<'_> {
             return items;
         };
         let allow = allowed_lints();
-        let items = file.items.iter().map(|item| quote!(#allow #item));
+        let items = file.items.iter().map(|item| match item {
+            syn::Item::Macro(_) => quote!(#item),
+            _ => quote!(#allow #item),
+        });
         quote!(#(#items)*)
     }
 
@@ -226,7 +229,7 @@ fn allowed_lints() -> TokenStream {
         #[allow(
             clippy::all, clippy::nursery, clippy::pedantic, clippy::restriction,
             dead_code, missing_docs, non_camel_case_types, non_snake_case,
-            non_upper_case_globals, rustdoc::all, unreachable_pub, unused_qualifications
+            non_upper_case_globals, rustdoc::all, unreachable_pub, unused_qualifications, unused_variables
         )]
     }
 }
