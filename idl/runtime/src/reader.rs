@@ -58,6 +58,7 @@ impl<'a> Untrusted<'a> {
             members,
             depth: 0,
             limit_depth: 1,
+            memory: limits::memory_max(length),
         })
     }
 }
@@ -79,6 +80,8 @@ pub struct Reader<'a> {
     /// Depth of the structure that the limit belongs to: only there do missing
     /// members at the end mean an older version of the type.
     limit_depth: u8,
+    /// Bytes of memory that elements of sequences may still take.
+    memory: usize,
 }
 
 /// An open structure or collection of a [`Reader`], to be closed by [`Reader::end`].
@@ -132,6 +135,7 @@ impl<'a> Reader<'a> {
             members: Members::All,
             depth: 0,
             limit_depth: 0,
+            memory: 0,
         }
     }
 
@@ -152,6 +156,7 @@ impl<'a> Reader<'a> {
             members: Members::All,
             depth: 1,
             limit_depth: 0,
+            memory: 0,
         }
     }
 
@@ -270,6 +275,28 @@ impl<'a> Reader<'a> {
             return Err(self.truncated(count.saturating_mul(size_min.max(1))));
         }
         Ok(count)
+    }
+
+    /// Counts an element of a sequence that is about to be built: elements may be
+    /// far larger in memory than on the wire, where most of them may be missing.
+    ///
+    /// # Errors
+    /// [`CdrError::TooLarge`].
+    #[inline]
+    pub fn spend(&mut self, bytes: usize) -> Result<(), CdrError> {
+        match self.memory.checked_sub(bytes) {
+            Some(left) => {
+                self.memory = left;
+                Ok(())
+            }
+            None => {
+                let limit = limits::memory_max(self.bytes.len());
+                Err(CdrError::TooLarge {
+                    limit,
+                    place: self.place(),
+                })
+            }
+        }
     }
 
     /// Opens a structure; to be closed by [`end`](Self::end).
@@ -484,8 +511,8 @@ impl<'a> Reader<'a> {
 
     /// Shows a member of the structure that this reader stands in.
     #[inline]
-    pub fn show<S: Shape>(&self, at: impl Location) -> Option<S::View<'a>> {
-        self.locate(at).map(|mut reader| S::view(&mut reader))
+    pub fn show<S: Shape>(&self, at: impl Location) -> Option<S::Shown<'a>> {
+        self.locate(at).map(S::show_at)
     }
 }
 

@@ -174,7 +174,7 @@ impl<'a, T: Shape> ListView<'a, T> {
 
 impl<'a, T: Shape> fmt::Debug for ListView<'a, T>
 where
-    T::View<'a>: fmt::Debug,
+    T::Shown<'a>: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
@@ -182,7 +182,7 @@ where
 }
 
 impl<'a, T: Shape> IntoIterator for ListView<'a, T> {
-    type Item = T::View<'a>;
+    type Item = T::Shown<'a>;
     type IntoIter = ListIter<'a, T>;
 
     fn into_iter(self) -> ListIter<'a, T> {
@@ -212,14 +212,14 @@ impl<T> fmt::Debug for ListIter<'_, T> {
 }
 
 impl<'a, T: Shape> Iterator for ListIter<'a, T> {
-    type Item = T::View<'a>;
+    type Item = T::Shown<'a>;
 
-    fn next(&mut self) -> Option<T::View<'a>> {
+    fn next(&mut self) -> Option<T::Shown<'a>> {
         self.left = self.left.checked_sub(1)?;
         if self.reader.is_empty() {
             Some(T::absent())
         } else {
-            Some(T::view(&mut self.reader))
+            Some(T::show(&mut self.reader))
         }
     }
 

@@ -197,7 +197,7 @@ impl Emitter<'_> {
             impl #rt::shape::Shape for #name {
                 type Owned = Self;
                 type Borrowed = Self;
-                type View<'a> = #view<'a>;
+                type Shown<'a> = #view<'a>;
                 const SIZE_MIN: usize = #rt::shape::size_min(
                     #extensibility,
                     &[#(<#shapes as #rt::shape::Shape>::SIZE_MIN),*],
@@ -217,7 +217,7 @@ impl Emitter<'_> {
                     #view::parse_(reader).map(|_| ())
                 }
 
-                fn view<'a>(reader: &mut #rt::Reader<'a>) -> #view<'a> {
+                fn show<'a>(reader: &mut #rt::Reader<'a>) -> #view<'a> {
                     #view::parse_(reader).unwrap_or(#view::ABSENT)
                 }
 

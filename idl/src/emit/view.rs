@@ -37,7 +37,7 @@ impl Emitter<'_> {
         });
         let debug_name = name.to_string();
         let debug = subject.fields.iter().map(|field| {
-            let (text, accessor) = (&field.member.name, accessor_name(field));
+            let (text, accessor) = (field.name.to_string(), accessor_name(field));
             quote!(.field(#text, &self.#accessor()))
         });
         quote! {

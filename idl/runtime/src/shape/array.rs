@@ -24,7 +24,7 @@ where
 {
     type Owned = [T::Owned; N];
     type Borrowed = [T::Owned; N];
-    type View<'a> = ListView<'a, T>;
+    type Shown<'a> = ListView<'a, T>;
     const SIZE_MIN: usize = N.saturating_mul(T::SIZE_MIN);
     const LENGTH_CODE: LengthCode = LengthCode::Next;
 
@@ -60,12 +60,15 @@ where
         Ok(())
     }
 
-    fn view<'a>(reader: &mut Reader<'a>) -> ListView<'a, T> {
-        let list = ListView::new(*reader, N);
-        for _ in 0..N {
-            T::view(reader);
-        }
+    fn show<'a>(reader: &mut Reader<'a>) -> ListView<'a, T> {
+        let list = Self::show_at(*reader);
+        // Stops at the first error, and so does whoever reads on.
+        let _ = Self::check(reader);
         list
+    }
+
+    fn show_at(reader: Reader<'_>) -> ListView<'_, T> {
+        ListView::new(reader, N)
     }
 
     fn absent<'a>() -> ListView<'a, T> {
@@ -100,7 +103,7 @@ impl<P: Primitive, const N: usize> PrimitiveArray<P, N> {
 impl<P: Primitive, const N: usize> Shape for PrimitiveArray<P, N> {
     type Owned = [P; N];
     type Borrowed = [P; N];
-    type View<'a> = SeqView<'a, P>;
+    type Shown<'a> = SeqView<'a, P>;
     const SIZE_MIN: usize = N.saturating_mul(P::SIZE);
     const LENGTH_CODE: LengthCode = LengthCode::Next;
 
@@ -123,7 +126,7 @@ impl<P: Primitive, const N: usize> Shape for PrimitiveArray<P, N> {
         Self::slice(reader).map(|_| ())
     }
 
-    fn view<'a>(reader: &mut Reader<'a>) -> SeqView<'a, P> {
+    fn show<'a>(reader: &mut Reader<'a>) -> SeqView<'a, P> {
         Self::slice(reader).unwrap_or_else(|_| Self::absent())
     }
 
@@ -160,7 +163,7 @@ impl<const N: usize> ByteArray<N> {
 impl<const N: usize> Shape for ByteArray<N> {
     type Owned = [u8; N];
     type Borrowed = [u8; N];
-    type View<'a> = &'a [u8; N];
+    type Shown<'a> = &'a [u8; N];
     const SIZE_MIN: usize = N;
     const LENGTH_CODE: LengthCode = LengthCode::Next;
 
@@ -180,7 +183,7 @@ impl<const N: usize> Shape for ByteArray<N> {
         reader.take(N).map(|_| ())
     }
 
-    fn view<'a>(reader: &mut Reader<'a>) -> &'a [u8; N] {
+    fn show<'a>(reader: &mut Reader<'a>) -> &'a [u8; N] {
         Self::slice(reader).unwrap_or_else(|_| Self::absent())
     }
 

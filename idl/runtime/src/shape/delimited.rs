@@ -15,7 +15,7 @@ pub struct Delimited<S>(PhantomData<S>);
 impl<S: Shape> Shape for Delimited<S> {
     type Owned = S::Owned;
     type Borrowed = S::Borrowed;
-    type View<'a> = S::View<'a>;
+    type Shown<'a> = S::Shown<'a>;
     const SIZE_MIN: usize = if S::SIZE_MIN < 4 { S::SIZE_MIN } else { 4 };
     const LENGTH_CODE: LengthCode = LengthCode::Shared(5);
 
@@ -43,16 +43,23 @@ impl<S: Shape> Shape for Delimited<S> {
         Ok(())
     }
 
-    fn view<'a>(reader: &mut Reader<'a>) -> S::View<'a> {
+    fn show<'a>(reader: &mut Reader<'a>) -> S::Shown<'a> {
         let Ok(scope) = reader.begin_collection() else {
             return S::absent();
         };
-        let view = S::view(reader);
+        let view = S::show(reader);
         reader.end(scope);
         view
     }
 
-    fn absent<'a>() -> S::View<'a> {
+    fn show_at(mut reader: Reader<'_>) -> S::Shown<'_> {
+        match reader.begin_collection() {
+            Ok(_scope) => S::show_at(reader),
+            Err(_) => S::absent(),
+        }
+    }
+
+    fn absent<'a>() -> S::Shown<'a> {
         S::absent()
     }
 

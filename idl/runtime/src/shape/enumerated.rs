@@ -29,7 +29,7 @@ pub struct Enumerated<E>(PhantomData<E>);
 impl<T: Enumeration> Shape for Enumerated<T> {
     type Owned = T;
     type Borrowed = T;
-    type View<'a> = T;
+    type Shown<'a> = T;
     const SIZE_MIN: usize = T::Bits::SIZE;
     const LENGTH_CODE: LengthCode = LengthCode::of_size(T::Bits::SIZE);
 
@@ -58,11 +58,11 @@ impl<T: Enumeration> Shape for Enumerated<T> {
     }
 
     #[inline]
-    fn view<'a>(reader: &mut Reader<'a>) -> T {
+    fn show<'a>(reader: &mut Reader<'a>) -> T {
         Self::read(reader).unwrap_or_default()
     }
 
-    fn absent<'a>() -> Self::View<'a> {
+    fn absent<'a>() -> Self::Shown<'a> {
         T::default()
     }
 

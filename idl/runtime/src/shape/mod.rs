@@ -89,7 +89,7 @@ pub trait Shape: 'static {
     /// What is enough to write a value.
     type Borrowed: ?Sized;
     /// What a view shows.
-    type View<'a>: Copy;
+    type Shown<'a>: Copy;
 
     /// Fewest bytes in any representation, padding not counted.
     const SIZE_MIN: usize;
@@ -119,10 +119,16 @@ pub trait Shape: 'static {
 
     /// Shows a value that has been checked and goes on behind it. Bytes that were
     /// altered since give some value, never a panic.
-    fn view<'a>(reader: &mut Reader<'a>) -> Self::View<'a>;
+    fn show<'a>(reader: &mut Reader<'a>) -> Self::Shown<'a>;
+
+    /// As [`show`](Self::show) where nothing is read behind it: need not go there.
+    #[inline]
+    fn show_at(mut reader: Reader<'_>) -> Self::Shown<'_> {
+        Self::show(&mut reader)
+    }
 
     /// Shows a value that is not there.
-    fn absent<'a>() -> Self::View<'a>;
+    fn absent<'a>() -> Self::Shown<'a>;
 
     /// Writes what stands at the reader to a key hash, without building it: of
     /// structures the key members only.
@@ -141,7 +147,7 @@ macro_rules! primitive_shape {
         impl Shape for $ty {
             type Owned = Self;
             type Borrowed = Self;
-            type View<'a> = Self;
+            type Shown<'a> = Self;
             const SIZE_MIN: usize = <Self as Primitive>::SIZE;
             const LENGTH_CODE: LengthCode = LengthCode::of_size(<Self as Primitive>::SIZE);
 
@@ -166,12 +172,12 @@ macro_rules! primitive_shape {
             }
 
             #[inline]
-            fn view<'a>(reader: &mut Reader<'a>) -> Self {
+            fn show<'a>(reader: &mut Reader<'a>) -> Self {
                 reader.primitive().unwrap_or_default()
             }
 
             #[inline]
-            fn absent<'a>() -> Self::View<'a> {
+            fn absent<'a>() -> Self::Shown<'a> {
                 Self::default()
             }
 

@@ -23,7 +23,7 @@ where
 {
     type Owned = Vec<T::Owned>;
     type Borrowed = [T::Owned];
-    type View<'a> = ListView<'a, T>;
+    type Shown<'a> = ListView<'a, T>;
     const SIZE_MIN: usize = 4;
     const LENGTH_CODE: LengthCode = LengthCode::Next;
 
@@ -45,6 +45,7 @@ where
         let reserve_max = RESERVE_BYTES_MAX / size_of::<T::Owned>().max(1);
         let mut elements = Vec::with_capacity(count.min(reserve_max));
         for _ in 0..count {
+            reader.spend(size_of::<T::Owned>())?;
             elements.push(T::read(reader)?);
         }
         Ok(elements)
@@ -57,9 +58,16 @@ where
         Ok(())
     }
 
-    fn view<'a>(reader: &mut Reader<'a>) -> ListView<'a, T> {
+    fn show<'a>(reader: &mut Reader<'a>) -> ListView<'a, T> {
+        let list = Self::show_at(*reader);
+        // Stops at the first error, and so does whoever reads on.
+        let _ = Self::check(reader);
+        list
+    }
+
+    fn show_at(mut reader: Reader<'_>) -> ListView<'_, T> {
         match reader.count(T::SIZE_MIN, N) {
-            Ok(count) => ListView::new(*reader, count),
+            Ok(count) => ListView::new(reader, count),
             Err(_) => ListView::new(Reader::empty(), 0),
         }
     }
@@ -104,7 +112,7 @@ impl<P: Primitive, const N: u32> PrimitiveSequence<P, N> {
 impl<P: Primitive, const N: u32> Shape for PrimitiveSequence<P, N> {
     type Owned = Vec<P>;
     type Borrowed = [P];
-    type View<'a> = SeqView<'a, P>;
+    type Shown<'a> = SeqView<'a, P>;
     const SIZE_MIN: usize = 4;
     const LENGTH_CODE: LengthCode = LengthCode::of_elements(P::SIZE);
 
@@ -130,7 +138,7 @@ impl<P: Primitive, const N: u32> Shape for PrimitiveSequence<P, N> {
         Self::slice(reader).map(|_| ())
     }
 
-    fn view<'a>(reader: &mut Reader<'a>) -> SeqView<'a, P> {
+    fn show<'a>(reader: &mut Reader<'a>) -> SeqView<'a, P> {
         Self::slice(reader).unwrap_or_else(|_| Self::absent())
     }
 
@@ -170,7 +178,7 @@ impl<const N: u32> ByteSequence<N> {
 impl<const N: u32> Shape for ByteSequence<N> {
     type Owned = Vec<u8>;
     type Borrowed = [u8];
-    type View<'a> = &'a [u8];
+    type Shown<'a> = &'a [u8];
     const SIZE_MIN: usize = 4;
     const LENGTH_CODE: LengthCode = LengthCode::of_elements(1);
 
@@ -192,7 +200,7 @@ impl<const N: u32> Shape for ByteSequence<N> {
         Self::slice(reader).map(|_| ())
     }
 
-    fn view<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
+    fn show<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
         Self::slice(reader).unwrap_or_default()
     }
 

@@ -28,7 +28,7 @@ impl<const N: u32> Text<N> {
 impl<const N: u32> Shape for Text<N> {
     type Owned = String;
     type Borrowed = str;
-    type View<'a> = &'a str;
+    type Shown<'a> = &'a str;
     const SIZE_MIN: usize = 5;
     const LENGTH_CODE: LengthCode = LengthCode::Shared(5);
 
@@ -56,7 +56,7 @@ impl<const N: u32> Shape for Text<N> {
         Self::slice(reader).map(|_| ())
     }
 
-    fn view<'a>(reader: &mut Reader<'a>) -> &'a str {
+    fn show<'a>(reader: &mut Reader<'a>) -> &'a str {
         Self::slice(reader).unwrap_or_default()
     }
 
