@@ -32,6 +32,8 @@ mod ids;
 mod inbox;
 mod layout;
 pub mod limits;
+#[cfg(all(test, loom))]
+mod loom_models;
 mod outbox;
 mod outgoing;
 mod pushes;
