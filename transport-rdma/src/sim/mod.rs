@@ -35,10 +35,12 @@
 //! is not a checker.
 
 mod fabric;
+mod faults;
 mod link;
 mod network;
 mod options;
 mod rng;
+mod sleeping;
 mod state;
 #[cfg(test)]
 mod tests;
