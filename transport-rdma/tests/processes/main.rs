@@ -224,6 +224,42 @@ fn when_anybody_is_killed_before_the_group_is_built_the_rest_get_an_error() {
     }
 }
 
+/// One of three is killed a little later each time, and a fourth comes: nobody
+/// hangs, and whoever builds a group builds the same one as the others in it.
+#[test]
+fn killed_at_any_moment_nobody_hangs_and_no_two_groups_come_out() {
+    for moment in 0..16 {
+        let directory = directory();
+        let start = || Process::start_patient(directory.path(), 3, 500);
+        let mut members = [start(), start(), start()];
+        thread::sleep(Duration::from_micros(500) * moment);
+        members[moment as usize % 3].kill();
+        let mut rest = Vec::from(members);
+        drop(rest.remove(moment as usize % 3));
+        rest.push(start());
+        let joined: Vec<_> = rest.iter_mut().map(Process::hear).collect();
+        for (member, _) in rest
+            .iter_mut()
+            .zip(&joined)
+            .filter(|(_, j)| j.starts_with("joined"))
+        {
+            member.tell("build");
+        }
+        let mut groups = vec![];
+        for (member, joined) in rest.iter_mut().zip(&joined) {
+            if joined.starts_with("joined") && member.hear() == "built" {
+                groups.push(joined.split(' ').nth(2));
+            }
+        }
+        // Built by all three, or, if the dead one was counted in, by nobody.
+        assert!(
+            groups.iter().all(|group| *group == groups[0]),
+            "{moment}: {joined:?}"
+        );
+        assert!(matches!(groups.len(), 0 | 3), "{moment}: {joined:?}");
+    }
+}
+
 #[test]
 fn strangers_do_not_hold_up_a_group() {
     let directory = directory();
