@@ -34,15 +34,22 @@ impl State {
         }
     }
 
-    /// The fence: my stores show, and the epoch is the one that stands now.
+    /// My fence and the peer's, in its announcement, have an order. If its came
+    /// first, I see its epoch, and the bell brings my stores along; if mine did,
+    /// its look sees what I had stored (`announce_sleep`). No more is promised:
+    /// to a peer that stays awake they show when they show.
     fn ring_shared(&mut self, me: usize, peer: usize, owed: Owed) {
-        let epoch = if self.planted(PlantedBug::RingWithoutFence) {
-            self.members[me].rows[peer].load(SLEEP_WORD)
-        } else {
-            self.flush(me, peer);
-            self.members[peer].rows[peer].load(SLEEP_WORD)
-        };
+        let now = self.operations;
+        let fenced = !self.planted(PlantedBug::RingWithoutFence);
+        let sees = if fenced { peer } else { me };
+        let epoch = self.members[sees].rows[peer].load(SLEEP_WORD);
+        if fenced {
+            self.link(me, peer).fenced_at = now;
+        }
         if self.wanted(epoch, owed) {
+            if fenced {
+                self.flush(me, peer, now);
+            }
             self.members[me].counters.rings += 1;
             self.wake(peer);
         }
@@ -74,11 +81,10 @@ impl State {
         member.counters.sleeps += 1;
         let epoch = want.sleep_word(member.epoch);
         self.announce(me, epoch);
-        if !self.planted(PlantedBug::RingWithoutFence) {
-            for peer in self.others(me) {
-                if self.link(me, peer).shared {
-                    self.flush(me, peer);
-                }
+        for peer in self.others(me) {
+            if self.link(peer, me).shared {
+                let fenced_at = self.link(peer, me).fenced_at;
+                self.flush(peer, me, fenced_at);
             }
         }
     }

@@ -364,9 +364,10 @@ impl State {
         }
     }
 
-    /// All that has left `from` for `to` lands now.
-    pub(super) fn flush(&mut self, from: usize, to: usize) {
-        while !self.link(from, to).queue.is_empty() {
+    /// What left `from` for `to` up to an operation lands now.
+    pub(super) fn flush(&mut self, from: usize, to: usize, last: u64) {
+        let due = |link: &Link| link.queue.front().is_some_and(|(at, _)| *at <= last);
+        while due(self.link(from, to)) {
             self.land_front(from, to);
         }
     }
