@@ -122,6 +122,21 @@ impl Domain {
         .into()
     }
 
+    /// Removes the sockets of founders that died before they had a record.
+    pub(super) fn sweep(&self) {
+        let (prefix, suffix) = (self.name(""), ".socket");
+        let entries = std::fs::read_dir(&self.path)
+            .into_iter()
+            .flatten()
+            .flatten();
+        for name in entries.map(|entry| entry.file_name()) {
+            let name = name.to_string_lossy();
+            if name.starts_with(&prefix) && name.ends_with(suffix) {
+                self.remove(&name[prefix.len()..]);
+            }
+        }
+    }
+
     pub(super) fn remove_socket(&self, group: u64) {
         self.remove(&socket_name(group));
     }

@@ -155,6 +155,7 @@ impl Joiner<'_> {
                 Stage::Gathering => Ok(Found::Gathering(record)),
             };
         }
+        self.domain.sweep();
         let group = random_word()?;
         let listener = socket::listen(&self.domain.socket_path(group), MEMBERS_MAX as i32)
             .map_err(JoinError::system("listening for members"))?;
@@ -256,7 +257,12 @@ impl Joiner<'_> {
                 _ => return Err(nonsense("not the list of members")),
             }
         }
-        let me = me.filter(|me| me.index() > 0 && me.index() < record.size);
+        let me = me.filter(|me| me.index() > 0);
+        let me = me.filter(|me| {
+            members
+                .get(me.index())
+                .is_some_and(|m| m.pid == self.me.pid)
+        });
         let me = me.ok_or_else(|| nonsense("a rank outside the group"))?;
         let membership = Membership::new(Arc::clone(&self.domain), record.group, self.me.nonce);
         Ok(Some(Formation::new(

@@ -10,6 +10,9 @@ use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, SLEEP_WORD};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
+/// Rows are compared in blocks of this many bytes, as most of them are equal.
+const BLOCK: usize = 1024;
+
 /// One member as the network knows it.
 #[derive(Debug)]
 pub(super) struct Member {
@@ -338,16 +341,23 @@ impl State {
     /// The payload of a range, as it stands now, shows through shared memory.
     fn show_payload(&mut self, from: usize, to: usize, at: usize, len: usize) {
         let (source, copy) = (&self.members[from].rows[from], &self.members[to].rows[from]);
-        let end = at.saturating_add(len).min(source.len()) / 8;
-        let start = at / 8;
-        let pairs = source.words()[start..end]
-            .iter()
-            .zip(&copy.words()[start..end]);
-        let stored = &self.members[from].stored[start..end];
-        for ((now, then), _) in pairs.zip(stored).filter(|(_, stored)| !**stored) {
-            let now = now.load(Ordering::Relaxed);
-            if then.load(Ordering::Relaxed) != now {
-                then.store(now, Ordering::Relaxed);
+        let end = at.saturating_add(len).min(source.len());
+        for at in (at..end).step_by(BLOCK) {
+            let len = BLOCK.min(end - at);
+            // SAFETY: in bounds; members and network are stepped by one thread,
+            // so nobody writes while the two are compared.
+            let now = unsafe { source.bytes(at, len) };
+            // SAFETY: as above.
+            if now == unsafe { copy.bytes(at, len) } {
+                continue;
+            }
+            let words = at / 8..(at + len) / 8;
+            let pairs = source.words()[words.clone()]
+                .iter()
+                .zip(&copy.words()[words.clone()]);
+            let stored = &self.members[from].stored[words];
+            for ((now, then), _) in pairs.zip(stored).filter(|(_, stored)| !**stored) {
+                then.store(now.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
     }

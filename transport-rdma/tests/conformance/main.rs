@@ -33,7 +33,7 @@ fn over_seed(
 }
 
 fn over_sim(clause: impl Fn(&SimGroup) -> Outcome) {
-    for seed in 0..300 {
+    for seed in 0..200 {
         if let Err(violation) = over_seed(&clause, seed, SimOptions::swarm) {
             panic!("seed {seed}: {violation}");
         }

@@ -371,6 +371,46 @@ fn members_may_be_threads_of_one_process_with_long_announcements() {
 }
 
 #[test]
+fn members_that_disagree_about_a_row_form_no_group() {
+    let directory = directory();
+    let build = |len: usize| {
+        let formation = join(&options(directory.path(), 2), b"").expect("joined");
+        formation.build(&[4096, len]).map(drop)
+    };
+    let errors = thread::scope(|scope| {
+        [4096, 8192]
+            .map(|len| scope.spawn(move || build(len)))
+            .map(|thread| thread.join())
+    });
+    for error in errors {
+        assert!(error.expect("no panic").is_err());
+    }
+    drop(join(&options(directory.path(), 1), b"").expect("a free domain"));
+}
+
+#[test]
+fn remains_of_the_dead_are_cleared_away() {
+    let directory = directory();
+    for name in [
+        "domain-7.0123456789abcdef.socket",
+        "domain-77.0123456789abcdef.socket",
+    ] {
+        std::fs::write(directory.path().join(name), "").expect("written");
+    }
+    drop(
+        join(&options(directory.path(), 1), b"")
+            .expect("joined")
+            .build(&[4096]),
+    );
+    let mut left: Vec<_> = std::fs::read_dir(directory.path())
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["domain-7.lock", "domain-77.0123456789abcdef.socket"]);
+}
+
+#[test]
 fn sleeping_takes_no_processor_time() {
     let directory = directory();
     let fabric = join(&options(directory.path(), 1), b"")
