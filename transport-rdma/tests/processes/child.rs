@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use spindle_dds_transport::shm::{Formation, JoinOptions, ShmFabric, join};
+use spindle_dds_transport::shm::{DoorbellChoice, Formation, JoinOptions, ShmFabric, join};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const SIZE: &str = "SPINDLE_TEST_SIZE";
+const EVENT: &str = "SPINDLE_TEST_EVENT";
 const TIMEOUT_MS: &str = "SPINDLE_TEST_TIMEOUT_MS";
 pub(crate) const DOMAIN: u32 = 7;
 const ROW_LEN: usize = 8192;
@@ -27,7 +28,13 @@ fn child_options(directory: &Path, size: usize) -> JoinOptions {
     let timeout = std::env::var(TIMEOUT_MS)
         .ok()
         .and_then(|text| text.parse().ok());
+    let event = std::env::var_os(EVENT).is_some();
     JoinOptions {
+        doorbell: if event {
+            DoorbellChoice::Event
+        } else {
+            DoorbellChoice::Auto
+        },
         timeout: timeout.map(Duration::from_millis),
         ..options(directory, size)
     }
@@ -75,9 +82,13 @@ impl Process {
         }
     }
 
-    /// Several at the same moment.
+    /// Several at the same moment; every other one sleeps on an event descriptor.
     pub(crate) fn start_many(count: usize, directory: &Path, size: usize) -> Vec<Self> {
-        (0..count).map(|_| Self::start(directory, size)).collect()
+        let start = |index: usize| match index % 2 {
+            0 => Self::start(directory, size),
+            _ => Self::spawn(Self::command(directory, size).env(EVENT, "1")),
+        };
+        (0..count).map(start).collect()
     }
 
     pub(crate) fn pid(&self) -> u32 {
