@@ -4,15 +4,18 @@
 //! all that can be made of that. A reader never goes past its limit: the end of
 //! the sample, or of the innermost delimiter or parameter around the cursor.
 
+use std::borrow::Borrow;
+
 use crate::encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 use crate::encode::{
-    EMHEADER_MUST_UNDERSTAND, MEMBER_ID_MASK, Members, PID_EXTENDED, PID_IGNORE, PID_MASK,
+    EMHEADER_MUST_UNDERSTAND, Encoder, MEMBER_ID_MASK, Members, PID_EXTENDED, PID_IGNORE, PID_MASK,
     PID_MUST_UNDERSTAND, PID_SENTINEL,
 };
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, InMember, Place};
 use crate::limits;
+use crate::member::{Member, Owned, Shown};
 use crate::primitive::Primitive;
-use crate::shape::Shape;
+use crate::shape::Shape as _;
 
 /// Bytes from outside, not looked at yet.
 #[derive(Debug, Clone, Copy)]
@@ -371,7 +374,7 @@ impl<'a> Reader<'a> {
     /// Whether a member is not there: it takes no part, or an older version of an
     /// appendable type ends before it.
     #[inline]
-    pub fn absent(&self, extensibility: Extensibility, key: bool) -> bool {
+    fn absent(&self, extensibility: Extensibility, key: bool) -> bool {
         !self.members.includes(key)
             || (matches!(extensibility, Extensibility::Appendable)
                 && self.position >= self.limit
@@ -470,15 +473,6 @@ impl<'a> Reader<'a> {
         Ok(parameter)
     }
 
-    /// Where the open member lies.
-    #[inline]
-    pub fn span(&self) -> Span {
-        Span {
-            start: self.position as u32,
-            end: self.limit as u32,
-        }
-    }
-
     /// Accepts that a member is not known.
     ///
     /// # Errors
@@ -502,17 +496,94 @@ impl<'a> Reader<'a> {
         self.origin = parameter.outer_origin;
     }
 
-    /// A reader at a member of the structure that this reader stands in; `None` if
-    /// the sample does not have it.
+    /// Reads a member of a final or appendable structure, or its default.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
     #[inline]
-    pub fn locate(&self, at: impl Location) -> Option<Self> {
-        at.within(self)
+    pub fn member<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
+        if self.absent(M::EXTENSIBILITY, M::KEY) {
+            Ok(M::initial())
+        } else {
+            self.value::<M>()
+        }
     }
 
-    /// Shows a member of the structure that this reader stands in.
+    /// Reads the value of a member that is there.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
     #[inline]
-    pub fn show<S: Shape>(&self, at: impl Location) -> Option<S::Shown<'a>> {
-        self.locate(at).map(S::show_at)
+    pub fn value<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
+        M::Shape::read(self).in_member(M::PATH)
+    }
+
+    /// Checks a member of a final or appendable structure and says where it is.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    #[inline]
+    pub fn check_member<M: Member>(&mut self) -> Result<u32, CdrError> {
+        if self.absent(M::EXTENSIBILITY, M::KEY) {
+            return Ok(ABSENT);
+        }
+        let at = self.position();
+        M::Shape::check(self).in_member(M::PATH)?;
+        Ok(at)
+    }
+
+    /// Checks the open member of a mutable structure and says where it is.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    #[inline]
+    pub fn check_value<M: Member>(&mut self) -> Result<Span, CdrError> {
+        let at = Span {
+            start: self.position as u32,
+            end: self.limit as u32,
+        };
+        M::Shape::check(self).in_member(M::PATH)?;
+        Ok(at)
+    }
+
+    /// A reader at a member of the structure that this reader stands in.
+    #[inline]
+    fn locate<M: Member>(&self, at: &[impl Location]) -> Option<Self> {
+        at.get(M::INDEX)?.within(self)
+    }
+
+    /// Shows a member of the structure that this reader stands in, `at` being where
+    /// its members are.
+    #[inline]
+    pub fn show<M: Member>(&self, at: &[impl Location]) -> Shown<'a, M> {
+        self.locate::<M>(at)
+            .map_or_else(M::absent, M::Shape::show_at)
+    }
+
+    /// Reads a member of the structure that this reader stands in.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn to_owned<M: Member>(&self, at: &[impl Location]) -> Result<Owned<M>, CdrError> {
+        match self.locate::<M>(at) {
+            Some(mut reader) => reader.value::<M>(),
+            None => Ok(M::initial()),
+        }
+    }
+
+    /// Writes a member of the structure that this reader stands in to a key hash.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn transcribe_key<M: Member, E: Encoder>(
+        &self,
+        at: &[impl Location],
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        match self.locate::<M>(at) {
+            Some(mut reader) => M::Shape::transcribe_key(&mut reader, encoder),
+            None => M::Shape::write(M::initial().borrow(), encoder),
+        }
     }
 }
 
@@ -520,7 +591,7 @@ mod sealed {
     use super::Reader;
 
     pub trait Within {
-        fn within<'a>(self, structure: &Reader<'a>) -> Option<Reader<'a>>;
+        fn within<'a>(&self, structure: &Reader<'a>) -> Option<Reader<'a>>;
     }
 }
 
@@ -532,9 +603,9 @@ impl Location for Span {}
 
 impl sealed::Within for u32 {
     #[inline]
-    fn within<'a>(self, structure: &Reader<'a>) -> Option<Reader<'a>> {
-        (self != ABSENT).then_some(Reader {
-            position: self as usize,
+    fn within<'a>(&self, structure: &Reader<'a>) -> Option<Reader<'a>> {
+        (*self != ABSENT).then_some(Reader {
+            position: *self as usize,
             ..*structure
         })
     }
@@ -542,7 +613,7 @@ impl sealed::Within for u32 {
 
 impl sealed::Within for Span {
     #[inline]
-    fn within<'a>(self, structure: &Reader<'a>) -> Option<Reader<'a>> {
+    fn within<'a>(&self, structure: &Reader<'a>) -> Option<Reader<'a>> {
         let (position, limit) = (self.start as usize, self.end as usize);
         let origin = match structure.representation {
             Representation::Xcdr1 => position,
