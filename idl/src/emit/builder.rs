@@ -23,22 +23,24 @@ impl Emitter<'_> {
 
         let first_stage = self.stage(subject, runs.first().and_then(|run| run.then));
         let start = self.start_fn(subject, &runs);
-        let mut impls = Vec::new();
-        for (index, run) in runs.iter().enumerate() {
+        let impls = runs.iter().enumerate().map(|(index, run)| {
             let setters = run.fixed.iter().map(|field| self.setter(field, subject));
+            let appenders = run
+                .then
+                .map(|field| self.appenders(field, &runs[index + 1], subject));
+            let at = self.stage(subject, run.then);
             // What stands before all that varies stays where it is in every stage.
-            let (generics, at) = match index {
-                0 => (quote!(<#slot: #rt::Slot, #stage>), quote!(#stage)),
-                _ => (quote!(<#slot: #rt::Slot>), self.stage(subject, run.then)),
+            let (in_all_stages, in_this_stage) = match index {
+                0 => (Some(quote!(#(#setters)*)), quote!(#appenders)),
+                _ => (None, quote!(#(#setters)* #appenders)),
             };
-            impls.push(quote!(impl #generics #builder<#slot, #at> { #(#setters)* }));
-            if let Some(field) = run.then {
-                let next = &runs[index + 1];
-                let at = self.stage(subject, Some(field));
-                let methods = self.appenders(field, next, subject);
-                impls.push(quote!(impl<#slot: #rt::Slot> #builder<#slot, #at> { #methods }));
-            }
-        }
+            let in_all_stages = in_all_stages.filter(|methods| !methods.is_empty()).map(|methods| {
+                quote!(impl<#slot: #rt::Slot, #stage> #builder<#slot, #stage> { #methods })
+            });
+            let in_this_stage = (!in_this_stage.is_empty())
+                .then(|| quote!(impl<#slot: #rt::Slot> #builder<#slot, #at> { #in_this_stage }));
+            quote!(#in_all_stages #in_this_stage)
+        });
         let keys = subject.key_fields().into_iter().map(|field| {
             let path = &field.path;
             quote!(self.sample.hash::<#path>(hasher)?;)
@@ -54,13 +56,13 @@ impl Emitter<'_> {
             false => quote!(#rt::KeyHash::NONE),
         };
         let mutability = keyed.then(|| quote!(mut));
-        let doc = format!(
-            " Builds a [`{name}`] in place. Members of fixed size have a `set_` method and\n \
-             their defaults until then; the others are written in the order of their\n \
-             declaration, each by the method of its name, which leads to the next stage."
-        );
+        let doc = format!(" Builds one [`{name}`] in place.");
         quote! {
             #[doc = #doc]
+            ///
+            /// Members of fixed size have a `set_` method, and their defaults until then;
+            /// the others are written in the order of their declaration, each by the
+            /// method of its name, which leads to the next stage.
             #[derive(Debug)]
             #[must_use]
             pub struct #builder<#slot: #rt::Slot, #stage = #first_stage> {
@@ -179,8 +181,10 @@ impl Emitter<'_> {
             format_ident!("{}_reuse_with", member.name),
         );
         let fill = |method, docs: &[&str], zero: bool| {
+            let blank = (!doc.is_empty()).then(|| quote!(#[doc = ""]));
             quote! {
                 #doc
+                #blank
                 #(#[doc = #docs])*
                 pub fn #method(
                     self,
@@ -195,16 +199,12 @@ impl Emitter<'_> {
         };
         let with = fill(
             with,
-            &[
-                "",
-                " `fill` writes `len` bytes where they lie, without a copy; they are zero before.",
-            ],
+            &[" `fill` writes `len` bytes where they lie, without a copy; they are zero before."],
             true,
         );
         let reuse_with = fill(
             reuse_with,
             &[
-                "",
                 " `fill` writes `len` bytes where they lie, without a copy. The bytes hold",
                 " whatever this process's ring held before, such as an older sample of its",
                 " own: `fill` must write every one of them, for all of them are published.",
