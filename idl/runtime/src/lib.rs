@@ -51,3 +51,12 @@ pub struct Needs<M>(std::marker::PhantomData<M>);
 
 /// [`std::result::Result`] with the error of this crate.
 pub type Result<T, E = CdrError> = std::result::Result<T, E>;
+
+/// Includes what `spindle_dds_idl::Builder` has generated: `include_idl!("flight")`
+/// takes `flight.rs` from `OUT_DIR`.
+#[macro_export]
+macro_rules! include_idl {
+    ($name:literal) => {
+        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+    };
+}
