@@ -175,7 +175,7 @@ impl Emitter<'_> {
         if !mapping::is_byte(*primitive) {
             return plain;
         }
-        let bytes = self.names.primitive("u8");
+        let [bytes, usize] = ["u8", "usize"].map(|name| self.names.primitive(name));
         let (with, reuse_with) = (
             format_ident!("{}_with", member.name),
             format_ident!("{}_reuse_with", member.name),
@@ -188,7 +188,7 @@ impl Emitter<'_> {
                 #(#[doc = #docs])*
                 pub fn #method(
                     self,
-                    len: usize,
+                    len: #usize,
                     fill: impl ::core::ops::FnOnce(&mut [#bytes]),
                 ) -> #result {
                     let mut sample = self.sample;

@@ -114,6 +114,8 @@ impl Emitter<'_> {
         let runtime = names::path(&self.options.runtime_path);
         let extensibility = extensibility(subject.structure.extensibility, &quote!(__rt));
         let type_name = type_name(subject.decl);
+        let [bool, str, u32, usize] =
+            ["bool", "str", "u32", "usize"].map(|name| self.names.primitive(name));
         let members = subject.fields.iter().enumerate().map(|(index, field)| {
             let Field {
                 member, name, key, ..
@@ -146,11 +148,11 @@ impl Emitter<'_> {
                 impl __rt::Member for #name {
                     type Shape = #shape;
                     const EXTENSIBILITY: __rt::Extensibility = #extensibility;
-                    const INDEX: usize = #index;
-                    const ID: u32 = #id;
-                    const KEY: bool = #key;
-                    const MUST_UNDERSTAND: bool = #must_understand;
-                    const PATH: &'static str = #path;
+                    const INDEX: #usize = #index;
+                    const ID: #u32 = #id;
+                    const KEY: #bool = #key;
+                    const MUST_UNDERSTAND: #bool = #must_understand;
+                    const PATH: &'static #str = #path;
                     #default
                 }
             }
@@ -232,6 +234,7 @@ impl Emitter<'_> {
         let read = self.read_fn(subject);
         let measure = self.measure_fn(subject);
         let encoder = self.names.parameter("E");
+        let usize = self.names.primitive("usize");
         let serde = self
             .options
             .serde
@@ -241,7 +244,7 @@ impl Emitter<'_> {
                 type Owned = Self;
                 type Borrowed = Self;
                 type Shown<'a> = #view<'a>;
-                const SIZE_MIN: usize = #rt::shape::size_min(
+                const SIZE_MIN: #usize = #rt::shape::size_min(
                     #extensibility,
                     &[#(#rt::shape::size_min_of::<#paths>()),*],
                 );
