@@ -56,7 +56,7 @@ impl Emitter<'_> {
             true => quote!(_ => return ::core::option::Option::None,),
             false => quote!(bits => Self::#unknown(bits),),
         };
-        let from = self.from_bits(
+        let from = self.conversion(
             decl,
             closed,
             &name,
@@ -106,7 +106,7 @@ impl Emitter<'_> {
     }
 
     /// From a number: always, or only if it is a literal's.
-    fn from_bits(
+    fn conversion(
         &self,
         decl: &TypeDecl,
         closed: bool,
