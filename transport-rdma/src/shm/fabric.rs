@@ -213,6 +213,19 @@ impl Fabric for ShmFabric {
         }
     }
 
+    fn acknowledge(&self, word: usize, value: u64, to: Rank) {
+        // My peers see the store at once: no need for my engine to push it.
+        self.store(word, value);
+        if to == self.shared.me {
+            let epoch = sleep::before_ring().epoch(self.shared.row(to).word(SLEEP_WORD));
+            if Want::of_sleep_word(epoch) == Some(Want::DataAndAcks) {
+                self.shared.doorbells.ring(to);
+            }
+        } else {
+            self.ring(&PeerSet::EMPTY, &[to].into_iter().collect());
+        }
+    }
+
     fn poll(&self) -> Option<Failure> {
         self.shared.failures.take()
     }
