@@ -29,9 +29,10 @@ impl Meeting {
     }
 
     pub(crate) fn builder(&self) -> ParticipantBuilder {
-        let directory = self.directory.path().to_str().expect("a path in UTF-8");
+        // Made by whoever comes first, for this user alone.
+        let directory = self.directory.path().join("domains");
         DomainParticipant::builder(0)
-            .property("spindle.directory", directory)
+            .property("spindle.directory", directory.to_str().expect("UTF-8"))
             .property("spindle.group.size", &self.size.to_string())
             .disabled()
     }
