@@ -79,6 +79,8 @@ impl<T> Drop for Loan<T> {
 
 impl<T> fmt::Debug for Loan<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loan").field("memory", &self.memory).finish_non_exhaustive()
+        f.debug_struct("Loan")
+            .field("memory", &self.memory)
+            .finish_non_exhaustive()
     }
 }
