@@ -43,7 +43,7 @@ pub struct Loan<T> {
 }
 
 impl<T> Loan<T> {
-    pub(super) fn new(writer: Arc<WriterCore>, memory: Memory, timestamp: Option<i64>) -> Self {
+    pub(crate) fn new(writer: Arc<WriterCore>, memory: Memory, timestamp: Option<i64>) -> Self {
         writer.loans.fetch_add(1, Ordering::AcqRel);
         Self {
             writer,

@@ -44,7 +44,9 @@ pub mod flight {
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
         type Builder<S: __rt::Slot> = StateBuilder<S>;
         type View<'a> = StateView<'a>;
-        fn max_size(representation: __rt::Representation) -> ::core::option::Option<usize> {
+        fn max_size(
+            representation: __rt::Representation,
+        ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
         fn build<S: __rt::Slot>(
@@ -53,12 +55,15 @@ pub mod flight {
         ) -> __rt::Result<StateBuilder<S>> {
             StateBuilder::start_(slot, representation)
         }
-        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<StateView<'_>> {
-            StateView::parse_(&mut __rt::codec::reader::<Self>(
-                bytes,
-                encapsulation,
-                __rt::encode::Members::All,
-            )?)
+        fn view(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<StateView<'_>> {
+            StateView::parse_(
+                &mut __rt::codec::reader::<
+                    Self,
+                >(bytes, encapsulation, __rt::encode::Members::All)?,
+            )
         }
         fn view_to_owned(view: &StateView<'_>) -> __rt::Result<Self> {
             view.to_owned()
@@ -76,7 +81,10 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
-        fn decode(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<Self> {
+        fn decode(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
             __rt::codec::decode(bytes, encapsulation)
         }
         fn key_hash(&self) -> __rt::KeyHash {
@@ -92,7 +100,10 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode_key(self, representation, out)
         }
-        fn decode_key(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<Self> {
+        fn decode_key(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
             __rt::codec::decode_key(bytes, encapsulation)
         }
     }
@@ -151,9 +162,11 @@ pub mod flight {
             reader.end(scope);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
-            self.reader
-                .transcribe_key::<StateMembers::icao, _>(&self.at, encoder)?;
+        fn transcribe_key_<E: __rt::encode::Encoder>(
+            &self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            self.reader.transcribe_key::<StateMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
@@ -181,8 +194,11 @@ pub mod flight {
     }
     impl<S: __rt::Slot> StateBuilder<S> {
         fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample =
-                __rt::InPlace::start(slot, representation, __rt::Extensibility::Final)?;
+            let mut sample = __rt::InPlace::start(
+                slot,
+                representation,
+                __rt::Extensibility::Final,
+            )?;
             sample.append_default::<StateMembers::icao>()?;
             sample.append_default::<StateMembers::altitude>()?;
             sample.append_default::<StateMembers::number>()?;
@@ -230,7 +246,9 @@ pub mod flight {
         /// # Errors
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
-            let key = __rt::codec::hash::<State>(|hasher| {
+            let key = __rt::codec::hash::<
+                State,
+            >(|hasher| {
                 self.sample.hash::<StateMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
@@ -315,7 +333,10 @@ pub mod flight {
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
+        fn write<E: __rt::encode::Encoder>(
+            value: &Self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Final)?;
             encoder.member::<StateMembers::icao>(&value.icao)?;
             encoder.member::<StateMembers::altitude>(&value.altitude)?;
@@ -381,7 +402,9 @@ pub mod flight {
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
         type Builder<S: __rt::Slot> = BlobBuilder<S>;
         type View<'a> = BlobView<'a>;
-        fn max_size(representation: __rt::Representation) -> ::core::option::Option<usize> {
+        fn max_size(
+            representation: __rt::Representation,
+        ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
         fn build<S: __rt::Slot>(
@@ -390,12 +413,15 @@ pub mod flight {
         ) -> __rt::Result<BlobBuilder<S>> {
             BlobBuilder::start_(slot, representation)
         }
-        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<BlobView<'_>> {
-            BlobView::parse_(&mut __rt::codec::reader::<Self>(
-                bytes,
-                encapsulation,
-                __rt::encode::Members::All,
-            )?)
+        fn view(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<BlobView<'_>> {
+            BlobView::parse_(
+                &mut __rt::codec::reader::<
+                    Self,
+                >(bytes, encapsulation, __rt::encode::Members::All)?,
+            )
         }
         fn view_to_owned(view: &BlobView<'_>) -> __rt::Result<Self> {
             view.to_owned()
@@ -413,7 +439,10 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
-        fn decode(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<Self> {
+        fn decode(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
             __rt::codec::decode(bytes, encapsulation)
         }
         fn key_hash(&self) -> __rt::KeyHash {
@@ -429,7 +458,10 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode_key(self, representation, out)
         }
-        fn decode_key(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<Self> {
+        fn decode_key(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
             __rt::codec::decode_key(bytes, encapsulation)
         }
     }
@@ -473,11 +505,12 @@ pub mod flight {
             reader.end(scope);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
-            self.reader
-                .transcribe_key::<BlobMembers::number, _>(&self.at, encoder)?;
-            self.reader
-                .transcribe_key::<BlobMembers::bytes, _>(&self.at, encoder)?;
+        fn transcribe_key_<E: __rt::encode::Encoder>(
+            &self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            self.reader.transcribe_key::<BlobMembers::number, _>(&self.at, encoder)?;
+            self.reader.transcribe_key::<BlobMembers::bytes, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
@@ -502,8 +535,11 @@ pub mod flight {
     }
     impl<S: __rt::Slot> BlobBuilder<S> {
         fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample =
-                __rt::InPlace::start(slot, representation, __rt::Extensibility::Appendable)?;
+            let mut sample = __rt::InPlace::start(
+                slot,
+                representation,
+                __rt::Extensibility::Appendable,
+            )?;
             sample.append_default::<BlobMembers::number>()?;
             ::core::result::Result::Ok(Self {
                 sample,
@@ -610,7 +646,10 @@ pub mod flight {
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
+        fn write<E: __rt::encode::Encoder>(
+            value: &Self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<BlobMembers::number>(&value.number)?;
             encoder.member::<BlobMembers::bytes>(&value.bytes)?;
@@ -663,7 +702,9 @@ pub mod flight {
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
         type Builder<S: __rt::Slot> = OtherBuilder<S>;
         type View<'a> = OtherView<'a>;
-        fn max_size(representation: __rt::Representation) -> ::core::option::Option<usize> {
+        fn max_size(
+            representation: __rt::Representation,
+        ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
         fn build<S: __rt::Slot>(
@@ -672,12 +713,15 @@ pub mod flight {
         ) -> __rt::Result<OtherBuilder<S>> {
             OtherBuilder::start_(slot, representation)
         }
-        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<OtherView<'_>> {
-            OtherView::parse_(&mut __rt::codec::reader::<Self>(
-                bytes,
-                encapsulation,
-                __rt::encode::Members::All,
-            )?)
+        fn view(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<OtherView<'_>> {
+            OtherView::parse_(
+                &mut __rt::codec::reader::<
+                    Self,
+                >(bytes, encapsulation, __rt::encode::Members::All)?,
+            )
         }
         fn view_to_owned(view: &OtherView<'_>) -> __rt::Result<Self> {
             view.to_owned()
@@ -695,7 +739,10 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
-        fn decode(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<Self> {
+        fn decode(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
             __rt::codec::decode(bytes, encapsulation)
         }
         fn key_hash(&self) -> __rt::KeyHash {
@@ -711,7 +758,10 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode_key(self, representation, out)
         }
-        fn decode_key(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<Self> {
+        fn decode_key(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
             __rt::codec::decode_key(bytes, encapsulation)
         }
     }
@@ -748,9 +798,11 @@ pub mod flight {
             reader.end(scope);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
-            self.reader
-                .transcribe_key::<OtherMembers::icao, _>(&self.at, encoder)?;
+        fn transcribe_key_<E: __rt::encode::Encoder>(
+            &self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            self.reader.transcribe_key::<OtherMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
@@ -772,8 +824,11 @@ pub mod flight {
     }
     impl<S: __rt::Slot> OtherBuilder<S> {
         fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample =
-                __rt::InPlace::start(slot, representation, __rt::Extensibility::Final)?;
+            let mut sample = __rt::InPlace::start(
+                slot,
+                representation,
+                __rt::Extensibility::Final,
+            )?;
             sample.append_default::<OtherMembers::icao>()?;
             ::core::result::Result::Ok(Self {
                 sample,
@@ -793,7 +848,9 @@ pub mod flight {
         /// # Errors
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
-            let key = __rt::codec::hash::<Other>(|hasher| {
+            let key = __rt::codec::hash::<
+                Other,
+            >(|hasher| {
                 self.sample.hash::<OtherMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
@@ -828,7 +885,10 @@ pub mod flight {
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
+        fn write<E: __rt::encode::Encoder>(
+            value: &Self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Final)?;
             encoder.member::<OtherMembers::icao>(&value.icao)?;
             encoder.end(open)
