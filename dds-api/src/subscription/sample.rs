@@ -144,7 +144,7 @@ impl<'a, T> Sample<'a, T> {
     /// # Errors
     /// NO_DATA when the sample only tells of a state (`valid_data` is false).
     pub fn bytes(&self) -> Result<&'a [u8]> {
-        let no_data = || Error::NoData("the sample tells of a change of state only".to_owned());
+        let no_data = || Error::NoData("the sample tells of a change of state only");
         self.item
             .1
             .as_ref()
