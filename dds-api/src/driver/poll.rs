@@ -4,7 +4,7 @@ use std::hint;
 use std::thread;
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::{Fabric as _, Park, Want};
+use spindle_dds_transport::{Park, Want};
 
 use super::session::Session;
 use crate::properties::WaitPolicy;
