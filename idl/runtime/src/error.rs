@@ -114,6 +114,15 @@ pub enum CdrError {
         /// Where.
         place: Place,
     },
+    /// A sample would take far more memory than it has bytes, see
+    /// [`limits::MEMORY_PER_BYTE_MAX`](crate::limits::MEMORY_PER_BYTE_MAX).
+    #[error("elements would take more than {limit} bytes of memory, {place}")]
+    TooLarge {
+        /// The limit for a sample of this length.
+        limit: usize,
+        /// Where.
+        place: Place,
+    },
     /// A sample exceeds [`limits::SAMPLE_BYTES_MAX`](crate::limits::SAMPLE_BYTES_MAX).
     #[error("sample of {length} bytes is longer than {limit}")]
     TooLong {
@@ -164,6 +173,7 @@ impl CdrError {
             | Self::UnknownEnumerator { place, .. }
             | Self::MustUnderstand { place, .. }
             | Self::TooDeep { place, .. }
+            | Self::TooLarge { place, .. }
             | Self::Full { place, .. } => Some(place),
             Self::UnknownEncapsulation { .. }
             | Self::EncapsulationMismatch { .. }

@@ -2,6 +2,13 @@
 
 use std::fmt;
 
+use md5::{Digest, Md5};
+
+use crate::encapsulation::{ByteOrder, Representation};
+use crate::encode::{Encoder, HashMembers};
+use crate::error::CdrError;
+use crate::primitive::Primitive;
+
 /// Identifies an instance of a topic: 16 bytes, equal for equal keys.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct KeyHash(pub [u8; 16]);
@@ -19,4 +26,98 @@ impl fmt::Debug for KeyHash {
         }
         f.write_str(")")
     }
+}
+
+/// Takes the key members of a value in big endian XCDR2 and makes their hash,
+/// without allocating.
+#[derive(Debug)]
+pub struct KeyHasher {
+    sink: Sink,
+    position: usize,
+    origin: usize,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Plain([u8; 16]),
+    Digest(Opaque<Md5>),
+}
+
+/// Keeps `Debug` of the digest state out of the derive.
+struct Opaque<T>(T);
+
+impl<T> fmt::Debug for Opaque<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
+
+impl KeyHasher {
+    /// For keys that take at most `key_bytes_max` bytes, `None` without a bound:
+    /// those beyond 16 bytes are digested, whatever the length of this one.
+    pub fn new(key_bytes_max: Option<usize>) -> Self {
+        let sink = match key_bytes_max {
+            Some(0..=16) => Sink::Plain([0; 16]),
+            _ => Sink::Digest(Opaque(Md5::new())),
+        };
+        Self {
+            sink,
+            position: 0,
+            origin: 0,
+        }
+    }
+
+    /// The hash of what has been written.
+    pub fn finish(self) -> KeyHash {
+        match self.sink {
+            Sink::Plain(bytes) => KeyHash(bytes),
+            Sink::Digest(digest) => KeyHash(digest.0.finalize().into()),
+        }
+    }
+}
+
+impl Encoder for KeyHasher {
+    type Selection = HashMembers;
+    const PATCHES: bool = false;
+
+    fn representation(&self) -> Representation {
+        Representation::Xcdr2
+    }
+
+    fn position(&self) -> usize {
+        self.position
+    }
+
+    fn origin_mut(&mut self) -> &mut usize {
+        &mut self.origin
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
+        match &mut self.sink {
+            Sink::Plain(out) => {
+                let end = self.position.saturating_add(bytes.len());
+                if let Some(out) = out.get_mut(self.position..end) {
+                    out.copy_from_slice(bytes);
+                }
+            }
+            Sink::Digest(digest) => digest.0.update(bytes),
+        }
+        self.position += bytes.len();
+        Ok(())
+    }
+
+    fn zeros(&mut self, count: usize) -> Result<(), CdrError> {
+        self.bytes(&[0; 8][..count.min(8)])
+    }
+
+    fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
+        let mut buffer = [0; 8];
+        for value in values {
+            value.store(ByteOrder::Big, &mut buffer[..P::SIZE]);
+            self.bytes(&buffer[..P::SIZE])?;
+        }
+        Ok(())
+    }
+
+    fn patch(&mut self, _at: usize, _value: u32) {}
 }

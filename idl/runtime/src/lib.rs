@@ -1,22 +1,44 @@
 //! What code generated from IDL needs at run time: topic types, the XCDR
 //! encodings, in-place builders and views.
 //!
-//! Bytes from outside are untrusted until a reader has checked them:
+//! Bytes from outside are [`Untrusted`] until a [`Reader`] has checked them:
 //! every length, count and depth is compared with what remains before anything
 //! is allocated or looped over. Nothing here panics on any input.
 
 #![forbid(unsafe_code)]
 
+pub mod codec;
 mod encapsulation;
+pub mod encode;
 mod error;
+mod in_place;
 mod key;
 pub mod limits;
+mod measure;
+mod primitive;
+mod reader;
+#[cfg(feature = "serde")]
+mod serde_shape;
+pub mod shape;
 mod topic;
+mod view;
 
 pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 pub use error::{CdrError, InMember, Place};
-pub use key::KeyHash;
+pub use in_place::{Frame, InPlace};
+pub use key::{KeyHash, KeyHasher};
+pub use measure::Measure;
+pub use primitive::Primitive;
+pub use reader::{ABSENT, Location, ReadParameter, Reader, Scope, Span, Untrusted};
 pub use topic::{Slot, TopicType};
+pub use view::{ListIter, ListView, SeqIter, SeqView};
 
 #[cfg(feature = "serde")]
 pub use serde;
+#[cfg(feature = "serde")]
+pub use serde_shape::{Serde, SerdeShape};
+
+/// The last stage of an in-place builder: every member that varies in size has
+/// been written, and the sample can be published.
+#[derive(Debug, Clone, Copy)]
+pub enum Complete {}

@@ -12,3 +12,16 @@ pub const EMPTY_ELEMENTS_MAX: usize = 65_536;
 /// Most bytes of memory reserved for a sequence before its elements are read;
 /// beyond it the vector grows with what has really been found.
 pub const RESERVE_BYTES_MAX: usize = 64 * 1024;
+
+/// Most bytes of memory that the elements of all sequences of a sample take, for
+/// each byte of the sample ..
+pub const MEMORY_PER_BYTE_MAX: usize = 64;
+
+/// .. and in any case.
+pub const MEMORY_BASE_MAX: usize = 16 * 1024 * 1024;
+
+/// Most bytes of memory that the elements of all sequences of a sample of `length`
+/// bytes take.
+pub(crate) const fn memory_max(length: usize) -> usize {
+    MEMORY_BASE_MAX.saturating_add(length.saturating_mul(MEMORY_PER_BYTE_MAX))
+}

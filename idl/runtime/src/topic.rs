@@ -41,6 +41,20 @@ impl Slot for Vec<u8> {
     }
 }
 
+/// Borrowed memory: what is handed back is the number of bytes used and the key hash.
+impl Slot for &mut [u8] {
+    type Receipt = (usize, KeyHash);
+    type Error = CdrError;
+
+    fn bytes(&mut self) -> &mut [u8] {
+        self
+    }
+
+    fn finish(self, used: usize, key: KeyHash) -> Result<Self::Receipt, CdrError> {
+        Ok((used, key))
+    }
+}
+
 /// A type that a topic can have: implemented by generated code for every
 /// structure that is not `@nested`.
 ///

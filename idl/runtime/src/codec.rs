@@ -1,0 +1,120 @@
+//! Whole samples, in terms of shapes: what generated [`TopicType`]s consist of.
+
+use std::borrow::Borrow;
+
+use crate::encapsulation::{Encapsulation, Representation};
+use crate::encode::{AllMembers, Counter, Encoder, KeyMembers, Members, Selection, Writer};
+use crate::error::CdrError;
+use crate::key::{KeyHash, KeyHasher};
+use crate::measure::Measure;
+use crate::reader::{Reader, Untrusted};
+use crate::shape::Shape;
+use crate::topic::TopicType;
+
+/// A generated topic type.
+pub trait Sample: TopicType + Shape<Owned = Self, Borrowed = Self> {}
+
+impl<T: TopicType + Shape<Owned = Self, Borrowed = Self>> Sample for T {}
+
+/// Most bytes of a sample.
+pub fn max_size<T: Sample>(representation: Representation) -> Option<usize> {
+    Measure::of::<T>(representation, Members::All)
+}
+
+/// For [`TopicType::size`].
+pub fn size<T: Sample>(sample: &T, representation: Representation) -> usize {
+    count::<T, AllMembers>(sample, representation)
+}
+
+/// For [`TopicType::key_size`].
+pub fn key_size<T: Sample>(sample: &T, representation: Representation) -> usize {
+    count::<T, KeyMembers>(sample, representation)
+}
+
+fn count<T: Sample, M: Selection>(sample: &T, representation: Representation) -> usize {
+    let mut counter = Counter::<M>::new(representation);
+    // Only a value that cannot be written fails, and then it has no size.
+    match T::write(sample.borrow(), &mut counter) {
+        Ok(()) => counter.position(),
+        Err(_) => 0,
+    }
+}
+
+/// For [`TopicType::encode`].
+///
+/// # Errors
+/// [`CdrError::Full`], or what is wrong with the value.
+pub fn encode<T: Sample>(
+    sample: &T,
+    representation: Representation,
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    write::<T, AllMembers>(sample, representation, out)
+}
+
+/// For [`TopicType::encode_key`].
+///
+/// # Errors
+/// [`CdrError::Full`], or what is wrong with the value.
+pub fn encode_key<T: Sample>(
+    sample: &T,
+    representation: Representation,
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    write::<T, KeyMembers>(sample, representation, out)
+}
+
+fn write<T: Sample, M: Selection>(
+    sample: &T,
+    representation: Representation,
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    let mut writer = Writer::<'_, M>::new(representation, out);
+    T::write(sample, &mut writer)?;
+    Ok(writer.position())
+}
+
+/// For [`TopicType::decode`].
+///
+/// # Errors
+/// What is wrong with the bytes.
+pub fn decode<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
+    T::read(&mut reader::<T>(bytes, encapsulation, Members::All)?)
+}
+
+/// For [`TopicType::decode_key`].
+///
+/// # Errors
+/// What is wrong with the bytes.
+pub fn decode_key<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
+    T::read(&mut reader::<T>(bytes, encapsulation, Members::Key)?)
+}
+
+/// A reader over a whole sample, for [`TopicType::view`].
+///
+/// # Errors
+/// When the encapsulation does not go with the type.
+pub fn reader<T: TopicType>(
+    bytes: &[u8],
+    encapsulation: Encapsulation,
+    members: Members,
+) -> Result<Reader<'_>, CdrError> {
+    Untrusted::new(bytes, encapsulation).reader(T::EXTENSIBILITY, members)
+}
+
+/// For [`TopicType::key_hash`] and its kin: `write` gives the hasher the key.
+pub fn hash<T: Sample>(
+    write: impl FnOnce(&mut KeyHasher) -> Result<(), CdrError>,
+) -> Result<KeyHash, CdrError> {
+    if !T::HAS_KEY {
+        return Ok(KeyHash::NONE);
+    }
+    let mut hasher = KeyHasher::new(Measure::of::<T>(Representation::Xcdr2, Members::KeyHash));
+    write(&mut hasher)?;
+    Ok(hasher.finish())
+}
+
+/// For [`TopicType::key_hash`]: a value that cannot be written has no hash.
+pub fn key_hash<T: Sample>(sample: &T) -> KeyHash {
+    hash::<T>(|hasher| T::write(sample, hasher)).unwrap_or(KeyHash::NONE)
+}

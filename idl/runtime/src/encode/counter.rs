@@ -1,0 +1,73 @@
+//! Counting only.
+
+use std::marker::PhantomData;
+
+use super::{AllMembers, Encoder, Selection};
+use crate::encapsulation::Representation;
+use crate::error::CdrError;
+use crate::primitive::Primitive;
+
+/// Counts the bytes that a [`Writer`](super::Writer) would write. Saturates.
+#[derive(Debug)]
+pub struct Counter<M: Selection = AllMembers> {
+    position: usize,
+    origin: usize,
+    representation: Representation,
+    members: PhantomData<M>,
+}
+
+impl<M: Selection> Counter<M> {
+    /// Counts from an aligned start.
+    pub fn new(representation: Representation) -> Self {
+        Self::resume(representation, 0, 0)
+    }
+
+    /// Counts on from `position`, aligned as counted from `origin`.
+    pub(crate) fn resume(representation: Representation, position: usize, origin: usize) -> Self {
+        Self {
+            position,
+            origin,
+            representation,
+            members: PhantomData,
+        }
+    }
+}
+
+impl<M: Selection> Encoder for Counter<M> {
+    type Selection = M;
+    const PATCHES: bool = true;
+
+    #[inline]
+    fn representation(&self) -> Representation {
+        self.representation
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        self.position
+    }
+
+    #[inline]
+    fn origin_mut(&mut self) -> &mut usize {
+        &mut self.origin
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
+        self.zeros(bytes.len())
+    }
+
+    #[inline]
+    fn zeros(&mut self, count: usize) -> Result<(), CdrError> {
+        self.position = self.position.saturating_add(count);
+        Ok(())
+    }
+
+    #[inline]
+    fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
+        self.zeros(values.len().saturating_mul(P::SIZE))
+    }
+
+    #[inline]
+    fn patch(&mut self, _at: usize, _value: u32) {}
+}

@@ -1,0 +1,89 @@
+//! Values of one to eight bytes, copied as they are.
+
+use crate::encapsulation::ByteOrder;
+use crate::error::{CdrError, Place};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A primitive type of IDL. Sequences and arrays of primitives are contiguous on
+/// the wire and have no delimiter.
+pub trait Primitive:
+    sealed::Sealed + Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static
+{
+    /// Bytes on the wire; also the alignment, where the representation allows.
+    const SIZE: usize;
+
+    /// Writes to exactly [`SIZE`](Self::SIZE) bytes.
+    fn store(self, order: ByteOrder, out: &mut [u8]);
+
+    /// Reads from exactly [`SIZE`](Self::SIZE) bytes; any bytes make a value.
+    fn load(order: ByteOrder, bytes: &[u8]) -> Self;
+
+    /// Whether the bytes are values of this type; only booleans can be wrong.
+    ///
+    /// # Errors
+    /// [`CdrError::InvalidBool`].
+    #[inline]
+    fn check(bytes: &[u8], offset: usize) -> Result<(), CdrError> {
+        let _ = (bytes, offset);
+        Ok(())
+    }
+}
+
+macro_rules! number {
+    ($($ty:ty),*) => {$(
+        impl sealed::Sealed for $ty {}
+
+        impl Primitive for $ty {
+            const SIZE: usize = size_of::<$ty>();
+
+            #[inline]
+            fn store(self, order: ByteOrder, out: &mut [u8]) {
+                out.copy_from_slice(&match order {
+                    ByteOrder::Little => self.to_le_bytes(),
+                    ByteOrder::Big => self.to_be_bytes(),
+                });
+            }
+
+            #[inline]
+            fn load(order: ByteOrder, bytes: &[u8]) -> Self {
+                let bytes = bytes.try_into().unwrap_or_default();
+                match order {
+                    ByteOrder::Little => Self::from_le_bytes(bytes),
+                    ByteOrder::Big => Self::from_be_bytes(bytes),
+                }
+            }
+        }
+    )*};
+}
+
+number!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
+
+impl sealed::Sealed for bool {}
+
+impl Primitive for bool {
+    const SIZE: usize = 1;
+
+    #[inline]
+    fn store(self, _order: ByteOrder, out: &mut [u8]) {
+        out.copy_from_slice(&[u8::from(self)]);
+    }
+
+    #[inline]
+    fn load(_order: ByteOrder, bytes: &[u8]) -> Self {
+        bytes.first().is_some_and(|byte| *byte != 0)
+    }
+
+    #[inline]
+    fn check(bytes: &[u8], offset: usize) -> Result<(), CdrError> {
+        match bytes.iter().position(|byte| *byte > 1) {
+            None => Ok(()),
+            Some(index) => Err(CdrError::InvalidBool {
+                value: bytes[index],
+                place: Place::offset(offset + index),
+            }),
+        }
+    }
+}

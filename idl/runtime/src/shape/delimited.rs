@@ -1,0 +1,82 @@
+//! The delimiter of XCDR2 in front of collections whose elements are not primitive.
+
+use std::marker::PhantomData;
+
+use crate::encode::Encoder;
+use crate::error::CdrError;
+use crate::measure::Measure;
+use crate::reader::Reader;
+use crate::shape::{LengthCode, Shape};
+
+/// In XCDR2 a length in bytes, then the collection; in XCDR1 just the collection.
+#[derive(Debug)]
+pub struct Delimited<S>(PhantomData<S>);
+
+impl<S: Shape> Shape for Delimited<S> {
+    type Owned = S::Owned;
+    type Borrowed = S::Borrowed;
+    type Shown<'a> = S::Shown<'a>;
+    const SIZE_MIN: usize = if S::SIZE_MIN < 4 { S::SIZE_MIN } else { 4 };
+    const LENGTH_CODE: LengthCode = LengthCode::Shared(5);
+
+    fn initial() -> S::Owned {
+        S::initial()
+    }
+
+    fn write<E: Encoder>(value: &S::Borrowed, encoder: &mut E) -> Result<(), CdrError> {
+        let open = encoder.begin_collection(|counter| S::write(value, counter))?;
+        S::write(value, encoder)?;
+        encoder.end(open)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<S::Owned, CdrError> {
+        let scope = reader.begin_collection()?;
+        let value = S::read(reader)?;
+        reader.end(scope);
+        Ok(value)
+    }
+
+    fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+        let scope = reader.begin_collection()?;
+        S::check(reader)?;
+        reader.end(scope);
+        Ok(())
+    }
+
+    fn show<'a>(reader: &mut Reader<'a>) -> S::Shown<'a> {
+        let Ok(scope) = reader.begin_collection() else {
+            return S::absent();
+        };
+        let view = S::show(reader);
+        reader.end(scope);
+        view
+    }
+
+    fn show_at(mut reader: Reader<'_>) -> S::Shown<'_> {
+        match reader.begin_collection() {
+            Ok(_scope) => S::show_at(reader),
+            Err(_) => S::absent(),
+        }
+    }
+
+    fn absent<'a>() -> S::Shown<'a> {
+        S::absent()
+    }
+
+    fn transcribe_key<E: Encoder>(
+        reader: &mut Reader<'_>,
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        let scope = reader.begin_collection()?;
+        let mut ahead = *reader;
+        let open = encoder.begin_collection(|counter| S::transcribe_key(&mut ahead, counter))?;
+        S::transcribe_key(reader, encoder)?;
+        reader.end(scope);
+        encoder.end(open)
+    }
+
+    fn measure(measure: &mut Measure) {
+        measure.collection();
+        S::measure(measure);
+    }
+}

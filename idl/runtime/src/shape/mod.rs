@@ -1,0 +1,199 @@
+//! Shapes: how IDL types are laid out, as Rust types without values.
+//!
+//! An IDL type says more than its Rust type: `string<16>` and `string` are both
+//! `String`. Generated code therefore names the shape of each member, such as
+//! `Sequence<Text<16>, 4>`, and all knowledge of how to write, read, check, view,
+//! hash and measure it is here. Primitives and generated structures are their own
+//! shapes.
+
+mod array;
+mod delimited;
+mod enumerated;
+mod sequence;
+mod text;
+
+pub use array::{Array, ByteArray, PrimitiveArray};
+pub use delimited::Delimited;
+pub use enumerated::{Enumerated, Enumeration};
+pub use sequence::{ByteSequence, PrimitiveSequence, Sequence};
+pub use text::Text;
+
+use std::borrow::Borrow;
+
+use crate::encapsulation::Extensibility;
+use crate::encode::Encoder;
+use crate::error::CdrError;
+use crate::measure::Measure;
+use crate::primitive::Primitive;
+use crate::reader::Reader;
+
+/// The bound of strings and sequences that have none.
+pub const UNBOUNDED: u32 = u32::MAX;
+
+/// How an XCDR2 member header says how long the member is (XTypes 1.3 §7.4.3.4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LengthCode {
+    /// One byte shifted left by this much: 1, 2, 4 or 8 bytes.
+    Size(u8),
+    /// A length word of its own follows.
+    Next,
+    /// The first word of the member, times 1, 4 or 8 (codes 5, 6, 7).
+    Shared(u8),
+}
+
+impl LengthCode {
+    /// The three bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::Size(code) | Self::Shared(code) => code,
+            Self::Next => 4,
+        }
+    }
+
+    /// The code of a primitive of this many bytes.
+    pub const fn of_size(size: usize) -> Self {
+        Self::Size(size.trailing_zeros() as u8)
+    }
+
+    /// The code of a sequence of primitives of this many bytes.
+    pub const fn of_elements(size: usize) -> Self {
+        match size {
+            1 => Self::Shared(5),
+            4 => Self::Shared(6),
+            8 => Self::Shared(7),
+            _ => Self::Next,
+        }
+    }
+}
+
+/// [`Shape::SIZE_MIN`] of a structure, from those of its members.
+pub const fn size_min(extensibility: Extensibility, members: &[usize]) -> usize {
+    let mut sum: usize = 0;
+    let mut index = 0;
+    while index < members.len() {
+        sum = sum.saturating_add(members[index]);
+        index += 1;
+    }
+    match extensibility {
+        Extensibility::Final => sum,
+        // A delimiter alone, or the members alone.
+        Extensibility::Appendable if sum < 4 => sum,
+        Extensibility::Appendable | Extensibility::Mutable => 4,
+    }
+}
+
+/// Knows one IDL type.
+pub trait Shape: 'static {
+    /// The Rust type of a value.
+    type Owned: Borrow<Self::Borrowed>;
+    /// What is enough to write a value.
+    type Borrowed: ?Sized;
+    /// What a view shows.
+    type Shown<'a>: Copy;
+
+    /// Fewest bytes in any representation, padding not counted.
+    const SIZE_MIN: usize;
+    /// How its length is told in XCDR2 member headers.
+    const LENGTH_CODE: LengthCode;
+
+    /// The default of the IDL type.
+    fn initial() -> Self::Owned;
+
+    /// Writes a value with the padding before it.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], or what is wrong with the value.
+    fn write<E: Encoder>(value: &Self::Borrowed, encoder: &mut E) -> Result<(), CdrError>;
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError>;
+
+    /// Checks a value and goes on behind it; allocates nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    fn check(reader: &mut Reader<'_>) -> Result<(), CdrError>;
+
+    /// Shows a value that has been checked and goes on behind it. Bytes that were
+    /// altered since give some value, never a panic.
+    fn show<'a>(reader: &mut Reader<'a>) -> Self::Shown<'a>;
+
+    /// As [`show`](Self::show) where nothing is read behind it: need not go there.
+    #[inline]
+    fn show_at(mut reader: Reader<'_>) -> Self::Shown<'_> {
+        Self::show(&mut reader)
+    }
+
+    /// Shows a value that is not there.
+    fn absent<'a>() -> Self::Shown<'a>;
+
+    /// Writes what stands at the reader to a key hash, without building it: of
+    /// structures the key members only.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    fn transcribe_key<E: Encoder>(reader: &mut Reader<'_>, encoder: &mut E)
+    -> Result<(), CdrError>;
+
+    /// Adds the most that a value can take.
+    fn measure(measure: &mut Measure);
+}
+
+macro_rules! primitive_shape {
+    ($($ty:ty),*) => {$(
+        impl Shape for $ty {
+            type Owned = Self;
+            type Borrowed = Self;
+            type Shown<'a> = Self;
+            const SIZE_MIN: usize = <Self as Primitive>::SIZE;
+            const LENGTH_CODE: LengthCode = LengthCode::of_size(<Self as Primitive>::SIZE);
+
+            #[inline]
+            fn initial() -> Self {
+                Self::default()
+            }
+
+            #[inline]
+            fn write<E: Encoder>(value: &Self, encoder: &mut E) -> Result<(), CdrError> {
+                encoder.primitive(*value)
+            }
+
+            #[inline]
+            fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
+                reader.primitive()
+            }
+
+            #[inline]
+            fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+                reader.primitives::<Self>(1).map(|_| ())
+            }
+
+            #[inline]
+            fn show<'a>(reader: &mut Reader<'a>) -> Self {
+                reader.primitive().unwrap_or_default()
+            }
+
+            #[inline]
+            fn absent<'a>() -> Self::Shown<'a> {
+                Self::default()
+            }
+
+            #[inline]
+            fn transcribe_key<E: Encoder>(
+                reader: &mut Reader<'_>,
+                encoder: &mut E,
+            ) -> Result<(), CdrError> {
+                encoder.primitive(reader.primitive::<Self>()?)
+            }
+
+            fn measure(measure: &mut Measure) {
+                measure.primitives(<Self as Primitive>::SIZE, 1);
+            }
+        }
+    )*};
+}
+
+primitive_shape!(bool, u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);

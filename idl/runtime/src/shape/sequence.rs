@@ -1,0 +1,221 @@
+//! `sequence<T>` and `sequence<T, N>`.
+
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+
+use crate::encode::{Encoder, check_bound};
+use crate::error::CdrError;
+use crate::limits::RESERVE_BYTES_MAX;
+use crate::measure::Measure;
+use crate::primitive::Primitive;
+use crate::reader::Reader;
+use crate::shape::{LengthCode, Shape, UNBOUNDED};
+use crate::view::{ListView, SeqView};
+
+/// A sequence of elements that are not primitive: a count, then the elements. The
+/// delimiter that XCDR2 puts before it is [`Delimited`](super::Delimited)'s.
+#[derive(Debug)]
+pub struct Sequence<T, const N: u32 = UNBOUNDED>(PhantomData<T>);
+
+impl<T: Shape, const N: u32> Shape for Sequence<T, N>
+where
+    T::Owned: 'static,
+{
+    type Owned = Vec<T::Owned>;
+    type Borrowed = [T::Owned];
+    type Shown<'a> = ListView<'a, T>;
+    const SIZE_MIN: usize = 4;
+    const LENGTH_CODE: LengthCode = LengthCode::Next;
+
+    fn initial() -> Self::Owned {
+        Vec::new()
+    }
+
+    fn write<E: Encoder>(value: &[T::Owned], encoder: &mut E) -> Result<(), CdrError> {
+        check_bound(value.len(), N, encoder.position())?;
+        encoder.length(value.len())?;
+        for element in value {
+            T::write(element.borrow(), encoder)?;
+        }
+        Ok(())
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError> {
+        let count = reader.count(T::SIZE_MIN, N)?;
+        let reserve_max = RESERVE_BYTES_MAX / size_of::<T::Owned>().max(1);
+        let mut elements = Vec::with_capacity(count.min(reserve_max));
+        for _ in 0..count {
+            reader.spend(size_of::<T::Owned>())?;
+            elements.push(T::read(reader)?);
+        }
+        Ok(elements)
+    }
+
+    fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+        for _ in 0..reader.count(T::SIZE_MIN, N)? {
+            T::check(reader)?;
+        }
+        Ok(())
+    }
+
+    fn show<'a>(reader: &mut Reader<'a>) -> ListView<'a, T> {
+        let list = Self::show_at(*reader);
+        // Stops at the first error, and so does whoever reads on.
+        let _ = Self::check(reader);
+        list
+    }
+
+    fn show_at(mut reader: Reader<'_>) -> ListView<'_, T> {
+        match reader.count(T::SIZE_MIN, N) {
+            Ok(count) => ListView::new(reader, count),
+            Err(_) => ListView::new(Reader::empty(), 0),
+        }
+    }
+
+    fn absent<'a>() -> ListView<'a, T> {
+        ListView::new(Reader::empty(), 0)
+    }
+
+    fn transcribe_key<E: Encoder>(
+        reader: &mut Reader<'_>,
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        let count = reader.count(T::SIZE_MIN, N)?;
+        encoder.length(count)?;
+        for _ in 0..count {
+            T::transcribe_key(reader, encoder)?;
+        }
+        Ok(())
+    }
+
+    fn measure(measure: &mut Measure) {
+        measure.primitives(4, 1);
+        measure.repeat::<T>(N);
+    }
+}
+
+/// A sequence of primitives: a count, then the elements without gaps.
+#[derive(Debug)]
+pub struct PrimitiveSequence<P, const N: u32 = UNBOUNDED>(PhantomData<P>);
+
+impl<P: Primitive, const N: u32> PrimitiveSequence<P, N> {
+    fn slice<'a>(reader: &mut Reader<'a>) -> Result<SeqView<'a, P>, CdrError> {
+        let count = reader.count(P::SIZE, N)?;
+        Ok(SeqView::new(
+            reader.primitives::<P>(count)?,
+            count,
+            reader.order(),
+        ))
+    }
+}
+
+impl<P: Primitive, const N: u32> Shape for PrimitiveSequence<P, N> {
+    type Owned = Vec<P>;
+    type Borrowed = [P];
+    type Shown<'a> = SeqView<'a, P>;
+    const SIZE_MIN: usize = 4;
+    const LENGTH_CODE: LengthCode = LengthCode::of_elements(P::SIZE);
+
+    fn initial() -> Vec<P> {
+        Vec::new()
+    }
+
+    fn write<E: Encoder>(value: &[P], encoder: &mut E) -> Result<(), CdrError> {
+        check_bound(value.len(), N, encoder.position())?;
+        encoder.length(value.len())?;
+        if value.is_empty() {
+            return Ok(());
+        }
+        encoder.align(P::SIZE)?;
+        encoder.primitives(value)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Vec<P>, CdrError> {
+        Self::slice(reader).map(|elements| elements.to_vec())
+    }
+
+    fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+        Self::slice(reader).map(|_| ())
+    }
+
+    fn show<'a>(reader: &mut Reader<'a>) -> SeqView<'a, P> {
+        Self::slice(reader).unwrap_or_else(|_| Self::absent())
+    }
+
+    fn absent<'a>() -> SeqView<'a, P> {
+        SeqView::empty(0)
+    }
+
+    fn transcribe_key<E: Encoder>(
+        reader: &mut Reader<'_>,
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        let elements = Self::slice(reader)?;
+        encoder.length(elements.len())?;
+        for element in elements {
+            encoder.primitive(element)?;
+        }
+        Ok(())
+    }
+
+    fn measure(measure: &mut Measure) {
+        measure.primitives(4, 1);
+        measure.bounded(P::SIZE, N, 0);
+    }
+}
+
+/// `sequence<octet>`, and of `uint8` and `char`.
+#[derive(Debug)]
+pub struct ByteSequence<const N: u32 = UNBOUNDED>;
+
+impl<const N: u32> ByteSequence<N> {
+    fn slice<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], CdrError> {
+        let count = reader.count(1, N)?;
+        reader.take(count)
+    }
+}
+
+impl<const N: u32> Shape for ByteSequence<N> {
+    type Owned = Vec<u8>;
+    type Borrowed = [u8];
+    type Shown<'a> = &'a [u8];
+    const SIZE_MIN: usize = 4;
+    const LENGTH_CODE: LengthCode = LengthCode::of_elements(1);
+
+    fn initial() -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn write<E: Encoder>(value: &[u8], encoder: &mut E) -> Result<(), CdrError> {
+        check_bound(value.len(), N, encoder.position())?;
+        encoder.length(value.len())?;
+        encoder.bytes(value)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Vec<u8>, CdrError> {
+        Self::slice(reader).map(<[u8]>::to_vec)
+    }
+
+    fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+        Self::slice(reader).map(|_| ())
+    }
+
+    fn show<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
+        Self::slice(reader).unwrap_or_default()
+    }
+
+    fn absent<'a>() -> &'a [u8] {
+        &[]
+    }
+
+    fn transcribe_key<E: Encoder>(
+        reader: &mut Reader<'_>,
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        Self::write(Self::slice(reader)?, encoder)
+    }
+
+    fn measure(measure: &mut Measure) {
+        PrimitiveSequence::<u8, N>::measure(measure);
+    }
+}

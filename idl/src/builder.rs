@@ -1,0 +1,220 @@
+//! The compiler as a `build.rs` calls it.
+//!
+//! ```no_run
+//! fn main() -> Result<(), spindle_dds_idl::BuildError> {
+//!     spindle_dds_idl::Builder::new().file("idl/flight.idl").include_dir("idl").generate()
+//! }
+//! ```
+//!
+//! and then, in a module of the crate:
+//!
+//! ```ignore
+//! include!(concat!(env!("OUT_DIR"), "/flight.rs"));
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::{env, fmt, fs, io};
+
+use crate::compile::{Options, compile};
+use crate::diag::{Diagnostic, Severity};
+use crate::emit::{EmitError, EmitOptions, emit};
+use crate::model::Model;
+
+/// Why nothing was generated. `Debug`, which cargo shows when a `main` returns
+/// the error, is the readable form too.
+#[derive(thiserror::Error)]
+pub enum BuildError {
+    /// No file was named.
+    #[error("no IDL file was named; call Builder::file")]
+    NoFile,
+    /// The IDL is wrong. The diagnostics, warnings too, in the long form.
+    #[error("IDL errors:\n{}", render(.diagnostics))]
+    Idl {
+        /// All of them, at least one of which is an error.
+        diagnostics: Vec<Diagnostic>,
+        /// Every file that was read.
+        files: Vec<PathBuf>,
+    },
+    /// The options do not fit.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// There is nowhere to write.
+    #[error("OUT_DIR is not set; call from build.rs, or call Builder::out_dir")]
+    NoOutDir,
+    /// Writing failed.
+    #[error("cannot write {}: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn render(diagnostics: &[Diagnostic]) -> String {
+    diagnostics.iter().map(Diagnostic::render).collect()
+}
+
+/// Collects files and options, then generates one Rust file from all of them.
+#[derive(Debug, Clone, Default)]
+pub struct Builder {
+    files: Vec<PathBuf>,
+    options: Options,
+    emit: EmitOptions,
+    out_file: Option<PathBuf>,
+    out_dir: Option<PathBuf>,
+}
+
+impl Builder {
+    /// Nothing to compile yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an IDL file, relative to the package. All files of a builder share one
+    /// tree of modules; what they include is generated too, once.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.files.push(path.into());
+        self
+    }
+
+    /// Adds a directory where `#include` looks.
+    #[must_use]
+    pub fn include_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.options.include_dirs.push(path.into());
+        self
+    }
+
+    /// Defines a macro of the preprocessor.
+    #[must_use]
+    pub fn define(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.defines.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Name of the output, `flight.rs` for the first file `flight.idl` unless set.
+    #[must_use]
+    pub fn out_file(mut self, name: impl Into<PathBuf>) -> Self {
+        self.out_file = Some(name.into());
+        self
+    }
+
+    /// Directory of the output, `OUT_DIR` unless set.
+    #[must_use]
+    pub fn out_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.out_dir = Some(path.into());
+        self
+    }
+
+    /// Path by which generated code names the runtime, `::spindle_dds::idl` unless set.
+    #[must_use]
+    pub fn runtime_path(mut self, path: impl Into<String>) -> Self {
+        self.emit.runtime_path = path.into();
+        self
+    }
+
+    /// Takes the types of an IDL module from a Rust path instead of generating
+    /// them: `extern_module("ext::types", "::other_crate::types")`.
+    #[must_use]
+    pub fn extern_module(mut self, idl: impl Into<String>, path: impl Into<String>) -> Self {
+        self.emit.extern_modules.insert(idl.into(), path.into());
+        self
+    }
+
+    /// Whether owned types derive serde's traits, which they do unless told not to.
+    /// Must be off when `spindle-dds` is built without its feature `serde`.
+    #[must_use]
+    pub fn serde(mut self, serde: bool) -> Self {
+        self.emit.serde = serde;
+        self
+    }
+
+    /// Compiles and returns the Rust text and the files that were read, touching
+    /// nothing and printing nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the IDL or the options.
+    pub fn generate_string(&self) -> Result<(String, Vec<PathBuf>), BuildError> {
+        let (model, _) = self.model()?;
+        Ok((emit(&model, &self.emit)?, model.files))
+    }
+
+    /// Compiles and writes the output; for `build.rs`. Tells cargo which files to
+    /// watch, and shows warnings and errors through cargo.
+    ///
+    /// # Errors
+    /// What is wrong with the IDL or the options, or writing failed.
+    pub fn generate(&self) -> Result<(), BuildError> {
+        let outcome = self.model();
+        if let Err(BuildError::Idl { diagnostics, files }) = &outcome {
+            report(diagnostics);
+            // Whatever was read may be what has to be corrected.
+            self.files.iter().chain(files).for_each(|file| watch(file));
+        }
+        let (model, warnings) = outcome?;
+        report(&warnings);
+        model.files.iter().for_each(|file| watch(file));
+        let text = emit(&model, &self.emit)?;
+        let path = self.out_path()?;
+        // An unchanged file keeps its time, so that nothing is compiled again.
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            return Ok(());
+        }
+        fs::write(&path, text).map_err(|error| BuildError::Write { path, error })
+    }
+
+    fn model(&self) -> Result<(Model, Vec<Diagnostic>), BuildError> {
+        if self.files.is_empty() {
+            return Err(BuildError::NoFile);
+        }
+        let compilation = compile(&self.files, &self.options);
+        if compilation
+            .diagnostics
+            .iter()
+            .any(|one| one.severity == Severity::Error)
+        {
+            return Err(BuildError::Idl {
+                diagnostics: compilation.diagnostics,
+                files: compilation.model.files,
+            });
+        }
+        Ok((compilation.model, compilation.diagnostics))
+    }
+
+    fn out_path(&self) -> Result<PathBuf, BuildError> {
+        let directory = match &self.out_dir {
+            Some(directory) => directory.clone(),
+            None => env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?.into(),
+        };
+        let name = match (&self.out_file, self.files.first()) {
+            (Some(name), _) => name.clone(),
+            (None, Some(file)) => {
+                Path::new(file.file_name().unwrap_or(file.as_os_str())).with_extension("rs")
+            }
+            (None, None) => return Err(BuildError::NoFile),
+        };
+        Ok(directory.join(name))
+    }
+}
+
+fn watch(file: &Path) {
+    println!("cargo::rerun-if-changed={}", file.display());
+}
+
+/// One line each for cargo, which cannot show more.
+fn report(diagnostics: &[Diagnostic]) {
+    for diagnostic in diagnostics {
+        match diagnostic.severity {
+            Severity::Error => println!("cargo::error={diagnostic}"),
+            Severity::Warning => println!("cargo::warning={diagnostic}"),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Diagnostics: what is wrong, where, and what would be right.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::limits::{DIAGNOSTICS_MAX, SOURCE_LINE_CHARS_MAX};
+use crate::source::{Sources, Span};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something was ignored or is not portable; the model is usable.
+    Warning,
+    /// The model is not usable.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// One finding of the front end.
+///
+/// `Display` prints one line, `file:line:column: error: message`, which editors
+/// understand; [`Diagnostic::render`] adds the source line with a caret and the
+/// hint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Error or warning.
+    pub severity: Severity,
+    /// What is wrong, without a full stop.
+    pub message: String,
+    /// The file, as it was opened.
+    pub file: PathBuf,
+    /// Line from 1, 0 when the finding is about the file as a whole.
+    pub line: usize,
+    /// Column from 1 in characters, 0 when the finding is about the file as a whole.
+    pub column: usize,
+    /// Number of characters that the finding is about, at least 1.
+    pub width: usize,
+    /// The source line; the start of it if it is very long.
+    pub source_line: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if self.line > 0 {
+            write!(f, "{}:{}:", self.line, self.column)?;
+        }
+        write!(f, " {}: {}", self.severity, self.message)
+    }
+}
+
+impl Diagnostic {
+    /// The long form: the one line of `Display`, the source line, a caret under
+    /// the place, and the hint. Ends with a newline.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = format!("{self}\n");
+        if self.line > 0 && self.column <= self.source_line.chars().count() + 1 {
+            let number = self.line.to_string();
+            let blank = " ".repeat(number.len());
+            // Tabs stay tabs so that the caret stands under its character.
+            let before = self.source_line.chars().take(self.column.saturating_sub(1));
+            let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let carets = "^".repeat(self.width.max(1));
+            out.push_str(&format!(" {number} | {}\n", self.source_line));
+            out.push_str(&format!(" {blank} | {indent}{carets}\n"));
+        }
+        if let Some(hint) = &self.hint {
+            out.push_str(&format!("   = hint: {hint}\n"));
+        }
+        out
+    }
+}
+
+/// Where the stages leave their findings.
+#[derive(Debug, Default)]
+pub(crate) struct Sink {
+    findings: Vec<Finding>,
+    dropped: usize,
+    errors: usize,
+}
+
+/// A diagnostic before its position is turned into a line.
+#[derive(Debug)]
+struct Finding {
+    severity: Severity,
+    place: Place,
+    message: String,
+    hint: Option<String>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Span(Span),
+    File(PathBuf),
+}
+
+impl Sink {
+    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Severity::Error, Place::Span(span), message.into(), None);
+    }
+
+    pub(crate) fn error_hint(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.push(
+            Severity::Error,
+            Place::Span(span),
+            message.into(),
+            Some(hint.into()),
+        );
+    }
+
+    /// A construct of IDL 4.2 that this compiler knows by name only.
+    pub(crate) fn refuse(&mut self, span: Span, construct: &str) {
+        self.error(span, format!("{construct} is not yet supported"));
+    }
+
+    pub(crate) fn refuse_hint(&mut self, span: Span, construct: &str, hint: &str) {
+        self.error_hint(span, format!("{construct} is not yet supported"), hint);
+    }
+
+    pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Severity::Warning, Place::Span(span), message.into(), None);
+    }
+
+    pub(crate) fn warning_hint(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.push(
+            Severity::Warning,
+            Place::Span(span),
+            message.into(),
+            Some(hint.into()),
+        );
+    }
+
+    /// A finding about a file that has no text, such as one that cannot be read.
+    pub(crate) fn file_error(&mut self, path: &Path, message: impl Into<String>) {
+        let place = Place::File(path.to_path_buf());
+        self.push(Severity::Error, place, message.into(), None);
+    }
+
+    pub(crate) fn error_count(&self) -> usize {
+        self.errors
+    }
+
+    /// All findings in the order of the files and of the text in them.
+    pub(crate) fn finish(mut self, sources: &Sources) -> Vec<Diagnostic> {
+        self.findings.sort_by_key(|finding| match &finding.place {
+            Place::Span(span) => (span.file.0, span.start),
+            Place::File(_) => (usize::MAX, 0),
+        });
+        let mut all: Vec<_> = self
+            .findings
+            .into_iter()
+            .map(|finding| finding.locate(sources))
+            .collect();
+        if let Some(last) = all.last().filter(|_| self.dropped > 0) {
+            let message = format!("{} more diagnostics are not shown", self.dropped);
+            let file = last.file.clone();
+            let hint = Some(String::from("correct the first ones and compile again"));
+            let (line, column, width) = (0, 0, 1);
+            let source_line = String::new();
+            let failed = self.errors > 0;
+            let severity = if failed {
+                Severity::Error
+            } else {
+                Severity::Warning
+            };
+            all.push(Diagnostic {
+                severity,
+                message,
+                file,
+                line,
+                column,
+                width,
+                source_line,
+                hint,
+            });
+        }
+        all
+    }
+
+    fn push(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
+        self.errors += usize::from(severity == Severity::Error);
+        // Room is kept for the one that says how many are missing.
+        if self.findings.len() + 1 >= DIAGNOSTICS_MAX {
+            self.dropped += 1;
+            return;
+        }
+        self.findings.push(Finding {
+            severity,
+            place,
+            message,
+            hint,
+        });
+    }
+}
+
+impl Finding {
+    fn locate(self, sources: &Sources) -> Diagnostic {
+        let Self {
+            severity,
+            place,
+            message,
+            hint,
+        } = self;
+        let span = match place {
+            Place::Span(span) => span,
+            Place::File(file) => {
+                let (line, column, width) = (0, 0, 1);
+                let source_line = String::new();
+                return Diagnostic {
+                    severity,
+                    message,
+                    file,
+                    line,
+                    column,
+                    width,
+                    source_line,
+                    hint,
+                };
+            }
+        };
+        let file = sources
+            .get(span.file)
+            .map_or_else(PathBuf::new, |file| file.path.clone());
+        let location = sources.locate(span.file, span.start);
+        let source_line: String = location
+            .line_text
+            .chars()
+            .take(SOURCE_LINE_CHARS_MAX)
+            .collect();
+        let covered = sources
+            .text(span.file)
+            .get(span.start..span.end)
+            .unwrap_or("");
+        let width = covered.lines().next().unwrap_or("").chars().count();
+        let rest = (source_line.chars().count() + 1).saturating_sub(location.column);
+        let width = width.clamp(1, rest.max(1));
+        let (line, column) = (location.line, location.column);
+        Diagnostic {
+            severity,
+            message,
+            file,
+            line,
+            column,
+            width,
+            source_line,
+            hint,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diagnostic_shows_the_line_and_a_caret() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.idl".into(), None, b"module M {\n\tlong x;\n};\n");
+        let mut sink = Sink::default();
+        sink.error_hint(
+            Span {
+                file,
+                start: 12,
+                end: 16,
+            },
+            "no member here",
+            "put it in a struct",
+        );
+        let all = sink.finish(&sources);
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].to_string(), "a.idl:2:2: error: no member here");
+        assert_eq!(
+            all[0].render(),
+            "a.idl:2:2: error: no member here\n 2 | \tlong x;\n   | \t^^^^\n   \
+             = hint: put it in a struct\n"
+        );
+    }
+
+    #[test]
+    fn findings_are_bounded_and_the_rest_is_counted() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.idl".into(), None, b"x");
+        let mut sink = Sink::default();
+        for _ in 0..1000 {
+            sink.warning(
+                Span {
+                    file,
+                    start: 0,
+                    end: 1,
+                },
+                "again",
+            );
+        }
+        let all = sink.finish(&sources);
+        assert_eq!(all.len(), DIAGNOSTICS_MAX);
+        assert_eq!(
+            all[DIAGNOSTICS_MAX - 1].message,
+            "801 more diagnostics are not shown"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! `const`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::{Emitter, docs, names};
+use crate::mapping;
+use crate::model::{ConstDecl, Type};
+
+impl Emitter<'_> {
+    pub(super) fn constant(&self, decl: &ConstDecl) -> TokenStream {
+        let docs = docs(&decl.doc);
+        let name = names::ident(&mapping::identifier(&decl.name));
+        let ty = match self.resolve(&decl.ty) {
+            Type::String { .. } => {
+                let str = self.names.primitive("str");
+                quote!(&#str)
+            }
+            _ => self.owned(&decl.ty, &decl.scope),
+        };
+        let value = self.value(&decl.value, &decl.ty, &decl.scope);
+        quote!(#docs pub const #name: #ty = #value;)
+    }
+}

@@ -1,0 +1,117 @@
+//! `enum`.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::{Emitter, docs, names};
+use crate::mapping;
+use crate::model::{Enum, Extensibility, TypeDecl};
+
+impl Emitter<'_> {
+    pub(super) fn enumeration(&self, decl: &TypeDecl, enumeration: &Enum) -> TokenStream {
+        let rt = self.rt(&decl.scope);
+        let doc = docs(&decl.doc);
+        let serde = self.serde_derive(&decl.scope);
+        let name = names::ident(&mapping::identifier(&decl.name));
+        let bits = self
+            .names
+            .primitive(mapping::enum_bits(enumeration.bit_bound));
+        let mut taken: BTreeSet<String> = BTreeSet::new();
+        let literals: Vec<_> = enumeration
+            .literals
+            .iter()
+            .map(|literal| {
+                let name = names::fresh(&mut taken, &mapping::identifier(&literal.name));
+                let value = Literal::i32_unsuffixed(literal.value.wrapping_abs());
+                let value = if literal.value < 0 {
+                    quote!(-#value)
+                } else {
+                    quote!(#value)
+                };
+                (names::ident(&name), value)
+            })
+            .collect();
+        let variants = literals.iter().zip(&enumeration.literals).enumerate().map(
+            |(index, ((name, _), literal))| {
+                let doc = docs(&literal.doc);
+                let default = (index == enumeration.default_literal).then(|| quote!(#[default]));
+                quote!(#doc #default #name)
+            },
+        );
+        let (literal_names, values): (Vec<_>, Vec<_>) = literals.iter().cloned().unzip();
+
+        let closed = enumeration.extensibility == Extensibility::Final;
+        let unknown = names::ident(&names::fresh(&mut taken, "Unknown"));
+        let unknown_variant = (!closed).then(|| {
+            quote! {
+                /// A value that this version of the type does not know. Never holds the
+                /// value of a literal when it comes from a sample or from a number.
+                #unknown(#bits),
+            }
+        });
+        let unknown_to_bits = (!closed).then(|| quote!(Self::#unknown(bits) => bits,));
+        let other = match closed {
+            true => quote!(_ => return ::core::option::Option::None,),
+            false => quote!(bits => Self::#unknown(bits),),
+        };
+        let from = match closed {
+            true => quote! {
+                impl ::core::convert::TryFrom<#bits> for #name {
+                    /// A number that is no literal's.
+                    type Error = #bits;
+
+                    fn try_from(bits: #bits) -> ::core::result::Result<Self, #bits> {
+                        <Self as #rt::shape::Enumeration>::from_bits(bits).ok_or(bits)
+                    }
+                }
+            },
+            false => quote! {
+                impl ::core::convert::From<#bits> for #name {
+                    fn from(bits: #bits) -> Self {
+                        match bits {
+                            #(#values => Self::#literal_names,)*
+                            bits => Self::#unknown(bits),
+                        }
+                    }
+                }
+            },
+        };
+        quote! {
+            #doc
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+            #serde
+            pub enum #name {
+                #(#variants,)*
+                #unknown_variant
+            }
+
+            #from
+
+            impl ::core::convert::From<#name> for #bits {
+                fn from(value: #name) -> Self {
+                    #rt::shape::Enumeration::to_bits(value)
+                }
+            }
+
+            impl #rt::shape::Enumeration for #name {
+                type Bits = #bits;
+
+                fn from_bits(bits: #bits) -> ::core::option::Option<Self> {
+                    ::core::option::Option::Some(match bits {
+                        #(#values => Self::#literal_names,)*
+                        #other
+                    })
+                }
+
+                fn to_bits(self) -> #bits {
+                    match self {
+                        #(Self::#literal_names => #values,)*
+                        #unknown_to_bits
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The Rust of a use of a type: what owns it, what shows it, what its shape is.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::{Emitter, Scope, names};
+use crate::mapping;
+use crate::model::{Primitive, Type, TypeId, TypeKind, Value};
+
+/// Largest array that serde takes by itself.
+const SERDE_ARRAY_MAX: u32 = 32;
+
+impl Emitter<'_> {
+    /// The type behind all typedefs.
+    pub(super) fn resolve<'t>(&'t self, ty: &'t Type) -> &'t Type {
+        match ty {
+            Type::Named(id) => match &self.decl(*id).kind {
+                TypeKind::Alias(inner) => self.resolve(inner),
+                _ => ty,
+            },
+            _ => ty,
+        }
+    }
+
+    fn as_primitive(&self, ty: &Type) -> Option<Primitive> {
+        match self.resolve(ty) {
+            Type::Primitive(primitive) => Some(*primitive),
+            _ => None,
+        }
+    }
+
+    pub(super) fn primitive(&self, primitive: Primitive) -> TokenStream {
+        self.names.primitive(mapping::primitive(primitive))
+    }
+
+    /// Path of a declared type.
+    pub(super) fn named(&self, id: TypeId, from: &Scope) -> TokenStream {
+        let decl = self.decl(id);
+        self.names.path(
+            from,
+            &decl.scope,
+            &names::ident(&mapping::identifier(&decl.name)),
+        )
+    }
+
+    /// Path of a structure's view.
+    fn named_view(&self, id: TypeId, from: &Scope) -> TokenStream {
+        let decl = self.decl(id);
+        self.names
+            .path(from, &decl.scope, &self.names.companions(id).view)
+    }
+
+    /// The owned type; typedefs are kept by name.
+    pub(super) fn owned(&self, ty: &Type, from: &Scope) -> TokenStream {
+        match ty {
+            Type::Primitive(primitive) => self.primitive(*primitive),
+            Type::String { .. } => self.names.prelude("String", "::std::string"),
+            Type::Sequence { element, .. } => {
+                let vec = self.names.prelude("Vec", "::std::vec");
+                let element = self.owned(element, from);
+                quote!(#vec<#element>)
+            }
+            Type::Array {
+                element,
+                dimensions,
+            } => dimensions
+                .iter()
+                .rev()
+                .fold(self.owned(element, from), |inner, dimension| {
+                    let dimension = Literal::u32_unsuffixed(*dimension);
+                    quote!([#inner; #dimension])
+                }),
+            Type::Named(id) => self.named(*id, from),
+        }
+    }
+
+    /// The shape; typedefs are looked through.
+    pub(super) fn shape(&self, ty: &Type, from: &Scope) -> TokenStream {
+        let rt = self.rt(from);
+        match self.resolve(ty) {
+            Type::Primitive(primitive) => self.primitive(*primitive),
+            Type::String { bound } => {
+                let bound = bound
+                    .map(Literal::u32_unsuffixed)
+                    .map(|bound| quote!(<#bound>));
+                quote!(#rt::shape::Text #bound)
+            }
+            Type::Sequence { element, bound } => {
+                let bound = bound.map(Literal::u32_unsuffixed);
+                match self.as_primitive(element) {
+                    Some(primitive) if mapping::is_byte(primitive) => {
+                        let bound = bound.map(|bound| quote!(<#bound>));
+                        quote!(#rt::shape::ByteSequence #bound)
+                    }
+                    Some(primitive) => {
+                        let bound = bound.map(|bound| quote!(, #bound));
+                        let element = self.primitive(primitive);
+                        quote!(#rt::shape::PrimitiveSequence<#element #bound>)
+                    }
+                    None => {
+                        let bound = bound.map(|bound| quote!(, #bound));
+                        let element = self.shape(element, from);
+                        quote!(#rt::shape::Delimited<#rt::shape::Sequence<#element #bound>>)
+                    }
+                }
+            }
+            Type::Array {
+                element,
+                dimensions,
+            } => {
+                let rows = self.rows(element, dimensions, from);
+                match self.as_primitive(element) {
+                    Some(_) => rows,
+                    None => quote!(#rt::shape::Delimited<#rows>),
+                }
+            }
+            Type::Named(id) => {
+                let path = self.named(*id, from);
+                match self.decl(*id).kind {
+                    TypeKind::Enum(_) => quote!(#rt::shape::Enumerated<#path>),
+                    _ => path,
+                }
+            }
+        }
+    }
+
+    /// The shape of an array without its delimiter.
+    fn rows(&self, element: &Type, dimensions: &[u32], from: &Scope) -> TokenStream {
+        let rt = self.rt(from);
+        let (first, inner) = match dimensions {
+            [] => return self.shape(element, from),
+            [first, inner @ ..] => (Literal::u32_unsuffixed(*first), inner),
+        };
+        match self.as_primitive(element) {
+            Some(primitive) if inner.is_empty() && mapping::is_byte(primitive) => {
+                quote!(#rt::shape::ByteArray<#first>)
+            }
+            Some(primitive) if inner.is_empty() => {
+                let element = self.primitive(primitive);
+                quote!(#rt::shape::PrimitiveArray<#element, #first>)
+            }
+            _ => {
+                let inner = self.rows(element, inner, from);
+                quote!(#rt::shape::Array<#inner, #first>)
+            }
+        }
+    }
+
+    /// What a view shows, for lifetime `'a`.
+    pub(super) fn shown(&self, ty: &Type, from: &Scope) -> TokenStream {
+        let rt = self.rt(from);
+        match self.resolve(ty) {
+            Type::Primitive(primitive) => self.primitive(*primitive),
+            Type::String { .. } => {
+                let str = self.names.primitive("str");
+                quote!(&'a #str)
+            }
+            Type::Sequence { element, .. } => match self.as_primitive(element) {
+                Some(primitive) => {
+                    let element = self.primitive(primitive);
+                    match mapping::is_byte(primitive) {
+                        true => quote!(&'a [#element]),
+                        false => quote!(#rt::SeqView<'a, #element>),
+                    }
+                }
+                None => {
+                    let element = self.shape(element, from);
+                    quote!(#rt::ListView<'a, #element>)
+                }
+            },
+            Type::Array {
+                element,
+                dimensions,
+            } => match (self.as_primitive(element), &dimensions[..]) {
+                (Some(primitive), [dimension]) => {
+                    let element = self.primitive(primitive);
+                    let dimension = Literal::u32_unsuffixed(*dimension);
+                    match mapping::is_byte(primitive) {
+                        true => quote!(&'a [#element; #dimension]),
+                        false => quote!(#rt::SeqView<'a, #element>),
+                    }
+                }
+                (_, dimensions) => {
+                    let inner = self.rows(element, dimensions.get(1..).unwrap_or_default(), from);
+                    quote!(#rt::ListView<'a, #inner>)
+                }
+            },
+            Type::Named(id) => match self.decl(*id).kind {
+                TypeKind::Struct(_) => {
+                    let view = self.named_view(*id, from);
+                    quote!(#view<'a>)
+                }
+                _ => self.named(*id, from),
+            },
+        }
+    }
+
+    /// What builders take, and how that becomes what shapes take.
+    pub(super) fn taken(&self, ty: &Type, from: &Scope) -> (TokenStream, TokenStream) {
+        match self.resolve(ty) {
+            Type::Primitive(_) => (self.owned(ty, from), quote!(&value)),
+            Type::Named(id) if matches!(self.decl(*id).kind, TypeKind::Enum(_)) => {
+                (self.owned(ty, from), quote!(&value))
+            }
+            Type::String { .. } => {
+                let str = self.names.primitive("str");
+                (quote!(&#str), quote!(value))
+            }
+            Type::Sequence { element, .. } => {
+                let element = self.owned(element, from);
+                (quote!(&[#element]), quote!(value))
+            }
+            Type::Array { .. } | Type::Named(_) => {
+                let owned = self.owned(ty, from);
+                (quote!(&#owned), quote!(value))
+            }
+        }
+    }
+
+    /// Whether all values have the same size on the wire.
+    pub(super) fn is_fixed(&self, ty: &Type) -> bool {
+        match self.resolve(ty) {
+            Type::Primitive(_) => true,
+            Type::String { .. } | Type::Sequence { .. } => false,
+            Type::Array { element, .. } => self.is_fixed(element),
+            Type::Named(id) => match &self.decl(*id).kind {
+                TypeKind::Struct(inner) => {
+                    inner.members.iter().all(|member| self.is_fixed(&member.ty))
+                }
+                TypeKind::Enum(_) | TypeKind::Alias(_) => true,
+            },
+        }
+    }
+
+    /// Whether a value can contain another of structure `id`.
+    pub(super) fn reaches(&self, ty: &Type, id: TypeId) -> bool {
+        let mut seen = vec![false; self.model.types.len()];
+        self.reaches_unseen(ty, id, &mut seen)
+    }
+
+    fn reaches_unseen(&self, ty: &Type, id: TypeId, seen: &mut [bool]) -> bool {
+        match ty {
+            Type::Primitive(_) | Type::String { .. } => false,
+            Type::Sequence { element, .. } | Type::Array { element, .. } => {
+                self.reaches_unseen(element, id, seen)
+            }
+            Type::Named(other) if *other == id => true,
+            Type::Named(other) if std::mem::replace(&mut seen[other.0], true) => false,
+            Type::Named(other) => match &self.decl(*other).kind {
+                TypeKind::Struct(inner) => inner
+                    .members
+                    .iter()
+                    .any(|member| self.reaches_unseen(&member.ty, id, seen)),
+                TypeKind::Alias(inner) => self.reaches_unseen(inner, id, seen),
+                TypeKind::Enum(_) => false,
+            },
+        }
+    }
+
+    /// Whether serde needs help: an array that it cannot take is inside.
+    pub(super) fn needs_serde_shape(&self, ty: &Type) -> bool {
+        match self.resolve(ty) {
+            Type::Primitive(_) | Type::String { .. } | Type::Named(_) => false,
+            Type::Sequence { element, .. } => self.needs_serde_shape(element),
+            Type::Array {
+                element,
+                dimensions,
+            } => {
+                dimensions
+                    .iter()
+                    .any(|dimension| *dimension > SERDE_ARRAY_MAX)
+                    || self.needs_serde_shape(element)
+            }
+        }
+    }
+
+    /// A constant of a type; strings are `&'static str`.
+    pub(super) fn value(&self, value: &Value, ty: &Type, from: &Scope) -> TokenStream {
+        match value {
+            Value::Integer(integer) => {
+                if let Some(Primitive::Float32 | Primitive::Float64) = self.as_primitive(ty) {
+                    return self.float(*integer as f64, ty);
+                }
+                let literal = Literal::u128_unsuffixed(integer.unsigned_abs());
+                if *integer < 0 {
+                    quote!(-#literal)
+                } else {
+                    quote!(#literal)
+                }
+            }
+            Value::Float(float) => self.float(*float, ty),
+            Value::Boolean(value) => quote!(#value),
+            Value::Char(byte) if byte.is_ascii_graphic() => {
+                let literal = Literal::byte_character(*byte);
+                quote!(#literal)
+            }
+            Value::Char(byte) => {
+                let literal = Literal::u8_unsuffixed(*byte);
+                quote!(#literal)
+            }
+            Value::String(text) => quote!(#text),
+            Value::Enum(id, index) => {
+                let path = self.named(*id, from);
+                let TypeKind::Enum(enumeration) = &self.decl(*id).kind else {
+                    return quote!(::core::default::Default::default());
+                };
+                let literal =
+                    names::ident(&mapping::identifier(&enumeration.literals[*index].name));
+                quote!(#path::#literal)
+            }
+        }
+    }
+
+    fn float(&self, float: f64, ty: &Type) -> TokenStream {
+        let single = self.as_primitive(ty) == Some(Primitive::Float32);
+        let name = self.primitive(if single {
+            Primitive::Float32
+        } else {
+            Primitive::Float64
+        });
+        if float.is_nan() {
+            return quote!(#name::NAN);
+        }
+        let literal = match single {
+            _ if float.is_infinite() => quote!(#name::INFINITY),
+            true => {
+                let literal = Literal::f32_unsuffixed((float as f32).abs());
+                quote!(#literal)
+            }
+            false => {
+                let literal = Literal::f64_unsuffixed(float.abs());
+                quote!(#literal)
+            }
+        };
+        if float.is_sign_negative() {
+            quote!(-#literal)
+        } else {
+            literal
+        }
+    }
+}

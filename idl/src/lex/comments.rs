@@ -1,0 +1,63 @@
+//! Which comments document which token.
+//!
+//! A block of comments documents the token that begins on the line right after
+//! its last line. A comment behind a token on the same line, and a block that a
+//! blank line separates from what follows (such as a licence), document nothing.
+
+use std::rc::Rc;
+
+#[derive(Debug, Default)]
+pub(super) struct Comments {
+    lines: Vec<String>,
+    /// Line on which the last comment of the block ends.
+    last_line: usize,
+}
+
+impl Comments {
+    /// Takes a comment with its marks; `trailing` when a token stands before it
+    /// on its line.
+    pub(super) fn add(&mut self, text: &str, first: usize, last: usize, trailing: bool) {
+        if first > self.last_line + 1 {
+            self.lines.clear();
+        }
+        if trailing {
+            return;
+        }
+        self.last_line = last;
+        if let Some(line) = text.strip_prefix("//") {
+            let line = line.trim_start_matches('/').trim_start_matches('!');
+            self.lines
+                .push(line.strip_prefix(' ').unwrap_or(line).trim_end().into());
+            return;
+        }
+        let body = text.strip_prefix("/*").unwrap_or(text);
+        let body = body.strip_suffix("*/").unwrap_or(body);
+        let body = body.strip_prefix(['*', '!']).unwrap_or(body);
+        let lines = body.lines().map(|line| {
+            let line = line.trim();
+            let line = line.strip_prefix('*').unwrap_or(line);
+            String::from(line.strip_prefix(' ').unwrap_or(line))
+        });
+        self.lines.extend(lines);
+    }
+
+    /// The block that belongs to a token on these lines; forgets all the rest.
+    pub(super) fn take(&mut self, first: usize, last: usize) -> Option<Rc<[String]>> {
+        let adjacent = first <= self.last_line + 1;
+        self.last_line = last;
+        let mut lines = std::mem::take(&mut self.lines);
+        if !adjacent {
+            return None;
+        }
+        while lines.last().is_some_and(String::is_empty) {
+            lines.pop();
+        }
+        let blank = lines.iter().take_while(|line| line.is_empty()).count();
+        lines.drain(..blank);
+        if lines.is_empty() {
+            None
+        } else {
+            Some(lines.into())
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! From text to tokens.
+//!
+//! The lexer never fails: what cannot be a token becomes a token of kind
+//! [`TokenKind::Error`] that says why. It is reported only when it reaches the
+//! parser, so that text in a group skipped by `#if` may be anything.
+
+mod comments;
+mod literals;
+mod token;
+
+use std::rc::Rc;
+
+use crate::source::{FileId, Span};
+
+use comments::Comments;
+pub(crate) use token::{Token, TokenKind, keyword_ignoring_case};
+
+/// All tokens of a text. There is no token for the end.
+pub(crate) fn lex(file: FileId, text: &str) -> Vec<Token> {
+    let mut lexer = Lexer {
+        file,
+        text,
+        at: 0,
+        line: 1,
+        first_on_line: true,
+        glued: false,
+        comments: Comments::default(),
+        tokens: Vec::new(),
+    };
+    if text.starts_with('\u{FEFF}') {
+        lexer.at = '\u{FEFF}'.len_utf8();
+    }
+    lexer.run();
+    lexer.tokens
+}
+
+struct Lexer<'a> {
+    file: FileId,
+    text: &'a str,
+    at: usize,
+    line: usize,
+    first_on_line: bool,
+    glued: bool,
+    comments: Comments,
+    tokens: Vec<Token>,
+}
+
+impl Lexer<'_> {
+    fn run(&mut self) {
+        while let Some(c) = self.peek() {
+            if !self.white_space(c) && !self.comment() {
+                self.token(c);
+            }
+        }
+    }
+
+    fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or("")
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn peek_second(&self) -> Option<char> {
+        self.rest().chars().nth(1)
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        self.line += usize::from(c == '\n');
+        Some(c)
+    }
+
+    fn bump_while(&mut self, wanted: impl Fn(char) -> bool) {
+        while self.peek().is_some_and(&wanted) {
+            self.bump();
+        }
+    }
+
+    /// The text from `start` to here.
+    fn since(&self, start: usize) -> &str {
+        self.text.get(start..self.at).unwrap_or("")
+    }
+
+    /// Consumes white space, also a backslash that joins two lines.
+    fn white_space(&mut self, c: char) -> bool {
+        let joins = self.rest().starts_with("\\\n") || self.rest().starts_with("\\\r\n");
+        if !(c.is_ascii_whitespace() || c == '\u{B}' || joins) {
+            return false;
+        }
+        self.glued = false;
+        if joins {
+            self.bump_while(|c| c != '\n');
+        } else if c == '\n' {
+            self.first_on_line = true;
+        }
+        self.bump();
+        true
+    }
+
+    /// Consumes a comment and keeps it for the token that follows.
+    fn comment(&mut self) -> bool {
+        let start = self.at;
+        let line = self.line;
+        if self.rest().starts_with("//") {
+            self.bump_while(|c| c != '\n');
+        } else if self.rest().starts_with("/*") {
+            let length = self.rest().get(2..).and_then(|rest| rest.find("*/"));
+            let Some(length) = length else {
+                self.at = self.text.len();
+                self.push(start, error("comment that does not end"));
+                return true;
+            };
+            let end = self.at + length + 4;
+            while self.at < end && self.bump().is_some() {}
+        } else {
+            return false;
+        }
+        self.glued = false;
+        let text = self.text.get(start..self.at).unwrap_or("");
+        self.comments
+            .add(text, line, self.line, !self.first_on_line);
+        true
+    }
+
+    fn token(&mut self, c: char) {
+        let start = self.at;
+        let kind = match c {
+            'L' if self.peek_second() == Some('\'') => self.wide(Self::char_literal),
+            'L' if self.peek_second() == Some('"') => self.wide(Self::text_literal),
+            'a'..='z' | 'A'..='Z' | '_' => self.word(),
+            '0'..='9' => self.number(),
+            '.' if self.peek_second().is_some_and(|next| next.is_ascii_digit()) => self.number(),
+            '\'' => self.char_literal(false),
+            '"' => self.text_literal(false),
+            ':' if self.peek_second() == Some(':') => {
+                self.bump();
+                self.bump();
+                TokenKind::Scope
+            }
+            c if c.is_ascii_graphic() && !matches!(c, '$' | '`') => {
+                self.bump();
+                TokenKind::Punct(c)
+            }
+            _ => self.stray(),
+        };
+        self.push(start, kind);
+    }
+
+    fn push(&mut self, start: usize, kind: TokenKind) {
+        let span = Span {
+            file: self.file,
+            start,
+            end: self.at,
+        };
+        let starts_line = self.line - self.since(start).matches('\n').count();
+        let doc = self.comments.take(starts_line, self.line);
+        let (first_on_line, glued) = (self.first_on_line, self.glued);
+        self.tokens.push(Token {
+            kind,
+            span,
+            first_on_line,
+            glued,
+            doc,
+        });
+        self.first_on_line = false;
+        self.glued = true;
+    }
+
+    fn word(&mut self) -> TokenKind {
+        let start = self.at;
+        self.bump_while(|c| c.is_alphanumeric() || c == '_');
+        let word = self.since(start);
+        if !word.is_ascii() {
+            return error(format!(
+                "`{word}`: identifiers are made of ASCII letters and digits"
+            ));
+        }
+        match token::keyword(word) {
+            Some(keyword) => TokenKind::Keyword(keyword),
+            None => TokenKind::Identifier(word.into()),
+        }
+    }
+
+    /// A run of characters that begin no token.
+    fn stray(&mut self) -> TokenKind {
+        let start = self.at;
+        self.bump();
+        self.bump_while(|c| !c.is_ascii());
+        let run = self.since(start);
+        if run.contains('\u{FFFD}') {
+            return error("bytes that are not UTF-8");
+        }
+        error(format!("unexpected `{}`", run.escape_debug()))
+    }
+
+    fn wide(&mut self, literal: impl Fn(&mut Self, bool) -> TokenKind) -> TokenKind {
+        self.bump();
+        literal(self, true)
+    }
+}
+
+fn error(message: impl Into<Rc<str>>) -> TokenKind {
+    TokenKind::Error(message.into())
+}
+
+#[cfg(test)]
+mod tests;

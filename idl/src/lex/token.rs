@@ -1,0 +1,195 @@
+//! Tokens of IDL 4.2 §7.2 and of its preprocessor.
+
+use std::rc::Rc;
+
+use crate::source::Span;
+
+/// A token with what the later stages want to know about its surroundings.
+#[derive(Debug, Clone)]
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) span: Span,
+    /// Nothing but white space and comments stands before it on its line.
+    pub(crate) first_on_line: bool,
+    /// It follows the previous token without white space.
+    pub(crate) glued: bool,
+    /// The comment block that ends on the line before it.
+    pub(crate) doc: Option<Rc<[String]>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TokenKind {
+    /// As written, with the underscore of an escaped identifier.
+    Identifier(Rc<str>),
+    /// One of [`KEYWORDS`].
+    Keyword(&'static str),
+    Integer(u64),
+    Float(f64),
+    /// `1.5d`, as written.
+    Fixed(Rc<str>),
+    Char(char),
+    WideChar(char),
+    Text(Rc<str>),
+    WideText(Rc<str>),
+    /// Every other character of the language stands alone; `<<` is two tokens,
+    /// the second one glued.
+    Punct(char),
+    /// `::`
+    Scope,
+    /// Cannot be a token; says why. Silent once reported.
+    Error(Rc<str>),
+    /// The end of the file that was named by the user.
+    End,
+}
+
+impl TokenKind {
+    /// What to call it in "expected ..., found ...".
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Identifier(name) => format!("`{name}`"),
+            Self::Keyword(word) => format!("keyword `{word}`"),
+            Self::Integer(value) => format!("`{value}`"),
+            Self::Float(_) => "a floating-point literal".into(),
+            Self::Fixed(_) => "a fixed-point literal".into(),
+            Self::Char(_) | Self::WideChar(_) => "a character literal".into(),
+            Self::Text(_) | Self::WideText(_) => "a string literal".into(),
+            Self::Punct(c) => format!("`{c}`"),
+            Self::Scope => "`::`".into(),
+            Self::Error(_) => "an invalid token".into(),
+            Self::End => "the end of the file".into(),
+        }
+    }
+
+    /// The spelling, if it is a word: what the preprocessor looks up.
+    pub(crate) fn word(&self) -> Option<&str> {
+        match self {
+            Self::Identifier(name) => Some(name),
+            Self::Keyword(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_punct(&self, wanted: char) -> bool {
+        matches!(self, Self::Punct(c) if *c == wanted)
+    }
+
+    pub(crate) fn is_keyword(&self, wanted: &str) -> bool {
+        matches!(self, Self::Keyword(word) if *word == wanted)
+    }
+}
+
+/// All keywords of IDL 4.2, table 7-6. Sorted by bytes.
+pub(crate) const KEYWORDS: &[&str] = &[
+    "FALSE",
+    "Object",
+    "TRUE",
+    "ValueBase",
+    "abstract",
+    "alias",
+    "any",
+    "attribute",
+    "bitfield",
+    "bitmask",
+    "bitset",
+    "boolean",
+    "case",
+    "char",
+    "component",
+    "connector",
+    "const",
+    "consumes",
+    "context",
+    "custom",
+    "default",
+    "double",
+    "emits",
+    "enum",
+    "eventtype",
+    "exception",
+    "factory",
+    "finder",
+    "fixed",
+    "float",
+    "getraises",
+    "getter",
+    "home",
+    "import",
+    "in",
+    "inout",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "interface",
+    "local",
+    "long",
+    "manages",
+    "map",
+    "mirrorport",
+    "module",
+    "multiple",
+    "native",
+    "octet",
+    "oneway",
+    "out",
+    "port",
+    "porttype",
+    "primarykey",
+    "private",
+    "provides",
+    "public",
+    "publishes",
+    "raises",
+    "readonly",
+    "sequence",
+    "setraises",
+    "setter",
+    "short",
+    "string",
+    "struct",
+    "supports",
+    "switch",
+    "truncatable",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeprefix",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "union",
+    "unsigned",
+    "uses",
+    "valuetype",
+    "void",
+    "wchar",
+    "wstring",
+];
+
+/// The keyword that is spelled exactly so.
+pub(crate) fn keyword(word: &str) -> Option<&'static str> {
+    let at = KEYWORDS.binary_search(&word).ok()?;
+    KEYWORDS.get(at).copied()
+}
+
+/// The keyword that differs from an identifier in case only.
+pub(crate) fn keyword_ignoring_case(word: &str) -> Option<&'static str> {
+    KEYWORDS
+        .iter()
+        .copied()
+        .find(|keyword| keyword.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_are_sorted_for_the_search() {
+        assert!(KEYWORDS.is_sorted());
+        assert_eq!(keyword("wstring"), Some("wstring"));
+        assert_eq!(keyword("Struct"), None);
+        assert_eq!(keyword_ignoring_case("OBJECT"), Some("Object"));
+    }
+}

@@ -1,0 +1,333 @@
+//! The mapping from IDL 4.2 to Rust, in one place.
+//!
+//! OMG has no IDL to Rust mapping yet. What generated code looks like is decided
+//! here, as a numbered profile, so that a change is a change of the number.
+//! [`TABLE`] covers all of IDL 4.2; the functions below are the rows in force.
+//!
+//! Names: IDL spelling is kept for types, members, literals and constants, since
+//! users know their types by the names in their IDL; the lints that would object
+//! are allowed on the generated code. What is a keyword in Rust gets a trailing
+//! underscore, as does what would collide with a generated name.
+
+use crate::model::Primitive;
+
+/// Number of this profile.
+pub const PROFILE_VERSION: u32 = 1;
+
+/// Whether a row of the [`TABLE`] is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Generated today.
+    Done,
+    /// Decided, refused by the front end until it is built.
+    Planned,
+}
+
+/// What one construct of IDL becomes.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// IDL 4.2 building block (§7.4).
+    pub block: &'static str,
+    /// The construct.
+    pub idl: &'static str,
+    /// The Rust of it.
+    pub rust: &'static str,
+    /// Whether it is in force.
+    pub status: Status,
+}
+
+const fn done(block: &'static str, idl: &'static str, rust: &'static str) -> Row {
+    Row {
+        block,
+        idl,
+        rust,
+        status: Status::Done,
+    }
+}
+
+const fn planned(block: &'static str, idl: &'static str, rust: &'static str) -> Row {
+    Row {
+        block,
+        idl,
+        rust,
+        status: Status::Planned,
+    }
+}
+
+const CORE: &str = "Core Data Types";
+const EXTENDED: &str = "Extended Data-Types";
+const ANONYMOUS: &str = "Anonymous Types";
+const ANY: &str = "Any";
+const ANNOTATIONS: &str = "Annotations";
+const INTERFACES: &str = "Interfaces - Basic";
+const OTHER: &str = "CORBA, CCM, value types, templates";
+
+/// All of IDL 4.2.
+pub const TABLE: &[Row] = &[
+    done(CORE, "module M", "pub mod M, one tree a compilation"),
+    done(CORE, "const T NAME", "pub const NAME: T"),
+    done(CORE, "const string NAME", "pub const NAME: &str"),
+    planned(CORE, "const wstring NAME", "pub const NAME: &str"),
+    done(CORE, "short, long, long long", "i16, i32, i64"),
+    done(CORE, "unsigned short, long, long long", "u16, u32, u64"),
+    done(CORE, "float, double", "f32, f64"),
+    planned(
+        CORE,
+        "long double",
+        "runtime::LongDouble([u8; 16]), no arithmetic",
+    ),
+    done(CORE, "char", "u8: one byte, of whatever code page"),
+    planned(CORE, "wchar", "u16: one UTF-16 unit"),
+    done(CORE, "boolean, octet", "bool, u8"),
+    done(
+        CORE,
+        "string, string<N>",
+        "String, the bound checked on writing and reading",
+    ),
+    planned(CORE, "wstring, wstring<N>", "String, UTF-16 on the wire"),
+    planned(CORE, "fixed<D, S>", "runtime::Fixed<D, S>"),
+    done(
+        CORE,
+        "sequence<T>, sequence<T, N>",
+        "Vec<T>, the bound checked on writing and reading",
+    ),
+    done(CORE, "T name[N][M]", "[[T; M]; N]"),
+    done(
+        CORE,
+        "struct S",
+        "pub struct S with public fields, and SView, SBuilder",
+    ),
+    planned(
+        CORE,
+        "struct S : Base",
+        "the fields of Base first (XTypes), and AsRef<Base>",
+    ),
+    done(
+        CORE,
+        "enum E",
+        "pub enum E; unless @final with a variant Unknown(bits)",
+    ),
+    planned(
+        CORE,
+        "union U switch (T)",
+        "pub enum U with one variant a branch",
+    ),
+    done(CORE, "typedef T A", "pub type A = T"),
+    planned(
+        CORE,
+        "forward declarations",
+        "recursion through Box and Vec",
+    ),
+    planned(CORE, "native N", "a type the user names by path"),
+    done(
+        EXTENDED,
+        "int8, uint8 .. int64, uint64",
+        "i8, u8 .. i64, u64",
+    ),
+    planned(EXTENDED, "map<K, V>, map<K, V, N>", "BTreeMap<K, V>"),
+    planned(
+        EXTENDED,
+        "bitset B",
+        "pub struct B with one field a bit field",
+    ),
+    planned(
+        EXTENDED,
+        "bitmask M",
+        "pub struct M(bits) with constants and operators",
+    ),
+    planned(EXTENDED, "union with extended switch types", "as union"),
+    done(
+        ANONYMOUS,
+        "sequences and arrays in members",
+        "the type in place",
+    ),
+    planned(ANY, "any", "runtime::DynamicData"),
+    done(ANNOTATIONS, "@final, @appendable, @mutable", "the encoding"),
+    done(ANNOTATIONS, "@extensibility(kind)", "the encoding"),
+    done(ANNOTATIONS, "@key", "key_hash, encode_key, decode_key"),
+    done(
+        ANNOTATIONS,
+        "@id(n), @autoid(SEQUENTIAL)",
+        "member ids on the wire",
+    ),
+    planned(
+        ANNOTATIONS,
+        "@autoid(HASH), @hashid",
+        "member ids on the wire",
+    ),
+    done(
+        ANNOTATIONS,
+        "@default(v)",
+        "Default, and what absent members read as",
+    ),
+    done(ANNOTATIONS, "@default_literal", "#[default]"),
+    done(ANNOTATIONS, "@value(n)", "the wire form of a literal"),
+    done(
+        ANNOTATIONS,
+        "@bit_bound(n) on enum",
+        "i8, i16 or i32 on the wire and in Unknown",
+    ),
+    done(ANNOTATIONS, "@nested", "no TopicType, no builder"),
+    planned(ANNOTATIONS, "@optional", "Option<T>"),
+    planned(ANNOTATIONS, "@external", "Box<T>"),
+    planned(ANNOTATIONS, "@must_understand", "the flag on the wire"),
+    planned(
+        ANNOTATIONS,
+        "@range, @min, @max",
+        "checked on writing and reading",
+    ),
+    planned(ANNOTATIONS, "@unit", "a line of documentation"),
+    planned(
+        ANNOTATIONS,
+        "@verbatim",
+        "inserted when its language is rust",
+    ),
+    planned(
+        ANNOTATIONS,
+        "@try_construct",
+        "what reading does with values out of bounds",
+    ),
+    planned(
+        ANNOTATIONS,
+        "@non_serialized",
+        "a field that is not written",
+    ),
+    planned(ANNOTATIONS, "@position", "bits of a bitmask"),
+    planned(
+        ANNOTATIONS,
+        "@data_representation",
+        "which representations are offered",
+    ),
+    planned(
+        ANNOTATIONS,
+        "@topic, @default_nested",
+        "as absence or presence of @nested",
+    ),
+    planned(ANNOTATIONS, "@ignore_literal_names", "assignability"),
+    planned(
+        ANNOTATIONS,
+        "@annotation declarations",
+        "read and checked, no code",
+    ),
+    planned(ANNOTATIONS, "@service, @oneway, @ami", "DDS-RPC"),
+    planned(
+        INTERFACES,
+        "interface I",
+        "trait I, client and server (DDS-RPC)",
+    ),
+    planned(
+        INTERFACES,
+        "attribute, operation, raises",
+        "methods, Result with one error enum",
+    ),
+    planned(INTERFACES, "exception E", "pub struct E"),
+    planned(
+        OTHER,
+        "valuetype, component, home, porttype, template modules",
+        "none",
+    ),
+];
+
+/// The [`TABLE`] as Markdown.
+pub fn table_markdown() -> String {
+    let mut text = String::from("| building block | IDL | Rust | status |\n|---|---|---|---|\n");
+    for Row {
+        block,
+        idl,
+        rust,
+        status,
+    } in TABLE
+    {
+        let status = match status {
+            Status::Done => "done",
+            Status::Planned => "planned",
+        };
+        text.push_str(&format!("| {block} | `{idl}` | {rust} | {status} |\n"));
+    }
+    text
+}
+
+/// The Rust name of a primitive.
+pub fn primitive(primitive: Primitive) -> &'static str {
+    match primitive {
+        Primitive::Boolean => "bool",
+        Primitive::Octet | Primitive::Char | Primitive::UInt8 => "u8",
+        Primitive::Int8 => "i8",
+        Primitive::Int16 => "i16",
+        Primitive::UInt16 => "u16",
+        Primitive::Int32 => "i32",
+        Primitive::UInt32 => "u32",
+        Primitive::Int64 => "i64",
+        Primitive::UInt64 => "u64",
+        Primitive::Float32 => "f32",
+        Primitive::Float64 => "f64",
+    }
+}
+
+/// Whether sequences of it are plain bytes.
+pub fn is_byte(primitive: Primitive) -> bool {
+    matches!(
+        primitive,
+        Primitive::Octet | Primitive::Char | Primitive::UInt8
+    )
+}
+
+/// The Rust type of an enumeration's wire form.
+pub fn enum_bits(bit_bound: u8) -> &'static str {
+    match bit_bound {
+        0..=8 => "i8",
+        9..=16 => "i16",
+        _ => "i32",
+    }
+}
+
+/// The Rust identifier of an IDL one.
+pub fn identifier(idl: &str) -> String {
+    let mut name = idl.to_owned();
+    if KEYWORDS.contains(&idl) || idl == "_" {
+        name.push('_');
+    }
+    name
+}
+
+/// As [`identifier`], where the names in `taken` are generated ones.
+pub fn identifier_beside(idl: &str, taken: &[&str]) -> String {
+    let mut name = identifier(idl);
+    if taken.contains(&name.as_str()) {
+        name.push('_');
+    }
+    name
+}
+
+/// Methods of generated views that a member cannot be named as.
+pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "parse_"];
+
+/// Methods of generated builders that a member cannot be named as.
+pub const BUILDER_METHODS: &[&str] = &["publish"];
+
+/// Strict and reserved keywords of edition 2024.
+const KEYWORDS: &[&str] = &[
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue",
+    "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if",
+    "impl", "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub",
+    "ref", "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_get_an_underscore() {
+        assert_eq!(identifier("type"), "type_");
+        assert_eq!(identifier("Self"), "Self_");
+        assert_eq!(identifier("lat"), "lat");
+        assert_eq!(identifier_beside("publish", BUILDER_METHODS), "publish_");
+    }
+
+    #[test]
+    fn keywords_are_sorted() {
+        assert!(KEYWORDS.is_sorted());
+    }
+}

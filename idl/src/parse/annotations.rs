@@ -1,0 +1,93 @@
+//! `@name`, `@name(value)`, `@name(a = 1, b = 2)`: IDL 4.2 §7.4.15.
+
+use super::{Parsed, Parser};
+use crate::ast::{Annotation, Arguments};
+use crate::lex::TokenKind;
+
+impl Parser<'_> {
+    /// All annotations that stand here. One that cannot be read is reported and
+    /// left out.
+    pub(super) fn annotations(&mut self) -> Vec<Annotation> {
+        let mut all = Vec::new();
+        while self.at_punct('@') && !self.at_annotation_declaration() {
+            if let Ok(annotation) = self.annotation() {
+                all.push(annotation);
+            }
+        }
+        all
+    }
+
+    /// `@annotation Name {`
+    pub(super) fn at_annotation_declaration(&self) -> bool {
+        let named = |kind: &TokenKind| matches!(kind, TokenKind::Identifier(_));
+        self.at_punct('@')
+            && self.kind_at(1).word() == Some("annotation")
+            && named(self.kind_at(2))
+            && self.kind_at(3).is_punct('{')
+    }
+
+    fn annotation(&mut self) -> Parsed<Annotation> {
+        let start = self.span();
+        self.bump();
+        // `@default` is named by a keyword.
+        let glued = self.token().is_some_and(|token| token.glued);
+        let name = if let TokenKind::Keyword(word) = self.kind()
+            && glued
+        {
+            let span = self.span();
+            self.bump();
+            let first = crate::ast::Ident {
+                name: (*word).into(),
+                span,
+            };
+            crate::ast::ScopedName {
+                absolute: false,
+                first,
+                rest: Vec::new(),
+                span,
+            }
+        } else {
+            self.scoped_name("the name of an annotation")?
+        };
+        let mut arguments = Arguments::None;
+        if self.at_punct('(') {
+            let begin = self.at;
+            match self.arguments() {
+                Ok(read) => arguments = read,
+                Err(abandoned) => {
+                    self.at = begin;
+                    self.skip_group();
+                    return Err(abandoned);
+                }
+            }
+        }
+        let span = start.to(self.previous_span());
+        Ok(Annotation {
+            name,
+            arguments,
+            span,
+        })
+    }
+
+    fn arguments(&mut self) -> Parsed<Arguments> {
+        self.expect('(')?;
+        if self.take(')') {
+            return Ok(Arguments::None);
+        }
+        let arguments = if self.kind_at(1).is_punct('=') {
+            let mut named = Vec::new();
+            loop {
+                let name = self.identifier("the name of an argument")?;
+                self.expect('=')?;
+                named.push((name, self.expression()?));
+                if !self.take(',') {
+                    break Arguments::Named(named);
+                }
+            }
+        } else {
+            Arguments::Positional(self.expression()?)
+        };
+        self.expect(')')?;
+        Ok(arguments)
+    }
+}

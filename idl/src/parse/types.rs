@@ -1,0 +1,164 @@
+//! Type specifiers and declarators: IDL 4.2 §7.4.1.4.4, §7.4.13, §7.4.14.
+
+use super::{Abandoned, Parsed, Parser};
+use crate::ast::{Declarator, Expr, TypeKind, TypeSpec};
+use crate::lex::TokenKind;
+use crate::model::Primitive;
+
+impl Parser<'_> {
+    pub(super) fn type_spec(&mut self) -> Parsed<TypeSpec> {
+        let annotations = self.annotations();
+        let start = self.span();
+        let kind = match self.kind() {
+            TokenKind::Identifier(_) | TokenKind::Scope => {
+                TypeKind::Named(self.scoped_name("a type")?)
+            }
+            TokenKind::Keyword(word) => self.keyword_type(word)?,
+            _ => return self.expected("a type"),
+        };
+        let span = start.to(self.previous_span());
+        Ok(TypeSpec {
+            annotations,
+            kind,
+            span,
+        })
+    }
+
+    fn keyword_type(&mut self, word: &str) -> Parsed<TypeKind> {
+        let primitive = match word {
+            "string" => {
+                self.bump();
+                return Ok(TypeKind::String(self.bound()?));
+            }
+            "sequence" => return self.nested(Self::sequence),
+            "unsigned" => return self.unsigned(),
+            "long" => return Ok(self.long()),
+            "short" | "int16" => Primitive::Int16,
+            "int32" => Primitive::Int32,
+            "int64" => Primitive::Int64,
+            "int8" => Primitive::Int8,
+            "uint8" => Primitive::UInt8,
+            "uint16" => Primitive::UInt16,
+            "uint32" => Primitive::UInt32,
+            "uint64" => Primitive::UInt64,
+            "float" => Primitive::Float32,
+            "double" => Primitive::Float64,
+            "boolean" => Primitive::Boolean,
+            "octet" => Primitive::Octet,
+            "char" => Primitive::Char,
+            "map" | "wstring" | "wchar" | "fixed" | "any" | "Object" | "ValueBase" => {
+                self.sink.refuse(self.span(), &format!("`{word}`"));
+                self.bump();
+                self.skip_template();
+                return Ok(TypeKind::Refused);
+            }
+            "struct" | "union" | "enum" | "bitset" | "bitmask" => {
+                let message = format!("a type cannot be declared inside this: `{word}`");
+                let hint = "declare it before, and use its name here";
+                self.sink.error_hint(self.span(), message, hint);
+                self.skip_to_declarators();
+                let named = matches!(self.kind(), TokenKind::Identifier(_));
+                return if named {
+                    Ok(TypeKind::Refused)
+                } else {
+                    Err(Abandoned)
+                };
+            }
+            _ => return self.expected("a type"),
+        };
+        self.bump();
+        Ok(TypeKind::Primitive(primitive))
+    }
+
+    /// `long`, `long long`, `long double`.
+    fn long(&mut self) -> TypeKind {
+        let start = self.span();
+        self.bump();
+        if self.take_keyword("long") {
+            return TypeKind::Primitive(Primitive::Int64);
+        }
+        if self.take_keyword("double") {
+            self.sink
+                .refuse(start.to(self.previous_span()), "`long double`");
+            return TypeKind::Refused;
+        }
+        TypeKind::Primitive(Primitive::Int32)
+    }
+
+    fn unsigned(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        let primitive = if self.take_keyword("short") {
+            Primitive::UInt16
+        } else if !self.take_keyword("long") {
+            return self.expected("`short` or `long` after `unsigned`");
+        } else if self.take_keyword("long") {
+            Primitive::UInt64
+        } else {
+            Primitive::UInt32
+        };
+        Ok(TypeKind::Primitive(primitive))
+    }
+
+    fn sequence(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        self.expect('<')?;
+        let element = Box::new(self.type_spec()?);
+        let bound = if self.take(',') {
+            Some(self.template_bound()?)
+        } else {
+            None
+        };
+        self.expect('>')?;
+        Ok(TypeKind::Sequence(element, bound))
+    }
+
+    /// `<N>` behind `string`.
+    fn bound(&mut self) -> Parsed<Option<Expr>> {
+        if !self.take('<') {
+            return Ok(None);
+        }
+        let bound = self.template_bound()?;
+        self.expect('>')?;
+        Ok(Some(bound))
+    }
+
+    /// Skips `< ... >` behind a type that is refused.
+    fn skip_template(&mut self) {
+        let mut depth = 0_usize;
+        while !matches!(
+            self.kind(),
+            TokenKind::End | TokenKind::Punct(';' | '{' | '}')
+        ) {
+            if self.at_punct('<') {
+                depth += 1;
+            } else if depth > 0 && self.at_punct('>') {
+                depth -= 1;
+            } else if depth == 0 {
+                return;
+            }
+            self.bump();
+        }
+    }
+
+    /// `a, b[2], c[N][M]`
+    pub(super) fn declarators(&mut self, what: &str) -> Parsed<Vec<Declarator>> {
+        let mut all = Vec::new();
+        loop {
+            let name = self.declared_name(what)?;
+            let annotations = self.annotations();
+            let mut dimensions = Vec::new();
+            while self.take('[') {
+                dimensions.push(self.expression()?);
+                self.expect(']')?;
+            }
+            all.push(Declarator {
+                name,
+                dimensions,
+                annotations,
+            });
+            if !self.take(',') {
+                return Ok(all);
+            }
+        }
+    }
+}

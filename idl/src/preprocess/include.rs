@@ -1,0 +1,149 @@
+//! `#include`, and how files are found.
+
+use std::path::{Path, PathBuf};
+
+use super::Preprocessor;
+use crate::lex::Token;
+use crate::limits::{FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX};
+use crate::source::{FileId, Sources, Span};
+
+/// Where included files may come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Disk<'a> {
+    /// Look beside the including file first.
+    pub(crate) beside: bool,
+    /// Then in these, in order.
+    pub(crate) include_dirs: &'a [PathBuf],
+}
+
+/// Reads a file unless it was read before; the error says why not.
+pub(crate) fn open(sources: &mut Sources, path: &Path) -> Result<FileId, String> {
+    let identity = path.canonicalize().map_err(|error| error.to_string())?;
+    if let Some(file) = sources.find(&identity) {
+        return Ok(file);
+    }
+    let length = identity
+        .metadata()
+        .map_err(|error| error.to_string())?
+        .len();
+    if length > FILE_BYTES_MAX as u64 {
+        return Err(format!(
+            "the file has {length} bytes, more than {FILE_BYTES_MAX}"
+        ));
+    }
+    let bytes = std::fs::read(&identity).map_err(|error| error.to_string())?;
+    Ok(sources.add(path.to_path_buf(), Some(identity), &bytes))
+}
+
+impl Preprocessor<'_> {
+    pub(super) fn include(&mut self, directive: Span, arguments: &[Token]) {
+        let span = directive.to(arguments.last().map_or(directive, |token| token.span));
+        let raw = self.rest_of_line(directive);
+        let Some((name, quoted)) = included_name(&raw) else {
+            if arguments
+                .first()
+                .is_some_and(|token| token.kind.word().is_some())
+            {
+                self.sink.refuse(span, "`#include` of a macro");
+            } else {
+                self.sink.error(span, "`#include` wants \"file\" or <file>");
+            }
+            return;
+        };
+        let candidates = self.candidates(span.file, name, quoted);
+        let Some(path) = candidates.iter().find(|path| path.is_file()) else {
+            self.include_missing = true;
+            let looked: Vec<_> = candidates
+                .iter()
+                .map(|path| format!("`{}`", path.display()))
+                .collect();
+            let hint = if looked.is_empty() {
+                String::from("no directory was given to look for it")
+            } else {
+                format!("looked for {}", looked.join(", "))
+            };
+            self.sink
+                .error_hint(span, format!("cannot find included file `{name}`"), hint);
+            return;
+        };
+        match open(self.sources, path) {
+            Ok(file) => self.enter(span, file),
+            Err(reason) => {
+                self.include_missing = true;
+                let message = format!("cannot read included file `{}`: {reason}", path.display());
+                self.sink.error(span, message);
+            }
+        }
+    }
+
+    fn enter(&mut self, span: Span, file: FileId) {
+        if self.once.contains(&file) {
+            return;
+        }
+        self.includes += 1;
+        if self.includes > INCLUDES_MAX {
+            self.exhaust(span, format!("more than {INCLUDES_MAX} files included"));
+            return;
+        }
+        if self.include_depth >= INCLUDE_DEPTH_MAX {
+            let message = format!("more than {INCLUDE_DEPTH_MAX} files include one another");
+            if !self.exhausted {
+                let hint = "is this a circle without `#pragma once` or an include guard?";
+                self.sink.error_hint(span, message, hint);
+            }
+            self.exhausted = true;
+            return;
+        }
+        self.include_depth += 1;
+        self.file(file);
+        self.include_depth -= 1;
+    }
+
+    /// Paths to try, in order.
+    fn candidates(&self, from: FileId, name: &str, quoted: bool) -> Vec<PathBuf> {
+        let parent = self.sources.get(from).and_then(|file| file.path.parent());
+        // Text that was handed over as such has no place on the disk.
+        let beside = if self.disk.beside || from.0 > 0 {
+            parent
+        } else {
+            None
+        };
+        let mut all: Vec<PathBuf> = self
+            .disk
+            .include_dirs
+            .iter()
+            .map(|dir| dir.join(name))
+            .collect();
+        match beside.map(|dir| dir.join(name)) {
+            Some(path) if quoted => all.insert(0, path),
+            Some(path) => all.push(path),
+            None => {}
+        }
+        all
+    }
+
+    /// The text after a directive's name up to the end of its line.
+    fn rest_of_line(&self, directive: Span) -> String {
+        let text = self
+            .sources
+            .text(directive.file)
+            .get(directive.end..)
+            .unwrap_or("");
+        text.lines().next().unwrap_or("").trim().to_owned()
+    }
+}
+
+/// The name between the marks, and whether they were quotes.
+fn included_name(raw: &str) -> Option<(&str, bool)> {
+    let (close, quoted) = match raw.chars().next()? {
+        '"' => ('"', true),
+        '<' => ('>', false),
+        _ => return None,
+    };
+    let (name, _) = raw.get(1..)?.split_once(close)?;
+    if name.is_empty() || name.contains('\0') {
+        None
+    } else {
+        Some((name, quoted))
+    }
+}

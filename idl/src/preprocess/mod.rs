@@ -1,0 +1,187 @@
+//! The preprocessor: from files to one stream of tokens for each root file.
+//!
+//! IDL 4.2 §7.3 asks for the preprocessor of ISO C++. This one works on tokens,
+//! so positions survive: a token from a macro carries the place where the macro
+//! was used. What it does not know (function-like macros, `#line`, computed
+//! includes) it refuses by name.
+//!
+//! Every root file begins with the macros of the options only. A file that an
+//! earlier root has brought in already is walked again for its macros, but its
+//! tokens are not taken twice: so `a.idl` and `b.idl` may both include
+//! `common.idl`, guarded or not, and be compiled together.
+
+mod conditions;
+mod directive;
+mod expression;
+mod include;
+mod macros;
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use crate::Options;
+use crate::diag::Sink;
+use crate::lex::{Token, TokenKind, lex};
+use crate::limits::TOKENS_MAX;
+use crate::source::{FileId, Sources, Span};
+
+use conditions::Conditions;
+pub(crate) use include::{Disk, open};
+use macros::Macros;
+
+/// State of the preprocessor over all root files of a compilation.
+pub(crate) struct Preprocessor<'a> {
+    pub(crate) sources: &'a mut Sources,
+    pub(crate) sink: &'a mut Sink,
+    disk: Disk<'a>,
+    options: &'a Options,
+    macros: Macros,
+    /// Tokens of each file, by number; a file may be included many times.
+    lexed: Vec<Option<Rc<[Token]>>>,
+    /// Files whose tokens an earlier root has taken.
+    taken: HashSet<FileId>,
+    /// Files with `#pragma once` that this root has read.
+    once: HashSet<FileId>,
+    include_depth: usize,
+    includes: usize,
+    tokens: usize,
+    out: Vec<Token>,
+    /// A limit was hit, and said so: nothing more is read.
+    pub(crate) exhausted: bool,
+    /// A file was not found, so that names may be missing for no other fault.
+    pub(crate) include_missing: bool,
+}
+
+impl<'a> Preprocessor<'a> {
+    pub(crate) fn new(
+        sources: &'a mut Sources,
+        sink: &'a mut Sink,
+        options: &'a Options,
+        disk: Disk<'a>,
+    ) -> Self {
+        Self {
+            sources,
+            sink,
+            disk,
+            options,
+            macros: Macros::default(),
+            lexed: Vec::new(),
+            taken: HashSet::new(),
+            once: HashSet::new(),
+            include_depth: 0,
+            includes: 0,
+            tokens: 0,
+            out: Vec::new(),
+            exhausted: false,
+            include_missing: false,
+        }
+    }
+
+    /// All tokens of a root file and of what it includes. The last one is
+    /// [`TokenKind::End`].
+    pub(crate) fn root(&mut self, file: FileId) -> Vec<Token> {
+        self.macros = Macros::predefined(self.options);
+        self.once.clear();
+        self.file(file);
+        let files = (0..self.lexed.len())
+            .filter(|file| self.lexed[*file].is_some())
+            .map(FileId);
+        self.taken.extend(files);
+        let end = self.sources.text(file).len();
+        let span = Span {
+            file,
+            start: end,
+            end,
+        };
+        let kind = TokenKind::End;
+        self.out.push(Token {
+            kind,
+            span,
+            first_on_line: true,
+            glued: false,
+            doc: None,
+        });
+        std::mem::take(&mut self.out)
+    }
+
+    /// One opening of a file.
+    fn file(&mut self, file: FileId) {
+        let tokens = self.lexed_file(file);
+        let silent = self.taken.contains(&file);
+        let mut conditions = Conditions::default();
+        let mut at = 0;
+        while let Some(token) = tokens.get(at).filter(|_| !self.exhausted) {
+            if token.first_on_line && token.kind.is_punct('#') {
+                let body = &tokens[at + 1..];
+                let length = body.iter().take_while(|token| !token.first_on_line).count();
+                self.directive(token.span, &body[..length], &mut conditions);
+                at += 1 + length;
+            } else if silent || !conditions.active() {
+                at += 1;
+            } else {
+                at += self.text(&tokens[at..]);
+            }
+        }
+        if let Some(span) = conditions.open() {
+            self.sink.error(span, "`#if` without `#endif`");
+        }
+    }
+
+    fn lexed_file(&mut self, file: FileId) -> Rc<[Token]> {
+        if self.lexed.len() <= file.0 {
+            self.lexed.resize(file.0 + 1, None);
+        }
+        if let Some(Some(tokens)) = self.lexed.get(file.0) {
+            return Rc::clone(tokens);
+        }
+        let bad = self.sources.get(file).and_then(|source| source.not_utf8_at);
+        if let Some(start) = bad {
+            let span = Span {
+                file,
+                start,
+                end: start,
+            };
+            let hint = "save the file as UTF-8; in comments such bytes do no harm";
+            self.sink
+                .warning_hint(span, "bytes that are not UTF-8", hint);
+        }
+        let tokens: Rc<[Token]> = lex(file, self.sources.text(file)).into();
+        self.lexed[file.0] = Some(Rc::clone(&tokens));
+        tokens
+    }
+
+    /// Takes the first of these tokens, replaced if it names a macro; returns how
+    /// many were consumed.
+    fn text(&mut self, tokens: &[Token]) -> usize {
+        let Some(token) = tokens.first() else {
+            return 0;
+        };
+        let mut expanded = Vec::new();
+        let consumed = self.expand(tokens, &mut expanded);
+        for token in &expanded {
+            if let TokenKind::Error(message) = &token.kind {
+                self.sink.error(token.span, &**message);
+            }
+        }
+        self.tokens += expanded.len().max(1);
+        if self.tokens > TOKENS_MAX {
+            self.exhaust(
+                token.span,
+                format!("more than {TOKENS_MAX} tokens after preprocessing"),
+            );
+        }
+        self.out.append(&mut expanded);
+        consumed
+    }
+
+    /// Says that a limit was hit, and stops everything.
+    fn exhaust(&mut self, span: Span, message: impl Into<String>) {
+        if !self.exhausted {
+            self.sink.error(span, message);
+        }
+        self.exhausted = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

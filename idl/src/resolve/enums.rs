@@ -1,0 +1,146 @@
+//! Enumerations: IDL 4.2 §7.4.1.4.4.4.3, XTypes 1.3 §7.3.1.2.1.5.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Resolver;
+use super::annotations::{Applied, Place};
+use super::constants::Target;
+use super::scopes::{ScopeId, Symbol};
+use super::types::Facts;
+use crate::ast;
+use crate::model::{Enum, EnumLiteral, Primitive, TypeId, TypeKind};
+
+impl Resolver<'_> {
+    pub(super) fn enumeration(
+        &mut self,
+        scope: ScopeId,
+        definition: &ast::Definition,
+        enumeration: &ast::Enum,
+    ) -> Option<TypeId> {
+        let applied = self.annotate(scope, Place::Enum, &definition.annotations);
+        self.is_flagged(scope, &applied, "nested");
+        let extensibility = self.extensibility(&applied);
+        let errors = self.sink.error_count();
+        let bit_bound = self.bit_bound(scope, &applied);
+        let (literals, default_literal) = self.literals(scope, enumeration, bit_bound);
+        let doc = applied.doc(&definition.doc);
+        if enumeration.broken || self.sink.error_count() > errors {
+            self.poison(scope, &enumeration.name);
+            for literal in &enumeration.literals {
+                self.poison(scope, &literal.name);
+            }
+            return None;
+        }
+        let kind = TypeKind::Enum(Enum {
+            bit_bound,
+            extensibility,
+            literals,
+            default_literal,
+        });
+        let facts = Facts {
+            bytes: 4,
+            ..Facts::default()
+        };
+        let id = self.add_type(scope, &enumeration.name, doc, kind, facts)?;
+        // §7.5: the literals are names of the scope around the enum.
+        for (index, literal) in enumeration.literals.iter().enumerate() {
+            self.declare(scope, &literal.name, Symbol::Literal(id, index));
+        }
+        Some(id)
+    }
+
+    fn bit_bound(&mut self, scope: ScopeId, applied: &Applied<'_>) -> u8 {
+        let Some(annotation) = applied.get("bit_bound") else {
+            return 32;
+        };
+        let Some(expr) = self.required(annotation) else {
+            return 32;
+        };
+        let target = Target::of_primitive(Primitive::UInt16);
+        let Some(value) = self.evaluate_integer(scope, expr, &target) else {
+            return 32;
+        };
+        match u8::try_from(value) {
+            Ok(bits @ 1..=32) => bits,
+            _ => {
+                self.sink
+                    .error(expr.span, "`@bit_bound` of an enum is 1 to 32");
+                32
+            }
+        }
+    }
+
+    fn literals(
+        &mut self,
+        scope: ScopeId,
+        enumeration: &ast::Enum,
+        bit_bound: u8,
+    ) -> (Vec<EnumLiteral>, usize) {
+        let mut literals: Vec<EnumLiteral> = Vec::new();
+        let mut names = HashSet::new();
+        let mut values = HashMap::new();
+        let mut default = None;
+        let mut next = 0_i128;
+        for literal in &enumeration.literals {
+            let applied = self.annotate(scope, Place::Literal, &literal.annotations);
+            let name = &literal.name;
+            if !names.insert(name.name.to_ascii_lowercase()) {
+                let message = format!("literal `{}` stands twice in this enum", name.name);
+                self.sink.error(name.span, message);
+            }
+            let value = self.literal_value(scope, &applied, next);
+            let value = self.checked_value(name, value, bit_bound);
+            next = i128::from(value) + 1;
+            if let Some(other) = values.insert(value, &name.name) {
+                let message = format!("`{}` has the same value as `{other}`: {value}", name.name);
+                self.sink.error(name.span, message);
+            }
+            if let Some(annotation) = applied.get("default_literal")
+                && default.replace(literals.len()).is_some()
+            {
+                self.sink
+                    .error(annotation.span, "only one literal can be the default");
+            }
+            let doc = applied.doc(&literal.doc);
+            literals.push(EnumLiteral {
+                name: name.name.to_string(),
+                doc,
+                value,
+            });
+        }
+        (literals, default.unwrap_or(0))
+    }
+
+    fn literal_value(&mut self, scope: ScopeId, applied: &Applied<'_>, next: i128) -> i128 {
+        let Some(annotation) = applied.get("value") else {
+            return next;
+        };
+        let Some(expr) = self.required(annotation) else {
+            return next;
+        };
+        let target = Target::of_primitive(Primitive::Int32);
+        self.evaluate_integer(scope, expr, &target).unwrap_or(next)
+    }
+
+    /// A value must fit in the bits, and in the signed integer that holds them.
+    fn checked_value(&mut self, name: &ast::Ident, value: i128, bit_bound: u8) -> i32 {
+        let holder_bits: u8 = match bit_bound {
+            1..=8 => 8,
+            9..=16 => 16,
+            _ => 32,
+        };
+        let least = -(1_i128 << (bit_bound - 1));
+        let greatest = ((1_i128 << bit_bound) - 1).min((1_i128 << (holder_bits - 1)) - 1);
+        match i32::try_from(value) {
+            Ok(fits) if (least..=greatest).contains(&value) => fits,
+            _ => {
+                let message = format!(
+                    "the value {value} of `{}` does not fit in {bit_bound} bits, {least} to {greatest}",
+                    name.name
+                );
+                self.sink.error(name.span, message);
+                0
+            }
+        }
+    }
+}

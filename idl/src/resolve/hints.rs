@@ -1,0 +1,294 @@
+//! The meaning of names, and hints for names that mean nothing.
+
+use std::collections::HashMap;
+
+use super::Resolver;
+use super::scopes::{ScopeId, Symbol};
+use crate::ast::{Definition, DefinitionKind, Ident, ScopedName, TypeKind};
+use crate::model;
+use crate::source::Span;
+
+/// Every declared name in lower case, with its full name and place.
+pub(super) type Declared = HashMap<String, (String, Span)>;
+
+/// Gathers what a list of definitions declares; the first of each name counts.
+pub(super) fn collect(definitions: &[Definition], path: &mut String, all: &mut Declared) {
+    for definition in definitions {
+        let mut add = |name: &Ident| {
+            let entry = (format!("{path}{}", name.name), name.span);
+            all.entry(name.name.to_ascii_lowercase()).or_insert(entry);
+        };
+        match &definition.kind {
+            DefinitionKind::Module(module) => {
+                add(&module.name);
+                let length = path.len();
+                path.push_str(&module.name.name);
+                path.push_str("::");
+                collect(&module.items, path, all);
+                path.truncate(length);
+            }
+            DefinitionKind::Struct(structure) => add(&structure.name),
+            DefinitionKind::Enum(enumeration) => {
+                add(&enumeration.name);
+                enumeration
+                    .literals
+                    .iter()
+                    .for_each(|literal| add(&literal.name));
+            }
+            DefinitionKind::Typedef(typedef) => {
+                typedef
+                    .declarators
+                    .iter()
+                    .for_each(|declarator| add(&declarator.name));
+                if let TypeKind::Declared(inner) = &typedef.ty.kind {
+                    collect(std::slice::from_ref(inner), path, all);
+                }
+            }
+            DefinitionKind::Const(constant) => add(&constant.name),
+            DefinitionKind::Refused(name) => name.iter().for_each(add),
+        }
+    }
+}
+
+/// Types of other languages, and what IDL calls them.
+const FOREIGN: &[(&str, &str)] = &[
+    ("int", "long` or `int32"),
+    ("bool", "boolean"),
+    ("byte", "octet"),
+    ("int8_t", "int8"),
+    ("uint8_t", "uint8"),
+    ("int16_t", "int16"),
+    ("uint16_t", "uint16"),
+    ("int32_t", "int32"),
+    ("uint32_t", "uint32"),
+    ("int64_t", "int64"),
+    ("uint64_t", "uint64"),
+    ("float32", "float"),
+    ("float64", "double"),
+    ("u8", "uint8"),
+    ("u16", "uint16"),
+    ("u32", "uint32"),
+    ("u64", "uint64"),
+    ("i8", "int8"),
+    ("i16", "int16"),
+    ("i32", "int32"),
+    ("i64", "int64"),
+    ("f32", "float"),
+    ("f64", "double"),
+];
+
+const TYPE_KEYWORDS: &[&str] = &[
+    "boolean", "char", "double", "float", "int16", "int32", "int64", "int8", "long", "octet",
+    "sequence", "short", "string", "uint16", "uint32", "uint64", "uint8", "unsigned",
+];
+
+impl Resolver<'_> {
+    /// What a scoped name means; `None` when that was reported. `wanted` is what
+    /// to call it when it means nothing.
+    pub(super) fn lookup(
+        &mut self,
+        scope: ScopeId,
+        name: &ScopedName,
+        wanted: &str,
+    ) -> Option<Symbol> {
+        let start = if name.absolute { ScopeId::ROOT } else { scope };
+        let mut around = Some(start);
+        let mut found = None;
+        for part in name.parts() {
+            let entry = match (found, around) {
+                (None, Some(scope)) => self.scopes.visible(scope, &part.name).cloned(),
+                (Some(Symbol::Refused), _) => return Some(Symbol::Refused),
+                (Some(Symbol::Module(inner)), _) => {
+                    around = Some(inner);
+                    self.scopes.local(inner, &part.name).cloned()
+                }
+                (Some(Symbol::Type(id)), _) => {
+                    around = None;
+                    if let Some(index) = self.literal(id, &part.name) {
+                        found = Some(Symbol::Literal(id, index));
+                        continue;
+                    }
+                    None
+                }
+                _ => {
+                    around = None;
+                    None
+                }
+            };
+            let Some(entry) = entry else {
+                self.unknown(start, name, part, found.is_some().then_some(around), wanted);
+                return None;
+            };
+            if *entry.spelling != *part.name {
+                let message = format!("`{}` is declared as `{}`", part.name, entry.spelling);
+                let hint = "in IDL a name is written everywhere as it was declared";
+                self.sink.error_hint(part.span, message, hint);
+            }
+            found = Some(entry.symbol);
+        }
+        found
+    }
+
+    /// The index of a literal of an enum.
+    pub(super) fn literal(&self, id: model::TypeId, name: &str) -> Option<usize> {
+        let model::TypeKind::Enum(enumeration) = &self.types.get(id.0)?.kind else {
+            return None;
+        };
+        enumeration
+            .literals
+            .iter()
+            .position(|literal| literal.name == name)
+    }
+
+    /// Reports a name that means nothing. `inside` is where a part behind `::`
+    /// was looked for: the module, or nowhere in something without names.
+    fn unknown(
+        &mut self,
+        scope: ScopeId,
+        name: &ScopedName,
+        part: &Ident,
+        inside: Option<Option<ScopeId>>,
+        wanted: &str,
+    ) {
+        if self.names_may_be_missing {
+            return;
+        }
+        let message = match inside {
+            None if name.rest.is_empty() => format!("unknown {wanted} `{name}`"),
+            None => format!("unknown name `{}` in `{name}`", part.name),
+            Some(_) => format!("`{name}`: there is no `{}` in there", part.name),
+        };
+        let hint = match inside {
+            None => self.hint(scope, part, wanted),
+            Some(Some(scope)) => self.similar([scope], part, wanted).map(did_you_mean),
+            Some(None) => None,
+        };
+        match hint {
+            Some(hint) => self.sink.error_hint(part.span, message, hint),
+            None => self.sink.error(part.span, message),
+        }
+    }
+
+    fn hint(&self, scope: ScopeId, part: &Ident, wanted: &str) -> Option<String> {
+        let foreign = FOREIGN.iter().find(|(foreign, _)| *foreign == &*part.name);
+        if let Some((_, ours)) = foreign.filter(|_| wanted == "type") {
+            return Some(format!("IDL calls it `{ours}`"));
+        }
+        if let Some((full, span)) = self.declared.get(&part.name.to_ascii_lowercase()) {
+            if self.is_known(full) {
+                return Some(did_you_mean(full.clone()));
+            }
+            let place = self.place(*span);
+            return Some(format!(
+                "`{full}` is declared in {place}; IDL wants it before its use"
+            ));
+        }
+        let scopes: Vec<ScopeId> = self.scopes.outward(scope).collect();
+        self.similar(scopes, part, wanted).map(did_you_mean)
+    }
+
+    /// Whether this full name was declared before the place that we are at.
+    fn is_known(&self, full: &str) -> bool {
+        let mut scope = ScopeId::ROOT;
+        for part in full.split("::") {
+            match self.scopes.local(scope, part).map(|entry| entry.symbol) {
+                Some(Symbol::Module(inner)) => scope = inner,
+                Some(_) => return true,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// The name in these scopes that is most like this one.
+    fn similar(
+        &self,
+        scopes: impl IntoIterator<Item = ScopeId>,
+        part: &Ident,
+        wanted: &str,
+    ) -> Option<String> {
+        let types = wanted == "type";
+        let fits = |symbol: Symbol| match symbol {
+            Symbol::Module(_) => true,
+            Symbol::Type(_) => types,
+            Symbol::Const(_) | Symbol::Literal(..) => !types,
+            Symbol::Incomplete | Symbol::Refused => false,
+        };
+        let entries = scopes
+            .into_iter()
+            .flat_map(|scope| self.scopes.entries(scope));
+        let names = entries
+            .filter(|entry| fits(entry.symbol))
+            .map(|entry| &*entry.spelling);
+        let keywords = TYPE_KEYWORDS.iter().copied().filter(|_| types);
+        closest(&part.name, names.chain(keywords)).map(String::from)
+    }
+}
+
+fn did_you_mean(name: String) -> String {
+    format!("did you mean `{name}`?")
+}
+
+/// The candidate within a third of the length in edits; of equals the first in
+/// the alphabet.
+pub(super) fn closest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    if name.len() > 64 {
+        return None;
+    }
+    let most = (name.len() / 3).clamp(1, 3);
+    candidates
+        .filter(|candidate| candidate.len().abs_diff(name.len()) <= most)
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= most)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein's distance, case ignored.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<u8> = right
+        .bytes()
+        .map(|byte| byte.to_ascii_lowercase())
+        .collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, byte) in left
+        .bytes()
+        .map(|byte| byte.to_ascii_lowercase())
+        .enumerate()
+    {
+        let mut diagonal = at;
+        let mut before = at + 1;
+        for (cell, other) in row.iter_mut().skip(1).zip(&right) {
+            let replaced = diagonal + usize::from(byte != *other);
+            diagonal = *cell;
+            *cell = replaced.min(before + 1).min(diagonal + 1);
+            before = *cell;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = at + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("Abc", "abc"), 0);
+        assert_eq!(distance("", "abc"), 3);
+    }
+
+    #[test]
+    fn the_closest_name_is_close_enough() {
+        let names = ["Position", "Velocity", "Attitude"];
+        assert_eq!(closest("Postion", names.into_iter()), Some("Position"));
+        assert_eq!(closest("Speed", names.into_iter()), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! Source files, positions in them, and the way from a position to a line.
+
+use std::path::{Path, PathBuf};
+
+/// A file of this compilation, numbered in the order of first opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FileId(pub(crate) usize);
+
+/// A range of bytes of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) file: FileId,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Span {
+    /// From the start of `self` to the end of `last`; `self` when they stand in
+    /// different files, as after a macro or an include.
+    pub(crate) fn to(self, last: Self) -> Self {
+        if self.file == last.file && last.end >= self.start {
+            Self {
+                end: last.end,
+                ..self
+            }
+        } else {
+            self
+        }
+    }
+
+    /// The empty range right behind `self`.
+    pub(crate) fn after(self) -> Self {
+        Self {
+            start: self.end,
+            ..self
+        }
+    }
+}
+
+/// The text of one file. Bytes that are not UTF-8 were replaced by U+FFFD.
+#[derive(Debug)]
+pub(crate) struct SourceFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    /// Where the first byte stands that was not UTF-8.
+    pub(crate) not_utf8_at: Option<usize>,
+    /// The absolute path by which a second opening is recognised.
+    identity: Option<PathBuf>,
+    line_starts: Vec<usize>,
+}
+
+/// All files of one compilation.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    files: Vec<SourceFile>,
+}
+
+/// A line and column, both from 1, and the text of the line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Location<'a> {
+    pub(crate) line: usize,
+    /// In characters, not bytes.
+    pub(crate) column: usize,
+    pub(crate) line_text: &'a str,
+}
+
+impl Sources {
+    /// Takes in a file; `identity` is its absolute path if it has one.
+    pub(crate) fn add(&mut self, path: PathBuf, identity: Option<PathBuf>, bytes: &[u8]) -> FileId {
+        let not_utf8_at = std::str::from_utf8(bytes)
+            .err()
+            .map(|error| error.valid_up_to());
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let line_starts = std::iter::once(0)
+            .chain(newlines.map(|(at, _)| at + 1))
+            .collect();
+        self.files.push(SourceFile {
+            path,
+            text,
+            not_utf8_at,
+            identity,
+            line_starts,
+        });
+        FileId(self.files.len() - 1)
+    }
+
+    /// The file that was opened under this absolute path before, if any.
+    pub(crate) fn find(&self, identity: &Path) -> Option<FileId> {
+        let same = |file: &SourceFile| file.identity.as_deref() == Some(identity);
+        self.files.iter().position(same).map(FileId)
+    }
+
+    pub(crate) fn get(&self, id: FileId) -> Option<&SourceFile> {
+        self.files.get(id.0)
+    }
+
+    pub(crate) fn text(&self, id: FileId) -> &str {
+        self.get(id).map_or("", |file| file.text.as_str())
+    }
+
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|file| file.path.clone()).collect()
+    }
+
+    /// Line and column of a byte offset.
+    pub(crate) fn locate(&self, id: FileId, offset: usize) -> Location<'_> {
+        let Some(file) = self.get(id) else {
+            return Location {
+                line: 0,
+                column: 0,
+                line_text: "",
+            };
+        };
+        let line = file
+            .line_starts
+            .partition_point(|start| *start <= offset)
+            .max(1);
+        let start = file.line_starts.get(line - 1).copied().unwrap_or(0);
+        let end = file
+            .line_starts
+            .get(line)
+            .copied()
+            .unwrap_or(file.text.len());
+        let line_text = file
+            .text
+            .get(start..end)
+            .unwrap_or("")
+            .trim_end_matches(['\n', '\r']);
+        let before = file
+            .text
+            .get(start..offset.min(file.text.len()))
+            .unwrap_or("");
+        Location {
+            line,
+            column: before.chars().count() + 1,
+            line_text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_lines_count_from_one() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.idl".into(), None, "ab\r\né x\n".as_bytes());
+        let at = |offset| {
+            let location = sources.locate(file, offset);
+            (location.line, location.column, location.line_text)
+        };
+        assert_eq!(at(0), (1, 1, "ab"));
+        assert_eq!(at(7), (2, 3, "é x"));
+        assert_eq!(at(9), (3, 1, ""));
+        assert_eq!(at(900), (3, 1, ""), "behind the end");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced_and_remembered() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.idl".into(), None, b"ab\xFFcd");
+        assert_eq!(sources.text(file), "ab\u{FFFD}cd");
+        assert_eq!(sources.get(file).and_then(|file| file.not_utf8_at), Some(2));
+    }
+}
