@@ -22,10 +22,10 @@ pub(crate) fn run(options: &Options, index: u16) -> Result<Shown, Failure> {
         .and_then(|Kill { display, samples }| (display == index).then_some(samples));
     participant.enable()?;
     display.run()?;
-    let counters = participant.counters();
+    let engine = participant.counters()?.engine;
     let mut shown = display.shown();
-    shown.nulls = counters.nulls;
-    shown.batch_p50 = counters.delivery_batch_p50;
+    shown.nulls = engine.nulls;
+    shown.batch_p50 = engine.delivery_batches.quantile(0.5);
     participant.close()?;
     Ok(shown)
 }
@@ -52,8 +52,8 @@ impl Display {
         for condition in [states.status_condition(), alerts.status_condition()] {
             condition.set_enabled_statuses(
                 StatusMask::DATA_AVAILABLE | StatusMask::SUBSCRIPTION_MATCHED,
-            )?;
-            waits.attach(&condition)?;
+            );
+            waits.attach(&condition);
         }
         Ok(Self {
             states,

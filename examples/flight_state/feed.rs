@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use spindle_dds::{DataWriter, DomainParticipant, Error, ReliabilityKind};
+use spindle_dds::{DataWriter, DomainParticipant, ReliabilityKind};
 
 use crate::digest::Digest;
 use crate::flight::{AircraftState, Alert};
@@ -19,7 +19,7 @@ pub(crate) fn run(options: &Options, index: u16) -> Result<Fed, Failure> {
     let mut feed = Feed::new(&participant, index)?;
     participant.enable()?;
     feed.run(options, &frames)?;
-    feed.fed.nulls = participant.counters().nulls;
+    feed.fed.nulls = participant.counters()?.engine.nulls;
     participant.close()?;
     Ok(feed.fed)
 }
@@ -41,7 +41,7 @@ impl Feed {
         let states = participant.topic("AircraftState").create()?;
         let alerts = participant.topic("Alert").create()?;
         let states = publisher.writer(&states).create()?;
-        let reliable = states.qos().reliability.kind == ReliabilityKind::Reliable;
+        let reliable = states.qos()?.reliability.kind == ReliabilityKind::Reliable;
         Ok(Self {
             index,
             states,
@@ -84,8 +84,9 @@ impl Feed {
     }
 
     fn publish_state(&mut self, state: &State) -> Result<(), Failure> {
-        let sent = self.states.loan().and_then(|sample| state.publish(sample));
-        if self.was_sent(sent)? {
+        state.publish(self.states.loan()?)?;
+        self.fed.published += 1;
+        if self.was_sent() {
             state.fold_into(&mut self.state_digest);
         }
         Ok(())
@@ -101,26 +102,19 @@ impl Feed {
             number: self.alert_count,
             text: &alert.text,
         };
-        let sent = self.alerts.loan().and_then(|sample| alarm.publish(sample));
-        if self.was_sent(sent)? {
+        alarm.publish(self.alerts.loan()?)?;
+        self.fed.published += 1;
+        if self.was_sent() {
             alarm.fold_into(&mut self.alert_digest);
         }
         Ok(())
     }
 
-    /// Counts a sample. One without room is only a loss if losses were agreed to.
-    fn was_sent<R>(&mut self, sent: Result<R, Error>) -> Result<bool, Failure> {
-        match sent {
-            Ok(_) => {
-                self.fed.published += 1;
-                Ok(true)
-            }
-            Err(Error::OutOfResources(_)) if !self.fed.reliable => {
-                self.fed.dropped += 1;
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
+    /// Whether the last sample was sent: a BEST_EFFORT writer that finds no room
+    /// drops it instead, and counts it.
+    fn was_sent(&mut self) -> bool {
+        let dropped = self.states.dropped_samples() + self.alerts.dropped_samples();
+        std::mem::replace(&mut self.fed.dropped, dropped) == dropped
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tempfile::TempDir;
 
 use crate::Failure;
 use crate::children::{Children, Event, complaint};
@@ -15,11 +16,8 @@ use crate::report::{Fed, Line, Outcome, Shown, Summary, print_table};
 pub(crate) fn run(options: &Options) -> Result<bool, Failure> {
     let frames = recording::read(&options.recording, options.frames)?;
     let mut outcomes = Vec::new();
-    for number in 0..options.repeat {
-        let domain = options
-            .domain
-            .unwrap_or_else(|| domain_of_its_own(number));
-        let (fed, shown) = Run::start(options, domain, &frames)?.finish()?;
+    for _ in 0..options.repeat {
+        let (fed, shown) = Run::start(options, &frames)?.finish()?;
         let outcome = Outcome::of(&fed, &shown);
         if options.repeat == 1 {
             print_table(&mut io::stdout().lock(), &shown)?;
@@ -33,16 +31,12 @@ pub(crate) fn run(options: &Options) -> Result<bool, Failure> {
     Ok(outcomes.iter().all(Outcome::kept))
 }
 
-/// Process ids are unique on a host, and so are domains made of them; those that
-/// people choose are small.
-fn domain_of_its_own(number: u32) -> i32 {
-    (std::process::id() as i32 & 0x3f_ffff) << 8 | (number as i32 & 0xff) | 0x4000_0000
-}
-
 /// One run under way.
 struct Run {
     roles: Vec<Role>,
     children: Children,
+    /// Where its participants meet, and nobody else; gone with the run.
+    _directory: TempDir,
     results: Vec<Option<Line>>,
     failures: Vec<(Role, String)>,
     frames: Vec<u64>,
@@ -51,14 +45,16 @@ struct Run {
 }
 
 impl Run {
-    fn start(options: &Options, domain: i32, frames: &[Frame]) -> Result<Self, Failure> {
+    fn start(options: &Options, frames: &[Frame]) -> Result<Self, Failure> {
+        let directory = tempfile::Builder::new().prefix("flight-").tempdir()?;
         let displays = (0..options.displays).map(Role::Display);
         let roles: Vec<Role> = displays.chain((0..options.feeds).map(Role::Feed)).collect();
         let mut children = Children::new();
         for role in &roles {
-            children.start(options.arguments(*role, domain))?;
+            children.start(options.arguments(*role, directory.path()))?;
         }
         Ok(Self {
+            _directory: directory,
             results: roles.iter().map(|_| None).collect(),
             frames: vec![0; roles.len()],
             roles,

@@ -94,11 +94,12 @@ fn one_of_many(options: &Options, role: Role) -> ExitCode {
 
 /// A participant, still disabled, with the QoS of the run.
 fn join(options: &Options) -> Result<DomainParticipant, Failure> {
-    let participant = DomainParticipant::builder(options.domain.unwrap_or(0))
+    let mut builder = DomainParticipant::builder(options.domain.unwrap_or(0))
         .qos_profiles(&options.qos)?
-        .profile(&options.profile)?
-        .property("spindle.group.size", &options.group_size().to_string())
-        .disabled()
-        .create()?;
-    Ok(participant)
+        .profile(&options.profile)
+        .property("spindle.group.size", &options.group_size().to_string());
+    if let Some(directory) = &options.directory {
+        builder = builder.property("spindle.directory", &directory.to_string_lossy());
+    }
+    Ok(builder.disabled().create()?)
 }

@@ -1,7 +1,8 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Parser;
@@ -33,9 +34,10 @@ pub(crate) struct Options {
     /// Stop after this many frames.
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
     pub(crate) frames: usize,
-    /// Domain of the run [default: one of its own].
+    /// Domain of the run, on which no other group may be [default: nobody else's,
+    /// whatever else runs on this host].
     #[arg(long)]
-    pub(crate) domain: Option<i32>,
+    pub(crate) domain: Option<u32>,
     /// Run this many times, one line of JSON each and one for all.
     #[arg(long, default_value_t = 1)]
     pub(crate) repeat: u32,
@@ -49,6 +51,9 @@ pub(crate) struct Options {
     /// The process that started this one.
     #[arg(long, hide = true)]
     pub(crate) parent: Option<u32>,
+    /// Where the participants of the run meet, if not where all of this user's do.
+    #[arg(long, hide = true)]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl Options {
@@ -57,16 +62,20 @@ impl Options {
         self.feeds + self.displays
     }
 
-    /// The command line of one process of a run in this domain.
-    pub(crate) fn arguments(&self, role: Role, domain: i32) -> Vec<std::ffi::OsString> {
-        let mut arguments: Vec<std::ffi::OsString> = Vec::new();
-        let mut option = |name: &str, value: std::ffi::OsString| {
+    /// The command line of one process of a run whose participants meet in this
+    /// directory, unless the domain is given.
+    pub(crate) fn arguments(&self, role: Role, directory: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut option = |name: &str, value: OsString| {
             arguments.push(name.into());
             arguments.push(value);
         };
         option("--role", role.to_string().into());
         option("--parent", std::process::id().to_string().into());
-        option("--domain", domain.to_string().into());
+        match self.domain {
+            Some(domain) => option("--domain", domain.to_string().into()),
+            None => option("--directory", directory.into()),
+        }
         option("--rate", self.rate.to_string().into());
         option("--feeds", self.feeds.to_string().into());
         option("--displays", self.displays.to_string().into());
@@ -189,11 +198,11 @@ mod tests {
     #[test]
     fn a_process_is_told_all_it_needs() {
         let options = Options::parse_from(["flight_state", "--rate", "x7", "--kill", "1@500"]);
-        let arguments = options.arguments(Role::Display(1), 4711);
+        let arguments = options.arguments(Role::Display(1), Path::new("/somewhere"));
         let program = std::iter::once("flight_state".into());
         let told = Options::parse_from(program.chain(arguments));
         assert_eq!(told.role, Some(Role::Display(1)));
-        assert_eq!(told.domain, Some(4711));
+        assert_eq!(told.directory.as_deref(), Some(Path::new("/somewhere")));
         assert_eq!(told.rate, options.rate);
         assert_eq!(told.kill, options.kill);
         assert_eq!(told.group_size(), options.group_size());

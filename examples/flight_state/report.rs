@@ -33,11 +33,11 @@ impl Line {
 /// What a feed did.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Fed {
-    /// Samples that `publish` accepted, of both topics.
+    /// Samples of both topics.
     pub(crate) published: u64,
-    /// Digest of what it published, in its order.
+    /// Digest of those that were sent, in their order.
     pub(crate) fifo_digest: String,
-    /// Samples for which there was no room, so that they were not sent.
+    /// Those of them that found no room and were not sent (BEST_EFFORT only).
     pub(crate) dropped: u64,
     /// Whether it may not lose any: its writers are RELIABLE.
     pub(crate) reliable: bool,
@@ -90,16 +90,16 @@ pub(crate) struct Outcome {
     pub(crate) digest: Vec<String>,
     pub(crate) identical: bool,
     pub(crate) switches: u64,
-    /// For each feed: of what it published.
+    /// For each feed: of what it sent.
     pub(crate) fifo_digest: BTreeMap<u16, String>,
-    /// Whether each display has, for each feed, the digest of what it published.
+    /// Whether each display has, for each feed, the digest of what it sent.
     pub(crate) fifo_identical: bool,
     pub(crate) nulls: u64,
     pub(crate) batch_p50: u64,
     pub(crate) seconds: f64,
     /// Samples published but not delivered, summed over the displays.
     pub(crate) lost: u64,
-    /// Samples that found no room at a feed (BEST_EFFORT only) and were not sent.
+    /// Those of them that found no room at their feed (BEST_EFFORT only).
     pub(crate) dropped: u64,
     pub(crate) interleaving: String,
     /// Whether the profile promises all samples in one order.

@@ -1,0 +1,63 @@
+//! The entities of a worker.
+
+use spindle_dds::{
+    DataReader, DataReaderQos, DataWriter, DataWriterQos, DomainParticipant, Duration,
+    HistoryKind, ReliabilityKind, Topic,
+};
+
+use super::Failure;
+use super::job::Job;
+use super::options::Level;
+use super::perf::Probe;
+
+/// A participant, still disabled, and its topic.
+pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
+    let storage = if job.copy { "copy" } else { "ring" };
+    let participant = DomainParticipant::builder(0)
+        .property("spindle.directory", &job.directory.to_string_lossy())
+        .property("spindle.group.size", &job.group_size.to_string())
+        .property("spindle.doorbell", &job.doorbell.to_string())
+        .property("spindle.wait", &job.wait.to_string())
+        .property("spindle.ring.messages", &job.ring_messages.to_string())
+        .property("spindle.ring.bytes", &job.ring_bytes.to_string())
+        .property("spindle.reader.storage", storage)
+        .disabled()
+        .create()?;
+    let topic = participant.topic("Probe").create()?;
+    Ok((participant, topic))
+}
+
+pub(super) fn writer(
+    job: &Job,
+    participant: &DomainParticipant,
+    topic: &Topic<Probe>,
+) -> Result<DataWriter<Probe>, Failure> {
+    let mut qos = DataWriterQos::default();
+    qos.reliability.kind = reliability(job.level);
+    qos.reliability.max_blocking_time = Duration::from_secs(BLOCKING_S);
+    qos.history.kind = HistoryKind::KeepAll;
+    Ok(participant.publisher().create()?.writer(topic).qos(qos).create()?)
+}
+
+/// The QoS of a reader that wants every sample that there is.
+pub(super) fn reader_qos(job: &Job) -> DataReaderQos {
+    let mut qos = DataReaderQos::default();
+    qos.reliability.kind = reliability(job.level);
+    qos.history.kind = HistoryKind::KeepAll;
+    qos
+}
+
+/// Blocks until every writer has come and gone.
+pub(super) fn outlast_writers<T>(reader: &DataReader<T>) -> Result<(), Failure> {
+    todo_wait(reader)
+}
+
+fn reliability(level: Level) -> ReliabilityKind {
+    match level {
+        Level::Atomic => ReliabilityKind::Reliable,
+        Level::Unordered => ReliabilityKind::BestEffort,
+    }
+}
+
+/// How long a writer waits for readers that are slower than it.
+const BLOCKING_S: i32 = 60;

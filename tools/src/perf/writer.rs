@@ -1,0 +1,128 @@
+//! A writer: sends its samples at once, or one by one at its pace.
+
+use spindle_dds::{DataWriter, Error};
+
+use super::figures::Counts;
+use super::job::{Job, Report};
+use super::options::HEADER_BYTES;
+use super::perf::Probe;
+use super::{Failure, clock, participant};
+
+pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
+    let (participant, topic) = participant::create(job)?;
+    let writer = participant::writer(job, &participant, &topic)?;
+    let mut sender = Sender::new(job, index, writer);
+    participant.enable()?;
+
+    let cpu_started_ns = clock::process_cpu_ns();
+    let started_ns = clock::monotonic_ns();
+    // Writers take turns within a period, so that no two samples are due at once.
+    let writers = u64::from(job.group_size.max(1));
+    let first_due_ns = started_ns + u64::from(index) * job.period_ns / writers;
+    for sequence in 0..job.warm_up + job.samples {
+        let due_at_ns = first_due_ns + sequence * job.period_ns;
+        if job.period_ns > 0 {
+            clock::wait_until(due_at_ns);
+        }
+        sender.send(sequence, due_at_ns)?;
+    }
+    let elapsed_ns = clock::monotonic_ns() - started_ns;
+    let cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+    let counts = Counts::from(&participant.counters());
+    participant.close()?;
+    Ok(Report {
+        samples: job.warm_up + job.samples,
+        retries: sender.retries,
+        elapsed_ns,
+        cpu_ns,
+        counts,
+        ..Report::default()
+    })
+}
+
+/// Sends samples in the way that the job asks for.
+#[derive(Debug)]
+pub(super) struct Sender {
+    writer: DataWriter<Probe>,
+    index: u32,
+    size: usize,
+    fill: bool,
+    /// When samples are sent is of interest.
+    stamped: bool,
+    /// The sample to copy from, if samples are to be copied.
+    original: Option<Probe>,
+    retries: u64,
+}
+
+impl Sender {
+    pub(super) fn new(job: &Job, index: u32, writer: DataWriter<Probe>) -> Self {
+        let original = job.copy.then(|| Probe {
+            writer: index,
+            payload: vec![0; job.size],
+            ..Probe::default()
+        });
+        Self {
+            writer,
+            index,
+            size: job.size,
+            fill: job.fill,
+            stamped: job.period_ns > 0,
+            original,
+            retries: 0,
+        }
+    }
+
+    /// Sends one sample; where it finds no room, tries until it does.
+    pub(super) fn send(&mut self, sequence: u64, due_at_ns: u64) -> Result<(), Failure> {
+        let sent_at_ns = if self.stamped { clock::monotonic_ns() } else { 0 };
+        loop {
+            let sent = match &mut self.original {
+                Some(sample) => {
+                    sample.sequence = sequence;
+                    sample.due_at_ns = due_at_ns;
+                    sample.sent_at_ns = sent_at_ns;
+                    write_payload(&mut sample.payload, sequence, self.fill);
+                    self.writer.write(sample)
+                }
+                None => self.build(sequence, due_at_ns, sent_at_ns),
+            };
+            match sent {
+                Ok(_) => return Ok(()),
+                // A BEST_EFFORT writer never waits by itself.
+                Err(Error::OutOfResources(_)) => {
+                    self.retries += 1;
+                    std::thread::yield_now();
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn build(&self, sequence: u64, due_at_ns: u64, sent_at_ns: u64) -> Result<(), Error> {
+        let mut sample = self.writer.loan_with(self.size + HEADER_BYTES as usize)?;
+        sample
+            .set_sequence(sequence)
+            .set_due_at_ns(due_at_ns)
+            .set_sent_at_ns(sent_at_ns)
+            .set_writer(self.index);
+        sample
+            .payload_reuse_with(self.size, |payload| write_payload(payload, sequence, self.fill))?
+            .publish()?;
+        Ok(())
+    }
+}
+
+/// Touches the first and the last byte, or writes all of them.
+fn write_payload(payload: &mut [u8], sequence: u64, fill: bool) {
+    let byte = sequence as u8;
+    if fill {
+        payload.fill(byte);
+        return;
+    }
+    if let Some(first) = payload.first_mut() {
+        *first = byte;
+    }
+    if let Some(last) = payload.last_mut() {
+        *last = byte;
+    }
+}
