@@ -16,9 +16,44 @@ pub struct EngineConfig {
     pub late_pushes: bool,
     /// Tell the layer above once a batch, else after each message (§III-D).
     pub batched_upcalls: bool,
+    /// A bug, for a harness to find.
+    #[cfg(feature = "planted")]
+    pub planted: Option<PlantedBug>,
+}
+
+/// Bugs that a harness can plant in an engine, if it is built with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "planted"), expect(unreachable_pub))]
+pub enum PlantedBug {
+    /// The guard is pushed before the headers and payload that it vouches for.
+    GuardFirst,
+    /// A receiver takes everything up to the guard as nulls before it looks
+    /// for the header that lies behind the first null.
+    NullsBeforeHeaders,
+    /// What is delivered and not held is not told to its sender.
+    MissingRelease,
+    /// The sender frees the message behind the last released one too.
+    ReleaseTooFar,
+    /// A message is delivered when it is received here, not when all have it.
+    DeliverUnstable,
+    /// Nulls fill up one round less than they should.
+    NullsTooFew,
+    /// Nulls are sent in answer to nulls of the same round, for ever.
+    NullsForEver,
+    /// A sender that has left is waited for.
+    LeaverNotForgotten,
 }
 
 impl EngineConfig {
+    pub(crate) const fn plants(&self, bug: PlantedBug) -> bool {
+        #[cfg(feature = "planted")]
+        if let Some(planted) = self.planted {
+            return planted as u8 == bug as u8;
+        }
+        let _ = bug;
+        false
+    }
+
     /// Everything on.
     pub const SPINDLE: Self = Self {
         send_batching: true,
@@ -27,6 +62,8 @@ impl EngineConfig {
         null_sends: true,
         late_pushes: true,
         batched_upcalls: true,
+        #[cfg(feature = "planted")]
+        planted: None,
     };
 
     /// Everything off.
@@ -37,6 +74,8 @@ impl EngineConfig {
         null_sends: false,
         late_pushes: false,
         batched_upcalls: false,
+        #[cfg(feature = "planted")]
+        planted: None,
     };
 }
 

@@ -101,6 +101,19 @@ pub enum StopReason {
     },
 }
 
+/// How far a member is in a subgroup's order: exclusive ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Everything below is received here.
+    pub received_num: u64,
+    /// Everything below is received by all.
+    pub stable: u64,
+    /// Everything below is delivered here.
+    pub delivered_num: u64,
+    /// Digest of what is delivered here.
+    pub digest: u64,
+}
+
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
@@ -236,13 +249,13 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         self.try_state().map(|mut state| f(&mut state.sink))
     }
 
-    /// Position and digest of a subgroup's delivered order, for tests and
-    /// tools. `None` when another thread is stepping, or for a subgroup that
-    /// this participant is no member of.
-    pub fn digest(&self, subgroup: SubgroupId) -> Option<(u64, u64)> {
+    /// How far this member is in a subgroup, for tests and tools. `None` when
+    /// another thread is stepping, or for a subgroup that this participant is
+    /// no member of.
+    pub fn position(&self, subgroup: SubgroupId) -> Option<Position> {
         let state = self.try_state()?;
         let group = state.groups.iter().find(|group| group.id() == subgroup)?;
-        Some(group.digest())
+        Some(group.position())
     }
 }
 
@@ -322,10 +335,12 @@ impl<S> State<S> {
             return Want::Data;
         }
         let (groups, mut context) = self.context(shared);
-        if let Some(group) = groups.iter_mut().find(|group| group.id() == subgroup) {
-            group.publish(&mut context);
-            self.pushes.flush(&shared.fabric);
+        let group = groups.iter_mut().find(|group| group.id() == subgroup);
+        let published = group.map_or(Ok(()), |group| group.publish(&mut context));
+        if let Err(reason) = published {
+            self.stop(shared, reason);
         }
+        self.pushes.flush(&shared.fabric);
         self.want_of(shared, subgroup)
     }
 
@@ -337,9 +352,10 @@ impl<S> State<S> {
         for rank in self.present.iter() {
             if shared.fabric.row(rank).load(LEFT_WORD) == 1 {
                 self.present.remove(rank);
+                let config = &self.config;
                 self.groups
                     .iter_mut()
-                    .for_each(|group| group.member_left(rank));
+                    .for_each(|group| group.member_left(rank, config));
                 self.sink.event(Event::MemberLeft { rank });
             }
         }
@@ -377,7 +393,8 @@ impl<S> State<S> {
         }
         let (groups, mut context) = self.context(shared);
         for group in groups {
-            group.publish(&mut context);
+            // Only its own row is read here; what is wrong there, the next step tells.
+            let _ = group.publish(&mut context);
         }
         let published = self.groups.iter().all(|group| group.is_published(shared));
         if published {

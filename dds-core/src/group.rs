@@ -15,18 +15,18 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
 use crate::digest::Digest;
-use crate::engine::{Event, Sink, StopReason};
+use crate::engine::{Event, Position, Sink, StopReason};
 use crate::ids::{Ring, SubgroupId};
 use crate::layout::Columns;
 use crate::limits::{DIGESTS_KEPT, MESSAGE_INDEX_MAX};
-use crate::outgoing::{Outgoing, WriterSeqs};
+use crate::outgoing::{Outgoing, SendOrder, WriterSeqs};
 use crate::pushes::Pushes;
 use crate::shared::{Delivery, GroupShared, Shared, count_publication};
 use crate::spec::ViewSpec;
-use crate::stream::{Nonsense, Stream};
+use crate::stream::Stream;
 use crate::sync::Ordering;
 
 /// The engine's state of one subgroup.
@@ -129,7 +129,10 @@ impl Group {
     }
 
     /// The member has left for good; its guards are final.
-    pub(crate) fn member_left(&mut self, rank: Rank) {
+    pub(crate) fn member_left(&mut self, rank: Rank, config: &EngineConfig) {
+        if config.plants(PlantedBug::LeaverNotForgotten) {
+            return self.member_gone(rank);
+        }
         for sender in self.senders.iter_mut().filter(|sender| sender.rank == rank) {
             sender.left = true;
         }
@@ -169,14 +172,20 @@ impl Group {
         Ok(progress)
     }
 
-    /// Only what a committing thread needs: publishes.
-    pub(crate) fn publish<F: Fabric, S>(&mut self, context: &mut Context<'_, F, S>) -> bool {
+    /// Only what a committing thread needs: publishes. What it published waits
+    /// for its delivery here like everything else.
+    pub(crate) fn publish<F: Fabric, S>(
+        &mut self,
+        context: &mut Context<'_, F, S>,
+    ) -> Result<(), StopReason> {
         let shared = context.shared.clone();
         let Some(group) = &shared.groups[self.id.index()] else {
-            return false;
+            return Ok(());
         };
         context.pushes.address(&self.others);
-        self.send(group, context)
+        self.send(group, context);
+        self.receive_own(group, context)?;
+        Ok(())
     }
 
     fn receive<F: Fabric, S>(
@@ -208,12 +217,12 @@ impl Group {
                 let Some(inbox) = &group.inboxes[ring.index()][at] else {
                     continue;
                 };
-                taken += stream.receive(row, inbox, guard, limit).map_err(|what| {
-                    StopReason::PeerNonsense {
+                taken += stream
+                    .receive(row, inbox, guard, limit, context.config)
+                    .map_err(|what| StopReason::PeerNonsense {
                         rank: sender.rank,
                         what,
-                    }
-                })?;
+                    })?;
                 any = true;
             }
         }
@@ -246,7 +255,7 @@ impl Group {
             let guard = outgoing.published.index;
             if guard != stream.count() {
                 stream
-                    .receive(fabric.row(me), inbox, guard, u64::MAX)
+                    .receive(fabric.row(me), inbox, guard, u64::MAX, context.config)
                     .map_err(|what| StopReason::PeerNonsense { rank: me, what })?;
                 any = true;
             }
@@ -262,7 +271,9 @@ impl Group {
             1
         };
         if context.config.null_sends {
-            self.null_target = self.null_target.max(self.nulls_wanted(group));
+            self.null_target = self
+                .null_target
+                .max(self.nulls_wanted(group, context.config));
         }
         let mut any = false;
         for ring in Ring::BOTH.map(Ring::index) {
@@ -276,7 +287,12 @@ impl Group {
             } else {
                 0
             };
-            outgoing.send(fabric, outbox, context.seqs, limit, target, context.pushes);
+            let order = SendOrder {
+                limit,
+                null_target: target,
+                config: context.config,
+            };
+            outgoing.send(fabric, outbox, context.seqs, &order, context.pushes);
             if outgoing.published != before {
                 count_publication(&context.shared.counters, &before, &outgoing.published);
                 any = true;
@@ -288,7 +304,7 @@ impl Group {
     /// How many messages I must have sent so that nobody waits for me: on
     /// receiving message `k` of sender `j`, senders before it fill up through
     /// round `k`, senders behind it through round `k - 1` (Spindle §III-B).
-    fn nulls_wanted(&self, group: &GroupShared) -> u64 {
+    fn nulls_wanted(&self, group: &GroupShared, config: &EngineConfig) -> u64 {
         let Some(mine) = group.my_place else { return 0 };
         let mut wanted = 0;
         for (place, &at) in self.ordered.iter().enumerate() {
@@ -306,6 +322,12 @@ impl Group {
             } else {
                 count.saturating_sub(1)
             });
+            if config.plants(PlantedBug::NullsForEver) {
+                wanted = wanted.max(count + 1);
+            }
+        }
+        if config.plants(PlantedBug::NullsTooFew) {
+            wanted = wanted.saturating_sub(1);
         }
         wanted.min(MESSAGE_INDEX_MAX)
     }
@@ -372,15 +394,11 @@ impl Group {
             .filter(|member| !member.gone && member.rank != me)
         {
             let received_num = fabric.row(member.rank).load(member.columns.received_num);
-            if received_num < member.received_num {
-                let what = Nonsense::CounterFell;
-                return Err(StopReason::PeerNonsense {
-                    rank: member.rank,
-                    what,
-                });
+            // A push may fetch an older value than one before it did (F1).
+            member.received_num = member.received_num.max(received_num);
+            if !context.config.plants(PlantedBug::DeliverUnstable) {
+                stable = stable.min(member.received_num);
             }
-            member.received_num = received_num;
-            stable = stable.min(received_num);
         }
         if stable <= self.stable {
             return Ok(false);
@@ -559,6 +577,9 @@ impl Group {
         for ring in Ring::BOTH.map(Ring::index) {
             for (at, inbox) in group.inboxes[ring].iter().enumerate() {
                 let Some(inbox) = inbox else { continue };
+                if context.config.plants(PlantedBug::MissingRelease) {
+                    continue;
+                }
                 let word = group.columns.released(ring, at);
                 inbox.release(|value| fabric.store(word, value));
                 // Another thread may have released since the last step too.
@@ -597,7 +618,8 @@ impl Group {
                 .min()
                 .unwrap_or(0);
             group.released[ring].store(released, Ordering::Release);
-            room |= outbox.reclaim(released);
+            let too_far = u64::from(context.config.plants(PlantedBug::ReleaseTooFar));
+            room |= outbox.reclaim(released + too_far);
         }
         room
     }
@@ -657,13 +679,13 @@ impl Group {
     /// Whether acknowledgements of others would let this member go on with
     /// something that somebody waits for.
     pub(crate) fn wants_acks<F: Fabric, S: Sink<F>>(&self, sink: &S, me: Rank) -> bool {
-        self.ordered.iter().any(|&at| {
-            let sender = &self.senders[at];
-            let Some(stream) = &sender.streams[0] else {
-                return false;
+        self.senders.iter().any(|sender| {
+            let waits = |stream: &Stream| {
+                let urgent = sender.rank != me || sink.is_reading(self.id);
+                stream.waiting() > 0 && (urgent || stream.is_half_full())
             };
-            let urgent = sender.rank != me || sink.is_reading(self.id) || stream.is_half_full();
-            stream.waiting() > 0 && urgent
+            let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
+            farewell || sender.streams.iter().flatten().any(waits)
         })
     }
 
@@ -671,9 +693,14 @@ impl Group {
         self.id
     }
 
-    /// The digest of the order so far, and the position it stands at.
-    pub(crate) fn digest(&self) -> (u64, u64) {
-        (self.delivered_num, self.digest.value())
+    /// How far this member is.
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            received_num: self.received_num,
+            stable: self.stable,
+            delivered_num: self.delivered_num,
+            digest: self.digest.value(),
+        }
     }
 
     /// Whether everything committed has been published.

@@ -32,6 +32,8 @@ mod ids;
 mod inbox;
 mod layout;
 pub mod limits;
+#[cfg(all(test, loom))]
+mod loom_models;
 mod outbox;
 mod outgoing;
 mod pushes;
@@ -41,8 +43,10 @@ mod stream;
 mod sync;
 
 pub use config::EngineConfig;
+#[cfg(feature = "planted")]
+pub use config::PlantedBug;
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters};
-pub use engine::{Engine, Event, Outcome, Sink, StopReason};
+pub use engine::{Engine, Event, Outcome, Position, Sink, StopReason};
 pub use header::{Header, Kind};
 pub use ids::{Ring, SubgroupId, TopicKey};
 pub use layout::Layout;

@@ -257,8 +257,12 @@ impl Outbox {
     /// The header of a committed message is in the row.
     pub(crate) fn written(&self, place: Place) {
         // Release: pairs with the acquire in `next_written`.
-        self.ready[place.real as usize & (self.ready.len() - 1)]
-            .store(place.index + 1, Ordering::Release);
+        self.written_with(place, Ordering::Release);
+    }
+
+    /// [`Self::written`] with an ordering of the caller's: loom's planted bug.
+    pub(crate) fn written_with(&self, place: Place, ordering: Ordering) {
+        self.ready[place.real as usize & (self.ready.len() - 1)].store(place.index + 1, ordering);
     }
 
     /// Message index and real messages (modulo 2^16) taken so far.

@@ -2,6 +2,7 @@
 
 use spindle_dds_transport::{Fabric, Region};
 
+use crate::config::{EngineConfig, PlantedBug};
 use crate::header::WRITER_SEQ_WORD;
 use crate::layout::RingColumns;
 use crate::limits::{GRANULE, HEADER_LEN};
@@ -35,6 +36,16 @@ impl WriterSeqs {
     }
 }
 
+/// What to send at most.
+#[derive(Debug)]
+pub(crate) struct SendOrder<'a> {
+    /// Real messages.
+    pub(crate) limit: u64,
+    /// Messages to fill up to with nulls.
+    pub(crate) null_target: u64,
+    pub(crate) config: &'a EngineConfig,
+}
+
 /// A contiguous run of bytes to push.
 #[derive(Debug, Clone, Copy)]
 struct Run {
@@ -50,15 +61,13 @@ impl Outgoing {
         }
     }
 
-    /// Publishes what is committed (at most `limit` messages), then nulls up to
-    /// `null_target`. A batch is: runs of payload, runs of headers, guard.
+    /// Publishes what is committed, then nulls. A batch is: runs of payload, runs of headers, guard.
     pub(crate) fn send<F: Fabric>(
         &mut self,
         fabric: &F,
         outbox: &Outbox,
         seqs: &mut WriterSeqs,
-        limit: u64,
-        null_target: u64,
+        order: &SendOrder<'_>,
         pushes: &mut Pushes,
     ) {
         let before = self.published;
@@ -67,7 +76,7 @@ impl Outgoing {
         let mut headers: Option<Run> = None;
         // Header runs go after all payload runs, and a batch has at most two.
         let mut wrapped: Option<Run> = None;
-        while self.published.real - before.real < limit {
+        while self.published.real - before.real < order.limit {
             let Some(index) = outbox.next_written(&self.published) else {
                 break;
             };
@@ -89,9 +98,12 @@ impl Outgoing {
                 real: self.published.real + 1,
             };
         }
-        self.published.index += outbox.fill_nulls(&self.published, null_target);
+        self.published.index += outbox.fill_nulls(&self.published, order.null_target);
         if self.published == before {
             return;
+        }
+        if order.config.plants(PlantedBug::GuardFirst) {
+            pushes.word(fabric, self.columns.guard, self.published.index);
         }
         for run in [payload, wrapped, headers].into_iter().flatten() {
             pushes.range(fabric, run.at, run.len);

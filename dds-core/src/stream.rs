@@ -5,6 +5,7 @@
 
 use spindle_dds_transport::Region;
 
+use crate::config::{EngineConfig, PlantedBug};
 use crate::header::{Header, WORDS};
 use crate::inbox::Inbox;
 use crate::layout::RingColumns;
@@ -87,6 +88,7 @@ impl Stream {
         inbox: &Inbox,
         guard: u64,
         limit: u64,
+        config: &EngineConfig,
     ) -> Result<u64, Nonsense> {
         if guard < self.count {
             return Err(Nonsense::CounterFell);
@@ -99,7 +101,9 @@ impl Stream {
             let at = self.columns.header(self.real);
             // A stale header carries less, one that is not vouched for more.
             let index_end = row.load(at);
-            if index_end <= self.count || index_end > guard {
+            let hasty =
+                config.plants(PlantedBug::NullsBeforeHeaders) && index_end != self.count + 1;
+            if index_end <= self.count || index_end > guard || hasty {
                 self.count = guard;
                 break;
             }

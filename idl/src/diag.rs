@@ -161,6 +161,11 @@ impl Sink {
         self.errors
     }
 
+    /// Whether another finding would only be counted: its hint is not worth work.
+    pub(crate) fn is_full(&self) -> bool {
+        self.findings.len() + 1 >= DIAGNOSTICS_MAX
+    }
+
     /// All findings in the order of the files and of the text in them.
     pub(crate) fn finish(mut self, sources: &Sources) -> Vec<Diagnostic> {
         self.findings.sort_by_key(|finding| match &finding.place {
@@ -201,7 +206,7 @@ impl Sink {
     fn push(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
         self.errors += usize::from(severity == Severity::Error);
         // Room is kept for the one that says how many are missing.
-        if self.findings.len() + 1 >= DIAGNOSTICS_MAX {
+        if self.is_full() {
             self.dropped += 1;
             return;
         }

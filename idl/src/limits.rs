@@ -4,13 +4,14 @@
 //! stack overflow, an endless loop or an absurd type into a diagnostic.
 
 /// Largest size of one source file, in bytes.
-pub(crate) const FILE_BYTES_MAX: usize = 16 << 20;
+pub(crate) const FILE_BYTES_MAX: usize = 8 << 20;
 /// Files open inside one another by `#include`.
 pub(crate) const INCLUDE_DEPTH_MAX: usize = 40;
 /// `#include` directives followed in one compilation.
 pub(crate) const INCLUDES_MAX: usize = 10_000;
-/// Tokens after preprocessing, over all files.
-pub(crate) const TOKENS_MAX: usize = 4 << 20;
+/// Tokens after preprocessing over all files, each step of a macro's expansion
+/// counted.
+pub(crate) const TOKENS_MAX: usize = 1 << 20;
 /// Macros inside macros, and operands inside `#if` expressions.
 pub(crate) const MACRO_DEPTH_MAX: usize = 32;
 /// Modules, template arguments and parentheses inside one another.

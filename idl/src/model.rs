@@ -152,14 +152,14 @@ pub enum Type {
     /// `sequence<T>` or `sequence<T, N>`.
     Sequence {
         /// Element type.
-        element: Box<Type>,
+        element: Box<Self>,
         /// Largest number of elements, `None` when unbounded.
         bound: Option<u32>,
     },
     /// `T name[d0][d1]`: row-major, none of the dimensions is 0.
     Array {
         /// Element type; never an array itself unless through an alias.
-        element: Box<Type>,
+        element: Box<Self>,
         /// Dimensions from the outside in.
         dimensions: Vec<u32>,
     },

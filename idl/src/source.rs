@@ -1,5 +1,6 @@
 //! Source files, positions in them, and the way from a position to a line.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A file of this compilation, numbered in the order of first opening.
@@ -44,8 +45,6 @@ pub(crate) struct SourceFile {
     pub(crate) text: String,
     /// Where the first byte stands that was not UTF-8.
     pub(crate) not_utf8_at: Option<usize>,
-    /// The absolute path by which a second opening is recognised.
-    identity: Option<PathBuf>,
     line_starts: Vec<usize>,
 }
 
@@ -53,6 +52,8 @@ pub(crate) struct SourceFile {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     files: Vec<SourceFile>,
+    /// By absolute path, to recognise a second opening.
+    by_identity: HashMap<PathBuf, FileId>,
 }
 
 /// A line and column, both from 1, and the text of the line.
@@ -75,20 +76,22 @@ impl Sources {
         let line_starts = std::iter::once(0)
             .chain(newlines.map(|(at, _)| at + 1))
             .collect();
+        let file = FileId(self.files.len());
         self.files.push(SourceFile {
             path,
             text,
             not_utf8_at,
-            identity,
             line_starts,
         });
-        FileId(self.files.len() - 1)
+        if let Some(identity) = identity {
+            self.by_identity.insert(identity, file);
+        }
+        file
     }
 
     /// The file that was opened under this absolute path before, if any.
     pub(crate) fn find(&self, identity: &Path) -> Option<FileId> {
-        let same = |file: &SourceFile| file.identity.as_deref() == Some(identity);
-        self.files.iter().position(same).map(FileId)
+        self.by_identity.get(identity).copied()
     }
 
     pub(crate) fn get(&self, id: FileId) -> Option<&SourceFile> {
@@ -103,6 +106,12 @@ impl Sources {
         self.files.iter().map(|file| file.path.clone()).collect()
     }
 
+    /// The line of a byte offset, from 1.
+    pub(crate) fn line(&self, id: FileId, offset: usize) -> usize {
+        let starts = self.get(id).map_or(&[][..], |file| &file.line_starts);
+        starts.partition_point(|start| *start <= offset)
+    }
+
     /// Line and column of a byte offset.
     pub(crate) fn locate(&self, id: FileId, offset: usize) -> Location<'_> {
         let Some(file) = self.get(id) else {
@@ -112,11 +121,12 @@ impl Sources {
                 line_text: "",
             };
         };
-        let line = file
+        let line = self.line(id, offset);
+        let start = file
             .line_starts
-            .partition_point(|start| *start <= offset)
-            .max(1);
-        let start = file.line_starts.get(line - 1).copied().unwrap_or(0);
+            .get(line.saturating_sub(1))
+            .copied()
+            .unwrap_or(0);
         let end = file
             .line_starts
             .get(line)

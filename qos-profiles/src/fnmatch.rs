@@ -38,7 +38,7 @@ pub fn fnmatch(pattern: &str, name: &str) -> bool {
 }
 
 /// Whether `name` contains a wildcard that is not escaped.
-pub fn is_pattern(name: &str) -> bool {
+pub(crate) fn is_pattern(name: &str) -> bool {
     let mut escaped = false;
     for c in name.chars() {
         match c {

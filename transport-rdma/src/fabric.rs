@@ -37,9 +37,13 @@ pub const DOORBELL_WORD: usize = 128;
 ///   that vouches for other bytes (a ring's guard, a flag that ends a list) is
 ///   pushed only this way, never inside a range: a queued write that fetched a
 ///   later guard would overtake the data it vouches for. Words that vouch for
-///   nothing pushed later (acknowledgements) may ride along in a range.
+///   nothing pushed later (acknowledgements) may ride along in a range. A word
+///   goes one way or the other, never both: a range may carry a later value
+///   than a `push_word` behind it, and the copy would go back for a while.
 /// - **F2** for an ordered pair of members, pushes take effect in call order:
-///   nothing of a later push is visible before all of an earlier one.
+///   nothing of a later push is visible before all of an earlier one, and a
+///   later range carries nothing older than an earlier one: a word that rises
+///   at its owner and is pushed in ranges only, never falls in a copy.
 /// - **F3** nothing orders pushes of different pairs.
 /// - **F4** an aligned 8-byte word is never torn. Inside one push, words may
 ///   appear in any order. So data goes first, its guard in a later `push_word`.

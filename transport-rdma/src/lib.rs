@@ -8,7 +8,9 @@ compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch
 mod fabric;
 pub mod mem;
 mod peers;
+pub mod shm;
 pub mod sim;
+pub mod sleep;
 
 pub use fabric::{
     DOORBELL_WORD, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, SLEEP_WORD,

@@ -16,7 +16,7 @@
 use core::any::Any;
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
 
@@ -115,7 +115,9 @@ impl Region {
         self.base.addr().get()
     }
 
-    fn word(&self, at: usize) -> &AtomicU64 {
+    /// The word at byte offset `at`. Backends only; nothing may be stored to
+    /// it unless the region is writable.
+    pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
         assert!(
             at.is_multiple_of(8) && self.contains(at, 8),
             "word {at} of {}",
@@ -127,6 +129,15 @@ impl Region {
         // for as long as `self` lives, and words are only accessed atomically.
         // On a read-only mapping only loads are made (`store` asserts it).
         unsafe { AtomicU64::from_ptr(word.cast().as_ptr()) }
+    }
+
+    /// The low half of a word, as an address for the kernel to wait on: this
+    /// process reads and writes it as part of the whole word only.
+    pub(crate) fn futex(&self, at: usize) -> &AtomicU32 {
+        let word = core::ptr::from_ref(self.word(at)).cast_mut().cast();
+        // SAFETY: the first half of a live word (little-endian on both targets),
+        // and never accessed through this reference.
+        unsafe { AtomicU32::from_ptr(word) }
     }
 
     /// All words, for backends that write a copy on a peer's behalf. Nothing

@@ -41,10 +41,10 @@ impl Comments {
         self.lines.extend(lines);
     }
 
-    /// The block that belongs to a token on these lines; forgets all the rest.
-    pub(super) fn take(&mut self, first: usize, last: usize) -> Option<Rc<[String]>> {
-        let adjacent = first <= self.last_line + 1;
-        self.last_line = last;
+    /// The block that belongs to a token on this line; forgets all the rest.
+    pub(super) fn take(&mut self, line: usize) -> Option<Rc<[String]>> {
+        let adjacent = line <= self.last_line + 1;
+        self.last_line = line;
         let mut lines = std::mem::take(&mut self.lines);
         if !adjacent {
             return None;

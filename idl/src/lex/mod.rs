@@ -10,6 +10,7 @@ mod token;
 
 use std::rc::Rc;
 
+use crate::limits::TOKENS_MAX;
 use crate::source::{FileId, Span};
 
 use comments::Comments;
@@ -48,7 +49,14 @@ struct Lexer<'a> {
 impl Lexer<'_> {
     fn run(&mut self) {
         while let Some(c) = self.peek() {
-            if !self.white_space(c) && !self.comment() {
+            if self.tokens.len() > TOKENS_MAX {
+                let start = self.at;
+                self.at = self.text.len();
+                self.push(
+                    start,
+                    error(format!("more than {TOKENS_MAX} tokens in one file")),
+                );
+            } else if !self.white_space(c) && !self.comment() {
                 self.token(c);
             }
         }
@@ -155,8 +163,7 @@ impl Lexer<'_> {
             start,
             end: self.at,
         };
-        let starts_line = self.line - self.since(start).matches('\n').count();
-        let doc = self.comments.take(starts_line, self.line);
+        let doc = self.comments.take(self.line);
         let (first_on_line, glued) = (self.first_on_line, self.glued);
         self.tokens.push(Token {
             kind,

@@ -35,7 +35,7 @@ fn words_and_punctuation() {
     check("a § b", &["a", "error unexpected `§`", "b"]);
     check(
         "a $b `",
-        &["a", "error unexpected `$`", "b", "error unexpected ``"],
+        &["a", "error unexpected `$`", "b", "error unexpected ```"],
     );
 }
 

@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
 
     /// Where the current token stands.
     fn span(&self) -> Span {
-        let token = self.token().or(self.tokens.last());
+        let token = self.token().or_else(|| self.tokens.last());
         let nowhere = Span {
             file: crate::source::FileId(0),
             start: 0,
@@ -313,6 +313,3 @@ impl<'a> Parser<'a> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -84,7 +84,7 @@ impl Parser<'_> {
     /// `struct S;`
     pub(super) fn refuse_forward(&mut self, span: Span, keyword: &str) {
         self.sink
-            .refuse(span, &format!("the forward declaration of a `{keyword}`"));
+            .refuse(span, &format!("the forward declaration of `{keyword}`"));
     }
 
     /// Skips to behind the `;` of this definition, braces in pairs.

@@ -1,5 +1,7 @@
 //! `#include`, and how files are found.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::Preprocessor;
@@ -22,16 +24,15 @@ pub(crate) fn open(sources: &mut Sources, path: &Path) -> Result<FileId, String>
     if let Some(file) = sources.find(&identity) {
         return Ok(file);
     }
-    let length = identity
-        .metadata()
-        .map_err(|error| error.to_string())?
-        .len();
-    if length > FILE_BYTES_MAX as u64 {
-        return Err(format!(
-            "the file has {length} bytes, more than {FILE_BYTES_MAX}"
-        ));
+    let file = File::open(&identity).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    let most = FILE_BYTES_MAX as u64;
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(format!("the file has more than {FILE_BYTES_MAX} bytes"));
     }
-    let bytes = std::fs::read(&identity).map_err(|error| error.to_string())?;
     Ok(sources.add(path.to_path_buf(), Some(identity), &bytes))
 }
 

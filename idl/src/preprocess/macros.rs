@@ -87,6 +87,12 @@ impl Preprocessor<'_> {
         active: &mut Vec<String>,
         out: &mut Vec<Token>,
     ) {
+        self.tokens += 1;
+        if self.tokens > TOKENS_MAX {
+            let message = format!("more than {TOKENS_MAX} tokens after preprocessing");
+            self.exhaust(site, message);
+            return;
+        }
         let word = token
             .kind
             .word()
@@ -107,11 +113,8 @@ impl Preprocessor<'_> {
             });
             return;
         };
-        if active.len() >= MACRO_DEPTH_MAX || self.tokens + out.len() > TOKENS_MAX {
-            self.exhaust(
-                site,
-                format!("the expansion of macro `{word}` does not come to an end"),
-            );
+        if active.len() >= MACRO_DEPTH_MAX {
+            self.exhaust(site, format!("macro `{word}` stands in too many others"));
             return;
         }
         active.push(word.to_owned());

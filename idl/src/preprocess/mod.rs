@@ -22,7 +22,6 @@ use std::rc::Rc;
 use crate::Options;
 use crate::diag::Sink;
 use crate::lex::{Token, TokenKind, lex};
-use crate::limits::TOKENS_MAX;
 use crate::source::{FileId, Sources, Span};
 
 use conditions::Conditions;
@@ -153,9 +152,6 @@ impl<'a> Preprocessor<'a> {
     /// Takes the first of these tokens, replaced if it names a macro; returns how
     /// many were consumed.
     fn text(&mut self, tokens: &[Token]) -> usize {
-        let Some(token) = tokens.first() else {
-            return 0;
-        };
         let mut expanded = Vec::new();
         let consumed = self.expand(tokens, &mut expanded);
         for token in &expanded {
@@ -163,19 +159,12 @@ impl<'a> Preprocessor<'a> {
                 self.sink.error(token.span, &**message);
             }
         }
-        self.tokens += expanded.len().max(1);
-        if self.tokens > TOKENS_MAX {
-            self.exhaust(
-                token.span,
-                format!("more than {TOKENS_MAX} tokens after preprocessing"),
-            );
-        }
         self.out.append(&mut expanded);
         consumed
     }
 
     /// Says that a limit was hit, and stops everything.
-    fn exhaust(&mut self, span: Span, message: impl Into<String>) {
+    fn exhaust(&mut self, span: Span, message: String) {
         if !self.exhausted {
             self.sink.error(span, message);
         }

@@ -233,13 +233,12 @@ impl Resolver<'_> {
             (Value::Float(left), Value::Float(right)) => reals(operator, left, right),
             (Value::Integer(left), Value::Float(right)) => reals(operator, left as f64, right),
             (Value::Float(left), Value::Integer(right)) => reals(operator, left, right as f64),
-            (left @ (Value::Integer(_) | Value::Float(_)), other) | (other, left) => {
+            (Value::Integer(_) | Value::Float(_), other) | (other, _) => {
                 let shown = match operator {
                     '<' => "<<".into(),
                     '>' => ">>".into(),
                     other => String::from(other),
                 };
-                let _ = left;
                 Err(format!("`{shown}` wants numbers, not {}", describe(&other)))
             }
         };
@@ -270,8 +269,8 @@ impl Resolver<'_> {
                     f64::from(f32::MAX)
                 };
                 let name = if *double { "double" } else { "float" };
-                // Not a number fails every comparison.
-                (!(value.abs() <= greatest)).then(|| format!("{value:e} does not fit in `{name}`"))
+                (value.is_nan() || value.abs() > greatest)
+                    .then(|| format!("{value:e} does not fit in `{name}`"))
             }
             (Value::String(text), Target::String { bound: Some(bound) }) => (text.len() as u64
                 > u64::from(*bound))

@@ -42,6 +42,11 @@ impl Resolver<'_> {
             ..Facts::default()
         };
         let id = self.add_type(scope, &enumeration.name, doc, kind, facts)?;
+        let names = enumeration
+            .literals
+            .iter()
+            .map(|literal| literal.name.name.to_string());
+        self.literals.insert(id, names.zip(0..).collect());
         // §7.5: the literals are names of the scope around the enum.
         for (index, literal) in enumeration.literals.iter().enumerate() {
             self.declare(scope, &literal.name, Symbol::Literal(id, index));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
 use crate::ast::{Definition, DefinitionKind, Ident, ScopedName, TypeKind};
-use crate::model;
+use crate::model::TypeId;
 use crate::source::Span;
 
 /// Every declared name in lower case, with its full name and place.
@@ -119,7 +119,7 @@ impl Resolver<'_> {
                 self.unknown(start, name, part, found.is_some().then_some(around), wanted);
                 return None;
             };
-            if *entry.spelling != *part.name {
+            if *entry.spelling != *part.name && entry.symbol != Symbol::Refused {
                 let message = format!("`{}` is declared as `{}`", part.name, entry.spelling);
                 let hint = "in IDL a name is written everywhere as it was declared";
                 self.sink.error_hint(part.span, message, hint);
@@ -130,14 +130,8 @@ impl Resolver<'_> {
     }
 
     /// The index of a literal of an enum.
-    pub(super) fn literal(&self, id: model::TypeId, name: &str) -> Option<usize> {
-        let model::TypeKind::Enum(enumeration) = &self.types.get(id.0)?.kind else {
-            return None;
-        };
-        enumeration
-            .literals
-            .iter()
-            .position(|literal| literal.name == name)
+    pub(super) fn literal(&self, id: TypeId, name: &str) -> Option<usize> {
+        self.literals.get(&id)?.get(name).copied()
     }
 
     /// Reports a name that means nothing. `inside` is where a part behind `::`
@@ -159,6 +153,7 @@ impl Resolver<'_> {
             Some(_) => format!("`{name}`: there is no `{}` in there", part.name),
         };
         let hint = match inside {
+            _ if self.sink.is_full() => None,
             None => self.hint(scope, part, wanted),
             Some(Some(scope)) => self.similar([scope], part, wanted).map(did_you_mean),
             Some(None) => None,
@@ -247,22 +242,20 @@ pub(super) fn closest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance, case ignored.
+/// Levenshtein's distance, case ignored; two letters in the wrong order count
+/// as one edit when nothing else is wrong.
 fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<u8> = right
-        .bytes()
-        .map(|byte| byte.to_ascii_lowercase())
-        .collect();
+    let left = left.to_ascii_lowercase();
+    let right = right.to_ascii_lowercase();
+    if swapped(left.as_bytes(), right.as_bytes()) {
+        return 1;
+    }
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (at, byte) in left
-        .bytes()
-        .map(|byte| byte.to_ascii_lowercase())
-        .enumerate()
-    {
+    for (at, byte) in left.bytes().enumerate() {
         let mut diagonal = at;
         let mut before = at + 1;
-        for (cell, other) in row.iter_mut().skip(1).zip(&right) {
-            let replaced = diagonal + usize::from(byte != *other);
+        for (cell, other) in row.iter_mut().skip(1).zip(right.bytes()) {
+            let replaced = diagonal + usize::from(byte != other);
             diagonal = *cell;
             *cell = replaced.min(before + 1).min(diagonal + 1);
             before = *cell;
@@ -274,6 +267,18 @@ fn distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
+/// Whether two neighbours changed places, and that is all.
+fn swapped(left: &[u8], right: &[u8]) -> bool {
+    let pairs = || left.iter().zip(right);
+    let mut wrong = pairs().enumerate().filter(|(_, (l, r))| l != r);
+    match (wrong.next(), wrong.next(), wrong.next()) {
+        (Some((i, (a, b))), Some((j, (c, d))), None) => {
+            left.len() == right.len() && j == i + 1 && a == d && b == c
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,6 +288,8 @@ mod tests {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("Abc", "abc"), 0);
         assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kye", "key"), 1);
+        assert_eq!(distance("kyes", "key"), 2);
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub(crate) fn resolve(
         types: Vec::new(),
         facts: Vec::new(),
         constants: Vec::new(),
+        literals: HashMap::new(),
         included_twice: HashSet::new(),
     };
     for root in roots {
@@ -79,6 +80,8 @@ struct Resolver<'a> {
     /// What is known of each type of `types`.
     facts: Vec<Facts>,
     constants: Vec<ConstDecl>,
+    /// Index of each literal in its enum, by name.
+    literals: HashMap<TypeId, HashMap<String, usize>>,
     /// Files that were reported as included twice.
     included_twice: HashSet<FileId>,
 }
@@ -310,7 +313,7 @@ impl Resolver<'_> {
 
     /// `line 3`, or `line 3 of b.idl`, for hints.
     fn place(&self, span: Span) -> String {
-        let line = self.sources.locate(span.file, span.start).line;
+        let line = self.sources.line(span.file, span.start);
         let file = self
             .sources
             .get(span.file)

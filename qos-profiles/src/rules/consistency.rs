@@ -119,7 +119,7 @@ impl<'a> Found<'a> {
         let set = policies
             .iter()
             .find(|&&policy| self.origins.get(policy).is_some());
-        let Some(&policy) = set.or(policies.first()) else {
+        let Some(&policy) = set.or_else(|| policies.first()) else {
             return;
         };
         let location = self.origins.get(policy).cloned();

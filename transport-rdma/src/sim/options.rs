@@ -9,7 +9,8 @@ pub struct SimOptions {
     /// That an ordered pair of members behaves like shared memory (stores show
     /// early, in order), and not like a queue of one-sided writes.
     pub shared_pairs: f64,
-    /// That a word of a queued range is fetched at the call and not when it lands.
+    /// That a queued range is fetched at the call (with all that is queued
+    /// before it) and not word by word when it lands.
     pub early_fetch: f64,
     /// That a pair stands still for a while after something of it has landed.
     pub stalls: f64,

@@ -130,13 +130,12 @@ impl State {
             if self.lost(me, peer) {
                 continue;
             }
-            let piece = if self.link(me, peer).shared {
+            if self.link(me, peer).shared {
                 let (at, len) = (at as u32, len as u32);
-                Piece::Payload { at, len }
+                self.enqueue(me, peer, Piece::Payload { at, len });
             } else {
-                self.fetch(me, at, len)
-            };
-            self.enqueue(me, peer, piece);
+                self.fetch(me, peer, at, len);
+            }
         }
     }
 
@@ -145,15 +144,21 @@ impl State {
         self.planted(PlantedBug::LostPush) && !self.link(me, peer).shared && self.rng.chance(0.05)
     }
 
-    /// The words of a range, some of them fetched now.
-    fn fetch(&mut self, me: usize, at: usize, len: usize) -> Piece {
-        let early = self.options.early_fetch;
-        let row = &self.members[me].rows[me];
-        let words = (at..at + len).step_by(8).map(|at| {
-            let value = self.rng.chance(early).then(|| row.load(at));
-            (at as u32, value)
-        });
-        Piece::Range(words.collect())
+    /// The words of a range: fetched when they land, or now, and then with all
+    /// that is queued before them, as later pushes fetch nothing older.
+    fn fetch(&mut self, me: usize, peer: usize, at: usize, len: usize) {
+        let words = (at..at + len).step_by(8).map(|at| (at as u32, None));
+        self.enqueue(me, peer, Piece::Range(words.collect()));
+        if self.rng.chance(self.options.early_fetch) {
+            let row = self.members[me].rows[me].clone();
+            for (_, piece) in &mut self.link(me, peer).queue {
+                if let Piece::Range(words) = piece {
+                    for (at, value) in words {
+                        value.get_or_insert_with(|| row.load(*at as usize));
+                    }
+                }
+            }
+        }
     }
 
     pub(super) fn push_word(&mut self, me: usize, at: usize, value: u64, to: &PeerSet) {

@@ -1,0 +1,115 @@
+//! The engine under the simulator: seeds without a violation, planted bugs
+//! found, the same seed the same run.
+
+use std::thread;
+
+use spindle_dds_core::{EngineConfig, PlantedBug};
+use spindle_dds_sim::{Blunder, Plan, Violation, run};
+use spindle_dds_transport::sim;
+
+/// Runs `seeds` seeds on two threads; the first violation, if any.
+fn first_violation(seeds: u64, change: impl Fn(&mut Plan) + Sync) -> Option<Violation> {
+    let half = |odd: u64| {
+        (odd..seeds).step_by(2).find_map(|seed| {
+            let mut plan = Plan::draw(seed);
+            change(&mut plan);
+            run(&plan).err()
+        })
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(|| half(1));
+        half(0).or_else(|| other.join().expect("the other half ran"))
+    })
+}
+
+#[test]
+fn a_thousand_seeds_without_a_violation() {
+    assert_eq!(
+        first_violation(1000, |_| {}).map(|violation| violation.to_string()),
+        None
+    );
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in [1, 17, 233] {
+        let plan = Plan::draw(seed);
+        assert_eq!(run(&plan), run(&plan));
+    }
+}
+
+/// Every Spindle optimisation off but the null-sends, without which a silent
+/// sender stops the others: the same order, only slower.
+#[test]
+fn the_baseline_keeps_the_same_promises() {
+    let found = first_violation(100, |plan| {
+        plan.config = EngineConfig {
+            null_sends: true,
+            ..EngineConfig::BASELINE
+        };
+    });
+    assert_eq!(found.map(|violation| violation.to_string()), None);
+}
+
+fn must_be_found(what: &str, properties: &[&str], change: impl Fn(&mut Plan) + Sync) {
+    let Some(violation) = first_violation(400, change) else {
+        panic!("{what} was not found in 400 seeds");
+    };
+    println!("{what}: {violation}");
+    assert!(
+        properties.contains(&violation.property),
+        "{what}: {violation}"
+    );
+}
+
+#[test]
+fn bugs_of_the_engine_are_found() {
+    let corrupted = ["A1", "A2", "A3", "A6", "L2", "L7", "M3"];
+    let stuck = ["L2", "L7", "I8"];
+    let unstable = ["A3", "A4", "A6"];
+    for (bug, properties) in [
+        (PlantedBug::GuardFirst, &corrupted[..]),
+        (PlantedBug::NullsBeforeHeaders, &corrupted),
+        (PlantedBug::MissingRelease, &stuck),
+        (PlantedBug::ReleaseTooFar, &corrupted),
+        (PlantedBug::DeliverUnstable, &unstable),
+        (PlantedBug::NullsTooFew, &stuck),
+        (PlantedBug::NullsForEver, &stuck),
+        (PlantedBug::LeaverNotForgotten, &stuck),
+    ] {
+        must_be_found(&format!("{bug:?}"), properties, |plan| {
+            plan.config.planted = Some(bug)
+        });
+    }
+}
+
+#[test]
+fn blunders_of_the_driver_are_found() {
+    for blunder in [Blunder::NoSecondLook, Blunder::WantsTooLittle] {
+        must_be_found(&format!("{blunder:?}"), &["L2", "L7"], |plan| {
+            plan.blunder = Some(blunder)
+        });
+    }
+}
+
+/// What breaks the contract of the fabric breaks the promises of the engine:
+/// the proof that the engine relies on the contract, and that the harness sees.
+/// (Torn words need counters above 2^32: the conformance suite has them.)
+#[test]
+fn bugs_of_the_fabric_are_found() {
+    let any = ["A1", "A2", "A3", "A4", "A5", "A6", "L2", "L7", "M3", "I8"];
+    for bug in [
+        sim::PlantedBug::LostPush,
+        sim::PlantedBug::LateWord,
+        sim::PlantedBug::MergedPush,
+        sim::PlantedBug::Overtaking,
+        sim::PlantedBug::StoresOutOfOrder,
+        sim::PlantedBug::RingWithoutFence,
+        sim::PlantedBug::SleepNotAnnounced,
+        sim::PlantedBug::EpochNotAnswered,
+    ] {
+        must_be_found(&format!("{bug:?}"), &any, |plan| {
+            plan.network = plan.network.clone().plant(bug);
+        });
+    }
+}

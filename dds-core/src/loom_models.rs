@@ -1,0 +1,219 @@
+//! Loom models of the lock-free parts: every interleaving, every reordering
+//! that the memory model allows, for a few threads and messages.
+//!
+//! Run by `RUSTFLAGS="--cfg loom" cargo test --release -p spindle-dds-core --lib loom`.
+//! A `UnsafeCell` of loom stands for a message's bytes: it reports any access
+//! that is not ordered with the write before it.
+
+use std::panic::catch_unwind;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::inbox::Inbox;
+use crate::outbox::{Outbox, Published};
+use crate::spec::RingSpec;
+use crate::sync::Ordering;
+
+const RING: RingSpec = RingSpec {
+    messages: 2,
+    bytes: 128,
+};
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(check);
+}
+
+/// A ring, and for each granule of its payload the number that was written there.
+struct Ring {
+    outbox: Outbox,
+    bytes: [UnsafeCell<u64>; 8],
+    /// By index: where the message lies. Written before `written`, as a header is.
+    headers: [UnsafeCell<usize>; 4],
+}
+
+// SAFETY: the cells are what is being checked: loom fails the test when two
+// accesses to one are not ordered.
+unsafe impl Sync for Ring {}
+// SAFETY: as above.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            outbox: Outbox::new(&RING),
+            bytes: Default::default(),
+            headers: Default::default(),
+        })
+    }
+
+    /// Claims, builds, commits; false without room.
+    fn send(&self, value: u64, written: Ordering) -> bool {
+        let Ok(reserved) = self.outbox.reserve(16) else {
+            return false;
+        };
+        let at = reserved.offset as usize / 16;
+        // SAFETY: the extent is mine; loom checks it.
+        self.bytes[at].with_mut(|byte| unsafe { *byte = value });
+        let place = self.outbox.commit(reserved, 16).expect("indexes are left");
+        // SAFETY: the header of this index is mine; loom checks it.
+        self.headers[place.index as usize].with_mut(|header| unsafe { *header = at });
+        self.outbox.written_with(place, written);
+        true
+    }
+
+    /// Publishes what is committed; returns the values of the real messages.
+    fn publish(&self, published: &mut Published, nulls_to: u64) -> Vec<u64> {
+        let mut values = Vec::new();
+        while let Some(index) = self.outbox.next_written(published) {
+            // SAFETY: vouched for by `next_written`; loom checks it.
+            let at = self.headers[index as usize].with(|header| unsafe { *header });
+            // SAFETY: as above.
+            values.push(self.bytes[at].with(|byte| unsafe { *byte }));
+            *published = Published {
+                index: index + 1,
+                real: published.real + 1,
+            };
+        }
+        published.index += self.outbox.fill_nulls(published, nulls_to);
+        values
+    }
+}
+
+#[test]
+fn loom_claim_commit_publish() {
+    model(|| {
+        let ring = Ring::new();
+        let senders = [1, 2].map(|value| {
+            let ring = ring.clone();
+            thread::spawn(move || assert!(ring.send(value, Ordering::Release)))
+        });
+        let mut published = Published::default();
+        let mut values = ring.publish(&mut published, 0);
+        for sender in senders {
+            sender.join().unwrap();
+        }
+        values.extend(ring.publish(&mut published, 0));
+        values.sort_unstable();
+        assert_eq!(values, [1, 2]);
+        assert_eq!(published, Published { index: 2, real: 2 });
+    });
+}
+
+#[test]
+fn loom_nulls_and_commits_share_the_order() {
+    model(|| {
+        let ring = Ring::new();
+        let sender = {
+            let ring = ring.clone();
+            thread::spawn(move || assert!(ring.send(7, Ordering::Release)))
+        };
+        let mut published = Published::default();
+        let mut values = ring.publish(&mut published, 2);
+        let nulls_first = published.index == 2 && published.real == 0;
+        sender.join().unwrap();
+        values.extend(ring.publish(&mut published, 2));
+        assert_eq!(values, [7], "sent once, nulls or not");
+        assert_eq!(published.real, 1);
+        assert_eq!(published.index, if nulls_first { 3 } else { 2 });
+    });
+}
+
+#[test]
+fn loom_room_comes_back_after_the_readers() {
+    model(|| {
+        let ring = Ring::new();
+        let mut published = Published::default();
+        assert!(ring.send(1, Ordering::Release) && ring.send(2, Ordering::Release));
+        ring.publish(&mut published, 0);
+        let sender = {
+            let ring = ring.clone();
+            thread::spawn(move || {
+                // Overwrites the bytes of message 0, if it finds room.
+                ring.send(3, Ordering::Release)
+            })
+        };
+        ring.outbox.reclaim(1);
+        let sent = sender.join().unwrap();
+        let values = ring.publish(&mut published, 0);
+        assert_eq!(values, if sent { vec![3] } else { vec![] });
+    });
+}
+
+#[test]
+fn loom_a_withdrawn_claim_leaves_no_trace() {
+    model(|| {
+        let ring = Ring::new();
+        let other = {
+            let ring = ring.clone();
+            thread::spawn(move || {
+                let reserved = ring.outbox.reserve(16).expect("there is room for two");
+                ring.outbox.withdraw(reserved);
+            })
+        };
+        assert!(ring.send(5, Ordering::Release));
+        other.join().unwrap();
+        let mut published = Published::default();
+        assert_eq!(ring.publish(&mut published, 0), [5]);
+        ring.outbox.reclaim(1);
+        assert!(ring.outbox.is_empty());
+    });
+}
+
+/// The planted bug: without the release in `written`, the publisher may read
+/// a header that is not there yet. Loom must see it.
+#[test]
+fn loom_finds_a_missing_release() {
+    let found = catch_unwind(|| {
+        model(|| {
+            let ring = Ring::new();
+            let sender = {
+                let ring = ring.clone();
+                thread::spawn(move || assert!(ring.send(1, Ordering::Relaxed)))
+            };
+            ring.publish(&mut Published::default(), 0);
+            sender.join().unwrap();
+        });
+    });
+    assert!(found.is_err(), "a relaxed `written` went unnoticed");
+}
+
+#[test]
+fn loom_whoever_lets_go_accounts_for_all() {
+    model(|| {
+        let inbox = Arc::new(Inbox::new(2));
+        let column = Arc::new(loom::sync::atomic::AtomicU64::new(0));
+        let release = |inbox: &Inbox, column: &loom::sync::atomic::AtomicU64| {
+            inbox.release(|value| {
+                assert!(
+                    column.load(Ordering::Relaxed) < value,
+                    "the column only rises"
+                );
+                column.store(value, Ordering::Relaxed);
+            });
+        };
+        for real in 0..2 {
+            inbox.hold(real);
+            inbox.pass_real(real, real, 0, 16);
+        }
+        let holder = {
+            let (inbox, column) = (inbox.clone(), column.clone());
+            thread::spawn(move || {
+                if inbox.let_go(0) {
+                    release(&inbox, &column);
+                }
+            })
+        };
+        inbox.pass(2);
+        release(&inbox, &column);
+        if inbox.let_go(1) {
+            release(&inbox, &column);
+        }
+        holder.join().unwrap();
+        assert_eq!(inbox.released(), 2, "nothing is forgotten");
+        assert_eq!(column.load(Ordering::Relaxed), 2);
+    });
+}

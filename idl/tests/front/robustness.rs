@@ -1,0 +1,232 @@
+//! No bytes make the front end panic, hang, or forget to say where.
+
+use std::fmt::Write as _;
+
+use spindle_dds_idl::{Options, compile_str};
+
+use super::fixtures;
+
+/// A small generator of random numbers, so that a failure can be repeated.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % (end.max(1) as u64)).expect("below a usize")
+    }
+}
+
+/// Compiles and checks what must hold of any outcome.
+fn check(text: &[u8]) {
+    let compilation = compile_str("x.idl", text, &Options::default());
+    assert!(
+        compilation.diagnostics.len() <= 200,
+        "diagnostics are bounded"
+    );
+    let lines = text.iter().filter(|byte| **byte == b'\n').count() + 1;
+    for diagnostic in &compilation.diagnostics {
+        assert!(diagnostic.line <= lines, "{diagnostic} lies in the file");
+        assert!(!diagnostic.message.is_empty());
+        assert!(diagnostic.render().ends_with('\n'));
+    }
+    if let Ok(model) = compilation.ok() {
+        super::print::model(model);
+    }
+}
+
+const FRAGMENTS: &[&str] = &[
+    "{",
+    "}",
+    "(",
+    ")",
+    "<",
+    ">",
+    "[",
+    "]",
+    ";",
+    ",",
+    "::",
+    "@",
+    "=",
+    "\"",
+    "'",
+    "#",
+    "\n",
+    "\\\n",
+    "/*",
+    "*/",
+    "//",
+    "struct ",
+    "module ",
+    "enum ",
+    "union ",
+    "typedef ",
+    "const ",
+    "sequence<",
+    "string",
+    "@key ",
+    "@id(1) ",
+    "0x",
+    "1e",
+    "18446744073709551615",
+    "-",
+    "~",
+    "<<",
+    "#define A ",
+    "#if ",
+    "#endif\n",
+    "#else\n",
+    "\u{0}",
+    "é",
+    "L\"",
+    "A::",
+    "interface ",
+    "@annotation X {",
+];
+
+#[test]
+fn mutated_fixtures_never_panic() {
+    let fixtures = fixtures();
+    let mut random = SplitMix(0x5EED);
+    for _ in 0..3000 {
+        let (_, text) = &fixtures[random.below(fixtures.len())];
+        let mut text = text.clone();
+        // A window of a fixture keeps the runs short.
+        let begin = random.below(text.len());
+        let length = random.below(900);
+        text = text[begin..(begin + length).min(text.len())].to_vec();
+        for _ in 0..=random.below(6) {
+            let at = random.below(text.len() + 1);
+            match random.below(4) {
+                0 if at < text.len() => text[at] = random.next() as u8,
+                1 if at < text.len() => {
+                    text.remove(at);
+                }
+                2 => {
+                    let end = (at + random.below(40)).min(text.len());
+                    let piece = text[at..end].to_vec();
+                    let to = random.below(text.len() + 1);
+                    text.splice(to..to, piece);
+                }
+                _ => {
+                    let fragment = FRAGMENTS[random.below(FRAGMENTS.len())];
+                    text.splice(at..at, fragment.bytes());
+                }
+            }
+        }
+        check(&text);
+    }
+}
+
+#[test]
+fn random_tokens_never_panic() {
+    let mut random = SplitMix(0x70CE);
+    for _ in 0..1500 {
+        let count = random.below(120);
+        let text: String = (0..count)
+            .map(|_| FRAGMENTS[random.below(FRAGMENTS.len())])
+            .collect();
+        check(text.as_bytes());
+    }
+}
+
+#[test]
+fn fixtures_cut_off_anywhere_never_panic() {
+    for (_, text) in fixtures() {
+        for end in 0..text.len().min(1500) {
+            check(&text[..end]);
+        }
+    }
+}
+
+#[test]
+fn nesting_without_end_is_a_diagnostic() {
+    let deep = 20_000;
+    let cases = [
+        "module m { ".repeat(deep),
+        format!("const long X = {}1;", "(".repeat(deep)),
+        format!("const long X = {}1;", "-".repeat(deep)),
+        format!("const long X = 1{};", " + 1".repeat(deep)),
+        format!(
+            "const long X = 1{};",
+            " | 1 ^ 1 & 1 << 1 + 1 * 1".repeat(deep)
+        ),
+        format!(
+            "typedef {}long{} X;",
+            "sequence<".repeat(deep),
+            ">".repeat(deep)
+        ),
+        format!("struct S {{ long a{}; }};", "[2]".repeat(deep)),
+        format!("struct S {}", "@a(".repeat(deep)),
+        format!("@a({}", "x::".repeat(deep)),
+        format!("union U {}", "{".repeat(deep)),
+        format!("#if {}1\n#endif", "(".repeat(deep)),
+        format!("#if {}1\n#endif", "!".repeat(deep)),
+        format!("#if {}1\n#endif", "1 ? 1 : ".repeat(deep)),
+        format!("{}{}", "#if 1\n".repeat(deep), "#endif\n".repeat(deep)),
+        format!("typedef map<{}", "map<".repeat(deep)),
+        "struct S { struct ".repeat(deep),
+        "{".repeat(deep),
+        "}".repeat(deep),
+        "\"a\" ".repeat(deep),
+        "\u{FEFF}\u{FEFF}".into(),
+    ];
+    for text in cases {
+        check(text.as_bytes());
+    }
+}
+
+#[test]
+fn types_without_end_are_diagnostics() {
+    let mut aliases = String::from("typedef long T0;\n");
+    let mut structs = String::from("struct T0 { long a; };\n");
+    let mut values = String::from("const long T0 = 1;\n");
+    let mut macros = String::from("#define T0 1\n");
+    for n in 1..3000 {
+        let last = n - 1;
+        writeln!(aliases, "typedef T{last} T{n};").expect("a string");
+        writeln!(structs, "struct T{n} {{ @key T{last} a; T{last} b; }};").expect("a string");
+        writeln!(values, "const long T{n} = T{last} + T{last};").expect("a string");
+        writeln!(macros, "#define T{n} T{last} + T{last}").expect("a string");
+    }
+    macros.push_str("const long X = T2999;");
+    for (text, expected) in [
+        (aliases, "nests types more than 64 levels deep"),
+        (structs, "takes more than 2147483647 bytes"),
+        (values, "does not fit in `long`"),
+        (macros, "stands in too many others"),
+    ] {
+        check(text.as_bytes());
+        let compilation = compile_str("x.idl", text.as_bytes(), &Options::default());
+        let found = compilation
+            .diagnostics
+            .iter()
+            .any(|one| one.message.contains(expected));
+        assert!(found, "{expected}: {:?}", compilation.diagnostics.first());
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_diagnostics() {
+    check(b"\xFF\xFE struct");
+    let compilation = compile_str(
+        "x.idl",
+        b"// \xE9\nstruct S { long a; };",
+        &Options::default(),
+    );
+    assert!(compilation.ok().is_ok(), "they do no harm in a comment");
+    assert_eq!(compilation.diagnostics.len(), 1);
+    assert_eq!(
+        compilation.diagnostics[0].to_string(),
+        "x.idl:1:4: warning: bytes that are not UTF-8"
+    );
+    let compilation = compile_str("x.idl", b"const string S = \"\xE9\";", &Options::default());
+    assert!(compilation.ok().is_err());
+}

@@ -1,0 +1,58 @@
+//! What the names in `base_name` and `snippet_ref` stand for, once linked.
+
+use crate::diagnostic::{Diagnostic, Report};
+use crate::provider::names::Names;
+use crate::provider::walk::Walk;
+use crate::xml::library::Group;
+
+/// What a `base_name` of an entity stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Target {
+    /// A group: its QoS for the same kind of entity.
+    Group(usize),
+    /// The entity of a group.
+    Entity(usize, usize),
+}
+
+/// The links of all groups, by index.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    pub(super) groups: Vec<GroupLinks>,
+}
+
+/// The links of one group.
+#[derive(Debug, Default)]
+pub(super) struct GroupLinks {
+    pub(super) base: Option<usize>,
+    pub(super) snippets: Vec<Option<usize>>,
+    pub(super) entities: Vec<EntityLinks>,
+}
+
+/// The links of one entity.
+#[derive(Debug, Default)]
+pub(super) struct EntityLinks {
+    pub(super) base: Option<Target>,
+    pub(super) snippets: Vec<Option<usize>>,
+}
+
+impl Links {
+    /// Links all names in `groups`; what stands for nothing or leads in a circle is
+    /// in the remarks.
+    pub(super) fn of(groups: &[Group]) -> (Self, Vec<Diagnostic>) {
+        let mut remarks = Vec::new();
+        let names = Names::of(groups, &mut remarks);
+        let mut links = Self::default();
+        for group in groups {
+            if remarks.len() > REMARKS_MAX {
+                return (links, remarks);
+            }
+            let mut report = Report::new(group.file.clone());
+            links.groups.push(names.link(group, &mut report));
+            remarks.extend(report.into_diagnostics());
+        }
+        remarks.extend(Walk::new(groups, &links).run());
+        (links, remarks)
+    }
+}
+
+const REMARKS_MAX: usize = 200;

@@ -1,0 +1,322 @@
+//! Libraries, profiles and snippets of a file, before their names are linked.
+
+use std::sync::Arc;
+
+use crate::diagnostic::{At, Report, quote};
+use crate::xml::entity::EntityKind;
+use crate::xml::members::{attributes, for_each, no_text, unknown};
+use crate::xml::tree::Element;
+use crate::xml::vendor;
+
+/// What holds QoS of several entities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum GroupKind {
+    /// A `qos_profile`.
+    Profile,
+    /// A `qos_snippet`.
+    Snippet,
+    /// The entity QoS that stand in a library by themselves.
+    Loose,
+}
+
+/// A profile or snippet, or the loose entity QoS of a library.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) kind: GroupKind,
+    /// The library's name; empty for a profile outside of one.
+    pub(crate) library: String,
+    /// The name within the library; empty for loose entities.
+    pub(crate) name: String,
+    pub(crate) base: Option<Reference>,
+    pub(crate) snippets: Vec<Reference>,
+    pub(crate) entities: Vec<Entity>,
+    pub(crate) file: Arc<str>,
+    pub(crate) at: At,
+}
+
+impl Group {
+    /// The name by which other libraries refer to it.
+    pub(crate) fn full_name(&self) -> String {
+        qualified(&self.library, &self.name)
+    }
+}
+
+/// One `<…_qos>` element.
+#[derive(Debug, Clone)]
+pub(crate) struct Entity {
+    pub(crate) kind: EntityKind,
+    pub(crate) name: Option<String>,
+    pub(crate) base: Option<Reference>,
+    pub(crate) topic_filter: Option<String>,
+    pub(crate) snippets: Vec<Reference>,
+    pub(crate) element: Element,
+}
+
+/// A name that stands for something elsewhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Reference {
+    pub(crate) name: String,
+    pub(crate) at: At,
+}
+
+/// `name` as seen from outside of `library`.
+pub(crate) fn qualified(library: &str, name: &str) -> String {
+    if library.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{library}::{name}")
+    }
+}
+
+/// Reads the groups of a document.
+pub(crate) fn read(root: Element, report: &mut Report) -> Vec<Group> {
+    let mut groups = Vec::new();
+    match root.name.as_str() {
+        "dds" => document(root, &mut groups, report),
+        "qos_library" => library(root, &mut groups, report),
+        name if NOT_READ_YET.contains(&name) => not_read_yet(&root, report),
+        name => {
+            let name = quote(name);
+            let message = match vendor::of_root(&root.name) {
+                Some(product) => format!(
+                    "{name} is configuration of {product}, not DDS-XML; \
+                     a file of DDS-XML begins with 'dds' or 'qos_library'"
+                ),
+                None => format!("{name} is no root of DDS-XML; it must be 'dds' or 'qos_library'"),
+            };
+            report.error(root.at, message);
+        }
+    }
+    groups
+}
+
+fn document(root: Element, groups: &mut Vec<Group>, report: &mut Report) {
+    attributes(&root, &[], report);
+    no_text(&root, report);
+    let known: Vec<&str> = ["qos_library", "qos_profile"]
+        .iter()
+        .chain(NOT_READ_YET)
+        .copied()
+        .collect();
+    let shell = shell(&root);
+    for child in root.children {
+        match child.name.as_str() {
+            "qos_library" => library(child, groups, report),
+            "qos_profile" => {
+                let message = "a 'qos_profile' outside of a 'qos_library' is the form of earlier \
+                               schemas; it is read under its bare name";
+                report.warning(child.at, message);
+                groups.extend(group(child, GroupKind::Profile, "", report));
+            }
+            name if NOT_READ_YET.contains(&name) => not_read_yet(&child, report),
+            _ => unknown(&shell, &child, &known, report),
+        }
+    }
+}
+
+fn library(element: Element, groups: &mut Vec<Group>, report: &mut Report) {
+    attributes(&element, &["name"], report);
+    no_text(&element, report);
+    let Some(name) = name_of(&element, report) else {
+        return;
+    };
+    let shell = shell(&element);
+    let mut loose = new_group(GroupKind::Loose, &name, String::new(), element.at, report);
+    for child in element.children {
+        match child.name.as_str() {
+            "qos_profile" => groups.extend(group(child, GroupKind::Profile, &name, report)),
+            "qos_snippet" => groups.extend(group(child, GroupKind::Snippet, &name, report)),
+            other => match EntityKind::from_element(other) {
+                Some(kind) => {
+                    if child.attribute("name").is_none() {
+                        let message = "QoS that stands in a library by itself needs a name";
+                        report.error(child.at, message);
+                    }
+                    loose.entities.push(entity(child, kind, report));
+                }
+                None => unknown(&shell, &child, IN_LIBRARY, report),
+            },
+        }
+    }
+    groups.push(loose);
+}
+
+fn group(element: Element, kind: GroupKind, library: &str, report: &mut Report) -> Option<Group> {
+    let known: &[&str] = if kind == GroupKind::Profile {
+        &["name", "base_name"]
+    } else {
+        &["name"]
+    };
+    attributes(&element, known, report);
+    no_text(&element, report);
+    let name = name_of(&element, report)?;
+    let shell = shell(&element);
+    let mut group = new_group(kind, library, name, element.at, report);
+    group.base = reference(&element, "base_name", report);
+    for child in element.children {
+        match EntityKind::from_element(&child.name) {
+            Some(kind) => group.entities.push(entity(child, kind, report)),
+            None if child.name == "qos_snippets" => {
+                group.snippets.extend(snippet_references(&child, report));
+            }
+            None if child.name == "base_name" => {
+                let message = "'base_name' is an attribute in DDS-XML; several bases are \
+                               combined with 'qos_snippets'";
+                report.error(child.at, message);
+            }
+            None => unknown(&shell, &child, IN_PROFILE, report),
+        }
+    }
+    unreachable_entities(&group, report);
+    Some(group)
+}
+
+fn entity(element: Element, kind: EntityKind, report: &mut Report) -> Entity {
+    attributes(&element, &["name", "base_name", "topic_filter"], report);
+    kind.check(&element, report);
+    let snippets = element
+        .children
+        .iter()
+        .filter(|child| child.name == "qos_snippets");
+    Entity {
+        kind,
+        name: element.attribute("name").map(str::to_owned),
+        base: reference(&element, "base_name", report),
+        topic_filter: element.attribute("topic_filter").map(str::to_owned),
+        snippets: snippets
+            .flat_map(|child| snippet_references(child, report))
+            .collect(),
+        element,
+    }
+}
+
+fn snippet_references(element: &Element, report: &mut Report) -> Vec<Reference> {
+    attributes(element, &[], report);
+    let mut references = Vec::new();
+    for_each(element, &["snippet"], true, report, |snippet, report| {
+        attributes(snippet, &["snippet_ref"], report);
+        no_text(snippet, report);
+        match reference(snippet, "snippet_ref", report) {
+            Some(reference) => references.push(reference),
+            None => report.error(snippet.at, "a 'snippet' without 'snippet_ref'"),
+        }
+    });
+    references
+}
+
+fn reference(element: &Element, attribute: &str, report: &mut Report) -> Option<Reference> {
+    let name = element.attribute(attribute)?;
+    if name.is_empty() {
+        report.error(
+            element.at,
+            format!("{attribute} is empty; leave it out or name something"),
+        );
+        return None;
+    }
+    let name = name.strip_prefix("::").unwrap_or(name).to_owned();
+    Some(Reference {
+        name,
+        at: element.at,
+    })
+}
+
+fn name_of(element: &Element, report: &mut Report) -> Option<String> {
+    let kind = quote(&element.name);
+    match element.attribute("name") {
+        Some("") => report.error(element.at, format!("{kind} has no name")),
+        Some(name) if name.contains("::") => {
+            let name = quote(name);
+            report.error(
+                element.at,
+                format!("{kind} is named {name}; '::' is only for references"),
+            );
+        }
+        Some(name) => return Some(name.to_owned()),
+        None => report.error(element.at, format!("{kind} has no attribute 'name'")),
+    }
+    None
+}
+
+/// Warns of entity QoS that a lookup by topic never gets to.
+fn unreachable_entities(group: &Group, report: &mut Report) {
+    let mut catches_all = Vec::new();
+    for entity in &group.entities {
+        if catches_all.contains(&entity.kind) && entity.name.is_none() {
+            let message = format!(
+                "this {} is never used: an earlier one in {} is for all topics",
+                quote(&entity.element.name),
+                quote(&group.name)
+            );
+            report.warning(entity.element.at, message);
+        }
+        let filter = entity.topic_filter.as_deref();
+        if filter.is_none_or(|filter| filter == "*") && !catches_all.contains(&entity.kind) {
+            catches_all.push(entity.kind);
+        }
+    }
+}
+
+fn not_read_yet(element: &Element, report: &mut Report) {
+    let name = quote(&element.name);
+    report.warning(
+        element.at,
+        format!("{name} is another part of DDS-XML; it is not read yet"),
+    );
+}
+
+/// The element without what is in it, for messages about it.
+fn shell(element: &Element) -> Element {
+    Element {
+        name: element.name.clone(),
+        attributes: Vec::new(),
+        children: Vec::new(),
+        text: String::new(),
+        text_at: element.at,
+        at: element.at,
+    }
+}
+
+fn new_group(kind: GroupKind, library: &str, name: String, at: At, report: &Report) -> Group {
+    Group {
+        kind,
+        library: library.to_owned(),
+        name,
+        base: None,
+        snippets: Vec::new(),
+        entities: Vec::new(),
+        file: report.file().clone(),
+        at,
+    }
+}
+
+/// The other building blocks of DDS-XML.
+const NOT_READ_YET: &[&str] = &[
+    "types",
+    "type_library",
+    "domain_library",
+    "domain_participant_library",
+    "application_library",
+    "node_library",
+    "deployment_library",
+];
+
+const IN_PROFILE: &[&str] = &[
+    "qos_snippets",
+    "domain_participant_qos",
+    "topic_qos",
+    "publisher_qos",
+    "subscriber_qos",
+    "datawriter_qos",
+    "datareader_qos",
+];
+
+const IN_LIBRARY: &[&str] = &[
+    "qos_profile",
+    "qos_snippet",
+    "domain_participant_qos",
+    "topic_qos",
+    "publisher_qos",
+    "subscriber_qos",
+    "datawriter_qos",
+    "datareader_qos",
+];

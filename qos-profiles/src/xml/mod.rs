@@ -1,0 +1,22 @@
+//! DDS-XML read into policies.
+//!
+//! ```text
+//!  bytes ──tree──▶ elements ──library──▶ groups of entity QoS, by name
+//!                                             │ links (provider)
+//!                                             ▼
+//!               policies ◀──entity──  elements applied in order of inheritance
+//! ```
+//!
+//! The elements themselves are the patch that a profile puts on top of its base:
+//! `entity` applies one element to a QoS and leaves alone what it does not mention,
+//! so inheritance is applying base before child. Reading never fails: it yields
+//! what could be read and a list of remarks.
+
+pub(crate) mod entity;
+pub(crate) mod library;
+pub(crate) mod members;
+pub(crate) mod policy;
+pub(crate) mod property;
+pub(crate) mod tree;
+pub(crate) mod value;
+pub(crate) mod vendor;

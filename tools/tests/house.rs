@@ -1,0 +1,136 @@
+//! The house rules that a machine can check: floors, unsafe, names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// Packages and floors, as in ARCHITECTURE.md: a package imports only from
+/// packages on floors below.
+const FLOORS: &[(&str, u32)] = &[
+    ("spindle-dds-transport", 1),
+    ("spindle-dds-idl", 1),
+    ("spindle-dds-idl-runtime", 1),
+    ("spindle-dds-qos", 1),
+    // Compiles what the compiler emits, over the runtime, to test both.
+    ("spindle-dds-idl-fixtures", 2),
+    ("spindle-dds-core", 2),
+    ("spindle-dds-sim", 3),
+    ("spindle-dds", 3),
+    ("spindle-dds-examples", 4),
+    ("spindle-dds-tools", 4),
+];
+
+/// Packages in which `unsafe` does not occur.
+const SAFE: &[&str] = &[
+    "spindle-dds-idl",
+    "spindle-dds-idl-runtime",
+    "spindle-dds-qos",
+    "spindle-dds-sim",
+    "spindle-dds",
+    "spindle-dds-examples",
+    "spindle-dds-tools",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn packages() -> Vec<cargo_metadata::Package> {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata runs offline");
+    metadata.packages
+}
+
+#[test]
+fn dependencies_point_down_the_floors() {
+    let floors: BTreeMap<&str, u32> = FLOORS.iter().copied().collect();
+    for package in packages() {
+        let name = package.name.as_str();
+        let floor = *floors.get(name).unwrap_or_else(|| panic!("{name} stands on no floor"));
+        // Tests may look at anything.
+        let built = package.dependencies.iter().filter(|dependency| {
+            dependency.kind != DependencyKind::Development
+        });
+        for dependency in built {
+            let below = floors.get(dependency.name.as_str());
+            assert!(
+                below.is_none_or(|below| *below < floor),
+                "{name} (floor {floor}) depends on {} (floor {below:?})",
+                dependency.name
+            );
+        }
+    }
+}
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("a folder of the project").flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() && name != "target" && !name.to_string_lossy().starts_with('.') {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn crates_that_need_no_unsafe_forbid_it() {
+    for package in packages().iter().filter(|package| SAFE.contains(&package.name.as_str())) {
+        for target in package.targets.iter().filter(|target| target.is_lib() || target.is_bin()) {
+            let text = fs::read_to_string(&target.src_path).expect("a crate root");
+            assert!(text.contains("#![forbid(unsafe_code)]"), "{}", target.src_path);
+        }
+    }
+}
+
+#[test]
+fn the_core_takes_its_atomics_from_one_place() {
+    let mut files = Vec::new();
+    sources(&root().join("dds-core/src"), &mut files);
+    for file in files.iter().filter(|file| !file.ends_with("sync.rs")) {
+        let text = fs::read_to_string(file).expect("a source file");
+        let direct = text.contains("core::sync::atomic") || text.contains("std::sync::atomic");
+        assert!(!direct, "{}: use crate::sync, which loom can replace", file.display());
+    }
+}
+
+#[test]
+fn code_and_docs_know_the_same_properties() {
+    let docs = fs::read_to_string(root().join("docs/properties.md")).expect("docs/properties.md");
+    let listed: Vec<&str> = docs
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(' ').next())
+        .filter(|id| id.len() == 2 && id.ends_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    let mut files = Vec::new();
+    sources(&root().join("dds-core/sim/src"), &mut files);
+    let code: String =
+        files.iter().map(|file| fs::read_to_string(file).expect("a source file")).collect();
+    for id in listed.iter().filter(|id| **id != "X1") {
+        assert!(code.contains(&format!("\"{id}\"")), "{id} is in the docs and not in the code");
+    }
+    for finding in code.split("Err((\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(listed.contains(&finding), "{finding} is in the code and not in the docs");
+    }
+}
+
+#[test]
+fn nothing_is_left_for_later_in_silence() {
+    let mut files = Vec::new();
+    sources(&root(), &mut files);
+    // Spelled apart, so that this file does not find itself.
+    let words = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[ig", "nore")];
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source file");
+        for word in words {
+            assert!(!text.contains(word), "{}: {word}", file.display());
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The data path between processes of one host: stores, and now and then a bell.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::doorbell::{Bell, DoorbellKind, Doorbells, write_event};
+use super::error::JoinError;
+use super::memory::Mapping;
+use super::record::Membership;
+use super::watch::{Failures, Watch};
+use crate::fabric::{Fabric, FabricCounters, Failure, Park, SLEEP_WORD, Want};
+use crate::mem::Region;
+use crate::peers::{PeerSet, Rank};
+use crate::sleep;
+
+/// A [`Fabric`] over memory that the members map.
+///
+/// A push copies nothing: a peer's copy of my row *is* my row. What remains is
+/// the doorbell: a fence and one load a peer, and a system call for those who
+/// sleep.
+#[derive(Debug)]
+pub struct ShmFabric {
+    /// Ends first: the watching thread uses the rest.
+    _watch: Watch,
+    shared: Arc<Shared>,
+    membership: Option<Membership>,
+    /// Of a member within a local group: what its peers watch.
+    lifeline: Option<OwnedFd>,
+}
+
+/// What the watching thread needs too.
+#[derive(Debug)]
+struct Shared {
+    me: Rank,
+    rows: Vec<Region>,
+    mappings: Vec<Arc<Mapping>>,
+    fenced: Vec<AtomicBool>,
+    /// The sleep word of each peer at which I last rang it: once is enough.
+    rung_at: Vec<AtomicU64>,
+    doorbells: Doorbells,
+    failures: Arc<Failures>,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    pushes: AtomicU64,
+    word_pushes: AtomicU64,
+    bytes_pushed: AtomicU64,
+    rings: AtomicU64,
+    sleeps: AtomicU64,
+    nudges: AtomicU64,
+}
+
+/// Adds to a counter that one thread at a time writes: no locked instruction.
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
+/// What a fabric is made of.
+pub(super) struct Parts {
+    pub(super) me: Rank,
+    /// By rank; mine is writable.
+    pub(super) mappings: Vec<Arc<Mapping>>,
+    pub(super) bells: Vec<Bell>,
+    /// Of the others.
+    pub(super) lifelines: Vec<(Rank, OwnedFd)>,
+    pub(super) membership: Option<Membership>,
+}
+
+impl ShmFabric {
+    pub(super) fn new(parts: Parts) -> Result<Self, JoinError> {
+        let rows: Vec<_> = parts.mappings.iter().map(Mapping::region).collect();
+        let shared = Arc::new(Shared {
+            me: parts.me,
+            fenced: rows.iter().map(|_| AtomicBool::new(false)).collect(),
+            rung_at: rows.iter().map(|_| AtomicU64::new(0)).collect(),
+            doorbells: Doorbells::new(parts.me, rows.clone(), parts.bells),
+            rows,
+            mappings: parts.mappings,
+            failures: Arc::default(),
+            counters: Counters::default(),
+        });
+        let waker = Arc::clone(&shared);
+        let failures = Arc::clone(&shared.failures);
+        let wake = move || {
+            waker.wake_myself();
+        };
+        let watch = Watch::start(parts.lifelines, failures, wake)?;
+        Ok(Self {
+            _watch: watch,
+            shared,
+            membership: parts.membership,
+            lifeline: None,
+        })
+    }
+
+    pub(super) fn set_lifeline(&mut self, lifeline: OwnedFd) {
+        self.lifeline = Some(lifeline);
+    }
+
+    /// Makes the others of a [`local_group`](super::local_group) believe that
+    /// this member's process has ended. Does nothing in a real group.
+    pub fn feign_death(&self) {
+        if let Some(lifeline) = &self.lifeline {
+            // An event descriptor at 0 takes a 1.
+            let _ = write_event(lifeline);
+        }
+    }
+
+    /// Takes this member out of the domain's record: the domain may be founded
+    /// anew once all have left or ended. The fabric works on. Once is enough.
+    pub fn leave(&self) {
+        if let Some(membership) = &self.membership {
+            membership.leave();
+        }
+    }
+
+    /// How a member sleeps.
+    pub fn doorbell(&self, member: Rank) -> DoorbellKind {
+        self.shared.doorbells.kind(member)
+    }
+}
+
+impl Shared {
+    fn row(&self, of: Rank) -> &Region {
+        &self.rows[of.index()]
+    }
+
+    /// Rings my own bell if I have announced sleep; whether I had.
+    fn wake_myself(&self) -> bool {
+        let fenced = sleep::before_ring();
+        let epoch = fenced.epoch(self.row(self.me).word(SLEEP_WORD));
+        let asleep = Want::of_sleep_word(epoch).is_some();
+        if asleep {
+            self.doorbells.ring(self.me);
+        }
+        asleep
+    }
+}
+
+impl Fabric for ShmFabric {
+    fn me(&self) -> Rank {
+        self.shared.me
+    }
+
+    fn members(&self) -> usize {
+        self.shared.rows.len()
+    }
+
+    fn row(&self, of: Rank) -> &Region {
+        self.shared.row(of)
+    }
+
+    fn store(&self, word: usize, value: u64) {
+        self.shared.row(self.shared.me).store(word, value);
+    }
+
+    fn push(&self, at: usize, len: usize, to: &PeerSet) {
+        debug_assert!(at.is_multiple_of(8) && len.is_multiple_of(8));
+        debug_assert!(self.shared.row(self.shared.me).contains(at, len));
+        let peers = to.len() as u64;
+        add(&self.shared.counters.pushes, peers);
+        add(&self.shared.counters.bytes_pushed, peers * len as u64);
+    }
+
+    fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
+        self.store(word, value);
+        let peers = to.len() as u64;
+        add(&self.shared.counters.word_pushes, peers);
+        add(&self.shared.counters.bytes_pushed, peers * 8);
+    }
+
+    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
+        let shared = &*self.shared;
+        let fenced = sleep::before_ring();
+        for peer in data.union(acks).iter().filter(|&peer| peer != shared.me) {
+            let epoch = fenced.epoch(shared.row(peer).word(SLEEP_WORD));
+            let wanted = match Want::of_sleep_word(epoch) {
+                None => false,
+                Some(Want::Data) => data.contains(peer),
+                Some(Want::DataAndAcks) => true,
+            };
+            // Rung once in this epoch, it looks after it has woken: that look,
+            // or the one after its next announcement, sees all I have stored.
+            let rung_at = &shared.rung_at[peer.index()];
+            if wanted && rung_at.swap(epoch, Ordering::Relaxed) != epoch {
+                shared.doorbells.ring(peer);
+                shared.counters.rings.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn announce_sleep(&self, want: Want) {
+        let shared = &*self.shared;
+        shared.doorbells.before_sleep();
+        let word = shared.row(shared.me).word(SLEEP_WORD);
+        let epoch = (word.load(Ordering::Relaxed) >> 2) + 1;
+        sleep::announce(word, want.sleep_word(epoch));
+        add(&shared.counters.sleeps, 1);
+    }
+
+    fn announce_awake(&self) {
+        let word = self.shared.row(self.shared.me).word(SLEEP_WORD);
+        word.store(word.load(Ordering::Relaxed) & !3, Ordering::Release);
+    }
+
+    fn nudge(&self) {
+        if self.shared.wake_myself() {
+            self.shared.counters.nudges.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn poll(&self) -> Option<Failure> {
+        self.shared.failures.take()
+    }
+
+    fn fence(&self, peer: Rank) {
+        let shared = &*self.shared;
+        if peer == shared.me || shared.fenced[peer.index()].swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Err(error) = shared.mappings[peer.index()].freeze() {
+            // No memory for the copy. The row stays readable, and the peer is
+            // expelled: nobody gives it room to write in.
+            tracing::error!(%peer, %error, "the row of an expelled member cannot be frozen");
+        }
+    }
+
+    fn counters(&self) -> FabricCounters {
+        let counters = &self.shared.counters;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FabricCounters {
+            pushes: load(&counters.pushes),
+            word_pushes: load(&counters.word_pushes),
+            bytes_pushed: load(&counters.bytes_pushed),
+            rings: load(&counters.rings),
+            sleeps: load(&counters.sleeps),
+            nudges: load(&counters.nudges),
+        }
+    }
+}
+
+impl Park for ShmFabric {
+    fn park(&self, timeout: Option<Duration>) -> bool {
+        self.shared.doorbells.park(timeout)
+    }
+}

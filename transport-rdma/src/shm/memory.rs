@@ -1,0 +1,292 @@
+//! Rows as memory files: made, sealed, checked, mapped, frozen.
+//!
+//! The owner maps its file writable and only then seals it: nobody can map it
+//! writable any more, nor change its length, so a reader of the same user can
+//! neither be made to fault nor write by mistake. The file lives as long as
+//! somebody maps it: rows of the dead stay readable.
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MprotectFlags, MremapFlags, ProtFlags};
+
+use super::error::JoinError;
+use crate::mem::{ROW_ALIGN, Region};
+
+/// Longest row: far above any use, far below where lengths overflow.
+pub(super) const ROW_LEN_MAX: u64 = 1 << 40;
+
+/// How often a freeze copies again because the owner is still writing.
+const FREEZE_PASSES_MAX: usize = 8;
+
+fn seals() -> SealFlags {
+    SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL
+}
+
+/// The length of the file behind a row of `len` bytes.
+pub(super) fn file_len(len: usize) -> usize {
+    len.max(1).next_multiple_of(ROW_ALIGN)
+}
+
+/// A row of this process: zeroed, mapped writable, sealed.
+pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), JoinError> {
+    let refused = |hint| {
+        move |errno: Errno| JoinError::Memory {
+            wanted: len,
+            hint,
+            source: errno.into(),
+        }
+    };
+    if len as u64 > ROW_LEN_MAX {
+        return Err(refused("a row has at most 2^40 bytes")(Errno::FBIG));
+    }
+    let size = file_len(len);
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    if limit.is_some_and(|limit| limit < size as u64) {
+        // Growing the file would raise SIGXFSZ.
+        return Err(refused("the limit on file sizes is smaller (ulimit -f)")(
+            Errno::FBIG,
+        ));
+    }
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create("spindle-dds-row", flags).map_err(refused(
+        "no memory file; look at the limit on open files (ulimit -n)",
+    ))?;
+    rustix::fs::ftruncate(&file, size as u64).map_err(refused("the memory file cannot grow"))?;
+    let mapping = Mapping::new(&file, size, true).map_err(refused(
+        "no room to map it; look at ulimit -v and vm.overcommit_memory",
+    ))?;
+    rustix::fs::fcntl_add_seals(&file, seals()).map_err(JoinError::system("sealing a row"))?;
+    Ok((Arc::new(mapping), file))
+}
+
+/// A peer's row, mapped read-only after its length and seals were checked:
+/// the descriptor comes from another process.
+pub(super) fn open_row(
+    file: OwnedFd,
+    rank: u16,
+    pid: u32,
+    len: usize,
+) -> Result<Arc<Mapping>, JoinError> {
+    let nonsense = |what: &str| JoinError::Nonsense {
+        pid,
+        what: format!("the row of member {rank} {what}"),
+    };
+    let found = rustix::fs::fcntl_get_seals(&file).map_err(|_| nonsense("is no memory file"))?;
+    if !found.contains(seals()) {
+        return Err(nonsense("is not sealed"));
+    }
+    let stat = rustix::fs::fstat(&file).map_err(JoinError::system("looking at a row"))?;
+    let size = file_len(len);
+    if stat.st_size as u64 != size as u64 {
+        return Err(JoinError::RowMismatch {
+            rank,
+            ours: size as u64,
+            theirs: stat.st_size as u64,
+        });
+    }
+    let mut mapping = Mapping::new(&file, size, false).map_err(|errno| JoinError::Memory {
+        wanted: len,
+        hint: "no room to map a peer's row; look at ulimit -v",
+        source: errno.into(),
+    })?;
+    mapping.file = Some(file);
+    Ok(Arc::new(mapping))
+}
+
+/// A mapped row. Unmapped when the last [`Region`] over it is gone.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    writable: bool,
+    /// A peer's file, to find its holes when it is frozen.
+    file: Option<OwnedFd>,
+}
+
+// SAFETY: an address range of the process, not of a thread; unmapped once.
+unsafe impl Send for Mapping {}
+// SAFETY: all access goes through `Region`, which makes it atomic.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(file: impl AsFd, len: usize, writable: bool) -> Result<Self, Errno> {
+        let protection = if writable {
+            ProtFlags::READ | ProtFlags::WRITE
+        } else {
+            ProtFlags::READ
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice touches
+        // no memory that exists.
+        let base = unsafe {
+            rustix::mm::mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)
+        }?;
+        Self::over(base, len, writable)
+    }
+
+    fn private(len: usize) -> Result<Self, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: as in `new`.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::PRIVATE)
+        }?;
+        Self::over(base, len, true)
+    }
+
+    fn over(base: *mut c_void, len: usize, writable: bool) -> Result<Self, Errno> {
+        Ok(Self {
+            base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?,
+            len,
+            writable,
+            file: None,
+        })
+    }
+
+    pub(super) fn region(self: &Arc<Self>) -> Region {
+        let keep = Arc::clone(self);
+        // SAFETY: page-aligned, `len` long (a multiple of ROW_ALIGN), mapped
+        // until `keep` is dropped; this process reaches it through regions only.
+        unsafe { Region::from_raw(self.base, self.len, self.writable, keep) }
+    }
+
+    /// Puts a private copy of the row in the place of the shared memory, at
+    /// the same address: its owner can change nothing of it any more.
+    pub(super) fn freeze(self: &Arc<Self>) -> io::Result<()> {
+        let copy = Arc::new(Self::private(self.len)?);
+        self.copy_into(&copy.region())?;
+        // SAFETY: the range belongs to `copy` and nobody else refers to it.
+        unsafe { rustix::mm::mprotect(copy.base.as_ptr().cast(), copy.len, MprotectFlags::READ) }?;
+        let Ok(copy) = Arc::try_unwrap(copy).map(core::mem::ManuallyDrop::new) else {
+            return Err(Errno::BUSY.into());
+        };
+        let (from, to) = (copy.base.as_ptr().cast(), self.base.as_ptr().cast());
+        // SAFETY: both ranges are whole mappings of this length that we own;
+        // `copy` is not unmapped again (ManuallyDrop). The kernel replaces the
+        // target in one step for all threads; it stays readable, and bytes that
+        // a word vouched for keep their values, so references into it stay valid.
+        unsafe { rustix::mm::mremap_fixed(from, self.len, self.len, MremapFlags::MAYMOVE, to) }?;
+        Ok(())
+    }
+
+    /// Copies until a whole pass finds nothing changed: then the copy is the
+    /// row at one moment. If its owner never stops writing, the last pass
+    /// counts: each word is then no older than the words at lower addresses.
+    fn copy_into(self: &Arc<Self>, copy: &Region) -> io::Result<()> {
+        let row = self.region();
+        for _ in 0..FREEZE_PASSES_MAX {
+            let mut changed = false;
+            let mut at = 0;
+            while let Some((start, end)) = self.data_from(at)? {
+                let words = start / 8..end / 8;
+                for (now, then) in row.words()[words.clone()].iter().zip(&copy.words()[words]) {
+                    // Acquire: pairs with the owner's release stores.
+                    let now = now.load(Ordering::Acquire);
+                    if then.load(Ordering::Relaxed) != now {
+                        then.store(now, Ordering::Relaxed);
+                        changed = true;
+                    }
+                }
+                at = end;
+            }
+            if !changed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next stretch at or after `at` that is not a hole: reading a hole
+    /// would fill it with memory.
+    fn data_from(&self, at: usize) -> io::Result<Option<(usize, usize)>> {
+        if at >= self.len {
+            return Ok(None);
+        }
+        let Some(file) = &self.file else {
+            return Ok(Some((at, self.len)));
+        };
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at as u64)) {
+            Ok(start) => start as usize,
+            Err(Errno::NXIO) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start as u64))? as usize;
+        Ok(Some((start, end.min(self.len))))
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped for `self` and every region over it has
+        // gone (each holds `self`). Failure would leave it mapped: harmless.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(len: usize) -> (Arc<Mapping>, Arc<Mapping>) {
+        let (own, file) = create_row(len).expect("a row");
+        let peer = open_row(file, 0, 1, len).expect("its mapping");
+        (own, peer)
+    }
+
+    #[test]
+    fn what_the_owner_stores_the_peer_reads() {
+        let (own, peer) = pair(10_000);
+        assert_eq!(peer.region().load(512), 0);
+        own.region().store(512, 7);
+        assert_eq!(peer.region().load(512), 7);
+        assert!(own.region().is_writable() && !peer.region().is_writable());
+        drop(own);
+        assert_eq!(peer.region().load(512), 7, "rows of the dead stay readable");
+    }
+
+    #[test]
+    fn a_sealed_row_can_be_neither_written_nor_resized() {
+        let (_own, file) = create_row(4096).expect("a row");
+        assert_eq!(Mapping::new(&file, 4096, true).err(), Some(Errno::PERM));
+        assert_eq!(rustix::io::pwrite(&file, b"x", 0), Err(Errno::PERM));
+        assert_eq!(rustix::fs::ftruncate(&file, 0), Err(Errno::PERM));
+        assert_eq!(rustix::fs::ftruncate(&file, 8192), Err(Errno::PERM));
+    }
+
+    #[test]
+    fn rows_that_are_not_what_was_agreed_are_refused() {
+        let (_own, file) = create_row(4096).expect("a row");
+        let error = open_row(file, 3, 1, 8192).expect_err("too short");
+        assert!(
+            matches!(error, JoinError::RowMismatch { rank: 3, .. }),
+            "{error}"
+        );
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create("open", flags).expect("a file");
+        rustix::fs::ftruncate(&file, 4096).expect("grows");
+        let error = open_row(file, 3, 1, 4096).expect_err("not sealed");
+        assert!(matches!(error, JoinError::Nonsense { .. }), "{error}");
+        let error = create_row(usize::MAX / 2).expect_err("too long");
+        assert!(matches!(error, JoinError::Memory { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_frozen_row_stays_as_it_was() {
+        let (own, peer) = pair(1 << 20);
+        let (mine, seen) = (own.region(), peer.region());
+        mine.store(0, 1);
+        mine.store((1 << 20) - 8, 2);
+        peer.freeze().expect("frozen");
+        mine.store(0, 3);
+        mine.store(4096, 3);
+        assert_eq!(
+            (seen.load(0), seen.load(4096), seen.load((1 << 20) - 8)),
+            (1, 0, 2)
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! Memory mapped between the processes of one host.
+//!
+//! Every member's row is a memory file, mapped writable by its owner and
+//! read-only by the others. A push copies nothing; it is at most a doorbell.
+//!
+//! ```text
+//!     process 0                    kernel                     process 1
+//!   +-----------+            +----------------+             +-----------+
+//!   | row 0  rw |----------->| memory file 0  |<------------| row 0  r  |
+//!   | row 1  r  |----------->| memory file 1  |<------------| row 1  rw |
+//!   +-----------+            +----------------+             +-----------+
+//!        ^   poll              pidfds, bells                    ^   park
+//!        +---- its process ended, by the kernel's word ---------+
+//! ```
+//!
+//! - Set-up: [`join`] (`rendezvous`, with the domain's `record`, `socket` and
+//!   `wire`), then [`Formation::build`] (`setup`, with `memory`).
+//! - Data path: [`ShmFabric`] (`fabric`), [`DoorbellKind`] (`doorbell`), and the
+//!   thread that waits for deaths (`watch`).
+//!
+//! Members trust each other as processes of one user do: a descriptor from
+//! another user is never taken, one of the same user is checked for what it is.
+//! All members live in one pid namespace. A process that forks keeps its
+//! membership; the child has none and must not use the fabric.
+
+mod doorbell;
+mod error;
+mod fabric;
+mod memory;
+mod record;
+mod rendezvous;
+mod setup;
+mod socket;
+mod watch;
+mod wire;
+
+pub use doorbell::{DoorbellChoice, DoorbellKind};
+pub use error::JoinError;
+pub use fabric::ShmFabric;
+pub use rendezvous::{JoinOptions, join};
+pub use setup::{Formation, local_group, local_group_of};
+pub use wire::ANNOUNCEMENT_LEN_MAX;

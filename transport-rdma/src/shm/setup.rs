@@ -1,0 +1,427 @@
+//! From members that know each other to a fabric: rows are made, handed over
+//! through the founder, checked and mapped; then the group exists.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
+use rustix::io::Errno;
+
+use super::doorbell::{Bell, DoorbellChoice, DoorbellKind};
+use super::error::JoinError;
+use super::fabric::{Parts, ShmFabric};
+use super::memory::{self, Mapping};
+use super::record::Membership;
+use super::socket::{self, Deadline, Packet, Received};
+use super::wire::Message;
+use crate::peers::{MEMBERS_MAX, Rank};
+
+/// One of the group, as the join tells.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) pid: u32,
+    pub(super) lifeline: OwnedFd,
+    pub(super) bell: Bell,
+    pub(super) announcement: Vec<u8>,
+}
+
+/// Whom this member talks to while the group is formed.
+#[derive(Debug)]
+pub(super) enum Hub {
+    /// As the founder: with the members from rank 1 on.
+    Members(Vec<OwnedFd>),
+    /// As another: with the founder.
+    Founder(OwnedFd),
+}
+
+/// Members that have found each other and share no memory yet. Dropping it
+/// gives the group up for all.
+#[derive(Debug)]
+pub struct Formation {
+    me: Rank,
+    announcements: Vec<Vec<u8>>,
+    members: Vec<Member>,
+    hub: Hub,
+    membership: Membership,
+    timeout: Option<Duration>,
+}
+
+/// The rows of all, as far as they have come.
+type Rows = Vec<Option<Arc<Mapping>>>;
+
+impl Formation {
+    pub(super) fn new(
+        me: Rank,
+        mut members: Vec<Member>,
+        hub: Hub,
+        membership: Membership,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let announcements = members
+            .iter_mut()
+            .map(|member| core::mem::take(&mut member.announcement))
+            .collect();
+        Self {
+            me,
+            announcements,
+            members,
+            hub,
+            membership,
+            timeout,
+        }
+    }
+
+    /// My rank: order of arrival, the founder first.
+    pub fn me(&self) -> Rank {
+        self.me
+    }
+
+    /// What the members announced, by rank.
+    pub fn announcements(&self) -> &[Vec<u8>] {
+        &self.announcements
+    }
+
+    /// Process ids of the members, by rank.
+    pub fn pids(&self) -> Vec<u32> {
+        self.members.iter().map(|member| member.pid).collect()
+    }
+
+    /// A random number that is this group's, the same at all members.
+    pub fn group_id(&self) -> u64 {
+        self.membership.group
+    }
+
+    /// Makes the rows, of these lengths by rank, the same at all members.
+    /// Blocks until every member has mapped every row: either the group then
+    /// exists for all, or it does not for anybody. Panics unless there is one
+    /// length for each member.
+    pub fn build(self, row_lens: &[usize]) -> Result<ShmFabric, JoinError> {
+        assert_eq!(
+            row_lens.len(),
+            self.members.len(),
+            "one row for each member"
+        );
+        let (own, file) = memory::create_row(row_lens[self.me.index()])?;
+        let mut rows: Rows = vec![None; row_lens.len()];
+        rows[self.me.index()] = Some(own);
+        let deadline = Deadline::after(self.timeout);
+        match &self.hub {
+            Hub::Members(connections) => {
+                let lead = Lead {
+                    formation: &self,
+                    connections,
+                    deadline,
+                };
+                if let Err(error) = lead.run(file, &mut rows, row_lens) {
+                    lead.give_up(&error);
+                    return Err(error);
+                }
+            }
+            Hub::Founder(connection) => {
+                self.follow(connection, &file, &mut rows, row_lens, deadline)?;
+            }
+        }
+        self.finish(rows)
+    }
+
+    fn finish(self, rows: Rows) -> Result<ShmFabric, JoinError> {
+        let lost = JoinError::Nonsense {
+            pid: self.members[0].pid,
+            what: "not all rows".into(),
+        };
+        let mappings = rows.into_iter().collect::<Option<Vec<_>>>().ok_or(lost)?;
+        let mut bells = Vec::new();
+        let mut lifelines = Vec::new();
+        for (rank, member) in self.members.into_iter().enumerate() {
+            bells.push(member.bell);
+            if rank != self.me.index() {
+                lifelines.push((Rank(rank as u16), member.lifeline));
+            }
+        }
+        ShmFabric::new(Parts {
+            me: self.me,
+            mappings,
+            bells,
+            lifelines,
+            membership: Some(self.membership),
+        })
+    }
+
+    fn timed_out(&self) -> JoinError {
+        JoinError::Timeout {
+            domain: self.membership.domain.id,
+            wanted: self.members.len(),
+            come: Some(self.members.len()),
+        }
+    }
+
+    /// Takes over a row that came in a packet from `from`.
+    fn take_row(
+        &self,
+        from: u32,
+        mut packet: Packet,
+        rows: &mut Rows,
+        row_lens: &[usize],
+        expected: Option<Rank>,
+    ) -> Result<Rank, JoinError> {
+        let nonsense = |what: &str| JoinError::Nonsense {
+            pid: from,
+            what: what.into(),
+        };
+        let (rank, len) = match Message::read(&packet.bytes) {
+            Some(Message::Row { rank, len }) => (rank, len),
+            Some(Message::Refused { reason }) => {
+                let founder = from;
+                return Err(JoinError::Refused { founder, reason });
+            }
+            _ => return Err(nonsense("no row")),
+        };
+        let free = rows.get(rank.index()).is_some_and(Option::is_none);
+        if !free || expected.is_some_and(|expected| expected != rank) {
+            return Err(nonsense("a row of somebody else"));
+        }
+        let ours = row_lens[rank.index()];
+        if len != ours as u64 {
+            return Err(JoinError::RowMismatch {
+                rank: rank.0,
+                ours: ours as u64,
+                theirs: len,
+            });
+        }
+        let file = packet
+            .fds
+            .pop()
+            .ok_or_else(|| nonsense("a row without memory"))?;
+        rows[rank.index()] = Some(memory::open_row(file, rank.0, from, ours)?);
+        Ok(rank)
+    }
+
+    /// As a member that did not found.
+    fn follow(
+        &self,
+        connection: &OwnedFd,
+        file: &OwnedFd,
+        rows: &mut Rows,
+        row_lens: &[usize],
+        deadline: Deadline,
+    ) -> Result<(), JoinError> {
+        let founder = self.members[0].pid;
+        let lost = |errno| match errno {
+            Errno::TIMEDOUT => self.timed_out(),
+            _ => JoinError::MemberLost { pid: founder },
+        };
+        let row = Message::Row {
+            rank: self.me,
+            len: row_lens[self.me.index()] as u64,
+        };
+        socket::send(connection, &row.write(), &[file.as_fd()], deadline).map_err(lost)?;
+        while rows.iter().any(Option::is_none) {
+            let packet = socket::receive_until(connection, deadline).map_err(lost)?;
+            self.take_row(founder, packet, rows, row_lens, None)?;
+        }
+        let mapped = Message::Mapped.write();
+        socket::send(connection, &mapped, &[], deadline).map_err(lost)?;
+        let said = socket::receive_until(connection, deadline);
+        match said.map(|packet| Message::read(&packet.bytes)) {
+            Ok(Some(Message::Formed)) => Ok(()),
+            Ok(Some(Message::Refused { reason })) => Err(JoinError::Refused { founder, reason }),
+            Ok(_) => Err(JoinError::Nonsense {
+                pid: founder,
+                what: "not whether the group is formed".into(),
+            }),
+            // The founder may have died after the decision: the record tells.
+            Err(_) if self.membership.formed_or_void()? => Ok(()),
+            Err(errno) => Err(lost(errno)),
+        }
+    }
+}
+
+/// The founder's part of the exchange.
+struct Lead<'a> {
+    formation: &'a Formation,
+    connections: &'a [OwnedFd],
+    deadline: Deadline,
+}
+
+impl Lead<'_> {
+    fn pid(&self, at: usize) -> u32 {
+        self.formation.members[at + 1].pid
+    }
+
+    fn run(&self, own: OwnedFd, rows: &mut Rows, row_lens: &[usize]) -> Result<(), JoinError> {
+        let mut files: Vec<Option<OwnedFd>> = row_lens.iter().map(|_| None).collect();
+        files[0] = Some(own);
+        self.one_each(|at, packet| {
+            let copy = packet.fds.first().map(OwnedFd::try_clone);
+            let expected = Some(Rank(at as u16 + 1));
+            let rank = self
+                .formation
+                .take_row(self.pid(at), packet, rows, row_lens, expected)?;
+            let copy = copy
+                .transpose()
+                .map_err(JoinError::system("keeping a row"))?;
+            files[rank.index()] = copy;
+            Ok(())
+        })?;
+        for at in 0..self.connections.len() {
+            self.hand_out(at, &files, row_lens)?;
+        }
+        drop(files);
+        self.one_each(|at, packet| match Message::read(&packet.bytes) {
+            Some(Message::Mapped) => Ok(()),
+            _ => Err(JoinError::Nonsense {
+                pid: self.pid(at),
+                what: "not that it has mapped the rows".into(),
+            }),
+        })?;
+        if !self.formation.membership.commit()? {
+            let domain = self.formation.membership.domain.id;
+            return Err(JoinError::GivenUp { domain });
+        }
+        for connection in self.connections {
+            // Whoever cannot be told reads the record, or is dead by now.
+            let _ = socket::send(connection, &Message::Formed.write(), &[], self.deadline);
+        }
+        Ok(())
+    }
+
+    /// Sends a member the rows of all others.
+    fn hand_out(
+        &self,
+        at: usize,
+        files: &[Option<OwnedFd>],
+        row_lens: &[usize],
+    ) -> Result<(), JoinError> {
+        for (rank, file) in files.iter().enumerate().filter(|&(rank, _)| rank != at + 1) {
+            let row = Message::Row {
+                rank: Rank(rank as u16),
+                len: row_lens[rank] as u64,
+            };
+            let fds: Vec<_> = file.iter().map(OwnedFd::as_fd).collect();
+            socket::send(&self.connections[at], &row.write(), &fds, self.deadline).map_err(
+                |errno| match errno {
+                    Errno::TIMEDOUT => self.formation.timed_out(),
+                    _ => JoinError::MemberLost { pid: self.pid(at) },
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Takes one packet from every member, in the order they come; the death
+    /// of any of them ends it.
+    fn one_each(
+        &self,
+        mut take: impl FnMut(usize, Packet) -> Result<(), JoinError>,
+    ) -> Result<(), JoinError> {
+        let mut silent: Vec<usize> = (0..self.connections.len()).collect();
+        while !silent.is_empty() {
+            let mut fds: Vec<_> = (0..self.connections.len())
+                .map(|at| {
+                    let events = if silent.contains(&at) {
+                        PollFlags::IN
+                    } else {
+                        // Ready only when it is closed.
+                        PollFlags::empty()
+                    };
+                    PollFd::new(&self.connections[at], events)
+                })
+                .collect();
+            if !socket::wait(&mut fds, self.deadline)
+                .map_err(JoinError::system("waiting for members"))?
+            {
+                return Err(self.formation.timed_out());
+            }
+            let ready: Vec<_> = fds.iter().map(PollFd::revents).collect();
+            for (at, ready) in ready.into_iter().enumerate().filter(|(_, r)| !r.is_empty()) {
+                let waiting = silent.iter().position(|&silent| silent == at);
+                match (waiting, socket::receive(&self.connections[at])) {
+                    (Some(place), Received::Packet(packet)) => {
+                        take(at, packet)?;
+                        silent.swap_remove(place);
+                    }
+                    (_, Received::Nothing) if !ready.contains(PollFlags::HUP) => {}
+                    _ => return Err(JoinError::MemberLost { pid: self.pid(at) }),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the others why there is no group.
+    fn give_up(&self, error: &JoinError) {
+        let reason = error.to_string();
+        let at_once = Deadline::after(Some(Duration::ZERO));
+        for connection in self.connections {
+            let refused = Message::Refused {
+                reason: reason.clone(),
+            };
+            // Whoever cannot be told sees the connection close.
+            let _ = socket::send(connection, &refused.write(), &[], at_once);
+        }
+    }
+}
+
+/// A group within this process, over the same memory files and doorbells: for
+/// tests and benches. The members' threads take the part of processes.
+pub fn local_group(
+    members: usize,
+    row_len: usize,
+    doorbell: DoorbellChoice,
+) -> Result<Vec<ShmFabric>, JoinError> {
+    local_group_of(&vec![doorbell; members], row_len)
+}
+
+/// [`local_group`] with a doorbell for each member.
+pub fn local_group_of(
+    doorbells: &[DoorbellChoice],
+    row_len: usize,
+) -> Result<Vec<ShmFabric>, JoinError> {
+    let count = doorbells.len();
+    if count == 0 || count > MEMBERS_MAX {
+        return Err(JoinError::GroupSize {
+            wanted: count,
+            max: MEMBERS_MAX,
+        });
+    }
+    let event = || {
+        rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(JoinError::system("making an event descriptor"))
+    };
+    let copy = |fd: &OwnedFd| {
+        fd.try_clone()
+            .map_err(JoinError::system("copying a descriptor"))
+    };
+    let mut seats = Vec::new();
+    for &choice in doorbells {
+        let kind = DoorbellKind::choose(choice, count)?;
+        seats.push((memory::create_row(row_len)?, kind, event()?, event()?));
+    }
+    let member = |me: usize| {
+        let mut mappings = Vec::new();
+        let mut bells = Vec::new();
+        let mut lifelines = Vec::new();
+        for (rank, ((own, file), kind, bell, lifeline)) in seats.iter().enumerate() {
+            let (kind, event) = (*kind, copy(bell)?);
+            bells.push(Bell { kind, event });
+            if rank == me {
+                mappings.push(Arc::clone(own));
+                continue;
+            }
+            let pid = std::process::id();
+            mappings.push(memory::open_row(copy(file)?, rank as u16, pid, row_len)?);
+            lifelines.push((Rank(rank as u16), copy(lifeline)?));
+        }
+        let mut fabric = ShmFabric::new(Parts {
+            me: Rank(me as u16),
+            mappings,
+            bells,
+            lifelines,
+            membership: None,
+        })?;
+        fabric.set_lifeline(copy(&seats[me].3)?);
+        Ok(fabric)
+    };
+    (0..count).map(member).collect()
+}

@@ -1,0 +1,177 @@
+//! Messages between members that join: packets with descriptors, in time.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use super::wire::{FDS_MAX, PACKET_LEN_MAX};
+
+/// When a wait ends; `None` is never.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub(super) fn after(timeout: Option<Duration>) -> Self {
+        Self(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+    }
+
+    pub(super) fn is_over(self) -> bool {
+        self.0.is_some_and(|end| end <= Instant::now())
+    }
+
+    pub(super) fn earlier(self, other: Self) -> Self {
+        Self(match (self.0, other.0) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        })
+    }
+
+    fn left(self) -> Option<Timespec> {
+        let left = self.0?.saturating_duration_since(Instant::now());
+        Timespec::try_from(left).ok()
+    }
+}
+
+/// Waits until one of `fds` is ready; false when the time is over.
+pub(super) fn wait(fds: &mut [PollFd<'_>], deadline: Deadline) -> Result<bool, Errno> {
+    loop {
+        match rustix::event::poll(fds, deadline.left().as_ref()) {
+            Ok(0) if deadline.is_over() => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+pub(super) fn listen(path: &Path, backlog: i32) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, backlog)?;
+    Ok(socket)
+}
+
+pub(super) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    let address = SocketAddrUnix::new(path)?;
+    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
+    Ok(socket)
+}
+
+/// The next waiting connection, if any.
+pub(super) fn accept(listener: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    match rustix::net::accept_with(listener, flags) {
+        Ok(connection) => Ok(Some(connection)),
+        Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Process and user at the other end.
+pub(super) fn peer(connection: &OwnedFd) -> Result<(u32, u32), Errno> {
+    // (A process of another pid namespace would be 0 here; the record's
+    // namespace keeps such processes from connecting.)
+    let cred = rustix::net::sockopt::socket_peercred(connection)?;
+    Ok((cred.pid.as_raw_nonzero().get() as u32, cred.uid.as_raw()))
+}
+
+/// Sends one packet; waits for room until the deadline.
+pub(super) fn send(
+    connection: &OwnedFd,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    deadline: Deadline,
+) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    loop {
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(Errno::INVAL);
+        }
+        let iov = [IoSlice::new(bytes)];
+        match rustix::net::sendmsg(connection, &iov, &mut control, SendFlags::NOSIGNAL) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let mut fds = [PollFd::new(connection, PollFlags::OUT)];
+                if !wait(&mut fds, deadline)? {
+                    return Err(Errno::TIMEDOUT);
+                }
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// A packet that has arrived.
+#[derive(Debug)]
+pub(super) struct Packet {
+    pub(super) bytes: Vec<u8>,
+    pub(super) fds: Vec<OwnedFd>,
+}
+
+/// What there is to read right now.
+#[derive(Debug)]
+pub(super) enum Received {
+    Packet(Packet),
+    Nothing,
+    /// The other end is closed, or sent what cannot be read.
+    End,
+}
+
+/// Reads one packet without waiting.
+pub(super) fn receive(connection: &OwnedFd) -> Received {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut bytes = vec![0; PACKET_LEN_MAX];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let iov = &mut [IoSliceMut::new(&mut bytes)];
+    let message = match rustix::net::recvmsg(connection, iov, &mut control, flags) {
+        Ok(message) => message,
+        Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
+        Err(_) => return Received::End,
+    };
+    let mut fds = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(sent) = message {
+            fds.extend(sent);
+        }
+    }
+    let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
+    if message.bytes == 0 || message.flags.intersects(cut) {
+        return Received::End;
+    }
+    bytes.truncate(message.bytes);
+    Received::Packet(Packet { bytes, fds })
+}
+
+/// Reads one packet, waiting for it until the deadline.
+pub(super) fn receive_until(connection: &OwnedFd, deadline: Deadline) -> Result<Packet, Errno> {
+    loop {
+        match receive(connection) {
+            Received::Packet(packet) => return Ok(packet),
+            Received::End => return Err(Errno::CONNRESET),
+            Received::Nothing => {
+                let mut fds = [PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN)];
+                if !wait(&mut fds, deadline)? {
+                    return Err(Errno::TIMEDOUT);
+                }
+            }
+        }
+    }
+}

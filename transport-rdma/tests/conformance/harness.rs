@@ -1,0 +1,218 @@
+//! What a backend gives the suite: members, a way to run them, faults.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
+use spindle_dds_transport::sim::{Rng, SimFabric, SimNetwork, SimOptions};
+use spindle_dds_transport::{Fabric, Park, Rank};
+
+/// A clause that does not hold.
+#[derive(Debug)]
+pub(crate) struct Violation(pub(crate) String);
+
+impl core::fmt::Display for Violation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+pub(crate) type Outcome<T = ()> = Result<T, Violation>;
+
+/// Fails the clause unless the condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::harness::Violation(format!($($message)+)));
+        }
+    };
+}
+pub(crate) use ensure;
+
+/// What a member's turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It did something.
+    Busy,
+    /// It found nothing to do: call again.
+    Idle,
+    /// It has announced sleep and looked again: call when it is rung.
+    Asleep,
+    /// It is through.
+    Done,
+}
+
+type Step<'a, F> = Box<dyn FnMut(&F) -> Outcome<Turn> + Send + 'a>;
+
+/// A thread of a member, as a function that is called until it is through.
+pub(crate) struct Actor<'a, F> {
+    pub(crate) rank: Rank,
+    pub(crate) step: Step<'a, F>,
+}
+
+impl<'a, F> Actor<'a, F> {
+    pub(crate) fn new(rank: usize, step: impl FnMut(&F) -> Outcome<Turn> + Send + 'a) -> Self {
+        Self {
+            rank: Rank(rank as u16),
+            step: Box::new(step),
+        }
+    }
+}
+
+/// A group of one backend.
+pub(crate) trait Harness {
+    type F: Fabric;
+
+    fn fabric(&self, rank: usize) -> &Self::F;
+
+    /// Runs the actors against each other until all are through.
+    fn run(&self, actors: Vec<Actor<'_, Self::F>>) -> Outcome;
+
+    /// Returns when all that was pushed has landed.
+    fn settle(&self);
+
+    /// A member's process ends.
+    fn kill(&self, rank: usize);
+
+    /// About how often a test repeats what it does.
+    fn rounds(&self) -> u64;
+}
+
+/// The simulator: actors and network take turns as the seed says.
+pub(crate) struct SimGroup {
+    network: SimNetwork,
+    fabrics: Vec<SimFabric>,
+    seed: u64,
+}
+
+impl SimGroup {
+    pub(crate) fn new(seed: u64, members: usize, row_len: usize, options: SimOptions) -> Self {
+        let network = SimNetwork::new(seed, &vec![row_len; members], options);
+        let fabrics = (0..members)
+            .map(|rank| network.fabric(Rank(rank as u16)))
+            .collect();
+        Self {
+            network,
+            fabrics,
+            seed,
+        }
+    }
+}
+
+impl Harness for SimGroup {
+    type F = SimFabric;
+
+    fn fabric(&self, rank: usize) -> &SimFabric {
+        &self.fabrics[rank]
+    }
+
+    fn run(&self, mut actors: Vec<Actor<'_, SimFabric>>) -> Outcome {
+        let mut rng = Rng::new(!self.seed);
+        // How fast the network is beside the members.
+        let haste = [0.2, 0.5, 0.9][rng.below(3)];
+        let mut last = vec![Turn::Busy; actors.len()];
+        while last.iter().any(|&turn| turn != Turn::Done) {
+            if rng.chance(haste) && self.network.step() {
+                last.iter_mut()
+                    .filter(|turn| **turn == Turn::Idle)
+                    .for_each(|t| *t = Turn::Busy);
+            }
+            for (actor, turn) in actors.iter().zip(&mut last) {
+                if *turn == Turn::Asleep && self.network.rung(actor.rank) {
+                    *turn = Turn::Busy;
+                }
+            }
+            let awake: Vec<_> = (0..actors.len())
+                .filter(|&at| matches!(last[at], Turn::Busy | Turn::Idle))
+                .collect();
+            if last.iter().all(|&turn| turn != Turn::Busy) && self.network.pending() == 0 {
+                let done = last.iter().all(|&turn| turn == Turn::Done);
+                ensure!(done, "all wait and nothing is on its way: {last:?}");
+            }
+            if let Some(&at) = rng.pick(&awake) {
+                let Actor { rank, step } = &mut actors[at];
+                let turn = step(&self.fabrics[rank.index()])?;
+                if matches!(turn, Turn::Busy | Turn::Done) {
+                    last.iter_mut()
+                        .filter(|t| **t == Turn::Idle)
+                        .for_each(|t| *t = Turn::Busy);
+                }
+                last[at] = turn;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self) {
+        self.network.settle();
+    }
+
+    fn kill(&self, rank: usize) {
+        self.network.crash(Rank(rank as u16));
+    }
+
+    fn rounds(&self) -> u64 {
+        40
+    }
+}
+
+/// Shared memory: actors are threads, and sleep in the kernel.
+pub(crate) struct ShmGroup(Vec<ShmFabric>);
+
+impl ShmGroup {
+    /// The doorbells are dealt out in turn.
+    pub(crate) fn new(members: usize, row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
+        let doorbells: Vec<_> = doorbells.iter().copied().cycle().take(members).collect();
+        Self(shm::local_group_of(&doorbells, row_len).expect("a group"))
+    }
+}
+
+impl Harness for ShmGroup {
+    type F = ShmFabric;
+
+    fn fabric(&self, rank: usize) -> &ShmFabric {
+        &self.0[rank]
+    }
+
+    fn run(&self, actors: Vec<Actor<'_, ShmFabric>>) -> Outcome {
+        let failed = AtomicBool::new(false);
+        let act = |mut actor: Actor<'_, ShmFabric>| {
+            let fabric = self.fabric(actor.rank.index());
+            while !failed.load(Ordering::SeqCst) {
+                match (actor.step)(fabric) {
+                    Ok(Turn::Busy) => {}
+                    Ok(Turn::Idle) => thread::yield_now(),
+                    Ok(Turn::Asleep) => while !fabric.park(None) {},
+                    Ok(Turn::Done) => return Ok(()),
+                    Err(violation) => {
+                        failed.store(true, Ordering::SeqCst);
+                        self.0.iter().for_each(Fabric::nudge);
+                        return Err(violation);
+                    }
+                }
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let act = &act;
+            let threads: Vec<_> = actors
+                .into_iter()
+                .map(|actor| scope.spawn(move || act(actor)))
+                .collect();
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().expect("no panic"))
+        })
+    }
+
+    /// What is stored is in its place.
+    fn settle(&self) {}
+
+    fn kill(&self, rank: usize) {
+        self.0[rank].feign_death();
+    }
+
+    fn rounds(&self) -> u64 {
+        2000
+    }
+}

@@ -1,0 +1,101 @@
+//! One suite for all backends: each clause of the `Fabric` contract as a
+//! function over a [`harness::Harness`], run over the simulator (many seeds)
+//! and over shared memory (threads, both doorbells). A backend that comes later
+//! implements `Harness` and adds a line at the end of this file.
+
+mod data;
+mod failure;
+mod harness;
+mod planted;
+mod sleeping;
+
+use harness::{Harness, Outcome, ShmGroup, SimGroup};
+use spindle_dds_transport::shm::DoorbellChoice;
+use spindle_dds_transport::sim::{Rng, SimOptions};
+
+const MEMBERS: usize = 3;
+const ROW_LEN: usize = 1024;
+
+/// Runs one clause over one seed of the simulator.
+fn over_seed(
+    clause: impl Fn(&SimGroup) -> Outcome,
+    seed: u64,
+    options: impl Fn(&mut Rng) -> SimOptions,
+) -> Outcome {
+    let options = options(&mut Rng::new(seed));
+    clause(&SimGroup::new(seed, MEMBERS, ROW_LEN, options))
+}
+
+fn over_sim(clause: impl Fn(&SimGroup) -> Outcome) {
+    for seed in 0..300 {
+        if let Err(violation) = over_seed(&clause, seed, SimOptions::swarm) {
+            panic!("seed {seed}: {violation}");
+        }
+    }
+}
+
+fn over_shm(clause: impl Fn(&ShmGroup) -> Outcome, doorbells: &[DoorbellChoice]) {
+    for repeat in 0..3 {
+        if let Err(violation) = clause(&ShmGroup::new(MEMBERS, ROW_LEN, doorbells)) {
+            panic!("repeat {repeat}: {violation}");
+        }
+    }
+}
+
+macro_rules! suite {
+    ($($module:ident::$clause:ident,)*) => {
+        mod sim {
+            $(#[test] fn $clause() {
+                super::over_sim(crate::$module::$clause);
+            })*
+        }
+        mod shm_futex {
+            use super::DoorbellChoice::Auto;
+            $(#[test] fn $clause() {
+                super::over_shm(crate::$module::$clause, &[Auto]);
+            })*
+        }
+        mod shm_event {
+            use super::DoorbellChoice::Event;
+            $(#[test] fn $clause() {
+                super::over_shm(crate::$module::$clause, &[Event]);
+            })*
+        }
+        mod shm_mixed {
+            use super::DoorbellChoice::{Auto, Event};
+            $(#[test] fn $clause() {
+                super::over_shm(crate::$module::$clause, &[Auto, Event]);
+            })*
+        }
+        /// Every clause by its name, for the planted bugs.
+        fn clause<H: Harness>(name: &str) -> Option<fn(&H) -> Outcome> {
+            match name {
+                $(stringify!($clause) => Some($module::$clause::<H>),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+suite! {
+    data::rows_begin_zeroed,
+    data::f1_a_pushed_range_arrives,
+    data::f1b_a_guard_vouches_for_what_was_pushed_before_it,
+    data::f2_words_take_effect_in_call_order,
+    data::f2_a_range_takes_effect_before_later_pushes,
+    data::f3_a_dead_peer_holds_up_nobody,
+    data::f4_words_never_tear,
+    data::f5_stores_that_show_early_show_in_order,
+    data::counters_count_what_was_sent,
+    failure::f6_a_death_is_told_once_to_each,
+    failure::f6_no_push_to_the_living_is_lost,
+    failure::f6_nothing_of_a_fenced_peer_is_seen,
+    failure::f7_rows_of_the_dead_stay_readable,
+    sleeping::no_wake_up_is_lost_when_a_token_goes_round,
+    sleeping::no_wake_up_is_lost_in_a_crowd,
+    sleeping::no_nudge_is_lost,
+    sleeping::only_those_asleep_are_rung,
+    sleeping::acknowledgements_ring_only_who_wants_them,
+    sleeping::a_death_wakes_sleepers,
+    sleeping::sleeps_are_counted,
+}

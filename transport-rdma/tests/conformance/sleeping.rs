@@ -1,0 +1,250 @@
+//! Sleeping: no wake-up is lost, and none is made for nothing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, Want};
+
+use crate::data::everybody_but;
+use crate::harness::{Actor, Harness, Outcome, Turn, ensure};
+
+const A: usize = FABRIC_AREA;
+
+fn only(rank: usize) -> PeerSet {
+    [Rank(rank as u16)].into_iter().collect()
+}
+
+/// A member that sleeps whenever `work` finds nothing to do, as an engine
+/// would: announce, look once more, sleep, announce, look.
+pub(crate) fn sleeper<'a, F: Fabric>(
+    rank: usize,
+    want: Want,
+    mut work: impl FnMut(&F) -> Outcome<Turn> + Send + 'a,
+) -> Actor<'a, F> {
+    #[derive(PartialEq)]
+    enum State {
+        Awake,
+        Announced,
+        Sleeping,
+    }
+    let mut state = State::Awake;
+    Actor::new(rank, move |fabric: &F| {
+        if state == State::Sleeping {
+            fabric.announce_awake();
+            state = State::Awake;
+        }
+        let turn = work(fabric)?;
+        match (turn, &state) {
+            (Turn::Idle, State::Awake) => {
+                fabric.announce_sleep(want);
+                state = State::Announced;
+                Ok(Turn::Busy)
+            }
+            (Turn::Idle, _) => {
+                state = State::Sleeping;
+                Ok(Turn::Asleep)
+            }
+            (turn, State::Announced) => {
+                fabric.announce_awake();
+                state = State::Awake;
+                Ok(turn)
+            }
+            (turn, _) => Ok(turn),
+        }
+    })
+}
+
+/// A token goes round; everybody sleeps until it comes.
+pub(crate) fn no_wake_up_is_lost_when_a_token_goes_round<H: Harness>(group: &H) -> Outcome {
+    let (members, rounds) = (group.fabric(0).members(), group.rounds());
+    let member = |rank: usize| {
+        let (before, after) = ((rank + members - 1) % members, (rank + 1) % members);
+        let mut passed = 0;
+        sleeper(rank, Want::Data, move |fabric: &H::F| {
+            if passed == rounds {
+                return Ok(Turn::Done);
+            }
+            // The first member passes the token on first.
+            let needed = passed + u64::from(rank != 0);
+            if fabric.row(Rank(before as u16)).load(A) < needed {
+                return Ok(Turn::Idle);
+            }
+            passed += 1;
+            fabric.push_word(A, passed, &only(after));
+            fabric.ring(&only(after), &PeerSet::EMPTY);
+            Ok(Turn::Busy)
+        })
+    };
+    group.run((0..members).map(member).collect())
+}
+
+/// Everybody sends as fast as the others take it, data to all and
+/// acknowledgements back, and sleeps whenever there is nothing to do.
+pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
+    const WINDOW: u64 = 2;
+    let last = group.rounds();
+    let ack = |of: Rank| A + 128 + of.index() * 8;
+    let member = |rank: usize| {
+        let mut sent = 0;
+        let mut seen = vec![0; group.fabric(0).members()];
+        sleeper(rank, Want::DataAndAcks, move |fabric: &H::F| {
+            let peers = everybody_but(fabric);
+            let mut busy = false;
+            for peer in peers.iter() {
+                let now = fabric.row(peer).load(A);
+                if now != seen[peer.index()] {
+                    seen[peer.index()] = now;
+                    fabric.push_word(ack(peer), now, &only(peer.index()));
+                    fabric.ring(&PeerSet::EMPTY, &only(peer.index()));
+                    busy = true;
+                }
+            }
+            let acked = peers
+                .iter()
+                .map(|peer| fabric.row(peer).load(ack(fabric.me())))
+                .min();
+            let acked = acked.unwrap_or(sent);
+            if sent < last && sent < acked + WINDOW {
+                sent += 1;
+                fabric.push_word(A, sent, &peers);
+                fabric.ring(&peers, &PeerSet::EMPTY);
+                busy = true;
+            }
+            let all = peers.iter().all(|peer| seen[peer.index()] == last);
+            Ok(match busy {
+                true => Turn::Busy,
+                false if acked == last && all => Turn::Done,
+                false => Turn::Idle,
+            })
+        })
+    };
+    group.run((0..group.fabric(0).members()).map(member).collect())
+}
+
+/// The other threads of a process leave work behind and nudge its sleeper.
+pub(crate) fn no_nudge_is_lost<H: Harness>(group: &H) -> Outcome {
+    let last = group.rounds();
+    let (left, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut seen = 0;
+    let engine = sleeper(0, Want::Data, |_: &H::F| {
+        let now = left.load(Ordering::Relaxed);
+        if now == seen {
+            return Ok(Turn::Idle);
+        }
+        seen = now;
+        taken.store(seen, Ordering::Relaxed);
+        Ok(if seen == last { Turn::Done } else { Turn::Busy })
+    });
+    let thread = Actor::new(0, |fabric: &H::F| {
+        let now = left.load(Ordering::Relaxed);
+        if taken.load(Ordering::Relaxed) < now {
+            return Ok(Turn::Idle);
+        }
+        left.store(now + 1, Ordering::Relaxed);
+        fabric.nudge();
+        Ok(if now + 1 == last {
+            Turn::Done
+        } else {
+            Turn::Busy
+        })
+    });
+    group.run(vec![engine, thread])
+}
+
+/// Who is awake is not rung, and needs no nudge.
+pub(crate) fn only_those_asleep_are_rung<H: Harness>(group: &H) -> Outcome {
+    let fabric = group.fabric(0);
+    let to = everybody_but(fabric);
+    for value in 1..=3 {
+        fabric.push_word(A, value, &to);
+        fabric.ring(&to, &to);
+        fabric.nudge();
+        group.settle();
+    }
+    ensure!(fabric.counters().rings == 0, "{:?}", fabric.counters());
+    ensure!(fabric.counters().nudges == 0, "{:?}", fabric.counters());
+    group.fabric(1).announce_sleep(Want::Data);
+    group.settle();
+    // Where epochs travel, it may be rung for what was pushed before.
+    let before = fabric.counters().rings;
+    fabric.push_word(A, 4, &to);
+    fabric.ring(&to, &PeerSet::EMPTY);
+    group.settle();
+    let rings = fabric.counters().rings;
+    ensure!(
+        rings == before + 1,
+        "{} rings for one sleeper",
+        rings - before
+    );
+    group.fabric(1).announce_awake();
+    group.settle();
+    fabric.push_word(A, 5, &to);
+    fabric.ring(&to, &PeerSet::EMPTY);
+    ensure!(fabric.counters().rings == rings, "rung awake");
+    Ok(())
+}
+
+/// Acknowledgements wake those who wait for them; data wakes all.
+pub(crate) fn acknowledgements_ring_only_who_wants_them<H: Harness>(group: &H) -> Outcome {
+    let (from, none) = (group.fabric(0), PeerSet::EMPTY);
+    let rings = |data: &PeerSet, acks: &PeerSet| {
+        let before = from.counters().rings;
+        from.push_word(A, from.row(Rank(0)).load(A) + 1, &only(1));
+        from.ring(data, acks);
+        group.settle();
+        from.counters().rings - before
+    };
+    let sleeps = |want| {
+        group.fabric(1).announce_sleep(want);
+        group.settle();
+    };
+    let wakes = || {
+        group.fabric(1).announce_awake();
+        group.settle();
+    };
+    sleeps(Want::Data);
+    ensure!(
+        rings(&none, &only(1)) == 0,
+        "rung for acknowledgements nobody waits for"
+    );
+    ensure!(rings(&only(1), &none) == 1, "not rung for data");
+    wakes();
+    sleeps(Want::DataAndAcks);
+    ensure!(rings(&none, &only(1)) == 1, "not rung for acknowledgements");
+    wakes();
+    sleeps(Want::DataAndAcks);
+    ensure!(
+        rings(&only(1), &none) == 1,
+        "not rung for data by who wants both"
+    );
+    Ok(())
+}
+
+/// The death of a peer wakes a sleeper.
+pub(crate) fn a_death_wakes_sleepers<H: Harness>(group: &H) -> Outcome {
+    group.kill(1);
+    let survivor = |rank: usize| {
+        sleeper(rank, Want::Data, move |fabric: &H::F| {
+            Ok(fabric.poll().map_or(Turn::Idle, |_| Turn::Done))
+        })
+    };
+    let survivors = (0..group.fabric(0).members()).filter(|&rank| rank != 1);
+    group.run(survivors.map(survivor).collect())
+}
+
+/// Each announcement is counted; each epoch is new.
+pub(crate) fn sleeps_are_counted<H: Harness>(group: &H) -> Outcome {
+    use spindle_dds_transport::SLEEP_WORD;
+    let fabric = group.fabric(0);
+    let mut epochs = vec![];
+    for _ in 0..3 {
+        fabric.announce_sleep(Want::Data);
+        epochs.push(fabric.row(Rank(0)).load(SLEEP_WORD));
+        fabric.announce_awake();
+        let awake = Want::of_sleep_word(fabric.row(Rank(0)).load(SLEEP_WORD));
+        ensure!(awake.is_none(), "still asleep: {awake:?}");
+    }
+    ensure!(epochs.is_sorted_by(|a, b| a < b), "{epochs:?}");
+    ensure!(epochs.iter().all(|&word| word & 3 == 1), "{epochs:?}");
+    ensure!(fabric.counters().sleeps == 3, "{:?}", fabric.counters());
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Sleep and wake under every interleaving and every reordering that loom
+//! knows: the very functions that the backends use, over loom's atomics.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test -p spindle-dds-transport --release --test loom_sleep
+//! ```
+#![cfg(loom)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+use spindle_dds_transport::Want;
+use spindle_dds_transport::sleep::{self, Word};
+
+/// A bell as the kernel gives it: a count, and sleeping while it is unchanged.
+struct Bell {
+    count: AtomicU64,
+    queue: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Bell {
+    fn new() -> Self {
+        Self {
+            count: AtomicU64::new(0),
+            queue: Mutex::new(()),
+            woken: Condvar::new(),
+        }
+    }
+
+    fn ring(&self) {
+        self.count.fetch_add(1, Ordering::Release);
+        let _kernel = self.queue.lock().expect("no panic");
+        self.woken.notify_all();
+    }
+
+    fn sleep_while(&self, before: u64) {
+        let mut kernel = self.queue.lock().expect("no panic");
+        while self.count.load(Ordering::Acquire) == before {
+            kernel = self.woken.wait(kernel).expect("no panic");
+        }
+    }
+}
+
+struct Group {
+    /// Words of the pusher's row.
+    data: AtomicU64,
+    /// Words of the sleeper's row.
+    epoch: AtomicU64,
+    bell: Bell,
+    /// A second pusher's.
+    more: AtomicU64,
+}
+
+impl Group {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            data: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+            bell: Bell::new(),
+            more: AtomicU64::new(0),
+        })
+    }
+
+    /// The pusher: stores, and rings by the epoch it sees.
+    fn push(&self, word: &AtomicU64, value: u64) {
+        word.store_release(value);
+        let fenced = sleep::before_ring();
+        if Want::of_sleep_word(fenced.epoch(&self.epoch)).is_some() {
+            self.bell.ring();
+        }
+    }
+
+    /// The same without the fence.
+    fn push_without_fence(&self, word: &AtomicU64, value: u64) {
+        word.store_release(value);
+        if Want::of_sleep_word(self.epoch.load_relaxed()).is_some() {
+            self.bell.ring();
+        }
+    }
+
+    /// The sleeper: until `done`; each round has an epoch of its own.
+    fn sleep_until(&self, done: impl Fn() -> bool) {
+        for epoch in 1.. {
+            if done() {
+                return;
+            }
+            let before = self.bell.count.load(Ordering::Acquire);
+            sleep::announce(&self.epoch, Want::Data.sleep_word(epoch));
+            if !done() {
+                self.bell.sleep_while(before);
+            }
+            self.epoch.store_release(epoch << 2);
+        }
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost() {
+    loom::model(|| {
+        let group = Group::new();
+        let pusher = Arc::clone(&group);
+        let thread = thread::spawn(move || pusher.push(&pusher.data, 1));
+        group.sleep_until(|| group.data.load(Ordering::Acquire) == 1);
+        thread.join().expect("no panic");
+    });
+}
+
+#[test]
+fn two_pushers_may_use_one_bell() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let group = Group::new();
+        let (first, second) = (Arc::clone(&group), Arc::clone(&group));
+        let first = thread::spawn(move || first.push(&first.data, 1));
+        let second = thread::spawn(move || second.push(&second.more, 1));
+        let there = |word: &AtomicU64| word.load(Ordering::Acquire) == 1;
+        group.sleep_until(|| there(&group.data) && there(&group.more));
+        first.join().expect("no panic");
+        second.join().expect("no panic");
+    });
+}
+
+#[test]
+fn one_ring_for_each_epoch_is_enough() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let group = Group::new();
+        let pusher = Arc::clone(&group);
+        let thread = thread::spawn(move || {
+            let mut rung_at = 0;
+            for value in 1..=2 {
+                pusher.data.store_release(value);
+                let fenced = sleep::before_ring();
+                let epoch = fenced.epoch(&pusher.epoch);
+                if Want::of_sleep_word(epoch).is_some() && epoch != rung_at {
+                    rung_at = epoch;
+                    pusher.bell.ring();
+                }
+            }
+        });
+        group.sleep_until(|| group.data.load(Ordering::Acquire) == 2);
+        thread.join().expect("no panic");
+    });
+}
+
+/// The planted bug: loom finds the sleeper that nobody rings.
+#[test]
+fn without_the_fence_loom_finds_the_lost_wake_up() {
+    let model = || {
+        loom::model(|| {
+            let group = Group::new();
+            let pusher = Arc::clone(&group);
+            let thread = thread::spawn(move || pusher.push_without_fence(&pusher.data, 1));
+            group.sleep_until(|| group.data.load(Ordering::Acquire) == 1);
+            thread.join().expect("no panic");
+        });
+    };
+    let found = catch_unwind(AssertUnwindSafe(model)).expect_err("a deadlock");
+    let message = found.downcast_ref::<String>().map(String::as_str);
+    let message = message
+        .or_else(|| found.downcast_ref::<&str>().copied())
+        .unwrap_or_default();
+    assert!(message.contains("deadlock"), "{message}");
+}

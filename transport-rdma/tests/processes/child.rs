@@ -1,0 +1,198 @@
+//! A member in a process of its own: this test binary again, told by lines on
+//! its standard input what to do, answering by lines that begin with `@`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use spindle_dds_transport::shm::{Formation, JoinOptions, ShmFabric, join};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
+
+const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
+const SIZE: &str = "SPINDLE_TEST_SIZE";
+pub(crate) const DOMAIN: u32 = 7;
+const ROW_LEN: usize = 8192;
+const WORD: usize = FABRIC_AREA;
+
+pub(crate) fn options(directory: &Path, size: usize) -> JoinOptions {
+    JoinOptions {
+        directory: Some(directory.into()),
+        ..JoinOptions::new(DOMAIN, size)
+    }
+}
+
+/// A running member.
+pub(crate) struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    pub(crate) fn start(directory: &Path, size: usize) -> Self {
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "child::process", "--nocapture"])
+            .env(DIRECTORY, directory)
+            .env(SIZE, size.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let input = child.stdin.take().expect("its input");
+        let output = BufReader::new(child.stdout.take().expect("its output"));
+        Self {
+            child,
+            input,
+            output,
+        }
+    }
+
+    /// Several at the same moment.
+    pub(crate) fn start_many(count: usize, directory: &Path, size: usize) -> Vec<Self> {
+        (0..count).map(|_| Self::start(directory, size)).collect()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.input, "{line}").expect("it listens");
+    }
+
+    /// Its next answer.
+    pub(crate) fn hear(&mut self) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let read = self.output.read_line(&mut line).expect("it speaks");
+            assert!(read > 0, "process {} ended", self.pid());
+            // The first answer may stand behind what the test runner says.
+            if let Some((_, answer)) = line.split_once('@') {
+                return answer.trim_end().to_owned();
+            }
+        }
+    }
+
+    pub(crate) fn ask(&mut self, line: &str) -> String {
+        self.tell(line);
+        self.hear()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Ended already, or ends now.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn say(answer: &str) {
+    println!("@{answer}");
+}
+
+/// The child's side; without its environment it is a test that does nothing.
+#[test]
+fn process() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else {
+        return;
+    };
+    let size = std::env::var(SIZE)
+        .expect("a size")
+        .parse()
+        .expect("a number");
+    let announcement = std::process::id().to_string();
+    let joined = join(&options(directory.as_ref(), size), announcement.as_bytes());
+    match joined {
+        Ok(formation) => member(formation),
+        Err(error) => say(&format!("error {error}")),
+    }
+    // Stays until its input ends, so that it is alive while others look.
+    while std::io::stdin()
+        .read_line(&mut String::new())
+        .is_ok_and(|read| read > 0)
+    {}
+}
+
+fn member(formation: Formation) {
+    let announced = formation
+        .announcements()
+        .iter()
+        .map(|text| String::from_utf8_lossy(text));
+    let announced: Vec<_> = announced.collect();
+    say(&format!(
+        "joined {} {:x} {}",
+        formation.me(),
+        formation.group_id(),
+        announced.join(",")
+    ));
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).expect("a line");
+    assert_eq!(line.trim(), "build");
+    let rows = vec![ROW_LEN; announced.len()];
+    match formation.build(&rows) {
+        Ok(fabric) => serve(&fabric),
+        Err(error) => say(&format!("error {error}")),
+    }
+}
+
+fn serve(fabric: &ShmFabric) {
+    say("built");
+    for line in std::io::stdin().lines() {
+        let line = line.expect("a line");
+        let words: Vec<_> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().expect("a number");
+        match words[0] {
+            "push" => {
+                let all: PeerSet = (0..fabric.members())
+                    .map(|rank| Rank(rank as u16))
+                    .collect();
+                fabric.push_word(WORD, number(1), &all);
+                fabric.ring(&all, &PeerSet::EMPTY);
+                say("pushed");
+            }
+            "await" => {
+                let (rank, value) = (Rank(number(1) as u16), number(2));
+                say("waiting");
+                sleep_until(fabric, || fabric.row(rank).load(WORD) >= value);
+                say("seen");
+            }
+            "mourn" => {
+                let mut failure = None;
+                say("waiting");
+                sleep_until(fabric, || {
+                    failure = fabric.poll();
+                    failure.is_some()
+                });
+                say(&failure.map_or_else(String::new, |f| format!("{}: {}", f.peer, f.cause)));
+            }
+            "read" => say(&fabric.row(Rank(number(1) as u16)).load(WORD).to_string()),
+            "leave" => {
+                fabric.leave();
+                fabric.leave();
+                say("left");
+            }
+            other => panic!("what is {other}?"),
+        }
+    }
+}
+
+fn sleep_until(fabric: &ShmFabric, mut done: impl FnMut() -> bool) {
+    while !done() {
+        fabric.announce_sleep(Want::Data);
+        let found = done();
+        if !found {
+            fabric.park(None);
+        }
+        fabric.announce_awake();
+        if found {
+            return;
+        }
+    }
+}
