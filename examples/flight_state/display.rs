@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use spindle_dds::{DataReader, DomainParticipant, InstanceHandle, Sample, StatusMask, TopicType, WaitSet};
+use spindle_dds::{
+    DataReader, DomainParticipant, InstanceHandle, Sample, StatusMask, SubscriptionMatchedStatus, WaitSet,
+};
 
 use crate::digest::Digest;
 use crate::flight::{
@@ -16,7 +18,7 @@ use crate::{Failure, clock, join};
 
 pub(crate) fn run(options: &Options, index: u16) -> Result<Shown, Failure> {
     let participant = join(options)?;
-    let mut display = Display::new(&participant)?;
+    let mut display = Display::new(&participant, options)?;
     display.kill_at = options
         .kill
         .and_then(|Kill { display, samples }| (display == index).then_some(samples));
@@ -38,11 +40,12 @@ struct Display {
     state_stream: Stream,
     alert_stream: Stream,
     table: BTreeMap<u32, (State, u64)>,
+    feeds: i32,
     kill_at: Option<u64>,
 }
 
 impl Display {
-    fn new(participant: &DomainParticipant) -> Result<Self, Failure> {
+    fn new(participant: &DomainParticipant, options: &Options) -> Result<Self, Failure> {
         let subscriber = participant.subscriber().create()?;
         let states = participant.topic("AircraftState").create()?;
         let alerts = participant.topic("Alert").create()?;
@@ -62,6 +65,7 @@ impl Display {
             state_stream: Stream::new(),
             alert_stream: Stream::new(),
             table: BTreeMap::new(),
+            feeds: i32::from(options.feeds),
             kill_at: None,
         })
     }
@@ -70,8 +74,8 @@ impl Display {
     fn run(&mut self) -> Result<(), Failure> {
         loop {
             // Who has left has left after its last sample: look first, then take.
-            let last_round = self.states.subscription_matched_status()?.current_count == 0
-                && self.alerts.subscription_matched_status()?.current_count == 0;
+            let last_round = self.has_left(&self.states.subscription_matched_status()?)
+                && self.has_left(&self.alerts.subscription_matched_status()?);
             self.take_states()?;
             self.take_alerts()?;
             if last_round {
@@ -85,6 +89,11 @@ impl Display {
         }
     }
 
+    /// Whether every feed has come and gone.
+    fn has_left(&self, matched: &SubscriptionMatchedStatus) -> bool {
+        matched.total_count >= self.feeds && matched.current_count == 0
+    }
+
     fn take_states(&mut self) -> Result<(), Failure> {
         while let Some(samples) = some(self.states.take(TAKE_MAX))? {
             for sample in &samples {
@@ -92,7 +101,7 @@ impl Display {
                     continue;
                 }
                 let state = State::read(&sample.view()?);
-                self.state_stream.fold(sample, state.feed, |digest| state.fold_into(digest));
+                self.state_stream.fold(&sample, state.feed, |digest| state.fold_into(digest));
                 let (shown, messages) = self.table.entry(state.icao).or_default();
                 *shown = state;
                 *messages += 1;
@@ -109,7 +118,7 @@ impl Display {
                     continue;
                 }
                 let alarm = Alarm::read(&sample.view()?);
-                self.alert_stream.fold(sample, alarm.feed, |digest| alarm.fold_into(digest));
+                self.alert_stream.fold(&sample, alarm.feed, |digest| alarm.fold_into(digest));
             }
         }
         Ok(())
@@ -170,7 +179,7 @@ impl Stream {
         }
     }
 
-    fn fold<T: TopicType>(&mut self, sample: &Sample<T>, feed: u16, fields: impl Fn(&mut Digest)) {
+    fn fold<T>(&mut self, sample: &Sample<'_, T>, feed: u16, fields: impl Fn(&mut Digest)) {
         let writer = sample.info().publication_handle;
         self.count += 1;
         fields(&mut self.order);

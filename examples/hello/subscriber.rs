@@ -1,7 +1,7 @@
 //! Prints what `hello_pub` says, until it has left.
 #![forbid(unsafe_code)]
 
-use spindle_dds::{DomainParticipant, Duration, WaitSet};
+use spindle_dds::{DomainParticipant, Duration, Sample, WaitSet};
 
 spindle_dds::include_idl!("hello");
 
@@ -16,12 +16,21 @@ fn main() -> Result<(), spindle_dds::Error> {
     let waits = WaitSet::new();
     waits.attach(&reader.status_condition());
     participant.enable()?;
-    while reader.subscription_matched_status()?.current_count > 0 {
+    let mut writers = 1;
+    while writers > 0 {
         waits.wait(Duration::INFINITE)?;
-        for sample in &reader.take(100)? {
-            let greeting = sample.view()?;
-            println!("{}: {}", greeting.number(), greeting.text());
+        writers = reader.subscription_matched_status()?.current_count;
+        match reader.take(100) {
+            Ok(samples) => samples.iter().try_for_each(print)?,
+            Err(error) if error.is_no_data() => {}
+            Err(error) => return Err(error),
         }
     }
     participant.close()
+}
+
+fn print(sample: Sample<'_, hello::Greeting>) -> Result<(), spindle_dds::Error> {
+    let greeting = sample.view()?;
+    println!("{}: {}", greeting.number(), greeting.text());
+    Ok(())
 }

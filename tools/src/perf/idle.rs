@@ -60,6 +60,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         role: Role::Idler(0),
         directory: std::path::PathBuf::new(),
         group_size: options.participants,
+        writers: options.participants as i32,
         level: Level::Atomic,
         doorbell,
         wait: Wait::Balanced,
@@ -118,15 +119,13 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
             sender.send(sequence, clock::monotonic_ns())?;
         }
     } else {
-        participant::outlast_first_writer(&reader, job)?;
+        // The one that wakes the others leaves after the last wake.
+        let all = job.writers;
+        participant::wait_until(&reader, &log, |matched| {
+            matched.total_count >= all && matched.current_count < all
+        })?;
     }
-    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    log.take_all(&reader);
-    if let Some(failure) = log.failure.take() {
-        return Err(failure);
-    }
-    let mut report = log.report();
-    drop(log);
+    let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     report.idle_cpu_ns = idle_cpu_ns;
     report.counts = Counts::from(&participant.counters());
     participant.close()?;

@@ -16,6 +16,8 @@ pub(super) struct Job {
     /// Where the participants of the measurement meet.
     pub(super) directory: PathBuf,
     pub(super) group_size: u32,
+    /// How many of them write.
+    pub(super) writers: i32,
     pub(super) level: Level,
     pub(super) doorbell: Doorbell,
     pub(super) wait: Wait,

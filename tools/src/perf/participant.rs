@@ -1,13 +1,16 @@
 //! The entities of a worker.
 
+use std::sync::{Mutex, PoisonError};
+
 use spindle_dds::{
     DataReader, DataReaderQos, DataWriter, DataWriterQos, DomainParticipant, Duration,
-    HistoryKind, ReliabilityKind, Topic,
+    HistoryKind, ReliabilityKind, StatusMask, SubscriptionMatchedStatus, Topic, WaitSet,
 };
 
 use super::Failure;
 use super::job::Job;
 use super::options::Level;
+use super::reader::Log;
 use super::perf::Probe;
 
 /// A participant, still disabled, and its topic.
@@ -47,9 +50,29 @@ pub(super) fn reader_qos(job: &Job) -> DataReaderQos {
     qos
 }
 
-/// Blocks until every writer has come and gone.
-pub(super) fn outlast_writers<T>(reader: &DataReader<T>) -> Result<(), Failure> {
-    todo_wait(reader)
+/// Blocks until the reader's matches are as wanted; takes what the listener leaves.
+pub(super) fn wait_until(
+    reader: &DataReader<Probe>,
+    log: &Mutex<Log>,
+    done: impl Fn(&SubscriptionMatchedStatus) -> bool,
+) -> Result<(), Failure> {
+    let waits = WaitSet::new();
+    let condition = reader.status_condition();
+    condition.set_enabled_statuses(StatusMask::SUBSCRIPTION_MATCHED);
+    waits.attach(&condition);
+    loop {
+        // Who has left has left after its last sample: look first, then take.
+        let done = done(&reader.subscription_matched_status()?);
+        log.lock().unwrap_or_else(PoisonError::into_inner).take_all(reader)?;
+        if done {
+            return Ok(());
+        }
+        match waits.wait(LOOK_AGAIN_AFTER) {
+            Ok(_) => {}
+            Err(error) if error.is_timeout() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 fn reliability(level: Level) -> ReliabilityKind {
@@ -60,4 +83,6 @@ fn reliability(level: Level) -> ReliabilityKind {
 }
 
 /// How long a writer waits for readers that are slower than it.
-const BLOCKING_S: i32 = 60;
+const BLOCKING_S: u64 = 60;
+/// A failed group says so when samples are taken.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);

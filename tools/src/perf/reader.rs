@@ -22,18 +22,13 @@ pub(super) fn run(job: &Job) -> Result<Report, Failure> {
         .create()?;
     participant.enable()?;
     let cpu_started_ns = clock::process_cpu_ns();
-    participant::outlast_writers(&reader)?;
-
-    // Whatever the listener has not been called for yet.
-    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    log.take_all(&reader);
-    if let Some(failure) = log.failure.take() {
-        return Err(failure);
-    }
-    let mut report = log.report();
+    let writers = job.writers;
+    participant::wait_until(&reader, &log, |matched| {
+        matched.total_count >= writers && matched.current_count == 0
+    })?;
+    let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
     report.counts = Counts::from(&participant.counters());
-    drop(log);
     participant.close()?;
     Ok(report)
 }
@@ -67,7 +62,9 @@ pub(super) struct Taker(pub(super) Arc<Mutex<Log>>);
 impl DataReaderListener<Probe> for Taker {
     fn on_data_available(&mut self, reader: &DataReader<Probe>) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        log.take_all(reader);
+        if let Err(failure) = log.take_all(reader) {
+            log.failure = Some(failure);
+        }
     }
 }
 
@@ -93,15 +90,13 @@ impl Log {
         })
     }
 
-    /// Takes until nothing is left; the first failure ends it for good.
-    pub(super) fn take_all(&mut self, reader: &DataReader<Probe>) {
-        while self.failure.is_none() {
-            match self.take_some(reader) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(failure) => self.failure = Some(failure),
-            }
+    /// Takes until nothing is left. Nothing more after a failure.
+    pub(super) fn take_all(&mut self, reader: &DataReader<Probe>) -> Result<(), Failure> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
         }
+        while self.take_some(reader)? {}
+        Ok(())
     }
 
     fn take_some(&mut self, reader: &DataReader<Probe>) -> Result<bool, Failure> {

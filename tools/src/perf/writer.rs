@@ -17,7 +17,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let cpu_started_ns = clock::process_cpu_ns();
     let started_ns = clock::monotonic_ns();
     // Writers take turns within a period, so that no two samples are due at once.
-    let writers = u64::from(job.group_size.max(1));
+    let writers = job.writers.max(1) as u64;
     let first_due_ns = started_ns + u64::from(index) * job.period_ns / writers;
     for sequence in 0..job.warm_up + job.samples {
         let due_at_ns = first_due_ns + sequence * job.period_ns;
@@ -76,25 +76,22 @@ impl Sender {
     pub(super) fn send(&mut self, sequence: u64, due_at_ns: u64) -> Result<(), Failure> {
         let sent_at_ns = if self.stamped { clock::monotonic_ns() } else { 0 };
         loop {
-            let sent = match &mut self.original {
+            match &mut self.original {
                 Some(sample) => {
                     sample.sequence = sequence;
                     sample.due_at_ns = due_at_ns;
                     sample.sent_at_ns = sent_at_ns;
                     write_payload(&mut sample.payload, sequence, self.fill);
-                    self.writer.write(sample)
+                    self.writer.write(sample)?;
                 }
-                None => self.build(sequence, due_at_ns, sent_at_ns),
-            };
-            match sent {
-                Ok(_) => return Ok(()),
-                // A BEST_EFFORT writer never waits by itself.
-                Err(Error::OutOfResources(_)) => {
-                    self.retries += 1;
-                    std::thread::yield_now();
-                }
-                Err(error) => return Err(error.into()),
+                None => self.build(sequence, due_at_ns, sent_at_ns)?,
             }
+            // A BEST_EFFORT writer does not wait for room: it drops, and counts.
+            let dropped = self.writer.dropped_samples();
+            if std::mem::replace(&mut self.retries, dropped) == dropped {
+                return Ok(());
+            }
+            std::thread::yield_now();
         }
     }
 
