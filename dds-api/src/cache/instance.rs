@@ -1,0 +1,171 @@
+//! Instances: by key hash, with their states (DDS 1.4 §2.2.2.5.1.3).
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, Index, IndexMut};
+
+use spindle_dds_idl_runtime::KeyHash;
+
+use super::entry::{EntryId, List};
+use crate::subscription::InstanceState;
+
+/// How often an instance came back to life, by what it came back from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Generations {
+    pub(super) disposed: i32,
+    pub(super) no_writers: i32,
+}
+
+impl Generations {
+    pub(super) fn total(self) -> i32 {
+        self.disposed.saturating_add(self.no_writers)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) key: KeyHash,
+    pub(super) state: InstanceState,
+    /// Not looked at since it came to life.
+    pub(super) is_new: bool,
+    pub(super) generations: Generations,
+    /// Indexes of the writers that have it registered.
+    writers: Vec<u32>,
+    pub(super) entries: List,
+    /// Entries with data.
+    pub(super) samples: u64,
+    /// The entry without data, if there is one.
+    pub(super) state_entry: Option<EntryId>,
+    pub(super) marks: Marks,
+}
+
+/// Of the query under way.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Marks {
+    pub(super) visited: u64,
+    pub(super) ranked: u64,
+    pub(super) rank: i32,
+    pub(super) newest: i32,
+}
+
+impl Instance {
+    /// A sample arrives: the instance lives.
+    pub(super) fn written_by(&mut self, writer: u32) {
+        match self.state {
+            InstanceState::Alive => {}
+            InstanceState::NotAliveDisposed => self.generations.disposed += 1,
+            InstanceState::NotAliveNoWriters => self.generations.no_writers += 1,
+        }
+        self.is_new |= self.state != InstanceState::Alive;
+        self.state = InstanceState::Alive;
+        if !self.writers.contains(&writer) {
+            self.writers.push(writer);
+        }
+    }
+
+    /// Whether its state changed.
+    pub(super) fn dispose(&mut self) -> bool {
+        let changed = self.state != InstanceState::NotAliveDisposed;
+        self.state = InstanceState::NotAliveDisposed;
+        changed
+    }
+
+    /// A writer gives it up. Whether its state changed.
+    pub(super) fn lose_writer(&mut self, writer: u32) -> bool {
+        let Some(at) = self.writers.iter().position(|known| *known == writer) else {
+            return false;
+        };
+        self.writers.swap_remove(at);
+        let changed = self.writers.is_empty() && self.state == InstanceState::Alive;
+        if changed {
+            self.state = InstanceState::NotAliveNoWriters;
+        }
+        changed
+    }
+
+    /// Nobody writes it and nothing is left to read.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.state != InstanceState::Alive
+            && self.writers.is_empty()
+            && self.samples == 0
+            && self.state_entry.is_none()
+    }
+}
+
+/// Instances by id and by key; ids of forgotten ones are used again.
+#[derive(Debug, Default)]
+pub(super) struct Instances {
+    slab: Vec<Instance>,
+    free: Vec<u32>,
+    by_key: BTreeMap<KeyHash, u32>,
+    pub(super) round: u64,
+}
+
+impl Instances {
+    pub(super) fn len(&self) -> u64 {
+        self.by_key.len() as u64
+    }
+
+    pub(super) fn find(&self, key: KeyHash) -> Option<u32> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// Ids of all instances. Robust against removal meanwhile.
+    pub(super) fn ids(&self) -> Vec<u32> {
+        self.by_key.values().copied().collect()
+    }
+
+    /// Ids of instances after a key, or all, in the order of their keys.
+    pub(super) fn after(&self, key: Option<KeyHash>) -> impl Iterator<Item = u32> {
+        let from = key.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_key.range((from, Bound::Unbounded)).map(|(_, at)| *at)
+    }
+
+    /// A new instance: alive, without writers or samples.
+    pub(super) fn insert(&mut self, key: KeyHash) -> u32 {
+        let fresh = |writers| Instance {
+            key,
+            state: InstanceState::Alive,
+            is_new: true,
+            generations: Generations::default(),
+            writers,
+            entries: List::EMPTY,
+            samples: 0,
+            state_entry: None,
+            marks: Marks::default(),
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                let mut writers = std::mem::take(&mut self.slab[at as usize].writers);
+                writers.clear();
+                self.slab[at as usize] = fresh(writers);
+                at
+            }
+            None => {
+                self.slab.push(fresh(Vec::with_capacity(2)));
+                self.free.reserve(self.slab.len());
+                self.slab.len() as u32 - 1
+            }
+        };
+        self.by_key.insert(key, at);
+        at
+    }
+
+    pub(super) fn remove(&mut self, at: u32) {
+        self.by_key.remove(&self.slab[at as usize].key);
+        self.free.push(at);
+    }
+}
+
+impl Index<u32> for Instances {
+    type Output = Instance;
+
+    fn index(&self, at: u32) -> &Instance {
+        &self.slab[at as usize]
+    }
+}
+
+impl IndexMut<u32> for Instances {
+    fn index_mut(&mut self, at: u32) -> &mut Instance {
+        &mut self.slab[at as usize]
+    }
+}

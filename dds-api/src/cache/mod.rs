@@ -1,0 +1,309 @@
+//! A reader's cache as a pure state machine: instances, their states, samples.
+//!
+//! It knows no threads, rings or types: a payload is a value of type `P`, and
+//! what leaves without being taken is handed to a callback for recycling. What
+//! happens in it depends on the order of `offer`s alone, so equal QoS and equal
+//! order give equal caches.
+//!
+//! ```text
+//!   order of arrival   e0 -> e3 -> e1 -> e4 ...       every entry
+//!   instance A         e0 -> e1                       entries of A
+//!   instance B         e3 -> e4
+//! ```
+//!
+//! Entries and instances live in slabs; nothing is allocated for a new sample
+//! once the slabs have grown, only for an instance never seen before.
+
+mod entry;
+mod instance;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use spindle_dds_core::Kind;
+use spindle_dds_idl_runtime::KeyHash;
+use spindle_dds_qos::{History, HistoryKind, ResourceLimits};
+
+use crate::handle::InstanceHandle;
+use crate::status::RejectedReason;
+use crate::subscription::{InstanceState, SampleInfo, SampleState};
+use entry::{Entry, EntryId, List, NONE, Slab, Which};
+use instance::{Instance, Instances};
+pub(crate) use entry::{EntryRef, Origin};
+pub(crate) use query::{Query, Whose};
+
+/// What arrives.
+#[derive(Debug)]
+pub(crate) struct Arrived<P> {
+    pub(crate) kind: Kind,
+    pub(crate) key: KeyHash,
+    /// What the cache says of it later.
+    pub(crate) origin: Origin,
+    pub(crate) payload: P,
+}
+
+/// What became of what arrived. A payload that is not kept goes back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Offer<P> {
+    /// The sample is in the cache, and where.
+    Kept(EntryRef),
+    /// It had no sample; whether the state of an instance changed.
+    State {
+        /// Whether there is something new to read.
+        changed: bool,
+        /// What it came with.
+        payload: P,
+    },
+    /// KEEP_ALL and full: to be offered again when something was taken.
+    Full(P),
+    /// A limit refuses it.
+    Rejected {
+        /// Which.
+        reason: RejectedReason,
+        /// What was refused.
+        payload: P,
+    },
+}
+
+/// The samples of one reader.
+#[derive(Debug)]
+pub(crate) struct Cache<P> {
+    history: History,
+    limits: ResourceLimits,
+    /// Whether samples are presented in stream order across instances.
+    ordered: bool,
+    /// Handles of writers by index.
+    writers: Vec<InstanceHandle>,
+    entries: Slab<P>,
+    order: List,
+    instances: Instances,
+    /// Entries with data.
+    samples: u64,
+    selected: Vec<EntryId>,
+}
+
+impl<P> Cache<P> {
+    pub(crate) fn new(history: History, limits: ResourceLimits, ordered: bool) -> Self {
+        Self {
+            history,
+            limits,
+            ordered,
+            writers: Vec::new(),
+            entries: Slab::default(),
+            order: List::EMPTY,
+            instances: Instances::default(),
+            samples: 0,
+            selected: Vec::new(),
+        }
+    }
+
+    /// Names the writers by whose index samples arrive.
+    pub(crate) fn set_writers(&mut self, writers: Vec<InstanceHandle>) {
+        self.writers = writers;
+    }
+
+    /// Entries in it, those without data included.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Takes in what arrives; `evicted` gets the sample that a newer one replaces.
+    pub(crate) fn offer(
+        &mut self,
+        arrived: Arrived<P>,
+        evicted: &mut impl FnMut(P),
+    ) -> Offer<P> {
+        match arrived.kind {
+            Kind::Data => self.offer_data(arrived, evicted),
+            _ => {
+                let changed = self.change_state(&arrived);
+                Offer::State {
+                    changed,
+                    payload: arrived.payload,
+                }
+            }
+        }
+    }
+
+    fn offer_data(&mut self, arrived: Arrived<P>, evicted: &mut impl FnMut(P)) -> Offer<P> {
+        let Arrived {
+            key,
+            origin,
+            payload,
+            ..
+        } = arrived;
+        let known = self.instances.find(key);
+        if known.is_none() && !self.limits.max_instances.allows(self.instances.len() + 1) {
+            let reason = RejectedReason::ByInstancesLimit;
+            return Offer::Rejected { reason, payload };
+        }
+        let of_instance = known.map_or(0, |at| self.instances[at].samples);
+        let replaces = self.history.kind == HistoryKind::KeepLast
+            && of_instance >= u64::from(self.history.depth);
+        if !replaces && !self.limits.max_samples.allows(self.samples + 1) {
+            return self.refuse(RejectedReason::BySamplesLimit, payload);
+        }
+        if !replaces && !self.limits.max_samples_per_instance.allows(of_instance + 1) {
+            return self.refuse(RejectedReason::BySamplesPerInstanceLimit, payload);
+        }
+        let at = known.unwrap_or_else(|| self.instances.insert(key));
+        if replaces {
+            self.evict_oldest(at, evicted);
+        }
+        self.instances[at].written_by(origin.writer);
+        Offer::Kept(self.push(at, origin, Some(payload)))
+    }
+
+    fn refuse(&self, reason: RejectedReason, payload: P) -> Offer<P> {
+        match self.history.kind {
+            HistoryKind::KeepAll => Offer::Full(payload),
+            HistoryKind::KeepLast => Offer::Rejected { reason, payload },
+        }
+    }
+
+    /// Dispose and unregister. Whether there is something new to read.
+    fn change_state(&mut self, arrived: &Arrived<P>) -> bool {
+        let disposes = matches!(arrived.kind, Kind::Dispose | Kind::DisposeUnregister);
+        let unregisters = matches!(arrived.kind, Kind::Unregister | Kind::DisposeUnregister);
+        let at = match self.instances.find(arrived.key) {
+            Some(at) => at,
+            None if disposes && self.limits.max_instances.allows(self.instances.len() + 1) => {
+                let at = self.instances.insert(arrived.key);
+                self.instances[at].written_by(arrived.origin.writer);
+                at
+            }
+            None => return false,
+        };
+        let mut changed = disposes && self.instances[at].dispose();
+        if unregisters {
+            changed |= self.instances[at].lose_writer(arrived.origin.writer);
+        }
+        if changed {
+            self.announce_state(at, arrived.origin);
+        }
+        self.reclaim(at);
+        changed
+    }
+
+    /// A writer is gone, at this position of the stream: its instances lose it.
+    /// Whether there is something new to read.
+    pub(crate) fn writer_gone(&mut self, origin: Origin) -> bool {
+        let mut any = false;
+        for at in self.instances.ids() {
+            if self.instances[at].lose_writer(origin.writer) {
+                self.announce_state(at, origin);
+                any = true;
+            }
+            self.reclaim(at);
+        }
+        any
+    }
+
+    /// At most one entry without data an instance: the newest.
+    fn announce_state(&mut self, at: u32, origin: Origin) {
+        if let Some(old) = self.instances[at].state_entry.take() {
+            self.remove(old);
+        }
+        let entry = self.push(at, origin, None);
+        self.instances[at].state_entry = Some(entry.id);
+    }
+
+    fn push(&mut self, at: u32, origin: Origin, payload: Option<P>) -> EntryRef {
+        let instance = &mut self.instances[at];
+        let has_data = payload.is_some();
+        self.samples += u64::from(has_data);
+        instance.samples += u64::from(has_data);
+        let entry = Entry::new(at, instance.generations, origin, payload);
+        let entry = self.entries.insert(entry);
+        self.order.push_back(&mut self.entries, Which::Order, entry.id);
+        let list = &mut self.instances[at].entries;
+        list.push_back(&mut self.entries, Which::Instance, entry.id);
+        entry
+    }
+
+    fn evict_oldest(&mut self, at: u32, evicted: &mut impl FnMut(P)) {
+        let mut id = self.instances[at].entries.head;
+        while id != NONE && self.entries[id].payload.is_none() {
+            id = self.entries[id].next(Which::Instance);
+        }
+        if id != NONE
+            && let Some(payload) = self.remove(id)
+        {
+            evicted(payload);
+        }
+    }
+
+    /// Takes an entry out of all lists.
+    fn remove(&mut self, id: EntryId) -> Option<P> {
+        let at = self.entries[id].instance;
+        self.order.unlink(&mut self.entries, Which::Order, id);
+        let instance = &mut self.instances[at];
+        instance.entries.unlink(&mut self.entries, Which::Instance, id);
+        if instance.state_entry == Some(id) {
+            instance.state_entry = None;
+        }
+        let payload = self.entries.remove(id);
+        self.samples -= u64::from(payload.is_some());
+        self.instances[at].samples -= u64::from(payload.is_some());
+        payload
+    }
+
+    /// Forgets an instance of which nothing is left.
+    fn reclaim(&mut self, at: u32) {
+        if self.instances[at].is_forgotten() {
+            self.instances.remove(at);
+        }
+    }
+
+    /// The payload of an entry, if it is still in the cache.
+    pub(crate) fn payload_mut(&mut self, entry: EntryRef) -> Option<&mut P> {
+        self.entries.get_mut(entry)?.payload.as_mut()
+    }
+
+    /// State of an instance, if it is known.
+    pub(crate) fn instance(&self, key: KeyHash) -> Option<InstanceState> {
+        Some(self.instances[self.instances.find(key)?].state)
+    }
+
+    /// Takes what a query asks for out of the cache, in order of presentation.
+    pub(crate) fn take(&mut self, query: &Query, out: &mut Vec<(SampleInfo, Option<P>)>) {
+        self.select(query);
+        let from = out.len();
+        for at in 0..self.selected.len() {
+            let id = self.selected[at];
+            let info = self.info(id);
+            out.push((info, None));
+        }
+        self.rank(&mut out[from..]);
+        for at in 0..self.selected.len() {
+            let id = self.selected[at];
+            let instance = self.entries[id].instance;
+            self.instances[instance].is_new = false;
+            out[from + at].1 = self.remove(id);
+            self.reclaim(instance);
+        }
+    }
+
+    /// Copies what a query asks for, in order of presentation, and marks it read.
+    pub(crate) fn read(
+        &mut self,
+        query: &Query,
+        out: &mut Vec<(SampleInfo, Option<P>)>,
+        copy: &mut impl FnMut(&P) -> P,
+    ) {
+        self.select(query);
+        let from = out.len();
+        for at in 0..self.selected.len() {
+            let id = self.selected[at];
+            let info = self.info(id);
+            out.push((info, self.entries[id].payload.as_ref().map(&mut *copy)));
+        }
+        self.rank(&mut out[from..]);
+        for at in 0..self.selected.len() {
+            let id = self.selected[at];
+            self.entries[id].state = SampleState::Read;
+            let instance = self.entries[id].instance;
+            self.instances[instance].is_new = false;
+        }
+    }
+}

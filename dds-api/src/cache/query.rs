@@ -1,0 +1,173 @@
+//! Which samples are meant, and in which order they are presented.
+
+use spindle_dds_idl_runtime::KeyHash;
+
+use super::entry::{Entry, EntryId, NONE, Which};
+use super::{Cache, Instance};
+use crate::condition::StateMasks;
+use crate::handle::InstanceHandle;
+use crate::subscription::{SampleInfo, ViewState};
+
+/// What `read` and `take` are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Query {
+    pub(crate) max: usize,
+    pub(crate) masks: StateMasks,
+    pub(crate) whose: Whose,
+}
+
+/// Samples of which instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Of any.
+    Any,
+    /// Of this one.
+    Instance(KeyHash),
+    /// Of the first that has any, in the order of handles, after this one.
+    Next(Option<KeyHash>),
+}
+
+impl<P> Cache<P> {
+    /// Puts what a query asks for into `selected`.
+    pub(super) fn select(&mut self, query: &Query) {
+        let mut selected = std::mem::take(&mut self.selected);
+        selected.clear();
+        match query.whose {
+            Whose::Any if self.ordered => self.select_in_order(query, &mut selected),
+            Whose::Any => self.select_by_instance(query, &mut selected),
+            Whose::Instance(key) => {
+                if let Some(at) = self.instances.find(key) {
+                    self.select_of(at, query, &mut selected);
+                }
+            }
+            Whose::Next(after) => {
+                for at in self.instances.after(after) {
+                    self.select_of(at, query, &mut selected);
+                    if !selected.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.selected = selected;
+    }
+
+    /// PRESENTATION TOPIC with ordered access: as they stand in the stream.
+    fn select_in_order(&self, query: &Query, selected: &mut Vec<EntryId>) {
+        let mut id = self.order.head;
+        while id != NONE && selected.len() < query.max {
+            let entry = &self.entries[id];
+            if wants(query, &self.instances[entry.instance], entry) {
+                selected.push(id);
+            }
+            id = entry.next(Which::Order);
+        }
+    }
+
+    /// PRESENTATION INSTANCE: one instance after the other, the one with the
+    /// oldest sample first.
+    fn select_by_instance(&mut self, query: &Query, selected: &mut Vec<EntryId>) {
+        self.instances.round += 1;
+        let round = self.instances.round;
+        let mut id = self.order.head;
+        while id != NONE && selected.len() < query.max {
+            let at = self.entries[id].instance;
+            if self.instances[at].marks.visited != round {
+                self.instances[at].marks.visited = round;
+                self.select_of(at, query, selected);
+            }
+            id = self.entries[id].next(Which::Order);
+        }
+    }
+
+    fn select_of(&self, at: u32, query: &Query, selected: &mut Vec<EntryId>) {
+        let instance = &self.instances[at];
+        let mut id = instance.entries.head;
+        while id != NONE && selected.len() < query.max {
+            let entry = &self.entries[id];
+            if wants(query, instance, entry) {
+                selected.push(id);
+            }
+            id = entry.next(Which::Instance);
+        }
+    }
+
+    /// Whether a query would find anything.
+    pub(crate) fn has(&self, masks: &StateMasks) -> bool {
+        let query = Query {
+            max: 1,
+            masks: *masks,
+            whose: Whose::Any,
+        };
+        let mut id = self.order.head;
+        while id != NONE {
+            let entry = &self.entries[id];
+            if wants(&query, &self.instances[entry.instance], entry) {
+                return true;
+            }
+            id = entry.next(Which::Order);
+        }
+        false
+    }
+
+    /// What is said of an entry, ranks left out.
+    pub(super) fn info(&self, id: EntryId) -> SampleInfo {
+        let entry = &self.entries[id];
+        let instance = &self.instances[entry.instance];
+        let own = entry.generations;
+        SampleInfo {
+            sample_state: entry.state,
+            view_state: view_state(instance),
+            instance_state: instance.state,
+            disposed_generation_count: own.disposed,
+            no_writers_generation_count: own.no_writers,
+            sample_rank: 0,
+            generation_rank: 0,
+            absolute_generation_rank: instance.generations.total() - own.total(),
+            source_timestamp: entry.origin.timestamp,
+            instance_handle: InstanceHandle::of_instance(instance.key),
+            publication_handle: self
+                .writers
+                .get(entry.origin.writer as usize)
+                .copied()
+                .unwrap_or_default(),
+            valid_data: entry.payload.is_some(),
+            position: entry.origin.position,
+            writer_sequence: entry.origin.writer_sequence,
+            encapsulation: entry.origin.encapsulation,
+        }
+    }
+
+    /// Ranks within the collection that `selected` stands for.
+    pub(super) fn rank(&mut self, collection: &mut [(SampleInfo, Option<P>)]) {
+        self.instances.round += 1;
+        let round = self.instances.round;
+        for (&id, (info, _)) in self.selected.iter().zip(collection).rev() {
+            let entry = &self.entries[id];
+            let own = entry.generations.total();
+            let marks = &mut self.instances[entry.instance].marks;
+            if marks.ranked != round {
+                marks.ranked = round;
+                marks.rank = 0;
+                marks.newest = own;
+            }
+            info.sample_rank = marks.rank;
+            info.generation_rank = marks.newest - own;
+            marks.rank += 1;
+        }
+    }
+}
+
+fn view_state(instance: &Instance) -> ViewState {
+    if instance.is_new {
+        ViewState::New
+    } else {
+        ViewState::NotNew
+    }
+}
+
+fn wants<P>(query: &Query, instance: &Instance, entry: &Entry<P>) -> bool {
+    query.masks.sample.allows(entry.state)
+        && query.masks.view.allows(view_state(instance))
+        && query.masks.instance.allows(instance.state)
+}

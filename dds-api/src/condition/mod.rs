@@ -1,0 +1,71 @@
+//! Conditions and wait-sets (DDS 1.4 §2.2.2.1.6 to §2.2.2.1.9).
+
+mod guard;
+mod observers;
+mod read;
+mod states;
+mod status;
+mod wait_set;
+
+pub use guard::GuardCondition;
+pub(crate) use observers::{Observers, Signal};
+pub use read::ReadCondition;
+pub use states::{InstanceStateMask, SampleStateMask, StateMasks, ViewStateMask};
+pub use status::StatusCondition;
+pub use wait_set::WaitSet;
+
+/// Any of the conditions that can be attached to a [`WaitSet`]. Two are equal
+/// when they are the same condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// Set by the application.
+    Guard(GuardCondition),
+    /// Statuses of an entity.
+    Status(StatusCondition),
+    /// Samples in a reader.
+    Read(ReadCondition),
+}
+
+impl Condition {
+    /// Whether it holds now (`get_trigger_value`).
+    pub fn trigger_value(&self) -> bool {
+        match self {
+            Self::Guard(condition) => condition.trigger_value(),
+            Self::Status(condition) => condition.trigger_value(),
+            Self::Read(condition) => condition.trigger_value(),
+        }
+    }
+
+    fn observers(&self) -> &Observers {
+        match self {
+            Self::Guard(condition) => condition.observers(),
+            Self::Status(condition) => condition.observers(),
+            Self::Read(condition) => condition.observers(),
+        }
+    }
+}
+
+macro_rules! is_condition {
+    ($($condition:ident as $variant:ident),+) => { $(
+        impl From<$condition> for Condition {
+            fn from(condition: $condition) -> Self {
+                Self::$variant(condition)
+            }
+        }
+
+        impl From<&$condition> for Condition {
+            fn from(condition: &$condition) -> Self {
+                Self::$variant(condition.clone())
+            }
+        }
+    )+ };
+}
+
+is_condition!(GuardCondition as Guard, StatusCondition as Status, ReadCondition as Read);
+
+impl From<&Self> for Condition {
+    fn from(condition: &Self) -> Self {
+        condition.clone()
+    }
+}

@@ -1,0 +1,138 @@
+//! Blocking until one of several conditions holds.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use spindle_dds_qos::Duration;
+
+use super::Condition;
+use super::observers::Signal;
+use crate::error::{Error, Result};
+
+/// Blocks a thread until a condition holds (DDS 1.4 §2.2.2.1.6).
+#[derive(Debug, Default)]
+pub struct WaitSet {
+    conditions: Mutex<Vec<Condition>>,
+    signal: Arc<Signal>,
+}
+
+impl WaitSet {
+    /// A set without conditions.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn conditions(&self) -> MutexGuard<'_, Vec<Condition>> {
+        self.conditions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a condition; once is enough. A thread that waits is woken if it holds.
+    pub fn attach(&self, condition: impl Into<Condition>) {
+        let condition = condition.into();
+        let mut conditions = self.conditions();
+        if conditions.contains(&condition) {
+            return;
+        }
+        conditions.push(condition.clone());
+        drop(conditions);
+        condition.observers().attach(&self.signal);
+    }
+
+    /// Takes a condition out.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET when it is not attached.
+    pub fn detach(&self, condition: impl Into<Condition>) -> Result<()> {
+        let condition = condition.into();
+        let mut conditions = self.conditions();
+        let Some(at) = conditions.iter().position(|known| *known == condition) else {
+            let text = "the condition is not attached to this wait-set";
+            return Err(Error::PreconditionNotMet(text.to_owned()));
+        };
+        conditions.remove(at);
+        drop(conditions);
+        condition.observers().detach(&self.signal);
+        Ok(())
+    }
+
+    /// The attached conditions, in the order in which they were attached.
+    pub fn attached(&self) -> Vec<Condition> {
+        self.conditions().clone()
+    }
+
+    /// Blocks until at least one condition holds and returns all that do.
+    ///
+    /// # Errors
+    /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits already.
+    pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
+        let timeout = timeout.into();
+        let deadline = timeout.as_std().and_then(|span| Instant::now().checked_add(span));
+        if !self.signal.begin() {
+            let text = "another thread waits on this wait-set; give each thread its own";
+            return Err(Error::PreconditionNotMet(text.to_owned()));
+        }
+        let result = self.wait_begun(deadline);
+        self.signal.end();
+        result.ok_or_else(|| Error::Timeout(format!("no condition held within {timeout}")))
+    }
+
+    fn wait_begun(&self, deadline: Option<Instant>) -> Option<Vec<Condition>> {
+        loop {
+            self.signal.reset();
+            let holding: Vec<Condition> = self
+                .conditions()
+                .iter()
+                .filter(|condition| condition.trigger_value())
+                .cloned()
+                .collect();
+            if !holding.is_empty() {
+                return Some(holding);
+            }
+            if !self.signal.wait(deadline) {
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for WaitSet {
+    fn drop(&mut self) {
+        for condition in self.conditions().drain(..) {
+            condition.observers().detach(&self.signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::GuardCondition;
+
+    #[test]
+    fn a_guard_wakes_its_waiter() {
+        let (set, guard) = (WaitSet::new(), GuardCondition::new());
+        set.attach(&guard);
+        set.attach(&guard);
+        assert_eq!(set.attached().len(), 1);
+        assert!(set.wait(Duration::ZERO).is_err_and(|error| error.is_timeout()));
+        let setter = guard.clone();
+        let thread = std::thread::spawn(move || setter.set_trigger_value(true));
+        assert_eq!(set.wait(Duration::INFINITE), Ok(vec![(&guard).into()]));
+        thread.join().unwrap();
+        set.detach(&guard).unwrap();
+        assert!(matches!(set.detach(&guard), Err(Error::PreconditionNotMet(_))));
+    }
+
+    #[test]
+    fn a_condition_attached_later_wakes_too() {
+        let set = Arc::new(WaitSet::new());
+        let guard = GuardCondition::new();
+        guard.set_trigger_value(true);
+        let waiter = {
+            let set = set.clone();
+            std::thread::spawn(move || set.wait(Duration::INFINITE))
+        };
+        set.attach(&guard);
+        assert_eq!(waiter.join().unwrap(), Ok(vec![guard.into()]));
+    }
+}

@@ -1,0 +1,178 @@
+//! The standard's return codes as one error type.
+
+use std::fmt;
+
+/// What every operation of this crate returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation did not do what it was asked to (DDS 1.4 §2.2.1.1).
+///
+/// Each variant is one of the standard's return codes; the text says what was
+/// wrong, where, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// `RETCODE_ERROR`: something failed that has no code of its own, for
+    /// instance because a member of the group died.
+    #[error("{0}")]
+    Error(String),
+    /// `RETCODE_UNSUPPORTED`: an optional behaviour that is not built.
+    #[error("unsupported: {0}")]
+    Unsupported(String),
+    /// `RETCODE_BAD_PARAMETER`: a value that is wrong by itself.
+    #[error("bad parameter: {0}")]
+    BadParameter(String),
+    /// `RETCODE_PRECONDITION_NOT_MET`: not in this state of affairs.
+    #[error("precondition not met: {0}")]
+    PreconditionNotMet(String),
+    /// `RETCODE_OUT_OF_RESOURCES`: a limit is reached.
+    #[error("out of resources: {0}")]
+    OutOfResources(String),
+    /// `RETCODE_NOT_ENABLED`: the entity has to be enabled first.
+    #[error("not enabled: {0}")]
+    NotEnabled(String),
+    /// `RETCODE_IMMUTABLE_POLICY`: a policy that cannot change any more.
+    #[error("immutable policy: {0}")]
+    ImmutablePolicy(String),
+    /// `RETCODE_INCONSISTENT_POLICY`: policies that contradict each other.
+    #[error("inconsistent policy: {0}")]
+    InconsistentPolicy(String),
+    /// `RETCODE_ALREADY_DELETED`: the entity is gone.
+    #[error("already deleted: {0}")]
+    AlreadyDeleted(String),
+    /// `RETCODE_TIMEOUT`: time was over first.
+    #[error("timeout: {0}")]
+    Timeout(String),
+    /// `RETCODE_NO_DATA`: nothing there now.
+    #[error("no data: {0}")]
+    NoData(String),
+    /// `RETCODE_ILLEGAL_OPERATION`: not for this kind of entity, or not here.
+    #[error("illegal operation: {0}")]
+    IllegalOperation(String),
+}
+
+impl Error {
+    /// The standard's number for it.
+    pub const fn return_code(&self) -> ReturnCode {
+        match self {
+            Self::Error(_) => ReturnCode::Error,
+            Self::Unsupported(_) => ReturnCode::Unsupported,
+            Self::BadParameter(_) => ReturnCode::BadParameter,
+            Self::PreconditionNotMet(_) => ReturnCode::PreconditionNotMet,
+            Self::OutOfResources(_) => ReturnCode::OutOfResources,
+            Self::NotEnabled(_) => ReturnCode::NotEnabled,
+            Self::ImmutablePolicy(_) => ReturnCode::ImmutablePolicy,
+            Self::InconsistentPolicy(_) => ReturnCode::InconsistentPolicy,
+            Self::AlreadyDeleted(_) => ReturnCode::AlreadyDeleted,
+            Self::Timeout(_) => ReturnCode::Timeout,
+            Self::NoData(_) => ReturnCode::NoData,
+            Self::IllegalOperation(_) => ReturnCode::IllegalOperation,
+        }
+    }
+
+    /// Whether this only says that there is nothing to take now.
+    pub const fn is_no_data(&self) -> bool {
+        matches!(self, Self::NoData(_))
+    }
+
+    /// Whether this only says that time was over.
+    pub const fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout(_))
+    }
+}
+
+impl From<spindle_dds_qos::Inconsistent> for Error {
+    fn from(found: spindle_dds_qos::Inconsistent) -> Self {
+        Self::InconsistentPolicy(found.to_string())
+    }
+}
+
+impl From<spindle_dds_qos::UnsupportedPolicy> for Error {
+    fn from(found: spindle_dds_qos::UnsupportedPolicy) -> Self {
+        Self::Unsupported(found.to_string())
+    }
+}
+
+impl From<spindle_dds_qos::ImmutablePolicy> for Error {
+    fn from(found: spindle_dds_qos::ImmutablePolicy) -> Self {
+        Self::ImmutablePolicy(found.to_string())
+    }
+}
+
+impl From<spindle_dds_idl_runtime::CdrError> for Error {
+    fn from(found: spindle_dds_idl_runtime::CdrError) -> Self {
+        use spindle_dds_idl_runtime::CdrError;
+        match found {
+            CdrError::Full { .. } | CdrError::TooLong { .. } => {
+                Self::OutOfResources(found.to_string())
+            }
+            _ => Self::BadParameter(found.to_string()),
+        }
+    }
+}
+
+/// The standard's `ReturnCode_t` (DDS 1.4 §2.3.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(i32)]
+pub enum ReturnCode {
+    /// `RETCODE_OK`.
+    Ok = 0,
+    /// `RETCODE_ERROR`.
+    Error = 1,
+    /// `RETCODE_UNSUPPORTED`.
+    Unsupported = 2,
+    /// `RETCODE_BAD_PARAMETER`.
+    BadParameter = 3,
+    /// `RETCODE_PRECONDITION_NOT_MET`.
+    PreconditionNotMet = 4,
+    /// `RETCODE_OUT_OF_RESOURCES`.
+    OutOfResources = 5,
+    /// `RETCODE_NOT_ENABLED`.
+    NotEnabled = 6,
+    /// `RETCODE_IMMUTABLE_POLICY`.
+    ImmutablePolicy = 7,
+    /// `RETCODE_INCONSISTENT_POLICY`.
+    InconsistentPolicy = 8,
+    /// `RETCODE_ALREADY_DELETED`.
+    AlreadyDeleted = 9,
+    /// `RETCODE_TIMEOUT`.
+    Timeout = 10,
+    /// `RETCODE_NO_DATA`.
+    NoData = 11,
+    /// `RETCODE_ILLEGAL_OPERATION`.
+    IllegalOperation = 12,
+}
+
+impl ReturnCode {
+    /// The code of a result.
+    pub const fn of<T>(result: &Result<T>) -> Self {
+        match result {
+            Ok(_) => Self::Ok,
+            Err(error) => error.return_code(),
+        }
+    }
+
+    /// The number.
+    pub const fn value(self) -> i32 {
+        self as i32
+    }
+}
+
+impl fmt::Display for ReturnCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "OK",
+            Self::Error => "ERROR",
+            Self::Unsupported => "UNSUPPORTED",
+            Self::BadParameter => "BAD_PARAMETER",
+            Self::PreconditionNotMet => "PRECONDITION_NOT_MET",
+            Self::OutOfResources => "OUT_OF_RESOURCES",
+            Self::NotEnabled => "NOT_ENABLED",
+            Self::ImmutablePolicy => "IMMUTABLE_POLICY",
+            Self::InconsistentPolicy => "INCONSISTENT_POLICY",
+            Self::AlreadyDeleted => "ALREADY_DELETED",
+            Self::Timeout => "TIMEOUT",
+            Self::NoData => "NO_DATA",
+            Self::IllegalOperation => "ILLEGAL_OPERATION",
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! Where a listener is kept: taken out while it runs, so that no lock is held.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::status::StatusMask;
+
+/// A listener with its mask.
+pub(crate) struct ListenerSlot<L: ?Sized>(Mutex<Slot<L>>);
+
+struct Slot<L: ?Sized> {
+    mask: StatusMask,
+    listener: Option<Box<L>>,
+    /// Rises with each `set`: a listener that was replaced while it ran is dropped.
+    version: u64,
+}
+
+impl<L: ?Sized> ListenerSlot<L> {
+    fn lock(&self) -> MutexGuard<'_, Slot<L>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts another listener in, or none. A callback that runs just now ends by itself.
+    pub(crate) fn set(&self, mask: StatusMask, listener: Option<Box<L>>) {
+        let mut slot = self.lock();
+        slot.version += 1;
+        slot.mask = mask;
+        let old = std::mem::replace(&mut slot.listener, listener);
+        drop(slot);
+        // User code: its destructor.
+        drop(old);
+    }
+
+    /// Calls the listener if its mask has the status. True when the status is
+    /// dealt with: called, or swallowed by a mask without a listener.
+    pub(crate) fn call(&self, status: StatusMask, callback: impl FnOnce(&mut L)) -> bool {
+        let mut slot = self.lock();
+        if !slot.mask.contains(status) {
+            return false;
+        }
+        let version = slot.version;
+        let taken = slot.listener.take();
+        drop(slot);
+        let Some(mut listener) = taken else {
+            return true;
+        };
+        callback(&mut listener);
+        let mut slot = self.lock();
+        if slot.version == version {
+            slot.listener = Some(listener);
+        }
+        true
+    }
+
+    /// Whether a status would be dealt with here.
+    pub(crate) fn wants(&self, status: StatusMask) -> bool {
+        self.lock().mask.contains(status)
+    }
+}
+
+impl<L: ?Sized> Default for ListenerSlot<L> {
+    fn default() -> Self {
+        Self(Mutex::new(Slot {
+            mask: StatusMask::NONE,
+            listener: None,
+            version: 0,
+        }))
+    }
+}
+
+impl<L: ?Sized> fmt::Debug for ListenerSlot<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slot = self.lock();
+        f.debug_struct("ListenerSlot")
+            .field("mask", &slot.mask)
+            .field("set", &slot.listener.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! Making participants.
+
+use std::path::{Path, PathBuf};
+
+use spindle_dds_qos::{DomainParticipantQos, Properties};
+
+use super::core::ParticipantCore;
+use super::{DomainParticipant, factory};
+use crate::choice::{QosChoice, check_qos};
+use crate::error::{Error, Result};
+use crate::listener::DomainParticipantListener;
+use crate::profiles::Profiles;
+use crate::properties::ParticipantConfig;
+use crate::status::StatusMask;
+
+/// Makes a [`DomainParticipant`].
+#[must_use = "a builder does nothing until `create`"]
+pub struct ParticipantBuilder {
+    domain_id: u32,
+    files: Vec<PathBuf>,
+    profile: Option<String>,
+    qos: QosChoice<DomainParticipantQos>,
+    properties: Properties,
+    disabled: bool,
+    listener: Option<(StatusMask, Box<dyn DomainParticipantListener>)>,
+}
+
+impl std::fmt::Debug for ParticipantBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParticipantBuilder")
+            .field("domain_id", &self.domain_id)
+            .field("files", &self.files)
+            .field("profile", &self.profile)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ParticipantBuilder {
+    pub(super) fn new(domain_id: u32) -> Self {
+        Self {
+            domain_id,
+            files: Vec::new(),
+            profile: None,
+            qos: QosChoice::Default,
+            properties: Properties::default(),
+            disabled: false,
+            listener: None,
+        }
+    }
+
+    /// Adds a DDS-XML file with QoS profiles. Several are read as one.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER with all that is wrong in the file, by line and column.
+    pub fn qos_profiles(mut self, file: impl AsRef<Path>) -> Result<Self> {
+        self.files.push(file.as_ref().to_owned());
+        Profiles::load(&self.files, None)?;
+        Ok(self)
+    }
+
+    /// The profile, as `Library::Profile`, from which the participant and all
+    /// of its entities take their QoS unless told otherwise.
+    pub fn profile(mut self, name: &str) -> Self {
+        self.profile = Some(name.to_owned());
+        self
+    }
+
+    /// With this QoS, whatever the profile says.
+    pub fn qos(mut self, qos: DomainParticipantQos) -> Self {
+        self.qos = QosChoice::Given(Box::new(qos));
+        self
+    }
+
+    /// Sets a property, in place of one of the same name in QoS or profile. The
+    /// documentation of [`properties`](crate::properties) lists them.
+    pub fn property(mut self, name: &str, value: &str) -> Self {
+        self.properties.set(name, value);
+        self
+    }
+
+    /// Created disabled, so that writers and readers can be made before
+    /// [`enable`](DomainParticipant::enable) forms the group.
+    pub fn disabled(mut self) -> Self {
+        self.disabled = true;
+        self
+    }
+
+    /// With a listener for these statuses.
+    pub fn listener(
+        mut self,
+        mask: StatusMask,
+        listener: impl DomainParticipantListener + 'static,
+    ) -> Self {
+        self.listener = Some((mask, Box::new(listener)));
+        self
+    }
+
+    /// Creates the participant; enables it too, unless it is to be
+    /// [`disabled`](Self::disabled) or the factory's ENTITY_FACTORY says so.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER for an unknown profile or property; INCONSISTENT_POLICY,
+    /// UNSUPPORTED; those of [`enable`](DomainParticipant::enable).
+    pub fn create(self) -> Result<DomainParticipant> {
+        if self.domain_id > DOMAIN_ID_MAX {
+            return Err(Error::BadParameter(format!(
+                "domain id {} is above {DOMAIN_ID_MAX}",
+                self.domain_id
+            )));
+        }
+        let profiles = Profiles::load(&self.files, self.profile)?;
+        let mut qos = match self.qos {
+            QosChoice::Given(qos) => *qos,
+            _ => match profiles.default_profile()? {
+                Some(profile) => profile.participant_qos(),
+                None => factory::default_participant_qos(),
+            },
+        };
+        for property in &self.properties {
+            qos.property.insert(property.clone());
+        }
+        check_qos!(qos);
+        let config = ParticipantConfig::read(&qos.property)?;
+        let core = ParticipantCore::new(self.domain_id, qos, config, profiles);
+        if let Some((mask, listener)) = self.listener {
+            core.listener.set(mask, Some(listener));
+        }
+        let participant = DomainParticipant::of(core);
+        factory::register(&participant);
+        if !self.disabled && factory::autoenables() {
+            participant.enable()?;
+        }
+        Ok(participant)
+    }
+}
+
+/// As in DDSI-RTPS 2.5 §9.6.1.1, so that ports can be made of it later.
+const DOMAIN_ID_MAX: u32 = 232;

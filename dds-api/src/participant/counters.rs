@@ -1,0 +1,29 @@
+//! What a participant has done so far.
+
+use spindle_dds_core::Counters;
+use spindle_dds_transport::FabricCounters;
+
+use crate::driver::Session;
+use crate::wire::Wire;
+
+/// A snapshot of a participant's counters: of its engine and of the fabric below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParticipantCounters {
+    /// Of the engine: messages sent, nulls, received, delivered; steps; batches.
+    pub engine: Counters,
+    /// Of the fabric: pushes, bytes, doorbells rung, sleeps.
+    pub fabric: FabricCounters,
+    /// Times that the polling thread woke up.
+    pub wake_ups: u64,
+}
+
+impl ParticipantCounters {
+    pub(super) fn of(session: &Session<Wire>) -> Self {
+        Self {
+            engine: session.handle().counters(),
+            fabric: spindle_dds_transport::Fabric::counters(session.handle().fabric()),
+            wake_ups: session.wake_ups(),
+        }
+    }
+}

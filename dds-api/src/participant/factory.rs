@@ -1,0 +1,122 @@
+//! The one factory of participants in a process (DDS 1.4 §2.2.2.2.2).
+
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use dashmap::DashMap;
+use spindle_dds_qos::{DomainParticipantFactoryQos, DomainParticipantQos};
+
+use super::core::ParticipantCore;
+use super::{DomainParticipant, ParticipantBuilder};
+use crate::choice::check_qos;
+use crate::error::{Error, Result};
+use crate::handle::Guid;
+
+/// Makes, finds and deletes participants.
+#[derive(Debug)]
+pub struct DomainParticipantFactory {
+    participants: DashMap<Guid, Weak<ParticipantCore>>,
+    settings: Mutex<Settings>,
+}
+
+#[derive(Debug, Default)]
+struct Settings {
+    qos: DomainParticipantFactoryQos,
+    participant_qos: DomainParticipantQos,
+}
+
+static INSTANCE: LazyLock<DomainParticipantFactory> = LazyLock::new(|| DomainParticipantFactory {
+    participants: DashMap::new(),
+    settings: Mutex::default(),
+});
+
+impl DomainParticipantFactory {
+    /// The factory of this process.
+    pub fn instance() -> &'static Self {
+        &INSTANCE
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a participant of a domain.
+    pub fn create_participant(&self, domain_id: u32) -> ParticipantBuilder {
+        DomainParticipant::builder(domain_id)
+    }
+
+    /// A participant of the domain in this process, if there is one.
+    pub fn lookup_participant(&self, domain_id: u32) -> Option<DomainParticipant> {
+        // Collected first: the last handle must not go while the map is locked.
+        let all: Vec<Arc<ParticipantCore>> = self
+            .participants
+            .iter()
+            .filter_map(|entry| entry.value().upgrade())
+            .collect();
+        all.into_iter()
+            .find(|core| core.domain_id == domain_id && !core.base.is_deleted())
+            .map(DomainParticipant::of)
+    }
+
+    /// Leaves the group and deletes the participant.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET when it contains entities; those of
+    /// [`close`](DomainParticipant::close).
+    pub fn delete_participant(&self, participant: &DomainParticipant) -> Result<()> {
+        participant.core.base.alive()?;
+        if !participant.core.entities().is_empty() {
+            return Err(Error::PreconditionNotMet(
+                "the participant contains entities; delete them first, or call close()".to_owned(),
+            ));
+        }
+        participant.close()
+    }
+
+    /// Its QoS.
+    pub fn qos(&self) -> DomainParticipantFactoryQos {
+        self.settings().qos.clone()
+    }
+
+    /// Changes its QoS: whether participants are enabled when they are created.
+    ///
+    /// # Errors
+    /// INCONSISTENT_POLICY.
+    pub fn set_qos(&self, qos: DomainParticipantFactoryQos) -> Result<()> {
+        check_qos!(qos);
+        self.settings().qos = qos;
+        Ok(())
+    }
+
+    /// QoS of participants about which nothing is said.
+    pub fn default_participant_qos(&self) -> DomainParticipantQos {
+        self.settings().participant_qos.clone()
+    }
+
+    /// Sets the QoS of participants about which nothing is said.
+    ///
+    /// # Errors
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_default_participant_qos(&self, qos: DomainParticipantQos) -> Result<()> {
+        check_qos!(qos);
+        self.settings().participant_qos = qos;
+        Ok(())
+    }
+}
+
+pub(super) fn register(participant: &DomainParticipant) {
+    let guid = participant.core.base.guid();
+    let weak = Arc::downgrade(&participant.core);
+    INSTANCE.participants.insert(guid, weak);
+}
+
+pub(super) fn forget(participant: Guid) {
+    INSTANCE.participants.remove(&participant);
+}
+
+pub(super) fn default_participant_qos() -> DomainParticipantQos {
+    INSTANCE.default_participant_qos()
+}
+
+pub(super) fn autoenables() -> bool {
+    INSTANCE.settings().qos.entity_factory.autoenable_created_entities
+}

@@ -1,0 +1,303 @@
+//! Participants and their factory (DDS 1.4 §2.2.2.2).
+
+mod builder;
+mod core;
+mod counters;
+mod factory;
+
+use std::fmt;
+use std::sync::Arc;
+
+use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
+
+use crate::choice::check_qos;
+use crate::entity::entity_operations;
+use crate::error::{Error, Result};
+use crate::handle::InstanceHandle;
+use crate::listener::DomainParticipantListener;
+use crate::publication::{Publisher, PublisherBuilder};
+use crate::status::StatusMask;
+use crate::subscription::{Subscriber, SubscriberBuilder};
+use crate::topic::{AnyTopic, Topic, TopicBuilder};
+
+pub use self::builder::ParticipantBuilder;
+pub(crate) use self::core::ParticipantCore;
+pub use self::counters::ParticipantCounters;
+pub use self::factory::DomainParticipantFactory;
+
+/// Membership in a domain: what all other entities belong to.
+///
+/// Cheap to clone. When the last handle to it and to its entities is gone, it
+/// leaves its group as [`close`](Self::close) does, as far as that goes without
+/// blocking.
+#[derive(Clone)]
+pub struct DomainParticipant {
+    pub(crate) core: Arc<ParticipantCore>,
+}
+
+entity_operations!(DomainParticipant);
+
+impl fmt::Debug for DomainParticipant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DomainParticipant")
+            .field("domain_id", &self.core.domain_id)
+            .field("guid", &self.core.base.guid())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for DomainParticipant {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.core, &other.core)
+    }
+}
+
+impl Eq for DomainParticipant {}
+
+impl DomainParticipant {
+    pub(crate) fn of(core: Arc<ParticipantCore>) -> Self {
+        Self { core }
+    }
+
+    /// Starts a participant of a domain.
+    pub fn builder(domain_id: u32) -> ParticipantBuilder {
+        ParticipantBuilder::new(domain_id)
+    }
+
+    /// The domain.
+    pub fn domain_id(&self) -> u32 {
+        self.core.domain_id
+    }
+
+    /// Starts a topic of type `T`.
+    pub fn topic<T: TopicType>(&self, name: &str) -> TopicBuilder<'_, T> {
+        TopicBuilder::new(self, name)
+    }
+
+    /// Starts a publisher.
+    pub fn publisher(&self) -> PublisherBuilder<'_> {
+        PublisherBuilder::new(self)
+    }
+
+    /// Starts a subscriber.
+    pub fn subscriber(&self) -> SubscriberBuilder<'_> {
+        SubscriberBuilder::new(self)
+    }
+
+    /// The participant's topic of this name, whatever its type
+    /// (`lookup_topicdescription`).
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn lookup_topic(&self, name: &str) -> Result<Option<AnyTopic>> {
+        self.core.base.alive()?;
+        let topics = &self.core.entities().topics;
+        let found = topics.iter().find(|topic| topic.name == name);
+        Ok(found.map(|core| AnyTopic {
+            core: core.clone(),
+            participant: self.core.clone(),
+        }))
+    }
+
+    /// Enables it and all it contains: meets the other participants of the
+    /// domain on this host and forms the group. Blocks until as many have come
+    /// as the property `spindle.group.size` says, at most as long as
+    /// `spindle.join.timeout_ms` says. Enabling twice does nothing.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET without `spindle.group.size`, or when the domain has
+    /// a running group; TIMEOUT; OUT_OF_RESOURCES; ERROR when the participants
+    /// contradict each other, or a member ended meanwhile.
+    pub fn enable(&self) -> Result<()> {
+        self.core.enable()
+    }
+
+    /// Its QoS.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn qos(&self) -> Result<DomainParticipantQos> {
+        self.core.base.alive()?;
+        let qos = self.core.qos.lock();
+        Ok(qos.unwrap_or_else(std::sync::PoisonError::into_inner).clone())
+    }
+
+    /// Changes its QoS; properties are fixed from its creation.
+    ///
+    /// # Errors
+    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_qos(&self, qos: DomainParticipantQos) -> Result<()> {
+        self.core.base.alive()?;
+        check_qos!(qos);
+        let current = self.core.qos.lock();
+        let mut current = current.unwrap_or_else(std::sync::PoisonError::into_inner);
+        current.check_mutable(&qos)?;
+        *current = qos;
+        Ok(())
+    }
+
+    /// QoS of topics about which nothing is said.
+    pub fn default_topic_qos(&self) -> TopicQos {
+        self.core.defaults().topic.clone()
+    }
+
+    /// Sets the QoS of topics about which nothing is said.
+    ///
+    /// # Errors
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_default_topic_qos(&self, qos: TopicQos) -> Result<()> {
+        check_qos!(qos);
+        self.core.defaults().topic = qos;
+        Ok(())
+    }
+
+    /// QoS of publishers about which nothing is said.
+    pub fn default_publisher_qos(&self) -> PublisherQos {
+        self.core.defaults().publisher.clone()
+    }
+
+    /// Sets the QoS of publishers about which nothing is said.
+    ///
+    /// # Errors
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_default_publisher_qos(&self, qos: PublisherQos) -> Result<()> {
+        check_qos!(qos);
+        self.core.defaults().publisher = qos;
+        Ok(())
+    }
+
+    /// QoS of subscribers about which nothing is said.
+    pub fn default_subscriber_qos(&self) -> SubscriberQos {
+        self.core.defaults().subscriber.clone()
+    }
+
+    /// Sets the QoS of subscribers about which nothing is said.
+    ///
+    /// # Errors
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_default_subscriber_qos(&self, qos: SubscriberQos) -> Result<()> {
+        check_qos!(qos);
+        self.core.defaults().subscriber = qos;
+        Ok(())
+    }
+
+    /// Puts a listener in, with the statuses that it is for.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn set_listener(
+        &self,
+        mask: StatusMask,
+        listener: Option<Box<dyn DomainParticipantListener>>,
+    ) -> Result<()> {
+        self.core.base.alive()?;
+        self.core.listener.set(mask, listener);
+        Ok(())
+    }
+
+    /// Whether an entity belongs to it, directly or not.
+    pub fn contains_entity(&self, handle: InstanceHandle) -> bool {
+        let entities = self.core.entities();
+        entities.topics.iter().any(|topic| topic.base.handle() == handle)
+            || entities.publishers.iter().any(|publisher| publisher.contains(handle))
+            || entities.subscribers.iter().any(|subscriber| subscriber.contains(handle))
+    }
+
+    /// Deletes a publisher.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET when it has writers, or is of another participant.
+    pub fn delete_publisher(&self, publisher: &Publisher) -> Result<()> {
+        self.core.base.alive()?;
+        publisher.core.base.alive()?;
+        let mut entities = self.core.entities();
+        let known = |core: &Arc<_>| Arc::ptr_eq(core, &publisher.core);
+        let at = entities.publishers.iter().position(known);
+        let at = at.ok_or_else(|| not_mine("publisher"))?;
+        publisher.core.deletable()?;
+        publisher.core.base.delete();
+        entities.publishers.remove(at);
+        Ok(())
+    }
+
+    /// Deletes a subscriber.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET when it has readers, or is of another participant.
+    pub fn delete_subscriber(&self, subscriber: &Subscriber) -> Result<()> {
+        self.core.base.alive()?;
+        subscriber.core.base.alive()?;
+        let mut entities = self.core.entities();
+        let known = |core: &Arc<_>| Arc::ptr_eq(core, &subscriber.core);
+        let at = entities.subscribers.iter().position(known);
+        let at = at.ok_or_else(|| not_mine("subscriber"))?;
+        subscriber.core.deletable()?;
+        subscriber.core.base.delete();
+        entities.subscribers.remove(at);
+        Ok(())
+    }
+
+    /// Deletes a topic.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET when a writer or reader uses it, or it is of
+    /// another participant.
+    pub fn delete_topic<T>(&self, topic: &Topic<T>) -> Result<()> {
+        self.core.base.alive()?;
+        topic.core.base.alive()?;
+        let mut entities = self.core.entities();
+        let known = |core: &Arc<_>| Arc::ptr_eq(core, &topic.core);
+        let at = entities.topics.iter().position(known);
+        let at = at.ok_or_else(|| not_mine("topic"))?;
+        if topic.core.is_used() {
+            return Err(Error::PreconditionNotMet(format!(
+                "topic {} is used by writers or readers; delete them first",
+                topic.core.name
+            )));
+        }
+        topic.core.base.delete();
+        entities.topics.remove(at);
+        Ok(())
+    }
+
+    /// Deletes all that it contains, recursively.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn delete_contained_entities(&self) -> Result<()> {
+        self.core.base.alive()?;
+        self.core.delete_contained();
+        Ok(())
+    }
+
+    /// Leaves the group and deletes the participant with all it contains: what
+    /// was written is on its way, the others are told after which message this
+    /// member left, deliver through it and go on without error. Loans that are
+    /// still held stay readable. Blocks shortly.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED; ERROR when the group had failed, or did not let it
+    /// leave in time. It is deleted nonetheless.
+    pub fn close(&self) -> Result<()> {
+        if !self.core.delete_all() {
+            self.core.base.alive()?;
+        }
+        match self.core.session() {
+            Some(session) => session.close(),
+            None => Ok(()),
+        }
+    }
+
+    /// What the engine and the fabric have done so far.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn counters(&self) -> Result<ParticipantCounters> {
+        Ok(ParticipantCounters::of(self.core.ready()?))
+    }
+}
+
+fn not_mine(kind: &str) -> Error {
+    Error::PreconditionNotMet(format!("the {kind} belongs to another participant"))
+}

@@ -1,0 +1,280 @@
+//! What a writer holds, shared by all handles to it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use spindle_dds_core::{Kind, Meta, Ring};
+use spindle_dds_idl_runtime::{Encapsulation, KeyHash, Representation};
+use spindle_dds_qos::{DataWriterQos, Duration};
+use spindle_dds_transport::Rank;
+
+use super::PublisherCore;
+use super::erased::ErasedWriterListener;
+use super::loan::Memory;
+use super::receipt::Receipt;
+use crate::driver::{Claimed, Port};
+use crate::entity::EntityBase;
+use crate::error::{Error, Result};
+use crate::handle::InstanceHandle;
+use crate::listener::ListenerSlot;
+use crate::participant::ParticipantCore;
+use crate::properties::RingSize;
+use crate::status::{
+    IncompatibleCounts, MatchCounts, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
+    StatusMask,
+};
+use crate::time::Deadline;
+use crate::topic::TopicCore;
+use crate::wire::Wire;
+
+pub(crate) struct WriterCore {
+    pub(crate) base: EntityBase,
+    pub(crate) topic: Arc<TopicCore>,
+    pub(crate) publisher: Weak<PublisherCore>,
+    pub(crate) participant: Weak<ParticipantCore>,
+    pub(crate) settings: WriterSettings,
+    pub(crate) qos: Mutex<DataWriterQos>,
+    pub(crate) listener: ListenerSlot<dyn ErasedWriterListener>,
+    pub(crate) statuses: Mutex<WriterStatuses>,
+    port: OnceLock<Port<Wire>>,
+    /// Loans that are neither published nor dropped.
+    pub(crate) loans: AtomicUsize,
+    /// Samples that found no room.
+    dropped: AtomicU64,
+    /// Index of the message after the last one committed.
+    committed: AtomicU64,
+    /// Memory for samples that will be dropped.
+    scratch: Mutex<Vec<Vec<u8>>>,
+}
+
+/// What does not change once a writer is created.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriterSettings {
+    /// Its number within the participant.
+    pub(crate) number: u32,
+    pub(crate) ring: Ring,
+    pub(crate) ring_size: RingSize,
+    pub(crate) representation: Representation,
+    pub(crate) encapsulation: Encapsulation,
+    pub(crate) max_blocking_time: Duration,
+}
+
+/// Statuses of a writer.
+#[derive(Debug, Default)]
+pub(crate) struct WriterStatuses {
+    pub(crate) matched: MatchCounts,
+    pub(crate) incompatible: IncompatibleCounts,
+    /// Readers that are matched now, with their members.
+    pub(crate) readers: Vec<(Rank, InstanceHandle)>,
+}
+
+impl fmt::Debug for WriterCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriterCore")
+            .field("base", &self.base)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WriterCore {
+    pub(crate) fn new(
+        base: EntityBase,
+        topic: Arc<TopicCore>,
+        publisher: &Arc<PublisherCore>,
+        participant: Weak<ParticipantCore>,
+        settings: WriterSettings,
+        qos: DataWriterQos,
+    ) -> Self {
+        topic.endpoints.fetch_add(1, Ordering::AcqRel);
+        Self {
+            base,
+            topic,
+            publisher: Arc::downgrade(publisher),
+            participant,
+            settings,
+            qos: Mutex::new(qos),
+            listener: ListenerSlot::default(),
+            statuses: Mutex::default(),
+            port: OnceLock::new(),
+            loans: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            scratch: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn qos(&self) -> MutexGuard<'_, DataWriterQos> {
+        self.qos.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn statuses(&self) -> MutexGuard<'_, WriterStatuses> {
+        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The group is formed: from now on it can write.
+    pub(crate) fn connect(&self, port: Port<Wire>) {
+        let _ = self.port.set(port);
+        self.base.set_enabled();
+    }
+
+    fn port(&self) -> Result<&Port<Wire>> {
+        self.base.ready()?;
+        let what = self.base.what();
+        self.port
+            .get()
+            .ok_or_else(|| Error::NotEnabled(format!("{what} is disabled")))
+    }
+
+    /// Room for `len` bytes. RELIABLE waits for it at most max_blocking_time;
+    /// BEST_EFFORT gets memory that is thrown away.
+    pub(crate) fn reserve(&self, len: usize) -> Result<Memory> {
+        let port = self.port()?;
+        let patience = match self.settings.ring {
+            Ring::Ordered => Some(self.settings.max_blocking_time),
+            Ring::Unordered => None,
+        };
+        match port.claim(len, patience)? {
+            Claimed::Room(claim) => Ok(Memory::Ring(claim)),
+            Claimed::NoRoom => {
+                let scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let mut scratch = scratch.unwrap_or_default();
+                scratch.resize(len, 0);
+                Ok(Memory::Scratch(scratch))
+            }
+        }
+    }
+
+    /// Sends the first `used` bytes of what was reserved.
+    pub(crate) fn send(
+        &self,
+        memory: Memory,
+        used: usize,
+        kind: Kind,
+        key: KeyHash,
+        timestamp: i64,
+    ) -> Result<Receipt> {
+        let claim = match memory {
+            Memory::Ring(claim) => claim,
+            Memory::Scratch(scratch) => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+                return Ok(Receipt { committed: None });
+            }
+        };
+        let meta = Meta {
+            kind,
+            flags: 0,
+            encapsulation: self.settings.encapsulation.0,
+            writer: self.settings.number,
+            timestamp,
+            topic: 0,
+            key_hash: key.0,
+        };
+        let committed = self.port()?.commit(claim, used, meta)?;
+        self.committed.fetch_max(committed.index + 1, Ordering::AcqRel);
+        Ok(Receipt {
+            committed: Some(committed),
+        })
+    }
+
+    /// Encodes straight into the ring and sends.
+    pub(crate) fn write(
+        &self,
+        len: usize,
+        encode: impl FnOnce(&mut [u8]) -> Result<usize>,
+        kind: Kind,
+        key: KeyHash,
+        timestamp: i64,
+    ) -> Result<Receipt> {
+        let mut memory = self.reserve(len)?;
+        let used = encode(memory.bytes())?;
+        self.send(memory, used, kind, key, timestamp)
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn wait_for_acknowledgments(&self, deadline: Deadline) -> Result<()> {
+        let port = self.port()?;
+        match self.committed.load(Ordering::Acquire).checked_sub(1) {
+            Some(index) if self.settings.ring == Ring::Ordered => {
+                port.wait_stable(index, deadline)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn wait_for(&self, receipt: &Receipt, deadline: Deadline) -> Result<()> {
+        let port = self.port()?;
+        match &receipt.committed {
+            Some(committed) if committed.ring == Ring::Ordered => {
+                port.wait_stable(committed.index, deadline)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A reader of this member is gone with it.
+    pub(crate) fn member_left(&self, rank: Rank) {
+        let mut statuses = self.statuses();
+        let mut gone = false;
+        while let Some(at) = statuses.readers.iter().position(|(of, _)| *of == rank) {
+            let (_, reader) = statuses.readers.swap_remove(at);
+            statuses.matched.unmatched(reader);
+            gone = true;
+        }
+        drop(statuses);
+        if gone {
+            self.base.beacon().raise(StatusMask::PUBLICATION_MATCHED);
+        }
+    }
+
+    pub(crate) fn matched_status(&self) -> PublicationMatchedStatus {
+        self.base.beacon().clear(StatusMask::PUBLICATION_MATCHED);
+        let matched = &mut self.statuses().matched;
+        let (total_count, total_count_change) = matched.ever.read();
+        let (current_count, current_count_change) = matched.now.read();
+        PublicationMatchedStatus {
+            total_count,
+            total_count_change,
+            current_count,
+            current_count_change,
+            last_subscription_handle: matched.last,
+        }
+    }
+
+    pub(crate) fn incompatible_status(&self) -> OfferedIncompatibleQosStatus {
+        self.base.beacon().clear(StatusMask::OFFERED_INCOMPATIBLE_QOS);
+        let incompatible = &mut self.statuses().incompatible;
+        let (total_count, total_count_change) = incompatible.count.read();
+        OfferedIncompatibleQosStatus {
+            total_count,
+            total_count_change,
+            last_policy: incompatible.last,
+            policies: incompatible.policies.clone(),
+        }
+    }
+
+    pub(crate) fn deletable(&self) -> Result<()> {
+        match self.loans.load(Ordering::Acquire) {
+            0 => Ok(()),
+            loans => Err(Error::PreconditionNotMet(format!(
+                "{} has {loans} loans that are neither published nor dropped",
+                self.base.what()
+            ))),
+        }
+    }
+
+    pub(crate) fn delete(&self) {
+        if !self.base.delete() {
+            return;
+        }
+        self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
+        if let Some(port) = self.port.get() {
+            port.writer_deleted(self.settings.number);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Publishers and writers (DDS 1.4 §2.2.2.4).
+
+mod any;
+mod core;
+mod erased;
+mod loan;
+mod publisher;
+mod receipt;
+mod writer;
+mod writer_builder;
+
+pub use self::any::AnyDataWriter;
+pub(crate) use self::core::{WriterCore, WriterSettings};
+pub use self::loan::Loan;
+pub use self::publisher::{Publisher, PublisherBuilder};
+pub(crate) use self::publisher::PublisherCore;
+pub use self::receipt::Receipt;
+pub use self::writer::DataWriter;
+pub use self::writer_builder::DataWriterBuilder;

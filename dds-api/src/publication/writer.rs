@@ -1,0 +1,300 @@
+//! Writers (DDS 1.4 §2.2.2.4.2).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use spindle_dds_core::Kind;
+use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_qos::{DataWriterQos, Duration};
+
+use super::core::WriterCore;
+use super::erased::Typed;
+use super::loan::Loan;
+use super::{AnyDataWriter, Publisher, Receipt};
+use crate::choice::check_qos;
+use crate::entity::entity_operations;
+use crate::error::{Error, Result};
+use crate::handle::InstanceHandle;
+use crate::listener::DataWriterListener;
+use crate::participant::ParticipantCore;
+use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
+use crate::time::{Deadline, source_timestamp};
+use crate::topic::Topic;
+
+/// Writes samples of a topic.
+pub struct DataWriter<T> {
+    pub(crate) core: Arc<WriterCore>,
+    pub(crate) participant: Arc<ParticipantCore>,
+    marker: PhantomData<fn() -> T>,
+}
+
+entity_operations!(DataWriter<T>);
+
+impl<T> Clone for DataWriter<T> {
+    fn clone(&self) -> Self {
+        Self::new(self.core.clone(), self.participant.clone())
+    }
+}
+
+impl<T> fmt::Debug for DataWriter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.fmt(f)
+    }
+}
+
+impl<T> DataWriter<T> {
+    pub(crate) fn new(core: Arc<WriterCore>, participant: Arc<ParticipantCore>) -> Self {
+        Self {
+            core,
+            participant,
+            marker: PhantomData,
+        }
+    }
+
+    /// Its topic.
+    pub fn topic(&self) -> Topic<T> {
+        Topic::new(self.core.topic.clone(), self.participant.clone())
+    }
+
+    /// Its publisher.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn publisher(&self) -> Result<Publisher> {
+        self.core.base.alive()?;
+        let gone = || Error::AlreadyDeleted("the publisher was deleted".to_owned());
+        Ok(Publisher {
+            core: self.core.publisher.upgrade().ok_or_else(gone)?,
+            participant: self.participant.clone(),
+        })
+    }
+
+    /// Its QoS.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn qos(&self) -> Result<DataWriterQos> {
+        self.core.base.alive()?;
+        Ok(self.core.qos().clone())
+    }
+
+    /// Changes those policies that can change; what others match by is fixed
+    /// once the writer is created.
+    ///
+    /// # Errors
+    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_qos(&self, qos: DataWriterQos) -> Result<()> {
+        self.core.base.alive()?;
+        check_qos!(qos);
+        let mut current = self.core.qos();
+        current.check_mutable(&qos)?;
+        *current = qos;
+        Ok(())
+    }
+
+    /// The writer without its type.
+    pub fn as_any(&self) -> AnyDataWriter {
+        AnyDataWriter {
+            core: self.core.clone(),
+            participant: self.participant.clone(),
+        }
+    }
+
+    /// Samples that this BEST_EFFORT writer dropped because there was no room.
+    pub fn dropped_samples(&self) -> u64 {
+        self.core.dropped()
+    }
+
+    /// Blocks until the participants of all matched readers have received what
+    /// was written so far. At once for BEST_EFFORT.
+    ///
+    /// # Errors
+    /// TIMEOUT, NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
+    pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
+        self.core.wait_for_acknowledgments(Deadline::after(timeout.into()))
+    }
+
+    /// Blocks until one sample has been received like that.
+    ///
+    /// # Errors
+    /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments).
+    pub fn wait_for(&self, receipt: &Receipt, timeout: impl Into<Duration>) -> Result<()> {
+        self.core.wait_for(receipt, Deadline::after(timeout.into()))
+    }
+
+    /// Readers that it is matched with (`get_publication_matched_status`).
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn publication_matched_status(&self) -> Result<PublicationMatchedStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.matched_status())
+    }
+
+    /// Readers that ask for more than it offers.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn offered_incompatible_qos_status(&self) -> Result<OfferedIncompatibleQosStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.incompatible_status())
+    }
+
+    /// Handles of the readers that it is matched with now.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn matched_subscriptions(&self) -> Result<Vec<InstanceHandle>> {
+        self.core.base.ready()?;
+        Ok(self.core.statuses().readers.iter().map(|(_, reader)| *reader).collect())
+    }
+}
+
+impl<T: TopicType> DataWriter<T> {
+    /// Puts a listener in, with the statuses that it is for.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn set_listener(
+        &self,
+        mask: StatusMask,
+        listener: Option<Box<dyn DataWriterListener<T>>>,
+    ) -> Result<()> {
+        self.core.base.alive()?;
+        self.core.listener.set(mask, listener.map(Typed::erase));
+        Ok(())
+    }
+
+    /// Starts a sample in place: the builder that was generated for `T`, over
+    /// the memory where readers will find the sample. Ended by its `publish`.
+    /// A RELIABLE writer waits for room at most `max_blocking_time`.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER for a type without a bound (see [`loan_with`](Self::loan_with));
+    /// TIMEOUT without room; OUT_OF_RESOURCES when it never fits; NOT_ENABLED,
+    /// ALREADY_DELETED; ERROR when the group failed.
+    pub fn loan(&self) -> Result<T::Builder<Loan<T>>> {
+        let Some(max) = T::max_size(self.core.settings.representation) else {
+            return Err(Error::BadParameter(format!(
+                "samples of {} have no bound; use loan_with(max_bytes)",
+                T::TYPE_NAME
+            )));
+        };
+        self.loan_with(max)
+    }
+
+    /// As [`loan`](Self::loan), with room for `max_bytes`; what the sample does
+    /// not use goes back when it is published.
+    ///
+    /// # Errors
+    /// As for [`loan`](Self::loan).
+    pub fn loan_with(&self, max_bytes: usize) -> Result<T::Builder<Loan<T>>> {
+        self.loan_of(max_bytes, None)
+    }
+
+    /// As [`loan_with`](Self::loan_with), with a source timestamp in
+    /// nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// As for [`loan`](Self::loan).
+    pub fn loan_w_timestamp(
+        &self,
+        max_bytes: usize,
+        timestamp: i64,
+    ) -> Result<T::Builder<Loan<T>>> {
+        self.loan_of(max_bytes, Some(timestamp))
+    }
+
+    fn loan_of(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<T::Builder<Loan<T>>> {
+        let memory = self.core.reserve(max_bytes)?;
+        let loan = Loan::new(self.core.clone(), memory, timestamp);
+        Ok(T::build(loan, self.core.settings.representation)?)
+    }
+
+    /// Writes a copy of a sample.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER when it breaks a bound of its type; TIMEOUT when a
+    /// RELIABLE writer finds no room within `max_blocking_time`;
+    /// OUT_OF_RESOURCES when it never fits; NOT_ENABLED, ALREADY_DELETED; ERROR
+    /// when the group failed.
+    pub fn write(&self, sample: &T) -> Result<Receipt> {
+        self.write_w_timestamp(sample, source_timestamp())
+    }
+
+    /// As [`write`](Self::write), with a source timestamp in nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn write_w_timestamp(&self, sample: &T, timestamp: i64) -> Result<Receipt> {
+        let representation = self.core.settings.representation;
+        self.core.write(
+            sample.size(representation),
+            |bytes| Ok(sample.encode(representation, bytes)?),
+            Kind::Data,
+            sample.key_hash(),
+            timestamp,
+        )
+    }
+
+    /// The handle of the instance that a sample, or its key alone, belongs to.
+    /// Writing registers instances by itself.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
+        self.core.base.ready()?;
+        Ok(InstanceHandle::of_instance(key.key_hash()))
+    }
+
+    /// Gives an instance up, and disposes of it too if
+    /// `autodispose_unregistered_instances` says so. Of `key` only the key counts.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn unregister_instance(&self, key: &T) -> Result<Receipt> {
+        self.unregister_instance_w_timestamp(key, source_timestamp())
+    }
+
+    /// As [`unregister_instance`](Self::unregister_instance), with a source timestamp.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn unregister_instance_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
+        let lifecycle = self.core.qos().writer_data_lifecycle;
+        let kind = if lifecycle.autodispose_unregistered_instances {
+            Kind::DisposeUnregister
+        } else {
+            Kind::Unregister
+        };
+        self.write_key(key, kind, timestamp)
+    }
+
+    /// Disposes of an instance. Of `key` only the key counts.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn dispose(&self, key: &T) -> Result<Receipt> {
+        self.dispose_w_timestamp(key, source_timestamp())
+    }
+
+    /// As [`dispose`](Self::dispose), with a source timestamp.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn dispose_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
+        self.write_key(key, Kind::Dispose, timestamp)
+    }
+
+    fn write_key(&self, key: &T, kind: Kind, timestamp: i64) -> Result<Receipt> {
+        let representation = self.core.settings.representation;
+        self.core.write(
+            key.key_size(representation),
+            |bytes| Ok(key.encode_key(representation, bytes)?),
+            kind,
+            key.key_hash(),
+            timestamp,
+        )
+    }
+}

@@ -1,0 +1,84 @@
+//! The status side of an entity: which statuses changed, who is to be told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::mask::StatusMask;
+use crate::condition::Observers;
+use crate::driver::DispatchBell;
+
+/// Raised by whoever changes a status, the engine's thread included: nothing
+/// here waits. Conditions look at `changes`, the dispatch thread at `pending`.
+#[derive(Debug)]
+pub(crate) struct Beacon {
+    /// The standard's StatusChangedFlags.
+    changes: AtomicU32,
+    /// Statuses whose listeners have not been called yet.
+    pending: AtomicU32,
+    /// What the entity's StatusCondition looks at.
+    enabled: AtomicU32,
+    observers: Observers,
+    bell: Arc<DispatchBell>,
+}
+
+impl Beacon {
+    pub(crate) fn new(bell: Arc<DispatchBell>) -> Self {
+        Self {
+            changes: AtomicU32::new(0),
+            pending: AtomicU32::new(0),
+            enabled: AtomicU32::new(StatusMask::ALL.bits()),
+            observers: Observers::default(),
+            bell,
+        }
+    }
+
+    /// Statuses changed: tells listeners, conditions and streams.
+    pub(crate) fn raise(&self, statuses: StatusMask) {
+        self.changes.fetch_or(statuses.bits(), Ordering::AcqRel);
+        self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
+        self.bell.ring();
+        self.observers.notify();
+    }
+
+    /// Wakes whoever waits for this entity, without any change.
+    pub(crate) fn wake(&self) {
+        self.bell.ring();
+        self.observers.notify();
+    }
+
+    /// The statuses have been read.
+    pub(crate) fn clear(&self, statuses: StatusMask) {
+        self.changes.fetch_and(!statuses.bits(), Ordering::AcqRel);
+    }
+
+    pub(crate) fn changes(&self) -> StatusMask {
+        StatusMask::from_bits(self.changes.load(Ordering::Acquire))
+    }
+
+    /// Takes what listeners are to be told.
+    pub(crate) fn take_pending(&self) -> StatusMask {
+        // The common case without a write to a shared line.
+        if self.pending.load(Ordering::Acquire) == 0 {
+            return StatusMask::NONE;
+        }
+        StatusMask::from_bits(self.pending.swap(0, Ordering::AcqRel))
+    }
+
+    pub(crate) fn enabled(&self) -> StatusMask {
+        StatusMask::from_bits(self.enabled.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_enabled(&self, statuses: StatusMask) {
+        self.enabled.store(statuses.bits(), Ordering::Release);
+        self.observers.notify();
+    }
+
+    /// Whether the entity's StatusCondition is triggered.
+    pub(crate) fn is_triggered(&self) -> bool {
+        self.changes().intersects(self.enabled())
+    }
+
+    pub(crate) fn observers(&self) -> &Observers {
+        &self.observers
+    }
+}

@@ -1,0 +1,68 @@
+//! Status values in the making: totals, and what has changed since last read.
+
+use spindle_dds_qos::PolicyId;
+
+use super::values::QosPolicyCount;
+use crate::handle::InstanceHandle;
+
+/// A total and its change.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TotalCount {
+    pub(crate) total: i32,
+    pub(crate) change: i32,
+}
+
+impl TotalCount {
+    pub(crate) fn add(&mut self, more: i32) {
+        self.total = self.total.saturating_add(more);
+        self.change = self.change.saturating_add(more);
+    }
+
+    /// The two, the change starting anew.
+    pub(crate) fn read(&mut self) -> (i32, i32) {
+        (self.total, std::mem::take(&mut self.change))
+    }
+}
+
+/// Endpoints matched, ever and now.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MatchCounts {
+    pub(crate) ever: TotalCount,
+    pub(crate) now: TotalCount,
+    pub(crate) last: InstanceHandle,
+}
+
+impl MatchCounts {
+    pub(crate) fn matched(&mut self, who: InstanceHandle) {
+        self.ever.add(1);
+        self.now.add(1);
+        self.last = who;
+    }
+
+    pub(crate) fn unmatched(&mut self, who: InstanceHandle) {
+        self.now.add(-1);
+        self.last = who;
+    }
+}
+
+/// Endpoints kept apart, and by which policies.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IncompatibleCounts {
+    pub(crate) count: TotalCount,
+    pub(crate) last: Option<PolicyId>,
+    pub(crate) policies: Vec<QosPolicyCount>,
+}
+
+impl IncompatibleCounts {
+    /// One more endpoint, apart by these policies.
+    pub(crate) fn add(&mut self, policies: impl IntoIterator<Item = PolicyId>) {
+        self.count.add(1);
+        for policy in policies {
+            self.last = Some(policy);
+            match self.policies.iter_mut().find(|known| known.policy == policy) {
+                Some(known) => known.count += 1,
+                None => self.policies.push(QosPolicyCount { policy, count: 1 }),
+            }
+        }
+    }
+}

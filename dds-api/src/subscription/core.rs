@@ -1,0 +1,175 @@
+//! What a reader holds, shared by all handles to it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
+
+use spindle_dds_qos::DataReaderQos;
+
+use super::SubscriberCore;
+use super::erased::ErasedReaderListener;
+use crate::condition::StateMasks;
+use crate::driver::Inlet;
+use crate::entity::EntityBase;
+use crate::error::{Error, Result};
+use crate::listener::ListenerSlot;
+use crate::participant::ParticipantCore;
+use crate::status::{
+    Beacon, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
+    SubscriptionMatchedStatus,
+};
+use crate::topic::TopicCore;
+use crate::wire::Wire;
+
+pub(crate) struct ReaderCore {
+    pub(crate) base: EntityBase,
+    pub(crate) topic: Arc<TopicCore>,
+    pub(crate) subscriber: Weak<SubscriberCore>,
+    pub(crate) participant: Weak<ParticipantCore>,
+    pub(crate) qos: Mutex<DataReaderQos>,
+    pub(crate) listener: ListenerSlot<dyn ErasedReaderListener>,
+    pub(crate) inlet: Arc<Inlet<Wire>>,
+    /// Collections of samples that are out.
+    pub(crate) loans: AtomicUsize,
+    /// Streams that wait.
+    wakers: Mutex<Vec<Waker>>,
+    /// `notify_datareaders` was called: skip `on_data_on_readers` once.
+    pub(crate) notified: AtomicBool,
+}
+
+impl fmt::Debug for ReaderCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReaderCore").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl ReaderCore {
+    pub(crate) fn new(
+        base: EntityBase,
+        topic: Arc<TopicCore>,
+        subscriber: &Arc<SubscriberCore>,
+        participant: Weak<ParticipantCore>,
+        qos: DataReaderQos,
+        inlet: Arc<Inlet<Wire>>,
+    ) -> Self {
+        topic.endpoints.fetch_add(1, Ordering::AcqRel);
+        Self {
+            base,
+            topic,
+            subscriber: Arc::downgrade(subscriber),
+            participant,
+            qos: Mutex::new(qos),
+            listener: ListenerSlot::default(),
+            inlet,
+            loans: AtomicUsize::new(0),
+            wakers: Mutex::default(),
+            notified: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn beacon(&self) -> &Arc<Beacon> {
+        self.base.beacon()
+    }
+
+    pub(crate) fn qos(&self) -> MutexGuard<'_, DataReaderQos> {
+        self.qos.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {
+        self.base.is_enabled() && self.inlet.has(masks)
+    }
+
+    /// Statuses that tell of data have been dealt with.
+    pub(crate) fn clear_data_available(&self) {
+        self.beacon().clear(StatusMask::DATA_AVAILABLE);
+        self.inlet.subscriber().clear(StatusMask::DATA_ON_READERS);
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stream wants to be woken once.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let mut wakers = self.wakers();
+        if !wakers.iter().any(|known| known.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
+    }
+
+    /// Wakes the streams. Dispatch thread; `spare` saves an allocation.
+    pub(crate) fn wake_streams(&self, spare: &mut Vec<Waker>) {
+        std::mem::swap(&mut *self.wakers(), spare);
+        spare.drain(..).for_each(Waker::wake);
+    }
+
+    pub(crate) fn matched_status(&self) -> SubscriptionMatchedStatus {
+        self.beacon().clear(StatusMask::SUBSCRIPTION_MATCHED);
+        self.inlet.with_statuses(|statuses| {
+            let (total_count, total_count_change) = statuses.matched.ever.read();
+            let (current_count, current_count_change) = statuses.matched.now.read();
+            SubscriptionMatchedStatus {
+                total_count,
+                total_count_change,
+                current_count,
+                current_count_change,
+                last_publication_handle: statuses.matched.last,
+            }
+        })
+    }
+
+    pub(crate) fn incompatible_status(&self) -> RequestedIncompatibleQosStatus {
+        self.beacon().clear(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
+        self.inlet.with_statuses(|statuses| {
+            let (total_count, total_count_change) = statuses.incompatible.count.read();
+            RequestedIncompatibleQosStatus {
+                total_count,
+                total_count_change,
+                last_policy: statuses.incompatible.last,
+                policies: statuses.incompatible.policies.clone(),
+            }
+        })
+    }
+
+    pub(crate) fn lost_status(&self) -> SampleLostStatus {
+        self.beacon().clear(StatusMask::SAMPLE_LOST);
+        self.inlet.with_statuses(|statuses| {
+            let (total_count, total_count_change) = statuses.lost.read();
+            SampleLostStatus {
+                total_count,
+                total_count_change,
+            }
+        })
+    }
+
+    pub(crate) fn rejected_status(&self) -> SampleRejectedStatus {
+        self.beacon().clear(StatusMask::SAMPLE_REJECTED);
+        self.inlet.with_statuses(|statuses| {
+            let (total_count, total_count_change) = statuses.rejected.read();
+            SampleRejectedStatus {
+                total_count,
+                total_count_change,
+                last_reason: statuses.last_rejected.0,
+                last_instance_handle: statuses.last_rejected.1,
+            }
+        })
+    }
+
+    pub(crate) fn deletable(&self) -> Result<()> {
+        match self.loans.load(Ordering::Acquire) {
+            0 => Ok(()),
+            loans => Err(Error::PreconditionNotMet(format!(
+                "{} has {loans} collections of samples out; drop them first",
+                self.base.what()
+            ))),
+        }
+    }
+
+    pub(crate) fn delete(&self) {
+        if self.base.delete() {
+            self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
+            self.inlet.close();
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Subscribers and readers (DDS 1.4 §2.2.2.5).
+
+mod any;
+mod core;
+mod erased;
+mod info;
+mod reader;
+mod reader_builder;
+mod reader_select;
+mod sample;
+mod stream;
+mod subscriber;
+
+pub use self::any::AnyDataReader;
+pub(crate) use self::core::ReaderCore;
+pub use self::info::{InstanceState, SampleInfo, SampleState, ViewState};
+pub use self::reader::DataReader;
+pub use self::reader_builder::DataReaderBuilder;
+pub use self::sample::{Sample, Samples, SamplesIter};
+pub use self::stream::SampleStream;
+pub(crate) use self::subscriber::SubscriberCore;
+pub use self::subscriber::{Subscriber, SubscriberBuilder};

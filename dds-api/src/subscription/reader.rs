@@ -1,0 +1,193 @@
+//! Readers (DDS 1.4 §2.2.2.5.3).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_qos::DataReaderQos;
+
+use super::core::ReaderCore;
+use super::erased::Typed;
+use super::{AnyDataReader, SampleStream, Subscriber};
+use crate::choice::check_qos;
+use crate::condition::{ReadCondition, StateMasks};
+use crate::entity::entity_operations;
+use crate::error::{Error, Result};
+use crate::handle::InstanceHandle;
+use crate::listener::DataReaderListener;
+use crate::participant::ParticipantCore;
+use crate::status::{
+    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
+    SubscriptionMatchedStatus,
+};
+use crate::topic::Topic;
+
+/// Reads samples of a topic.
+pub struct DataReader<T> {
+    pub(crate) core: Arc<ReaderCore>,
+    pub(crate) participant: Arc<ParticipantCore>,
+    marker: PhantomData<fn() -> T>,
+}
+
+entity_operations!(DataReader<T>);
+
+impl<T> Clone for DataReader<T> {
+    fn clone(&self) -> Self {
+        Self::new(self.core.clone(), self.participant.clone())
+    }
+}
+
+impl<T> fmt::Debug for DataReader<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.fmt(f)
+    }
+}
+
+impl<T> DataReader<T> {
+    pub(crate) fn new(core: Arc<ReaderCore>, participant: Arc<ParticipantCore>) -> Self {
+        Self {
+            core,
+            participant,
+            marker: PhantomData,
+        }
+    }
+
+    /// Its topic (`get_topicdescription`).
+    pub fn topic(&self) -> Topic<T> {
+        Topic::new(self.core.topic.clone(), self.participant.clone())
+    }
+
+    /// Its subscriber.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn subscriber(&self) -> Result<Subscriber> {
+        self.core.base.alive()?;
+        let gone = || Error::AlreadyDeleted("the subscriber was deleted".to_owned());
+        Ok(Subscriber {
+            core: self.core.subscriber.upgrade().ok_or_else(gone)?,
+            participant: self.participant.clone(),
+        })
+    }
+
+    /// Its QoS.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn qos(&self) -> Result<DataReaderQos> {
+        self.core.base.alive()?;
+        Ok(self.core.qos().clone())
+    }
+
+    /// Changes those policies that can change; what others match by is fixed
+    /// once the reader is created.
+    ///
+    /// # Errors
+    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_qos(&self, qos: DataReaderQos) -> Result<()> {
+        self.core.base.alive()?;
+        check_qos!(qos);
+        let mut current = self.core.qos();
+        current.check_mutable(&qos)?;
+        *current = qos;
+        Ok(())
+    }
+
+    /// The reader without its type.
+    pub fn as_any(&self) -> AnyDataReader {
+        AnyDataReader {
+            core: self.core.clone(),
+            participant: self.participant.clone(),
+        }
+    }
+
+    /// A condition that holds while there are samples in these states
+    /// (`create_readcondition`). It lives as long as somebody has it.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn read_condition(&self, masks: StateMasks) -> Result<ReadCondition> {
+        self.core.base.alive()?;
+        Ok(ReadCondition::new(self.core.clone(), masks))
+    }
+
+    /// Writers that it is matched with (`get_subscription_matched_status`).
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn subscription_matched_status(&self) -> Result<SubscriptionMatchedStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.matched_status())
+    }
+
+    /// Writers that offer less than it asks for.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn requested_incompatible_qos_status(&self) -> Result<RequestedIncompatibleQosStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.incompatible_status())
+    }
+
+    /// Samples whose bytes made no sense.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn sample_lost_status(&self) -> Result<SampleLostStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.lost_status())
+    }
+
+    /// Samples that a limit refused.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn sample_rejected_status(&self) -> Result<SampleRejectedStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.rejected_status())
+    }
+
+    /// Handles of the writers that it is matched with now.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn matched_publications(&self) -> Result<Vec<InstanceHandle>> {
+        self.core.base.ready()?;
+        Ok(self.core.inlet.with_statuses(|statuses| statuses.writers.clone()))
+    }
+}
+
+impl<T: TopicType> DataReader<T> {
+    /// Puts a listener in, with the statuses that it is for.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn set_listener(
+        &self,
+        mask: StatusMask,
+        listener: Option<Box<dyn DataReaderListener<T>>>,
+    ) -> Result<()> {
+        self.core.base.alive()?;
+        self.core.listener.set(mask, listener.map(Typed::erase));
+        Ok(())
+    }
+
+    /// The samples as they come, for any executor: each item is what one
+    /// [`take`](Self::take) of at most `max` samples gives.
+    pub fn stream(&self, max: usize) -> SampleStream<T> {
+        SampleStream::new(self.clone(), max)
+    }
+
+    /// The handle of the instance that a sample, or its key alone, belongs to;
+    /// `None` when the reader does not know it.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn lookup_instance(&self, key: &T) -> Result<Option<InstanceHandle>> {
+        self.core.base.ready()?;
+        let key = key.key_hash();
+        let known = self.core.inlet.knows(key);
+        Ok(known.then(|| InstanceHandle::of_instance(key)))
+    }
+}

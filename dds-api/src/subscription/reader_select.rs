@@ -1,0 +1,224 @@
+//! The forms of `read` and `take` (DDS 1.4 §2.2.2.5.3.8 to §2.2.2.5.3.19).
+//!
+//! `take` moves samples out of the reader; `read` leaves them there, marked as
+//! read, and hands out copies. All forms return NO_DATA when nothing fits, and
+//! ERROR once the group has failed and all that was delivered is taken.
+
+use spindle_dds_idl_runtime::{KeyHash, TopicType};
+
+use super::{DataReader, Samples};
+use crate::cache::{Query, Whose};
+use crate::condition::{ReadCondition, StateMasks};
+use crate::driver::Access;
+use crate::error::{Error, Result};
+use crate::handle::InstanceHandle;
+use crate::status::StatusMask;
+
+impl<T: TopicType> DataReader<T> {
+    /// Takes at most `max` samples in any state.
+    ///
+    /// # Errors
+    /// NO_DATA, NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
+    pub fn take(&self, max: usize) -> Result<Samples<T>> {
+        self.select(Access::Take, max, StateMasks::ANY, Whose::Any)
+    }
+
+    /// Reads at most `max` samples in any state.
+    ///
+    /// # Errors
+    /// As for [`take`](Self::take).
+    pub fn read(&self, max: usize) -> Result<Samples<T>> {
+        self.select(Access::Read, max, StateMasks::ANY, Whose::Any)
+    }
+
+    /// Takes at most `max` samples in these states.
+    ///
+    /// # Errors
+    /// As for [`take`](Self::take).
+    pub fn take_states(&self, max: usize, masks: StateMasks) -> Result<Samples<T>> {
+        self.select(Access::Take, max, masks, Whose::Any)
+    }
+
+    /// Reads at most `max` samples in these states.
+    ///
+    /// # Errors
+    /// As for [`take`](Self::take).
+    pub fn read_states(&self, max: usize, masks: StateMasks) -> Result<Samples<T>> {
+        self.select(Access::Read, max, masks, Whose::Any)
+    }
+
+    /// Takes the samples that a condition of this reader is about.
+    ///
+    /// # Errors
+    /// Also PRECONDITION_NOT_MET for a condition of another reader.
+    pub fn take_w_condition(&self, max: usize, condition: &ReadCondition) -> Result<Samples<T>> {
+        self.select(Access::Take, max, self.masks_of(condition)?, Whose::Any)
+    }
+
+    /// Reads the samples that a condition of this reader is about.
+    ///
+    /// # Errors
+    /// As for [`take_w_condition`](Self::take_w_condition).
+    pub fn read_w_condition(&self, max: usize, condition: &ReadCondition) -> Result<Samples<T>> {
+        self.select(Access::Read, max, self.masks_of(condition)?, Whose::Any)
+    }
+
+    /// Takes the next sample that was not read.
+    ///
+    /// # Errors
+    /// As for [`take`](Self::take).
+    pub fn take_next_sample(&self) -> Result<Samples<T>> {
+        self.select(Access::Take, 1, StateMasks::NOT_READ, Whose::Any)
+    }
+
+    /// Reads the next sample that was not read.
+    ///
+    /// # Errors
+    /// As for [`take`](Self::take).
+    pub fn read_next_sample(&self) -> Result<Samples<T>> {
+        self.select(Access::Read, 1, StateMasks::NOT_READ, Whose::Any)
+    }
+
+    /// Takes samples of one instance.
+    ///
+    /// # Errors
+    /// Also BAD_PARAMETER for a handle that names no instance of this reader.
+    pub fn take_instance(
+        &self,
+        max: usize,
+        instance: InstanceHandle,
+        masks: StateMasks,
+    ) -> Result<Samples<T>> {
+        self.select(Access::Take, max, masks, Whose::Instance(self.known(instance)?))
+    }
+
+    /// Reads samples of one instance.
+    ///
+    /// # Errors
+    /// As for [`take_instance`](Self::take_instance).
+    pub fn read_instance(
+        &self,
+        max: usize,
+        instance: InstanceHandle,
+        masks: StateMasks,
+    ) -> Result<Samples<T>> {
+        self.select(Access::Read, max, masks, Whose::Instance(self.known(instance)?))
+    }
+
+    /// Takes samples of the first instance after `previous` that has any;
+    /// begin with [`InstanceHandle::NIL`]. `previous` need not be known any more.
+    ///
+    /// # Errors
+    /// Also BAD_PARAMETER for a handle that names no instance.
+    pub fn take_next_instance(
+        &self,
+        max: usize,
+        previous: InstanceHandle,
+        masks: StateMasks,
+    ) -> Result<Samples<T>> {
+        self.select(Access::Take, max, masks, Whose::Next(after(previous)?))
+    }
+
+    /// Reads samples of the first instance after `previous` that has any.
+    ///
+    /// # Errors
+    /// As for [`take_next_instance`](Self::take_next_instance).
+    pub fn read_next_instance(
+        &self,
+        max: usize,
+        previous: InstanceHandle,
+        masks: StateMasks,
+    ) -> Result<Samples<T>> {
+        self.select(Access::Read, max, masks, Whose::Next(after(previous)?))
+    }
+
+    /// As [`take_next_instance`](Self::take_next_instance), with the states of a condition.
+    ///
+    /// # Errors
+    /// Also PRECONDITION_NOT_MET for a condition of another reader.
+    pub fn take_next_instance_w_condition(
+        &self,
+        max: usize,
+        previous: InstanceHandle,
+        condition: &ReadCondition,
+    ) -> Result<Samples<T>> {
+        self.take_next_instance(max, previous, self.masks_of(condition)?)
+    }
+
+    /// As [`read_next_instance`](Self::read_next_instance), with the states of a condition.
+    ///
+    /// # Errors
+    /// Also PRECONDITION_NOT_MET for a condition of another reader.
+    pub fn read_next_instance_w_condition(
+        &self,
+        max: usize,
+        previous: InstanceHandle,
+        condition: &ReadCondition,
+    ) -> Result<Samples<T>> {
+        self.read_next_instance(max, previous, self.masks_of(condition)?)
+    }
+
+    fn masks_of(&self, condition: &ReadCondition) -> Result<StateMasks> {
+        if !condition.is_of(&self.core) {
+            let text = "the condition belongs to another reader";
+            return Err(Error::PreconditionNotMet(text.to_owned()));
+        }
+        Ok(condition.masks())
+    }
+
+    fn known(&self, instance: InstanceHandle) -> Result<KeyHash> {
+        self.core.base.ready()?;
+        let key = instance.key_hash().filter(|key| self.core.inlet.knows(*key));
+        key.ok_or_else(|| {
+            Error::BadParameter(format!("{instance:?} names no instance that the reader knows"))
+        })
+    }
+
+    fn select(
+        &self,
+        access: Access,
+        max: usize,
+        masks: StateMasks,
+        whose: Whose,
+    ) -> Result<Samples<T>> {
+        self.core.base.ready()?;
+        if max == 0 {
+            return Err(Error::BadParameter("at most 0 samples are none".to_owned()));
+        }
+        // Before the look: what arrives after it raises the statuses again.
+        self.core.clear_data_available();
+        let query = Query { max, masks, whose };
+        loop {
+            let mut items = self.core.inlet.select(access, &query);
+            if items.is_empty() {
+                self.core.inlet.give_back(items);
+                return Err(self.core.inlet.nothing());
+            }
+            let all = items.len();
+            items.retain(|(info, payload)| {
+                payload
+                    .as_ref()
+                    .is_none_or(|payload| T::view(payload.bytes(), info.encapsulation()).is_ok())
+            });
+            if items.len() < all {
+                self.core.inlet.lost(all - items.len());
+                self.core.beacon().raise(StatusMask::SAMPLE_LOST);
+            }
+            if !items.is_empty() {
+                return Ok(Samples::new(items, self.core.clone()));
+            }
+            self.core.inlet.give_back(items);
+            if access == Access::Read {
+                return Err(self.core.inlet.nothing());
+            }
+        }
+    }
+}
+
+fn after(previous: InstanceHandle) -> Result<Option<KeyHash>> {
+    match previous.key_hash() {
+        Some(key) => Ok(Some(key)),
+        None if previous.is_nil() => Ok(None),
+        None => Err(Error::BadParameter(format!("{previous:?} names no instance"))),
+    }
+}

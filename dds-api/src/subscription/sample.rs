@@ -1,0 +1,165 @@
+//! Samples in the hands of the application.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use spindle_dds_idl_runtime::TopicType;
+
+use super::core::ReaderCore;
+use super::info::SampleInfo;
+use crate::driver::Item;
+use crate::error::{Error, Result};
+use crate::wire::Wire;
+
+/// A collection of samples on loan from a reader. Dropping it gives them back
+/// (`return_loan`).
+///
+/// With `spindle.reader.storage` = `ring` taken samples lie where their writers
+/// built them, and while they are held their writers' room is; otherwise they
+/// are copies and cost nobody anything.
+pub struct Samples<T> {
+    items: Vec<Item<Wire>>,
+    reader: Arc<ReaderCore>,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T> Samples<T> {
+    pub(super) fn new(items: Vec<Item<Wire>>, reader: Arc<ReaderCore>) -> Self {
+        reader.loans.fetch_add(1, Ordering::AcqRel);
+        Self {
+            items,
+            reader,
+            marker: PhantomData,
+        }
+    }
+
+    /// How many there are; at least one.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there are none; never so.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The sample at a position.
+    pub fn get(&self, at: usize) -> Option<Sample<'_, T>> {
+        self.items.get(at).map(Sample::new)
+    }
+
+    /// The samples in order of presentation.
+    pub fn iter(&self) -> SamplesIter<'_, T> {
+        SamplesIter {
+            items: self.items.iter(),
+            marker: PhantomData,
+        }
+    }
+}
+
+impl<T> Drop for Samples<T> {
+    fn drop(&mut self) {
+        self.reader.inlet.give_back(std::mem::take(&mut self.items));
+        self.reader.loans.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl<T> fmt::Debug for Samples<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.items.iter().map(|item| item.0)).finish()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Samples<T> {
+    type Item = Sample<'a, T>;
+    type IntoIter = SamplesIter<'a, T>;
+
+    fn into_iter(self) -> SamplesIter<'a, T> {
+        self.iter()
+    }
+}
+
+/// Iterator over [`Samples`].
+#[derive(Debug)]
+pub struct SamplesIter<'a, T> {
+    items: std::slice::Iter<'a, Item<Wire>>,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<'a, T> Iterator for SamplesIter<'a, T> {
+    type Item = Sample<'a, T>;
+
+    fn next(&mut self) -> Option<Sample<'a, T>> {
+        self.items.next().map(Sample::new)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.items.size_hint()
+    }
+}
+
+impl<T> ExactSizeIterator for SamplesIter<'_, T> {}
+
+/// One sample: what is said of it, and its data.
+pub struct Sample<'a, T> {
+    item: &'a Item<Wire>,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Sample<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Sample<'_, T> {}
+
+impl<T> fmt::Debug for Sample<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sample").field("info", self.info()).finish_non_exhaustive()
+    }
+}
+
+impl<'a, T> Sample<'a, T> {
+    fn new(item: &'a Item<Wire>) -> Self {
+        Self {
+            item,
+            marker: PhantomData,
+        }
+    }
+
+    /// States, ranks, times and handles.
+    pub fn info(&self) -> &'a SampleInfo {
+        &self.item.0
+    }
+
+    /// The encoded data, where it lies, without the encapsulation header.
+    ///
+    /// # Errors
+    /// NO_DATA when the sample only tells of a state (`valid_data` is false).
+    pub fn bytes(&self) -> Result<&'a [u8]> {
+        let no_data = || Error::NoData("the sample tells of a change of state only".to_owned());
+        self.item.1.as_ref().map(|payload| payload.bytes()).ok_or_else(no_data)
+    }
+}
+
+impl<'a, T: TopicType> Sample<'a, T> {
+    /// The data, read where it lies.
+    ///
+    /// # Errors
+    /// NO_DATA as for [`bytes`](Self::bytes); BAD_PARAMETER when the bytes were
+    /// altered since they were checked.
+    pub fn view(&self) -> Result<T::View<'a>> {
+        Ok(T::view(self.bytes()?, self.info().encapsulation())?)
+    }
+
+    /// The data as an owned value.
+    ///
+    /// # Errors
+    /// As for [`view`](Self::view).
+    pub fn data(&self) -> Result<T> {
+        Ok(T::decode(self.bytes()?, self.info().encapsulation())?)
+    }
+}

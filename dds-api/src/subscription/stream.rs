@@ -1,0 +1,55 @@
+//! Samples as a `Stream`, for any executor.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use spindle_dds_idl_runtime::TopicType;
+
+use super::{DataReader, Samples};
+use crate::error::{Error, Result};
+
+/// See [`DataReader::stream`]. Ends when the reader is deleted or the
+/// participant closed; a failed group is one last error.
+#[derive(Debug)]
+pub struct SampleStream<T> {
+    reader: Option<DataReader<T>>,
+    max: usize,
+}
+
+impl<T> SampleStream<T> {
+    pub(super) fn new(reader: DataReader<T>, max: usize) -> Self {
+        Self {
+            reader: Some(reader),
+            max,
+        }
+    }
+}
+
+impl<T: TopicType> Stream for SampleStream<T> {
+    type Item = Result<Samples<T>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(reader) = self.reader.clone() else {
+            return Poll::Ready(None);
+        };
+        let mut taken = reader.take(self.max);
+        if matches!(taken, Err(Error::NoData(_))) {
+            reader.core.register(context.waker());
+            // What came between the look and the registration.
+            taken = reader.take(self.max);
+        }
+        match taken {
+            Ok(samples) => Poll::Ready(Some(Ok(samples))),
+            Err(Error::NoData(_)) => Poll::Pending,
+            Err(Error::AlreadyDeleted(_)) => {
+                self.reader = None;
+                Poll::Ready(None)
+            }
+            Err(error) => {
+                self.reader = None;
+                Poll::Ready(Some(Err(error)))
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Points in time.
+
+use std::time::{Duration as Span, Instant, SystemTime};
+
+use spindle_dds_qos::Duration;
+
+/// When to give up; never, for an infinite duration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub(crate) fn after(duration: Duration) -> Self {
+        Self(duration.as_std().and_then(|span| Instant::now().checked_add(span)))
+    }
+
+    /// What is left; `None` when it is over, `Some(None)` when it never is.
+    pub(crate) fn left(self) -> Option<Option<Span>> {
+        let Some(end) = self.0 else {
+            return Some(None);
+        };
+        let left = end.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(Some(left))
+    }
+}
+
+/// Now, in nanoseconds since 1970. No system call.
+pub(crate) fn source_timestamp() -> i64 {
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+    }
+}

@@ -1,0 +1,290 @@
+//! Topics (DDS 1.4 §2.2.2.3).
+
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_qos::TopicQos;
+
+use crate::choice::{QosChoice, check_qos};
+use crate::entity::{EntityBase, entity_operations};
+use crate::error::{Error, Result};
+use crate::listener::{ListenerSlot, TopicListener};
+use crate::participant::{DomainParticipant, ParticipantCore};
+use crate::properties::ParticipantConfig;
+use crate::status::{InconsistentTopicStatus, StatusMask, TotalCount};
+
+#[derive(Debug)]
+pub(crate) struct TopicCore {
+    pub(crate) base: EntityBase,
+    pub(crate) name: String,
+    pub(crate) type_name: &'static str,
+    pub(crate) has_key: bool,
+    type_id: TypeId,
+    qos: Mutex<TopicQos>,
+    pub(crate) listener: ListenerSlot<dyn TopicListener>,
+    inconsistent: Mutex<TotalCount>,
+    /// Writers and readers of it.
+    pub(crate) endpoints: AtomicUsize,
+}
+
+impl TopicCore {
+    /// Another participant has a topic of this name and another type.
+    pub(crate) fn found_inconsistent(&self) {
+        self.inconsistent.lock().unwrap_or_else(PoisonError::into_inner).add(1);
+        self.base.beacon().raise(StatusMask::INCONSISTENT_TOPIC);
+    }
+
+    pub(crate) fn inconsistent_status(&self) -> InconsistentTopicStatus {
+        self.base.beacon().clear(StatusMask::INCONSISTENT_TOPIC);
+        let mut count = self.inconsistent.lock().unwrap_or_else(PoisonError::into_inner);
+        let (total_count, total_count_change) = count.read();
+        InconsistentTopicStatus {
+            total_count,
+            total_count_change,
+        }
+    }
+
+    pub(crate) fn is_of<T: TopicType>(&self) -> bool {
+        self.type_id == TypeId::of::<T>()
+    }
+}
+
+/// A topic: a name, a type, and the QoS that its endpoints may take over.
+pub struct Topic<T> {
+    pub(crate) core: Arc<TopicCore>,
+    pub(crate) participant: Arc<ParticipantCore>,
+    marker: PhantomData<fn() -> T>,
+}
+
+entity_operations!(Topic<T>);
+
+impl<T> Clone for Topic<T> {
+    fn clone(&self) -> Self {
+        Self {
+            core: self.core.clone(),
+            participant: self.participant.clone(),
+            marker: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Topic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Topic")
+            .field("name", &self.core.name)
+            .field("type_name", &self.core.type_name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Topic<T> {
+    pub(crate) fn new(core: Arc<TopicCore>, participant: Arc<ParticipantCore>) -> Self {
+        Self {
+            core,
+            participant,
+            marker: PhantomData,
+        }
+    }
+
+    /// The topic's name.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// The IDL name of its type.
+    pub fn type_name(&self) -> &str {
+        self.core.type_name
+    }
+
+    /// The participant that it belongs to.
+    pub fn participant(&self) -> DomainParticipant {
+        DomainParticipant::of(self.participant.clone())
+    }
+
+    /// Its QoS.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn qos(&self) -> Result<TopicQos> {
+        self.core.base.alive()?;
+        Ok(self.core.qos.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Changes its QoS.
+    ///
+    /// # Errors
+    /// INCONSISTENT_POLICY, UNSUPPORTED, IMMUTABLE_POLICY once it is enabled.
+    pub fn set_qos(&self, qos: TopicQos) -> Result<()> {
+        self.core.base.alive()?;
+        check_qos!(qos);
+        ParticipantConfig::check_topic(&qos.property)?;
+        let mut current = self.core.qos.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.core.base.is_enabled() {
+            current.check_mutable(&qos)?;
+        }
+        *current = qos;
+        Ok(())
+    }
+
+    /// Puts a listener in, with the statuses that it is for.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn set_listener(
+        &self,
+        mask: StatusMask,
+        listener: Option<Box<dyn TopicListener>>,
+    ) -> Result<()> {
+        self.core.base.alive()?;
+        self.core.listener.set(mask, listener);
+        Ok(())
+    }
+
+    /// Topics of this name with another type that were found.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn inconsistent_topic_status(&self) -> Result<InconsistentTopicStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.inconsistent_status())
+    }
+
+    /// The topic without its type.
+    pub fn as_any(&self) -> AnyTopic {
+        AnyTopic {
+            core: self.core.clone(),
+            participant: self.participant.clone(),
+        }
+    }
+}
+
+/// A topic whose type is not known here.
+#[derive(Clone)]
+pub struct AnyTopic {
+    pub(crate) core: Arc<TopicCore>,
+    pub(crate) participant: Arc<ParticipantCore>,
+}
+
+entity_operations!(AnyTopic);
+
+impl AnyTopic {
+    /// The topic's name.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// The IDL name of its type.
+    pub fn type_name(&self) -> &str {
+        self.core.type_name
+    }
+
+    /// The topic with its type, if it is `T`.
+    pub fn downcast<T: TopicType>(&self) -> Option<Topic<T>> {
+        let typed = || Topic::new(self.core.clone(), self.participant.clone());
+        self.core.is_of::<T>().then(typed)
+    }
+}
+
+impl fmt::Debug for AnyTopic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyTopic")
+            .field("name", &self.core.name)
+            .field("type_name", &self.core.type_name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a [`Topic`].
+#[must_use = "a builder does nothing until `create`"]
+pub struct TopicBuilder<'a, T> {
+    participant: &'a DomainParticipant,
+    name: String,
+    qos: QosChoice<TopicQos>,
+    listener: Option<(StatusMask, Box<dyn TopicListener>)>,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T> fmt::Debug for TopicBuilder<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TopicBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: TopicType> TopicBuilder<'a, T> {
+    pub(crate) fn new(participant: &'a DomainParticipant, name: &str) -> Self {
+        Self {
+            participant,
+            name: name.to_owned(),
+            qos: QosChoice::Default,
+            listener: None,
+            marker: PhantomData,
+        }
+    }
+
+    /// With this QoS.
+    pub fn qos(mut self, qos: TopicQos) -> Self {
+        self.qos = QosChoice::Given(Box::new(qos));
+        self
+    }
+
+    /// With the QoS that the profile `Library::Profile` has for it.
+    pub fn profile(mut self, name: &str) -> Self {
+        self.qos = QosChoice::Profile(name.to_owned());
+        self
+    }
+
+    /// With a listener for these statuses.
+    pub fn listener(mut self, mask: StatusMask, listener: impl TopicListener + 'static) -> Self {
+        self.listener = Some((mask, Box::new(listener)));
+        self
+    }
+
+    /// Creates the topic (`create_topic`; the type is registered by its IDL name).
+    ///
+    /// # Errors
+    /// BAD_PARAMETER for a name that is empty or an unknown profile;
+    /// PRECONDITION_NOT_MET when the participant has a topic of this name;
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn create(self) -> Result<Topic<T>> {
+        let participant = &self.participant.core;
+        participant.base.alive()?;
+        if self.name.is_empty() {
+            return Err(Error::BadParameter("the name of a topic is empty".to_owned()));
+        }
+        let qos = self.qos.resolve(
+            participant,
+            |profile| profile.topic_qos(&self.name),
+            || participant.defaults().topic.clone(),
+        )?;
+        check_qos!(qos);
+        ParticipantConfig::check_topic(&qos.property)?;
+        let listener = ListenerSlot::default();
+        if let Some((mask, boxed)) = self.listener {
+            listener.set(mask, Some(boxed));
+        }
+        let name = self.name;
+        let core = participant.add_topic(&name, |base| TopicCore {
+            base,
+            name: name.clone(),
+            type_name: T::TYPE_NAME,
+            has_key: T::HAS_KEY,
+            type_id: TypeId::of::<T>(),
+            qos: Mutex::new(qos),
+            listener,
+            inconsistent: Mutex::default(),
+            endpoints: AtomicUsize::new(0),
+        })?;
+        Ok(Topic::new(core, participant.clone()))
+    }
+}
+
+impl TopicCore {
+    /// Whether writers or readers use it.
+    pub(crate) fn is_used(&self) -> bool {
+        self.endpoints.load(Ordering::Acquire) != 0
+    }
+}
