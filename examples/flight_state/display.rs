@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use spindle_dds::{
-    DataReader, DomainParticipant, InstanceHandle, Sample, StatusMask, SubscriptionMatchedStatus, WaitSet,
+    DataReader, DomainParticipant, InstanceHandle, Sample, StatusMask, SubscriptionMatchedStatus,
+    WaitSet,
 };
 
 use crate::digest::Digest;
-use crate::flight::{
-    AircraftState, Alert, KNOWN_ALTITUDE, KNOWN_POSITION, KNOWN_VELOCITY,
-};
+use crate::flight::{AircraftState, Alert, KNOWN_ALTITUDE, KNOWN_POSITION, KNOWN_VELOCITY};
 use crate::options::{Kill, Options};
 use crate::report::{Row, Shown};
 use crate::samples::{Alarm, State};
@@ -101,7 +100,8 @@ impl Display {
                     continue;
                 }
                 let state = State::read(&sample.view()?);
-                self.state_stream.fold(&sample, state.feed, |digest| state.fold_into(digest));
+                self.state_stream
+                    .fold(&sample, state.feed, |digest| state.fold_into(digest));
                 let (shown, messages) = self.table.entry(state.icao).or_default();
                 *shown = state;
                 *messages += 1;
@@ -118,14 +118,18 @@ impl Display {
                     continue;
                 }
                 let alarm = Alarm::read(&sample.view()?);
-                self.alert_stream.fold(&sample, alarm.feed, |digest| alarm.fold_into(digest));
+                self.alert_stream
+                    .fold(&sample, alarm.feed, |digest| alarm.fold_into(digest));
             }
         }
         Ok(())
     }
 
     fn die_if_told_to(&self) {
-        if self.kill_at.is_some_and(|samples| self.state_stream.count >= samples) {
+        if self
+            .kill_at
+            .is_some_and(|samples| self.state_stream.count >= samples)
+        {
             let _ = rustix::process::kill_process(
                 rustix::process::getpid(),
                 rustix::process::Signal::KILL,

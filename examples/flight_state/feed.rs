@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use spindle_dds::{DataWriter, DomainParticipant, ReliabilityKind};
+use spindle_dds::qos::ReliabilityKind;
+use spindle_dds::{DataWriter, DomainParticipant};
 
 use crate::digest::Digest;
 use crate::flight::{AircraftState, Alert};
@@ -59,7 +60,10 @@ impl Feed {
     fn run(&mut self, options: &Options, frames: &[Frame]) -> Result<(), Failure> {
         self.fed.started_at_ns = clock::monotonic_ns();
         let mut tracker = Tracker::new(self.index);
-        let mut pace = Pace::new(options.rate, frames.first().map_or(0, |first| first.received_at_ns));
+        let mut pace = Pace::new(
+            options.rate,
+            frames.first().map_or(0, |first| first.received_at_ns),
+        );
         let mine = frames
             .iter()
             .skip(usize::from(self.index))

@@ -111,7 +111,10 @@ impl Run {
 
     fn handle_end(&mut self, number: usize) -> Result<(), Failure> {
         let status = self.children.reap(number)?;
-        let told = self.failures.iter().any(|(role, _)| *role == self.roles[number]);
+        let told = self
+            .failures
+            .iter()
+            .any(|(role, _)| *role == self.roles[number]);
         match complaint(status) {
             _ if told => {}
             Some(complaint) => self.fail(number, complaint),

@@ -108,7 +108,9 @@ impl Report {
             }
             ME::AirborneVelocity(velocity) => self.velocity = speed(velocity),
             ME::AircraftStatus(status) => {
-                self.squawk = u16::try_from(status.squawk).ok().filter(|squawk| *squawk != 0);
+                self.squawk = u16::try_from(status.squawk)
+                    .ok()
+                    .filter(|squawk| *squawk != 0);
                 self.emergency = status.emergency_state != EmergencyState::None;
             }
             _ => {}
@@ -126,7 +128,9 @@ impl Report {
 
 /// Eight characters of six bits each. (The decoder's own reading stops after seven.)
 fn callsign(bytes: &[u8]) -> Option<[u8; CALLSIGN_CHARS]> {
-    let bits = bytes.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let bits = bytes
+        .iter()
+        .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
     let mut callsign = [b' '; CALLSIGN_CHARS];
     for (index, character) in callsign.iter_mut().enumerate() {
         let code = (bits >> (42 - 6 * index)) as u8 & 0x3f;
@@ -142,7 +146,11 @@ fn callsign(bytes: &[u8]) -> Option<[u8; CALLSIGN_CHARS]> {
 
 fn speed(velocity: &AirborneVelocity) -> Option<(f32, f32, i32)> {
     let (track_deg, ground_speed_kt, vertical_rate_fpm) = velocity.calculate()?;
-    Some((ground_speed_kt as f32, track_deg, i32::from(vertical_rate_fpm)))
+    Some((
+        ground_speed_kt as f32,
+        track_deg,
+        i32::from(vertical_rate_fpm),
+    ))
 }
 
 fn grounded(capability: Capability) -> Option<bool> {
@@ -180,7 +188,10 @@ mod tests {
     fn identification() {
         let report = check("8D4840D6202CC371C32CE0576098").expect("valid");
         assert_eq!(report.icao, 0x4840d6);
-        assert_eq!(report.callsign.as_ref().map(|c| &c[..]), Some(&b"KLM1023 "[..]));
+        assert_eq!(
+            report.callsign.as_ref().map(|c| &c[..]),
+            Some(&b"KLM1023 "[..])
+        );
     }
 
     #[test]
@@ -202,7 +213,10 @@ mod tests {
     fn callsign_of_a_comm_b_reply() {
         let report = check("A000083E202CC371C31DE0AA1CCF").expect("valid");
         assert!(!report.certain);
-        assert_eq!(report.callsign.as_ref().map(|c| &c[..]), Some(&b"KLM1017 "[..]));
+        assert_eq!(
+            report.callsign.as_ref().map(|c| &c[..]),
+            Some(&b"KLM1017 "[..])
+        );
     }
 
     #[test]

@@ -84,7 +84,10 @@ impl Options {
         option("--recording", self.recording.clone().into());
         option("--frames", self.frames.to_string().into());
         if let Some(kill) = self.kill {
-            option("--kill", format!("{}@{}", kill.display, kill.samples).into());
+            option(
+                "--kill",
+                format!("{}@{}", kill.display, kill.samples).into(),
+            );
         }
         arguments
     }

@@ -45,7 +45,10 @@ pub(crate) fn read(path: &Path, frames_max: usize) -> Result<Vec<Frame>, Recordi
     };
     let file = File::open(path).map_err(unreadable)?;
     let mut file = BufReader::new(file);
-    let zipped = file.fill_buf().map_err(unreadable)?.starts_with(&GZIP_MAGIC);
+    let zipped = file
+        .fill_buf()
+        .map_err(unreadable)?
+        .starts_with(&GZIP_MAGIC);
     let text: Box<dyn Read> = if zipped {
         Box::new(GzDecoder::new(file))
     } else {
@@ -129,7 +132,14 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        for line in ["", "1.5", "x,1a32", "1,1a32000023b1dda011210000bd6b44", "1,1a99000023b1dda011210000bd6b441a", "1,1a32000023b1dda0é1210000bd6b44"] {
+        for line in [
+            "",
+            "1.5",
+            "x,1a32",
+            "1,1a32000023b1dda011210000bd6b44",
+            "1,1a99000023b1dda011210000bd6b441a",
+            "1,1a32000023b1dda0é1210000bd6b44",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

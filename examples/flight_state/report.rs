@@ -127,7 +127,10 @@ impl Outcome {
             published,
             identical: delivered.iter().all(|count| *count == published)
                 && digest.iter().all(|one| *one == first.digest),
-            lost: delivered.iter().map(|count| published.saturating_sub(*count)).sum(),
+            lost: delivered
+                .iter()
+                .map(|count| published.saturating_sub(*count))
+                .sum(),
             delivered,
             digest,
             switches: first.switches,
@@ -171,7 +174,8 @@ impl Summary {
     pub(crate) fn of(outcomes: &[Outcome]) -> Self {
         let orders: std::collections::BTreeSet<_> =
             outcomes.iter().map(|run| &run.interleaving).collect();
-        let switches_percent = |run: &Outcome| 100.0 * run.switches as f64 / run.published.max(1) as f64;
+        let switches_percent =
+            |run: &Outcome| 100.0 * run.switches as f64 / run.published.max(1) as f64;
         Self {
             runs: outcomes.len(),
             identical: outcomes.iter().filter(|run| run.identical).count(),
@@ -199,10 +203,13 @@ pub(crate) fn print_table(out: &mut impl Write, shown: &[Shown]) -> io::Result<(
             (false, Some(altitude_ft)) => format!("{altitude_ft} ft"),
             (false, None) => "-".to_owned(),
         };
-        let speed = row.ground_speed_kt.map_or_else(|| "-".to_owned(), |kt| format!("{kt:.0} kt"));
-        let position = row
-            .position_deg
-            .map_or_else(|| "-".to_owned(), |(latitude, longitude)| format!("{latitude:.4} {longitude:.4}"));
+        let speed = row
+            .ground_speed_kt
+            .map_or_else(|| "-".to_owned(), |kt| format!("{kt:.0} kt"));
+        let position = row.position_deg.map_or_else(
+            || "-".to_owned(),
+            |(latitude, longitude)| format!("{latitude:.4} {longitude:.4}"),
+        );
         writeln!(
             out,
             "{:06x}  {:<8}  {altitude:>9}  {speed:>8}  {position:>19}  {:>8}",

@@ -1,7 +1,7 @@
 //! The samples of the two topics as plain values: how they are built in place, read
 //! where they lie, and folded into a digest.
 
-use spindle_dds::Slot;
+use spindle_dds::idl::Slot;
 
 use crate::digest::Digest;
 use crate::flight::{

@@ -107,7 +107,10 @@ impl Aircraft {
     fn advance(&mut self, now_ns: i64, report: &Report, raise: &mut impl FnMut(AlertKind, String)) {
         if std::mem::take(&mut self.lost) {
             let silent_s = (now_ns - self.state.received_at_ns) / SECOND_NS;
-            raise(AlertKind::SIGNAL_REGAINED, format!("back after {silent_s} s"));
+            raise(
+                AlertKind::SIGNAL_REGAINED,
+                format!("back after {silent_s} s"),
+            );
         }
         self.state.received_at_ns = now_ns;
         self.state.frames += 1;
@@ -249,7 +252,10 @@ mod tests {
             states += usize::from(tracker.handle_frame(frame).is_some());
             raised.extend(tracker.poll_alerts());
         }
-        assert!(frames.len() >= 30_000 && states > frames.len() / 2, "{states}");
+        assert!(
+            frames.len() >= 30_000 && states > frames.len() / 2,
+            "{states}"
+        );
 
         let flight = &tracker.aircraft[&0x48_6257].state;
         let everything =
@@ -258,9 +264,8 @@ mod tests {
         assert!(flight.altitude_ft > 20_000, "{flight:?}");
         let count = |kind| raised.iter().filter(|alert| alert.kind == kind).count();
         assert_eq!(count(AlertKind::FIRST_CONTACT), tracker.aircraft.len());
-        let took_off = |alert: &Raised| {
-            alert.icao == 0x48_6257 && alert.kind == AlertKind::TAKE_OFF
-        };
+        let took_off =
+            |alert: &Raised| alert.icao == 0x48_6257 && alert.kind == AlertKind::TAKE_OFF;
         assert!(raised.iter().any(took_off), "{raised:?}");
     }
 }

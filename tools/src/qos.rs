@@ -31,7 +31,10 @@ pub(crate) fn run(command: &Command) -> ExitCode {
     for remark in &remarks {
         eprintln!("{remark}");
     }
-    match remarks.iter().any(|remark| remark.severity == Severity::Error) {
+    match remarks
+        .iter()
+        .any(|remark| remark.severity == Severity::Error)
+    {
         false => ExitCode::SUCCESS,
         true => ExitCode::FAILURE,
     }

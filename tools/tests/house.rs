@@ -52,11 +52,14 @@ fn dependencies_point_down_the_floors() {
     let floors: BTreeMap<&str, u32> = FLOORS.iter().copied().collect();
     for package in packages() {
         let name = package.name.as_str();
-        let floor = *floors.get(name).unwrap_or_else(|| panic!("{name} stands on no floor"));
+        let floor = *floors
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} stands on no floor"));
         // Tests may look at anything.
-        let built = package.dependencies.iter().filter(|dependency| {
-            dependency.kind != DependencyKind::Development
-        });
+        let built = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind != DependencyKind::Development);
         for dependency in built {
             let below = floors.get(dependency.name.as_str());
             assert!(
@@ -69,7 +72,10 @@ fn dependencies_point_down_the_floors() {
 }
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).expect("a folder of the project").flatten() {
+    for entry in fs::read_dir(directory)
+        .expect("a folder of the project")
+        .flatten()
+    {
         let path = entry.path();
         let name = entry.file_name();
         if path.is_dir() && name != "target" && !name.to_string_lossy().starts_with('.') {
@@ -82,10 +88,21 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn crates_that_need_no_unsafe_forbid_it() {
-    for package in packages().iter().filter(|package| SAFE.contains(&package.name.as_str())) {
-        for target in package.targets.iter().filter(|target| target.is_lib() || target.is_bin()) {
+    for package in packages()
+        .iter()
+        .filter(|package| SAFE.contains(&package.name.as_str()))
+    {
+        for target in package
+            .targets
+            .iter()
+            .filter(|target| target.is_lib() || target.is_bin())
+        {
             let text = fs::read_to_string(&target.src_path).expect("a crate root");
-            assert!(text.contains("#![forbid(unsafe_code)]"), "{}", target.src_path);
+            assert!(
+                text.contains("#![forbid(unsafe_code)]"),
+                "{}",
+                target.src_path
+            );
         }
     }
 }
@@ -97,7 +114,11 @@ fn the_core_takes_its_atomics_from_one_place() {
     for file in files.iter().filter(|file| !file.ends_with("sync.rs")) {
         let text = fs::read_to_string(file).expect("a source file");
         let direct = text.contains("core::sync::atomic") || text.contains("std::sync::atomic");
-        assert!(!direct, "{}: use crate::sync, which loom can replace", file.display());
+        assert!(
+            !direct,
+            "{}: use crate::sync, which loom can replace",
+            file.display()
+        );
     }
 }
 
@@ -111,13 +132,25 @@ fn code_and_docs_know_the_same_properties() {
         .collect();
     let mut files = Vec::new();
     sources(&root().join("dds-core/sim/src"), &mut files);
-    let code: String =
-        files.iter().map(|file| fs::read_to_string(file).expect("a source file")).collect();
+    let code: String = files
+        .iter()
+        .map(|file| fs::read_to_string(file).expect("a source file"))
+        .collect();
     for id in listed.iter().filter(|id| **id != "X1") {
-        assert!(code.contains(&format!("\"{id}\"")), "{id} is in the docs and not in the code");
+        assert!(
+            code.contains(&format!("\"{id}\"")),
+            "{id} is in the docs and not in the code"
+        );
     }
-    for finding in code.split("Err((\"").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(listed.contains(&finding), "{finding} is in the code and not in the docs");
+    for finding in code
+        .split("Err((\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+    {
+        assert!(
+            listed.contains(&finding),
+            "{finding} is in the code and not in the docs"
+        );
     }
 }
 
@@ -126,7 +159,11 @@ fn nothing_is_left_for_later_in_silence() {
     let mut files = Vec::new();
     sources(&root(), &mut files);
     // Spelled apart, so that this file does not find itself.
-    let words = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[ig", "nore")];
+    let words = [
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+        concat!("#[ig", "nore"),
+    ];
     for file in files {
         let text = fs::read_to_string(&file).expect("a source file");
         for word in words {

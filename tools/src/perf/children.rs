@@ -53,7 +53,9 @@ impl Children {
         self.running.push(Some(child));
         let sender = self.sender.clone();
         std::thread::spawn(move || {
-            let lines = stdout.into_iter().flat_map(|out| BufReader::new(out).lines());
+            let lines = stdout
+                .into_iter()
+                .flat_map(|out| BufReader::new(out).lines());
             for line in lines.map_while(Result::ok) {
                 let _ = sender.send((number, Event::Line(line)));
             }

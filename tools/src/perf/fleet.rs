@@ -7,11 +7,7 @@ use super::children::{Children, Event, complaint};
 use super::job::{Answer, Job, Report, Role};
 
 /// Runs one worker for each role and returns their reports in the same order.
-pub(super) fn run(
-    job: &Job,
-    roles: &[Role],
-    time_limit: Duration,
-) -> Result<Vec<Report>, Failure> {
+pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec<Report>, Failure> {
     let directory = tempfile::Builder::new().prefix("spindle-perf-").tempdir()?;
     let mut fleet = Fleet {
         roles,
@@ -26,7 +22,9 @@ pub(super) fn run(
             ..job.clone()
         };
         let job = serde_json::to_string(&job)?;
-        fleet.children.start(vec!["perf".into(), "worker".into(), job.into()])?;
+        fleet
+            .children
+            .start(vec!["perf".into(), "worker".into(), job.into()])?;
     }
     fleet.follow()?;
     fleet.reports()
@@ -45,9 +43,10 @@ impl Fleet<'_> {
         while open > 0 {
             match self.children.next_event(self.deadline) {
                 Some((number, Event::Line(line))) => {
-                    let answer = serde_json::from_str(&line).unwrap_or_else(|error| Answer::Failed {
-                        error: format!("said what makes no sense: {error}"),
-                    });
+                    let answer =
+                        serde_json::from_str(&line).unwrap_or_else(|error| Answer::Failed {
+                            error: format!("said what makes no sense: {error}"),
+                        });
                     self.handle_answer(number, answer);
                 }
                 Some((number, Event::Closed)) => {
@@ -93,7 +92,9 @@ impl Fleet<'_> {
         if errors.is_empty() {
             return Ok(reports);
         }
-        let lines = errors.iter().map(|(error, roles)| format!("{}: {error}", roles.join(", ")));
+        let lines = errors
+            .iter()
+            .map(|(error, roles)| format!("{}: {error}", roles.join(", ")));
         Err(Failure::Workers(lines.collect::<Vec<_>>().join("\n")))
     }
 }

@@ -44,7 +44,9 @@ pub(super) fn run(options: &IdleOptions) -> Result<(), Failure> {
         doorbells: BTreeMap::new(),
     };
     for doorbell in doorbells {
-        outcome.doorbells.insert(doorbell, measure(options, doorbell)?);
+        outcome
+            .doorbells
+            .insert(doorbell, measure(options, doorbell)?);
     }
     if options.json {
         println!("{}", serde_json::to_string(&outcome)?);
@@ -134,13 +136,23 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
 
 impl Outcome {
     fn print(&self) {
-        println!("{} participants, idle for {} s", self.participants, self.seconds);
+        println!(
+            "{} participants, idle for {} s",
+            self.participants, self.seconds
+        );
         println!();
-        println!("{:<9} {:>8} {:>12} {:>12} {:>12}", "doorbell", "CPU %", "wake p50 us", "p99 us", "max us");
+        println!(
+            "{:<9} {:>8} {:>12} {:>12} {:>12}",
+            "doorbell", "CPU %", "wake p50 us", "p99 us", "max us"
+        );
         for (doorbell, one) in &self.doorbells {
             let wake = &one.wake_ns;
             let [p50, p99, max] = [wake.p50, wake.p99, wake.max].map(|ns| ns as f64 / 1e3);
-            println!("{:<9} {:>8.3} {p50:>12.1} {p99:>12.1} {max:>12.1}", doorbell.to_string(), one.cpu_percent);
+            println!(
+                "{:<9} {:>8.3} {p50:>12.1} {p99:>12.1} {max:>12.1}",
+                doorbell.to_string(),
+                one.cpu_percent
+            );
         }
     }
 }

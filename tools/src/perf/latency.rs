@@ -41,7 +41,9 @@ struct Outcome {
 pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
     let common = &options.common;
     if !(options.rate > 0.0 && options.rate <= RATE_MAX_HZ) {
-        return Err(Failure::Workers(format!("a rate is above 0 and at most {RATE_MAX_HZ}")));
+        return Err(Failure::Workers(format!(
+            "a rate is above 0 and at most {RATE_MAX_HZ}"
+        )));
     }
     let period_ns = (1e9 / options.rate) as u64;
     let job = job(common, options.samples, options.samples / 10, period_ns);
@@ -62,7 +64,12 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         wait: job.wait.to_string(),
         rate_hz: options.rate,
         samples: latency.len(),
-        seconds: readers.iter().map(|report| report.elapsed_ns).max().unwrap_or(0) as f64 / 1e9,
+        seconds: readers
+            .iter()
+            .map(|report| report.elapsed_ns)
+            .max()
+            .unwrap_or(0) as f64
+            / 1e9,
         latency_ns: Quantiles::from(&latency),
         uncorrected: Quantiles::from(&uncorrected),
         lost: readers.iter().map(|report| report.lost).sum(),
@@ -90,14 +97,23 @@ impl Outcome {
             if self.copy { "copied" } else { "in place" },
         );
         println!();
-        println!("{:<12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}", "one way, us", "min", "p50", "p90", "p99", "p99.9", "max");
-        for (name, ns) in [("since due", &self.latency_ns), ("since sent", &self.uncorrected)] {
+        println!(
+            "{:<12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "one way, us", "min", "p50", "p90", "p99", "p99.9", "max"
+        );
+        for (name, ns) in [
+            ("since due", &self.latency_ns),
+            ("since sent", &self.uncorrected),
+        ] {
             let us = [ns.min, ns.p50, ns.p90, ns.p99, ns.p999, ns.max].map(|ns| ns as f64 / 1e3);
             let columns: Vec<String> = us.iter().map(|us| format!("{us:>10.2}")).collect();
             println!("{name:<12} {}", columns.join(" "));
         }
         println!();
-        println!("{} latencies, {} lost, {:.2} CPU seconds", self.samples, self.lost, self.cpu_seconds.total);
+        println!(
+            "{} latencies, {} lost, {:.2} CPU seconds",
+            self.samples, self.lost, self.cpu_seconds.total
+        );
     }
 }
 

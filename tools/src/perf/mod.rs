@@ -54,7 +54,11 @@ enum Failure {
     #[error("{0}")]
     Workers(String),
     #[error("a sample came out of order: {found} of writer {writer}, not {wanted}")]
-    OutOfOrder { writer: u32, found: u64, wanted: u64 },
+    OutOfOrder {
+        writer: u32,
+        found: u64,
+        wanted: u64,
+    },
     #[error("a sample of {found} bytes came, not of {wanted}")]
     WrongSize { found: usize, wanted: usize },
 }

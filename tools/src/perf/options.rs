@@ -147,7 +147,8 @@ impl Tuning {
         let sample = size as u64 + HEADER_BYTES;
         let wanted = sample.saturating_mul(u64::from(self.ring_messages));
         let most = RING_BYTES_MAX.max(sample.saturating_mul(4));
-        self.ring_bytes.unwrap_or(wanted.clamp(RING_BYTES_MIN, most))
+        self.ring_bytes
+            .unwrap_or(wanted.clamp(RING_BYTES_MIN, most))
     }
 }
 

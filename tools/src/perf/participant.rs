@@ -2,16 +2,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
 use spindle_dds::{
-    DataReader, DataReaderQos, DataWriter, DataWriterQos, DomainParticipant, Duration,
-    HistoryKind, ReliabilityKind, StatusMask, SubscriptionMatchedStatus, Topic, WaitSet,
+    DataReader, DataWriter, DomainParticipant, Duration, StatusMask, SubscriptionMatchedStatus,
+    Topic, WaitSet,
 };
 
 use super::Failure;
 use super::job::Job;
 use super::options::Level;
-use super::reader::Log;
 use super::perf::Probe;
+use super::reader::Log;
 
 /// A participant, still disabled, and its topic.
 pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
@@ -39,7 +40,12 @@ pub(super) fn writer(
     qos.reliability.kind = reliability(job.level);
     qos.reliability.max_blocking_time = Duration::from_secs(BLOCKING_S);
     qos.history.kind = HistoryKind::KeepAll;
-    Ok(participant.publisher().create()?.writer(topic).qos(qos).create()?)
+    Ok(participant
+        .publisher()
+        .create()?
+        .writer(topic)
+        .qos(qos)
+        .create()?)
 }
 
 /// The QoS of a reader that wants every sample that there is.
@@ -63,7 +69,9 @@ pub(super) fn wait_until(
     loop {
         // Who has left has left after its last sample: look first, then take.
         let done = done(&reader.subscription_matched_status()?);
-        log.lock().unwrap_or_else(PoisonError::into_inner).take_all(reader)?;
+        log.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take_all(reader)?;
         if done {
             return Ok(());
         }

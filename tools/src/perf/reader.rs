@@ -111,10 +111,20 @@ impl Log {
             }
             if self.copy {
                 let data = sample.data()?;
-                self.look_at(data.writer, data.sequence, (data.due_at_ns, data.sent_at_ns), &data.payload)?;
+                self.look_at(
+                    data.writer,
+                    data.sequence,
+                    (data.due_at_ns, data.sent_at_ns),
+                    &data.payload,
+                )?;
             } else {
                 let view = sample.view()?;
-                self.look_at(view.writer(), view.sequence(), (view.due_at_ns(), view.sent_at_ns()), view.payload())?;
+                self.look_at(
+                    view.writer(),
+                    view.sequence(),
+                    (view.due_at_ns(), view.sent_at_ns()),
+                    view.payload(),
+                )?;
             }
         }
         if !self.timed {
@@ -138,7 +148,10 @@ impl Log {
             true => payload.iter().map(|byte| u64::from(*byte)).sum(),
             false => {
                 let ends = [payload.first(), payload.last()];
-                ends.into_iter().flatten().map(|byte| u64::from(*byte)).sum()
+                ends.into_iter()
+                    .flatten()
+                    .map(|byte| u64::from(*byte))
+                    .sum()
             }
         });
         self.advance(writer, sequence)?;
@@ -152,8 +165,10 @@ impl Log {
                 self.started_ns = now_ns;
             }
             if self.timed {
-                self.latency.saturating_record(now_ns.saturating_sub(due_at_ns));
-                self.uncorrected.saturating_record(now_ns.saturating_sub(sent_at_ns));
+                self.latency
+                    .saturating_record(now_ns.saturating_sub(due_at_ns));
+                self.uncorrected
+                    .saturating_record(now_ns.saturating_sub(sent_at_ns));
             }
         }
         self.samples += 1;
@@ -168,7 +183,11 @@ impl Log {
         }
         let wanted = self.next.get(index).copied().unwrap_or(u64::MAX);
         if sequence < wanted || (sequence > wanted && self.complete) {
-            return Err(Failure::OutOfOrder { writer, found: sequence, wanted });
+            return Err(Failure::OutOfOrder {
+                writer,
+                found: sequence,
+                wanted,
+            });
         }
         self.lost += sequence - wanted;
         self.next[index] = sequence + 1;
@@ -178,7 +197,11 @@ impl Log {
     pub(super) fn report(&self) -> Report {
         // A black box for the sum, so that reading is not optimised away.
         std::hint::black_box(self.sum);
-        let unseen: u64 = self.next.iter().map(|next| self.each.saturating_sub(*next)).sum();
+        let unseen: u64 = self
+            .next
+            .iter()
+            .map(|next| self.each.saturating_sub(*next))
+            .sum();
         Report {
             samples: self.samples,
             lost: self.lost + unseen,

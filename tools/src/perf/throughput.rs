@@ -83,7 +83,9 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
 /// Readers first, so that they are there when the first sample comes.
 pub(super) fn roles(common: &Common) -> Vec<Role> {
     let readers = (0..common.readers).map(Role::Reader);
-    readers.chain((0..common.writers).map(Role::Writer)).collect()
+    readers
+        .chain((0..common.writers).map(Role::Writer))
+        .collect()
 }
 
 pub(super) fn job(common: &Common, samples: u64, warm_up: u64, period_ns: u64) -> Job {
@@ -112,7 +114,10 @@ pub(super) fn job(common: &Common, samples: u64, warm_up: u64, period_ns: u64) -
 impl CpuSeconds {
     pub(super) fn of(readers: &[Report], writers: &[Report]) -> Self {
         let seconds = |reports: &[Report]| -> Vec<f64> {
-            reports.iter().map(|report| report.cpu_ns as f64 / 1e9).collect()
+            reports
+                .iter()
+                .map(|report| report.cpu_ns as f64 / 1e9)
+                .collect()
         };
         let (readers, writers) = (seconds(readers), seconds(writers));
         Self {
@@ -146,7 +151,11 @@ impl Outcome {
         let least = |value: fn(&OfReader) -> f64| {
             per_reader.iter().map(value).fold(f64::INFINITY, f64::min)
         };
-        let samples = readers.iter().map(|report| report.samples).min().unwrap_or(0);
+        let samples = readers
+            .iter()
+            .map(|report| report.samples)
+            .min()
+            .unwrap_or(0);
         Self {
             fabric: common.fabric.to_string(),
             level: common.level.to_string(),
@@ -191,34 +200,53 @@ impl Outcome {
             if self.fill { ", every byte" } else { "" },
         );
         println!();
-        println!("{:<10} {:>11} {:>9} {:>13} {:>11} {:>8}", "", "samples", "seconds", "samples/s", "MB/s", "CPU s");
+        println!(
+            "{:<10} {:>11} {:>9} {:>13} {:>11} {:>8}",
+            "", "samples", "seconds", "samples/s", "MB/s", "CPU s"
+        );
         let cpu = &self.cpu_seconds;
         for (index, (one, cpu_s)) in self.per_reader.iter().zip(&cpu.readers).enumerate() {
             println!(
                 "reader {index:<3} {:>11} {:>9.3} {:>13.0} {:>11.1} {cpu_s:>8.2}",
-                one.samples, one.seconds, one.samples_per_s, one.bytes_per_s / 1e6
+                one.samples,
+                one.seconds,
+                one.samples_per_s,
+                one.bytes_per_s / 1e6
             );
         }
         for (index, (one, cpu_s)) in self.per_writer.iter().zip(&cpu.writers).enumerate() {
             let samples_per_s = one.samples as f64 / one.seconds.max(1e-9);
             println!(
                 "writer {index:<3} {:>11} {:>9.3} {samples_per_s:>13.0} {:>11.1} {cpu_s:>8.2}",
-                one.samples, one.seconds, samples_per_s * self.size as f64 / 1e6
+                one.samples,
+                one.seconds,
+                samples_per_s * self.size as f64 / 1e6
             );
         }
         println!();
-        println!("{:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "nulls", "send p50", "recv p50", "dlvr p50", "wake-ups", "rings");
+        println!(
+            "{:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            "", "nulls", "send p50", "recv p50", "dlvr p50", "wake-ups", "rings"
+        );
         let readers = self.per_reader.iter().map(|one| ("reader", &one.counters));
         let writers = self.per_writer.iter().map(|one| ("writer", &one.counters));
         for (name, counts) in readers.chain(writers) {
             println!(
                 "{name:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-                counts.nulls, counts.send_batch.p50, counts.receive_batch.p50, counts.delivery_batch.p50, counts.wake_ups, counts.rings
+                counts.nulls,
+                counts.send_batch.p50,
+                counts.receive_batch.p50,
+                counts.delivery_batch.p50,
+                counts.wake_ups,
+                counts.rings
             );
         }
         if self.lost + self.retries > 0 {
             println!();
-            println!("lost {}, tried again for want of room {}", self.lost, self.retries);
+            println!(
+                "lost {}, tried again for want of room {}",
+                self.lost, self.retries
+            );
         }
     }
 }

@@ -74,7 +74,11 @@ impl Sender {
 
     /// Sends one sample; where it finds no room, tries until it does.
     pub(super) fn send(&mut self, sequence: u64, due_at_ns: u64) -> Result<(), Failure> {
-        let sent_at_ns = if self.stamped { clock::monotonic_ns() } else { 0 };
+        let sent_at_ns = if self.stamped {
+            clock::monotonic_ns()
+        } else {
+            0
+        };
         loop {
             match &mut self.original {
                 Some(sample) => {
@@ -103,7 +107,9 @@ impl Sender {
             .set_sent_at_ns(sent_at_ns)
             .set_writer(self.index);
         sample
-            .payload_reuse_with(self.size, |payload| write_payload(payload, sequence, self.fill))?
+            .payload_reuse_with(self.size, |payload| {
+                write_payload(payload, sequence, self.fill)
+            })?
             .publish()?;
         Ok(())
     }
