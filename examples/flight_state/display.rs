@@ -51,7 +51,7 @@ impl Display {
         let states = subscriber.reader(&states).create()?;
         let alerts = subscriber.reader(&alerts).create()?;
         let waits = WaitSet::new();
-        for condition in [states.status_condition(), alerts.status_condition()] {
+        for condition in [states.status_condition()?, alerts.status_condition()?] {
             condition.set_enabled_statuses(
                 StatusMask::DATA_AVAILABLE | StatusMask::SUBSCRIPTION_MATCHED,
             );

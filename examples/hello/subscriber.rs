@@ -14,7 +14,7 @@ fn main() -> Result<(), spindle_dds::Error> {
     let topic = participant.topic::<hello::Greeting>("Greeting").create()?;
     let reader = participant.subscriber().create()?.reader(&topic).create()?;
     let waits = WaitSet::new();
-    waits.attach(&reader.status_condition());
+    waits.attach(reader.status_condition()?);
     participant.enable()?;
     let mut writers = 1;
     while writers > 0 {

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -67,10 +67,7 @@ impl Children {
     /// The next event, or nothing if there is none until `deadline`.
     pub(super) fn next_event(&self, deadline: Instant) -> Option<(usize, Event)> {
         let left = deadline.saturating_duration_since(Instant::now());
-        match self.events.recv_timeout(left) {
-            Ok(event) => Some(event),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.events.recv_timeout(left).ok()
     }
 
     /// How a process ended, waiting a little for one that is about to; one that does

@@ -116,9 +116,9 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     if index == 0 {
         // The others measure for as long as this one does, give or take a little.
         std::thread::sleep(SETTLE);
-        for sequence in 0..job.samples {
+        for number in 0..job.samples {
             std::thread::sleep(PAUSE);
-            sender.send(sequence, clock::monotonic_ns())?;
+            sender.send(number, clock::monotonic_ns())?;
         }
     } else {
         // The one that wakes the others leaves after the last wake.
@@ -129,7 +129,7 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     }
     let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     report.idle_cpu_ns = idle_cpu_ns;
-    report.counts = Counts::from(&participant.counters());
+    report.counts = Counts::from(&participant.counters()?);
     participant.close()?;
     Ok(report)
 }

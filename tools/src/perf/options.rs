@@ -148,7 +148,7 @@ impl Tuning {
         let wanted = sample.saturating_mul(u64::from(self.ring_messages));
         let most = RING_BYTES_MAX.max(sample.saturating_mul(4));
         self.ring_bytes
-            .unwrap_or(wanted.clamp(RING_BYTES_MIN, most))
+            .unwrap_or_else(|| wanted.clamp(RING_BYTES_MIN, most))
     }
 }
 

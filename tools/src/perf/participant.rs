@@ -63,7 +63,7 @@ pub(super) fn wait_until(
     done: impl Fn(&SubscriptionMatchedStatus) -> bool,
 ) -> Result<(), Failure> {
     let waits = WaitSet::new();
-    let condition = reader.status_condition();
+    let condition = reader.status_condition()?;
     condition.set_enabled_statuses(StatusMask::SUBSCRIPTION_MATCHED);
     waits.attach(&condition);
     loop {

@@ -28,7 +28,7 @@ pub(super) fn run(job: &Job) -> Result<Report, Failure> {
     })?;
     let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
-    report.counts = Counts::from(&participant.counters());
+    report.counts = Counts::from(&participant.counters()?);
     participant.close()?;
     Ok(report)
 }
@@ -113,7 +113,7 @@ impl Log {
                 let data = sample.data()?;
                 self.look_at(
                     data.writer,
-                    data.sequence,
+                    data.number,
                     (data.due_at_ns, data.sent_at_ns),
                     &data.payload,
                 )?;
@@ -121,7 +121,7 @@ impl Log {
                 let view = sample.view()?;
                 self.look_at(
                     view.writer(),
-                    view.sequence(),
+                    view.number(),
                     (view.due_at_ns(), view.sent_at_ns()),
                     view.payload(),
                 )?;
@@ -136,7 +136,7 @@ impl Log {
     fn look_at(
         &mut self,
         writer: u32,
-        sequence: u64,
+        number: u64,
         (due_at_ns, sent_at_ns): (u64, u64),
         payload: &[u8],
     ) -> Result<(), Failure> {
@@ -154,8 +154,8 @@ impl Log {
                     .sum()
             }
         });
-        self.advance(writer, sequence)?;
-        if sequence < self.warm_up {
+        self.advance(writer, number)?;
+        if number < self.warm_up {
             return Ok(());
         }
         if self.timed || self.samples == 0 {
@@ -176,21 +176,21 @@ impl Log {
     }
 
     /// Samples of one writer come in its order; only BEST_EFFORT may leave some out.
-    fn advance(&mut self, writer: u32, sequence: u64) -> Result<(), Failure> {
+    fn advance(&mut self, writer: u32, number: u64) -> Result<(), Failure> {
         let index = writer as usize;
         if index >= self.next.len() && index < WRITERS_MAX {
             self.next.resize(index + 1, 0);
         }
         let wanted = self.next.get(index).copied().unwrap_or(u64::MAX);
-        if sequence < wanted || (sequence > wanted && self.complete) {
+        if number < wanted || (number > wanted && self.complete) {
             return Err(Failure::OutOfOrder {
                 writer,
-                found: sequence,
+                found: number,
                 wanted,
             });
         }
-        self.lost += sequence - wanted;
-        self.next[index] = sequence + 1;
+        self.lost += number - wanted;
+        self.next[index] = number + 1;
         Ok(())
     }
 

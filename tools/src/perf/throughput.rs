@@ -45,7 +45,7 @@ struct Outcome {
 pub(super) struct CpuSeconds {
     writers: Vec<f64>,
     readers: Vec<f64>,
-    total: f64,
+    pub(super) total: f64,
 }
 
 #[derive(Debug, Serialize)]

@@ -19,16 +19,16 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     // Writers take turns within a period, so that no two samples are due at once.
     let writers = job.writers.max(1) as u64;
     let first_due_ns = started_ns + u64::from(index) * job.period_ns / writers;
-    for sequence in 0..job.warm_up + job.samples {
-        let due_at_ns = first_due_ns + sequence * job.period_ns;
+    for number in 0..job.warm_up + job.samples {
+        let due_at_ns = first_due_ns + number * job.period_ns;
         if job.period_ns > 0 {
             clock::wait_until(due_at_ns);
         }
-        sender.send(sequence, due_at_ns)?;
+        sender.send(number, due_at_ns)?;
     }
     let elapsed_ns = clock::monotonic_ns() - started_ns;
     let cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
-    let counts = Counts::from(&participant.counters());
+    let counts = Counts::from(&participant.counters()?);
     participant.close()?;
     Ok(Report {
         samples: job.warm_up + job.samples,
@@ -73,7 +73,7 @@ impl Sender {
     }
 
     /// Sends one sample; where it finds no room, tries until it does.
-    pub(super) fn send(&mut self, sequence: u64, due_at_ns: u64) -> Result<(), Failure> {
+    pub(super) fn send(&mut self, number: u64, due_at_ns: u64) -> Result<(), Failure> {
         let sent_at_ns = if self.stamped {
             clock::monotonic_ns()
         } else {
@@ -82,13 +82,13 @@ impl Sender {
         loop {
             match &mut self.original {
                 Some(sample) => {
-                    sample.sequence = sequence;
+                    sample.number = number;
                     sample.due_at_ns = due_at_ns;
                     sample.sent_at_ns = sent_at_ns;
-                    write_payload(&mut sample.payload, sequence, self.fill);
+                    write_payload(&mut sample.payload, number, self.fill);
                     self.writer.write(sample)?;
                 }
-                None => self.build(sequence, due_at_ns, sent_at_ns)?,
+                None => self.build(number, due_at_ns, sent_at_ns)?,
             }
             // A BEST_EFFORT writer does not wait for room: it drops, and counts.
             let dropped = self.writer.dropped_samples();
@@ -99,16 +99,16 @@ impl Sender {
         }
     }
 
-    fn build(&self, sequence: u64, due_at_ns: u64, sent_at_ns: u64) -> Result<(), Error> {
+    fn build(&self, number: u64, due_at_ns: u64, sent_at_ns: u64) -> Result<(), Error> {
         let mut sample = self.writer.loan_with(self.size + HEADER_BYTES as usize)?;
         sample
-            .set_sequence(sequence)
+            .set_number(number)
             .set_due_at_ns(due_at_ns)
             .set_sent_at_ns(sent_at_ns)
             .set_writer(self.index);
         sample
             .payload_reuse_with(self.size, |payload| {
-                write_payload(payload, sequence, self.fill)
+                write_payload(payload, number, self.fill)
             })?
             .publish()?;
         Ok(())
@@ -116,8 +116,8 @@ impl Sender {
 }
 
 /// Touches the first and the last byte, or writes all of them.
-fn write_payload(payload: &mut [u8], sequence: u64, fill: bool) {
-    let byte = sequence as u8;
+fn write_payload(payload: &mut [u8], number: u64, fill: bool) {
+    let byte = number as u8;
     if fill {
         payload.fill(byte);
         return;
