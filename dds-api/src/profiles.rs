@@ -2,56 +2,45 @@
 
 use std::path::PathBuf;
 
-use spindle_dds_qos::{
-    DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
-};
+pub(crate) use spindle_dds_qos::QosProfile;
+use spindle_dds_qos::QosProvider;
 
 use crate::error::{Error, Result};
 
-/// The files' profiles, and which of them is the default.
+/// The profiles of its files, and which of them is the default.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
+    provider: Option<QosProvider>,
     default: Option<String>,
 }
 
 impl Profiles {
     /// Loads the files as one; the default profile has to be among what they hold.
     pub(crate) fn load(files: &[PathBuf], default: Option<String>) -> Result<Self> {
-        if files.is_empty() && default.is_none() {
-            return Ok(Self::default());
-        }
-        Err(Error::Unsupported("QoS profiles".to_owned()))
+        let provider = match files {
+            [] => None,
+            files => {
+                let loaded = QosProvider::from_files(files);
+                Some(loaded.map_err(|error| Error::BadParameter(error.to_string()))?)
+            }
+        };
+        let profiles = Self { provider, default };
+        profiles.default_profile()?;
+        Ok(profiles)
     }
 
     pub(crate) fn named(&self, name: &str) -> Result<QosProfile> {
-        Err(Error::BadParameter(format!("no profile {name} is loaded")))
+        let Some(provider) = &self.provider else {
+            return Err(Error::BadParameter(format!(
+                "QoS profile {name} is asked for and no file is loaded; call qos_profiles(file)"
+            )));
+        };
+        provider
+            .profile(name)
+            .map_err(|error| Error::BadParameter(error.to_string()))
     }
 
     pub(crate) fn default_profile(&self) -> Result<Option<QosProfile>> {
         self.default.as_deref().map(|name| self.named(name)).transpose()
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct QosProfile {}
-
-impl QosProfile {
-    pub(crate) fn participant_qos(&self) -> DomainParticipantQos {
-        Default::default()
-    }
-    pub(crate) fn topic_qos(&self, _: &str) -> TopicQos {
-        Default::default()
-    }
-    pub(crate) fn publisher_qos(&self) -> PublisherQos {
-        Default::default()
-    }
-    pub(crate) fn subscriber_qos(&self) -> SubscriberQos {
-        Default::default()
-    }
-    pub(crate) fn datawriter_qos(&self, _: &str) -> DataWriterQos {
-        Default::default()
-    }
-    pub(crate) fn datareader_qos(&self, _: &str) -> DataReaderQos {
-        Default::default()
     }
 }

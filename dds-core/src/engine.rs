@@ -425,10 +425,9 @@ impl<S> State<S> {
     {
         let group = self.groups.iter().find(|group| group.id() == subgroup);
         let me = shared.fabric.me();
-        match group {
-            Some(group) if group.wants_acks(&self.sink, me) => Want::DataAndAcks,
-            _ => Want::Data,
-        }
+        let acks = shared.ack_waiters.load(Ordering::SeqCst) != 0
+            || group.is_some_and(|group| group.wants_acks(&self.sink, me));
+        if acks { Want::DataAndAcks } else { Want::Data }
     }
 }
 

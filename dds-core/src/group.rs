@@ -185,6 +185,8 @@ impl Group {
         context.pushes.address(&self.others);
         self.send(group, context);
         self.receive_own(group, context)?;
+        // With its own receipt goes the last word that others wait for.
+        self.acknowledge(group, context);
         Ok(())
     }
 

@@ -8,8 +8,8 @@
 //!
 //! and then, in a module of the crate:
 //!
-//! ```ignore
-//! include!(concat!(env!("OUT_DIR"), "/flight.rs"));
+//! ```text
+//! spindle_dds::idl::include_idl!("flight");
 //! ```
 
 use std::path::{Path, PathBuf};

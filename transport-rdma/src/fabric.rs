@@ -4,13 +4,14 @@ use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
 /// Bytes at the start of every row that belong to the fabric: the sleep epoch
-/// and the doorbell word, each on a line pair of its own. Columns begin after.
+/// and the doorbell words, each on a line pair of its own. Columns begin after.
 pub const FABRIC_AREA: usize = 256;
 
 /// Byte offset of the sleep epoch in every row.
 pub const SLEEP_WORD: usize = 0;
 
-/// Byte offset of the doorbell word in every row.
+/// Byte offset of the doorbell words in every row: they fill the area. Each
+/// wakes the sleepers of some ranks; what they hold is the backend's business.
 pub const DOORBELL_WORD: usize = 128;
 
 /// One-sided writes between the members of one view.

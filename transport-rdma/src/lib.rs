@@ -1,5 +1,25 @@
 //! The `Fabric` contract and its backends: rows of bytes, pushes, peers.
 //!
+//! Each member of a view owns one row of memory, writes only that, and reads
+//! its copies of the others'. [`Fabric`] says what every backend promises about
+//! it (clauses F1 to F7), [`Park`] how a member sleeps.
+//!
+//! ```text
+//!   dds-core         the group engine: stores, pushes, rings, looks, sleeps
+//!      |
+//!   ---+------------------------- Fabric, Park --------------------------
+//!      |
+//!      +-- shm   rows are mapped; a push is at most a doorbell   (one host)
+//!      +-- sim   all the freedom of the contract, from a seed    (tests)
+//!
+//!   mem          what a row is: atomic words, bytes that a word vouches for
+//!   sleep        the one handshake that all backends sleep by, run under loom
+//! ```
+//!
+//! A backend is a folder: set-up and data path in files of their own. One suite
+//! (`tests/conformance`) runs each clause over each of them, and over
+//! simulators with a planted bug that it has to notice.
+//!
 //! This crate knows nothing of views, topics or messages.
 
 #[cfg(not(target_os = "linux"))]

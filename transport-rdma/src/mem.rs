@@ -150,7 +150,7 @@ impl Region {
 
     /// Reads the word at byte offset `at`, with acquire ordering: what its
     /// owner stored before this value is visible afterwards. Pairs with
-    /// [`Region::store`]. Panics when `at` is unaligned or outside: offsets
+    /// [`Fabric::store`](crate::Fabric::store). Panics when `at` is unaligned or outside: offsets
     /// come from a layout, never from a peer.
     pub fn load(&self, at: usize) -> u64 {
         self.word(at).load(Ordering::Acquire)

@@ -8,7 +8,7 @@ mod status;
 mod wait_set;
 
 pub use guard::GuardCondition;
-pub(crate) use observers::{Observers, Signal};
+pub(crate) use observers::Observers;
 pub use read::ReadCondition;
 pub use states::{InstanceStateMask, SampleStateMask, StateMasks, ViewStateMask};
 pub use status::StatusCondition;

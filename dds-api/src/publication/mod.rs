@@ -10,7 +10,7 @@ mod writer;
 mod writer_builder;
 
 pub use self::any::AnyDataWriter;
-pub(crate) use self::core::{WriterCore, WriterSettings};
+pub(crate) use self::core::WriterCore;
 pub use self::loan::Loan;
 pub use self::publisher::{Publisher, PublisherBuilder};
 pub(crate) use self::publisher::PublisherCore;

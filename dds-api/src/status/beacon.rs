@@ -64,6 +64,11 @@ impl Beacon {
         StatusMask::from_bits(self.pending.swap(0, Ordering::AcqRel))
     }
 
+    /// Whether listeners are to be told of a status.
+    pub(crate) fn is_pending(&self, status: StatusMask) -> bool {
+        self.pending.load(Ordering::Acquire) & status.bits() != 0
+    }
+
     pub(crate) fn enabled(&self) -> StatusMask {
         StatusMask::from_bits(self.enabled.load(Ordering::Acquire))
     }

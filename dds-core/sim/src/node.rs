@@ -81,6 +81,7 @@ pub(crate) struct Recorder {
     hold_chance: f64,
     hold_turns: usize,
     pub(crate) turn: usize,
+    reading: bool,
 }
 
 impl Recorder {
@@ -131,7 +132,7 @@ impl Sink<SimFabric> for Recorder {
         };
         self.record(delivery.subgroup, delivery.ring, record);
         let Some(held) = delivery.hold() else { return };
-        let keep = self.rng.chance(self.hold_chance);
+        let keep = self.reading && self.rng.chance(self.hold_chance);
         let turns = 1 + self.rng.below(self.hold_turns);
         let loan = Loan {
             held,
@@ -175,7 +176,7 @@ impl Sink<SimFabric> for Recorder {
     }
 
     fn is_reading(&self, _: SubgroupId) -> bool {
-        true
+        self.reading
     }
 }
 
@@ -189,6 +190,8 @@ pub(crate) struct App {
     /// Claims under construction, each until a turn.
     claims: VecDeque<(Claim<SimFabric>, usize)>,
     waiting: Option<(u32, AckWait<SimFabric>)>,
+    /// The engine made room since it looked last.
+    room: bool,
     pub(crate) sent: Vec<SentMessage>,
 }
 
@@ -199,8 +202,6 @@ pub(crate) struct Node {
     pub(crate) apps: Vec<App>,
     pub(crate) mode: Mode,
     pub(crate) left: bool,
-    /// The engine made room since blocked applications looked.
-    room: bool,
     rng: Rng,
     blunder: Option<Blunder>,
 }
@@ -231,6 +232,7 @@ impl Node {
             hold_chance: plan.hold_chance,
             hold_turns: plan.hold_turns,
             turn: 0,
+            reading: plan.readers[rank.index()],
         };
         let mut apps = Vec::new();
         for (at, (spec, group)) in plan.view.subgroups.iter().zip(&plan.groups).enumerate() {
@@ -247,6 +249,7 @@ impl Node {
                     number: 0,
                     claims: VecDeque::new(),
                     waiting: None,
+                    room: false,
                     sent: Vec::new(),
                 });
             }
@@ -257,7 +260,6 @@ impl Node {
             apps,
             mode: Mode::Awake,
             left: false,
-            room: false,
             rng: rng.fork(),
             blunder: plan.blunder,
         })
@@ -298,7 +300,7 @@ impl Node {
     fn begin_claim(&mut self, plan: &Plan, at: usize, turn: usize) {
         let app = &mut self.apps[at];
         // A blocked application looks again when its engine says that there is room.
-        if app.left == 0 || app.waiting.is_some() && !self.room {
+        if app.left == 0 || app.waiting.is_some() && !app.room {
             return;
         }
         let small = self.rng.chance(0.8);
@@ -324,7 +326,7 @@ impl Node {
             }
             other => other,
         };
-        self.room = false;
+        app.room = false;
         if let Ok(claim) = claim {
             app.waiting = None;
             let hold = if self.rng.chance(0.2) {
@@ -418,7 +420,9 @@ impl Node {
 
     fn step(&mut self) -> Option<Outcome> {
         let outcome = self.engine.step();
-        self.room |= outcome.is_some_and(|outcome| outcome.room);
+        if outcome.is_some_and(|outcome| outcome.room) {
+            self.apps.iter_mut().for_each(|app| app.room = true);
+        }
         outcome
     }
 

@@ -31,6 +31,8 @@ pub struct Plan {
     pub withdraw_chance: f64,
     /// Members that leave once they have sent everything.
     pub leavers: Vec<Rank>,
+    /// By member: whether it reads, or only writes.
+    pub readers: Vec<bool>,
     /// A mistake of the driver, for the harness to find.
     pub blunder: Option<Blunder>,
 }
@@ -79,6 +81,7 @@ impl Plan {
             hold_turns: [10, 100, 1000][rng.below(3)],
             withdraw_chance: [0.0, 0.1, 0.3][rng.below(3)],
             leavers,
+            readers: (0..members).map(|_| rng.chance(0.75)).collect(),
             blunder: None,
         }
     }

@@ -252,8 +252,9 @@ impl<'a> World<'a> {
                 .engine
                 .with_sink(|sink| sink.histories.get(&(subgroup, ring)).cloned());
             let history = history.flatten().unwrap_or_default();
-            // Who has left does not take part to the end.
-            if !node.left {
+            // Who has left does not take part to the end, and who does not read
+            // is in no hurry to deliver what it sent itself.
+            if !node.left && self.plan.readers[rank.index()] {
                 invariants::all_delivered(subgroup, ring, rank, &history, sent)?;
                 invariants::farewells(rank, &history, &self.leavers_of(subgroup, ring))?;
             }
@@ -284,7 +285,9 @@ impl<'a> World<'a> {
 
     /// A3 once more, by the engine's own digest.
     fn check_digests(&self, subgroup: SubgroupId, members: &[Rank]) -> Result<(), Finding> {
-        let present = members.iter().filter(|rank| !self.nodes[rank.index()].left);
+        let reading =
+            |rank: &&Rank| !self.nodes[rank.index()].left && self.plan.readers[rank.index()];
+        let present = members.iter().filter(reading);
         let mut digests = present
             .filter_map(|rank| Some((rank, self.nodes[rank.index()].engine.position(subgroup)?)));
         let Some((first, position)) = digests.next() else {

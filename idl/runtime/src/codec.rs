@@ -1,7 +1,5 @@
 //! Whole samples, in terms of shapes: what generated [`TopicType`]s consist of.
 
-use std::borrow::Borrow;
-
 use crate::encapsulation::{Encapsulation, Representation};
 use crate::encode::{AllMembers, Counter, Encoder, KeyMembers, Members, Selection, Writer};
 use crate::error::CdrError;
@@ -33,11 +31,10 @@ pub fn key_size<T: Sample>(sample: &T, representation: Representation) -> usize 
 
 fn count<T: Sample, M: Selection>(sample: &T, representation: Representation) -> usize {
     let mut counter = Counter::<M>::new(representation);
-    // Only a value that cannot be written fails, and then it has no size.
-    match T::write(sample.borrow(), &mut counter) {
-        Ok(()) => counter.position(),
-        Err(_) => 0,
-    }
+    // Of a value that cannot be written, this is the size up to what is wrong with
+    // it, so that writing fails there and not for want of room.
+    let _ = T::write(sample, &mut counter);
+    counter.position()
 }
 
 /// For [`TopicType::encode`].

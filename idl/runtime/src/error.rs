@@ -182,10 +182,9 @@ impl CdrError {
     }
 }
 
-/// Names the member in an error that passes by: used by generated code.
-pub trait InMember {
+/// Names the member in an error that passes by.
+pub(crate) trait InMember {
     /// See [`CdrError::in_member`].
-    #[must_use]
     fn in_member(self, member: &'static str) -> Self;
 }
 

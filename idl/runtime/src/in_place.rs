@@ -6,27 +6,16 @@
 //! to the end is written by this sample, padding included, and nothing of an
 //! older one shows.
 
-use crate::encapsulation::{Extensibility, Representation};
-use crate::encode::{AllMembers, Encoder, Writer, check_bound};
-use crate::error::CdrError;
-use crate::key::{KeyHash, KeyHasher};
-use crate::reader::Reader;
-use crate::shape::{ByteSequence, LengthCode, Shape};
-use crate::topic::Slot;
+use std::borrow::Borrow;
 
-/// How a member is framed by its structure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frame {
-    /// Not at all: final and appendable structures.
-    Bare,
-    /// With a header: mutable structures.
-    Parameter {
-        /// Member id.
-        id: u32,
-        /// Whether readers must understand it, as they must keys.
-        must_understand: bool,
-    },
-}
+use crate::encapsulation::{Extensibility, Representation};
+use crate::encode::{AllMembers, Encoder, Parameter, Writer, check_bound};
+use crate::error::{CdrError, InMember};
+use crate::key::{KeyHash, KeyHasher};
+use crate::member::{Borrowed, Member, is_parameter};
+use crate::reader::Reader;
+use crate::shape::{Bytes, Shape as _};
+use crate::topic::Slot;
 
 /// A sample of a structure with `N` members under construction.
 #[derive(Debug)]
@@ -83,94 +72,96 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
         }
     }
 
-    /// Appends member `index`.
+    /// Appends a member.
     ///
     /// # Errors
     /// [`CdrError::Full`], or what is wrong with the value.
     #[inline]
-    pub fn append<T: Shape>(
-        &mut self,
-        index: usize,
-        frame: Frame,
-        value: &T::Borrowed,
-    ) -> Result<(), CdrError> {
-        let mut writer = self.writer();
-        let parameter = match frame {
-            Frame::Bare => None,
-            Frame::Parameter {
-                id,
-                must_understand,
-            } => Some(writer.parameter_begin::<T>(id, must_understand, value)?),
-        };
-        let start = writer.position();
-        T::write(value, &mut writer)?;
-        if let Some(parameter) = parameter {
-            writer.parameter_end(parameter)?;
-        }
-        self.end = writer.position();
-        self.at[index] = start;
-        Ok(())
+    pub fn append<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
+        self.append_with::<M>(
+            |writer| writer.parameter_begin::<M>(value),
+            |writer| M::Shape::write(value, writer),
+        )
     }
 
-    /// Replaces member `index`, whose size is fixed.
+    /// Appends a member with its default.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
     #[inline]
-    pub fn set<T: Shape>(&mut self, index: usize, value: &T::Borrowed) {
-        let start = self.at[index];
-        let (representation, origin) = (self.representation, self.origin(start));
-        let bytes = self.slot.bytes();
-        let mut writer: Writer<'_> = Writer::resume(representation, bytes, start, origin);
-        if let Err(error) = T::write(value, &mut writer) {
-            self.fault.get_or_insert(error);
-        }
+    pub fn append_default<M: Member>(&mut self) -> Result<(), CdrError> {
+        self.append::<M>(M::initial().borrow())
     }
 
-    /// Appends member `index`, a sequence of `len` bytes that `fill` writes where
-    /// they lie; they are zeroed before when `zero` is set.
+    /// Appends a sequence of `len` bytes that `fill` writes where they lie; they are
+    /// zeroed before when `zero` is set.
     ///
     /// # Errors
     /// [`CdrError::Full`], [`CdrError::BoundExceeded`].
-    pub fn append_bytes<const BOUND: u32>(
+    pub fn append_bytes<M: Member<Shape: Bytes>>(
         &mut self,
-        index: usize,
-        frame: Frame,
         len: usize,
         zero: bool,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), CdrError> {
-        let code: LengthCode = ByteSequence::<BOUND>::LENGTH_CODE;
-        check_bound(len, BOUND, self.end)?;
+        check_bound(len, <M::Shape as Bytes>::BOUND, self.end).in_member(M::PATH)?;
+        self.append_with::<M>(
+            |writer| writer.parameter_header::<M>(len.saturating_add(4)),
+            |writer| {
+                writer.length(len)?;
+                let bytes = writer.reserve(len)?;
+                if zero {
+                    bytes.fill(0);
+                }
+                fill(bytes);
+                Ok(())
+            },
+        )
+    }
+
+    /// Appends a member: its header if it has one, then its value.
+    #[inline]
+    fn append_with<M: Member>(
+        &mut self,
+        header: impl FnOnce(&mut Writer<'_, AllMembers>) -> Result<Parameter, CdrError>,
+        value: impl FnOnce(&mut Writer<'_, AllMembers>) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
         let mut writer = self.writer();
-        let parameter = match frame {
-            Frame::Bare => None,
-            Frame::Parameter {
-                id,
-                must_understand,
-            } => Some(writer.parameter_header(code, id, must_understand, len.saturating_add(4))?),
+        let parameter = match is_parameter::<M>() {
+            true => Some(header(&mut writer).in_member(M::PATH)?),
+            false => None,
         };
         let start = writer.position();
-        writer.length(len)?;
-        let bytes = writer.reserve(len)?;
-        if zero {
-            bytes.fill(0);
-        }
-        fill(bytes);
+        value(&mut writer).in_member(M::PATH)?;
         if let Some(parameter) = parameter {
             writer.parameter_end(parameter)?;
         }
         self.end = writer.position();
-        self.at[index] = start;
+        self.at[M::INDEX] = start;
         Ok(())
     }
 
-    /// Writes member `index` to a key hash, from where it stands in the sample.
+    /// Replaces a member whose size is fixed.
+    #[inline]
+    pub fn set<M: Member>(&mut self, value: &Borrowed<M>) {
+        let start = self.at[M::INDEX];
+        let (representation, origin) = (self.representation, self.origin(start));
+        let bytes = self.slot.bytes();
+        let mut writer: Writer<'_> = Writer::resume(representation, bytes, start, origin);
+        if let Err(error) = M::Shape::write(value, &mut writer) {
+            self.fault.get_or_insert_with(|| error.in_member(M::PATH));
+        }
+    }
+
+    /// Writes a member to a key hash, from where it stands in the sample.
     ///
     /// # Errors
     /// Only when the memory has been altered.
-    pub fn hash<T: Shape>(&mut self, index: usize, hasher: &mut KeyHasher) -> Result<(), CdrError> {
-        let start = self.at[index];
+    pub fn hash<M: Member>(&mut self, hasher: &mut KeyHasher) -> Result<(), CdrError> {
+        let start = self.at[M::INDEX];
         let (representation, origin, end) = (self.representation, self.origin(start), self.end);
         let bytes = self.slot.bytes().get(..end).unwrap_or_default();
-        T::transcribe_key(
+        M::Shape::transcribe_key(
             &mut Reader::own(bytes, representation, start, origin),
             hasher,
         )

@@ -15,6 +15,7 @@ mod in_place;
 mod key;
 pub mod limits;
 mod measure;
+mod member;
 mod primitive;
 mod reader;
 #[cfg(feature = "serde")]
@@ -24,10 +25,11 @@ mod topic;
 mod view;
 
 pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
-pub use error::{CdrError, InMember, Place};
-pub use in_place::{Frame, InPlace};
+pub use error::{CdrError, Place};
+pub use in_place::InPlace;
 pub use key::{KeyHash, KeyHasher};
 pub use measure::Measure;
+pub use member::{Borrowed, Member, Owned, Shown};
 pub use primitive::Primitive;
 pub use reader::{ABSENT, Location, ReadParameter, Reader, Scope, Span, Untrusted};
 pub use topic::{Slot, TopicType};
@@ -42,3 +44,19 @@ pub use serde_shape::{Serde, SerdeShape};
 /// been written, and the sample can be published.
 #[derive(Debug, Clone, Copy)]
 pub enum Complete {}
+
+/// A stage of an in-place builder: the member that is to be written next.
+#[derive(Debug)]
+pub struct Needs<M>(std::marker::PhantomData<M>);
+
+/// [`std::result::Result`] with the error of this crate.
+pub type Result<T, E = CdrError> = std::result::Result<T, E>;
+
+/// Includes what `spindle_dds_idl::Builder` has generated: `include_idl!("flight")`
+/// takes `flight.rs` from `OUT_DIR`.
+#[macro_export]
+macro_rules! include_idl {
+    ($name:literal) => {
+        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+    };
+}

@@ -5,6 +5,7 @@
 
 use crate::encapsulation::{Extensibility, Representation};
 use crate::encode::{Members, SHORT_ID_MAX};
+use crate::member::{Member, is_parameter};
 use crate::shape::{LengthCode, Shape, UNBOUNDED};
 
 /// Elements up to this many are measured one by one, which is exact.
@@ -136,27 +137,22 @@ impl Measure {
         }
     }
 
-    /// Adds a member of a final or appendable structure.
-    pub fn member<S: Shape>(&mut self, key: bool) {
-        if self.members.includes(key) {
-            self.value::<S>();
+    /// Adds a member.
+    pub fn member<M: Member>(&mut self) {
+        if !self.members.includes(M::KEY) {
+            return;
         }
-    }
-
-    /// Adds a member of a mutable structure.
-    pub fn parameter<S: Shape>(&mut self, id: u32, key: bool) {
-        if self.members == Members::KeyHash {
-            self.member::<S>(key);
-        } else if self.members.includes(key) {
-            self.primitives(4, 1);
-            match self.representation {
-                Representation::Xcdr1 => self.parameter_xcdr1::<S>(id),
-                Representation::Xcdr2 => {
-                    if S::LENGTH_CODE == LengthCode::Next {
-                        self.add(4);
-                    }
-                    self.value::<S>();
+        if !is_parameter::<M>() || self.members == Members::KeyHash {
+            return self.value::<M::Shape>();
+        }
+        self.primitives(4, 1);
+        match self.representation {
+            Representation::Xcdr1 => self.parameter_xcdr1::<M::Shape>(M::ID),
+            Representation::Xcdr2 => {
+                if M::Shape::LENGTH_CODE == LengthCode::Next {
+                    self.add(4);
                 }
+                self.value::<M::Shape>();
             }
         }
     }

@@ -107,7 +107,8 @@ pub trait TopicType: Sized + Send + Sync + 'static {
     /// Key hash of the sample under a view; see [`key_hash`](Self::key_hash).
     fn view_key_hash(view: &Self::View<'_>) -> KeyHash;
 
-    /// Bytes that [`encode`](Self::encode) writes, were it to succeed.
+    /// Bytes that [`encode`](Self::encode) writes. If it cannot, because the value is
+    /// out of bounds, then with this much room it says so.
     fn size(&self, representation: Representation) -> usize;
 
     /// Writes the sample and returns the number of bytes.

@@ -21,28 +21,29 @@ impl Emitter<'_> {
         let count = Literal::usize_unsuffixed(subject.fields.len());
         let runs = runs(&subject.fields);
 
-        let markers = self.markers(subject, &runs);
         let first_stage = self.stage(subject, runs.first().and_then(|run| run.then));
         let start = self.start_fn(subject, &runs);
-        let mut impls = Vec::new();
-        for (index, run) in runs.iter().enumerate() {
+        let impls = runs.iter().enumerate().map(|(index, run)| {
             let setters = run.fixed.iter().map(|field| self.setter(field, subject));
+            let appenders = run
+                .then
+                .map(|field| self.appenders(field, &runs[index + 1], subject));
+            let at = self.stage(subject, run.then);
             // What stands before all that varies stays where it is in every stage.
-            let (generics, at) = match index {
-                0 => (quote!(<#slot: #rt::Slot, #stage>), quote!(#stage)),
-                _ => (quote!(<#slot: #rt::Slot>), self.stage(subject, run.then)),
+            let (in_all_stages, in_this_stage) = match index {
+                0 => (Some(quote!(#(#setters)*)), quote!(#appenders)),
+                _ => (None, quote!(#(#setters)* #appenders)),
             };
-            impls.push(quote!(impl #generics #builder<#slot, #at> { #(#setters)* }));
-            if let Some(field) = run.then {
-                let next = &runs[index + 1];
-                let at = self.stage(subject, Some(field));
-                let methods = self.appenders(field, next, subject);
-                impls.push(quote!(impl<#slot: #rt::Slot> #builder<#slot, #at> { #methods }));
-            }
-        }
+            let in_all_stages = in_all_stages.filter(|methods| !methods.is_empty()).map(|methods| {
+                quote!(impl<#slot: #rt::Slot, #stage> #builder<#slot, #stage> { #methods })
+            });
+            let in_this_stage = (!in_this_stage.is_empty())
+                .then(|| quote!(impl<#slot: #rt::Slot> #builder<#slot, #at> { #in_this_stage }));
+            quote!(#in_all_stages #in_this_stage)
+        });
         let keys = subject.key_fields().into_iter().map(|field| {
-            let Field { shape, index, .. } = field;
-            quote!(self.sample.hash::<#shape>(#index, hasher)?;)
+            let path = &field.path;
+            quote!(self.sample.hash::<#path>(hasher)?;)
         });
         let keyed = subject.structure.members.iter().any(|member| member.key);
         let key = match keyed {
@@ -55,15 +56,13 @@ impl Emitter<'_> {
             false => quote!(#rt::KeyHash::NONE),
         };
         let mutability = keyed.then(|| quote!(mut));
-        let doc = format!(
-            " Builds a [`{name}`] in place. Members of fixed size have a `set_` method and\n \
-             their defaults until then; the others are written in the order of their\n \
-             declaration, each by the method of its name, which leads to the next stage."
-        );
+        let doc = format!(" Builds one [`{name}`] in place.");
         quote! {
-            #markers
-
             #[doc = #doc]
+            ///
+            /// Members of fixed size have a `set_` method, and their defaults until then;
+            /// the others are written in the order of their declaration, each by the
+            /// method of its name, which leads to the next stage.
             #[derive(Debug)]
             #[must_use]
             pub struct #builder<#slot: #rt::Slot, #stage = #first_stage> {
@@ -92,38 +91,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// One empty type a member that a stage waits for.
-    fn markers(&self, subject: &Subject<'_>, runs: &[Run<'_, '_>]) -> TokenStream {
-        let waited: Vec<_> = runs.iter().filter_map(|run| run.then).collect();
-        if waited.is_empty() {
-            return TokenStream::new();
-        }
-        let companions = self.names.companions(subject.id);
-        let (builder, needs) = (&companions.builder, &companions.needs);
-        let doc = format!(" Stages of [`{builder}`]: the member that is to be written next.");
-        let markers = waited.iter().map(|field| {
-            let name = &field.name;
-            quote! {
-                #[derive(Debug)]
-                pub enum #name {}
-            }
-        });
-        quote! {
-            #[doc = #doc]
-            pub mod #needs {
-                #(#markers)*
-            }
-        }
-    }
-
     fn stage(&self, subject: &Subject<'_>, waits_for: Option<&Field<'_>>) -> TokenStream {
         let rt = &subject.rt;
-        let needs = &self.names.companions(subject.id).needs;
         match waits_for {
-            Some(field) => {
-                let name = &field.name;
-                quote!(#needs::#name)
-            }
+            Some(Field { path, .. }) => quote!(#rt::Needs<#path>),
             None => quote!(#rt::Complete),
         }
     }
@@ -133,13 +104,13 @@ impl Emitter<'_> {
         let slot = self.names.parameter("S");
         let extensibility = subject.extensibility();
         let prefix = runs.first().map(|run| &run.fixed[..]).unwrap_or_default();
-        let defaults = self.defaults(prefix, subject);
+        let defaults = defaults(prefix);
         let mutability = (!prefix.is_empty()).then(|| quote!(mut));
         quote! {
             fn start_(
                 slot: #slot,
                 representation: #rt::Representation,
-            ) -> ::core::result::Result<Self, #rt::CdrError> {
+            ) -> #rt::Result<Self> {
                 let #mutability sample =
                     #rt::InPlace::start(slot, representation, #extensibility)?;
                 #defaults
@@ -151,39 +122,15 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes a run of fixed members with their defaults to `sample`.
-    fn defaults(&self, run: &[&Field<'_>], subject: &Subject<'_>) -> TokenStream {
-        let rt = &subject.rt;
-        let members = run.iter().map(|field| {
-            let Field {
-                shape, index, path, ..
-            } = field;
-            let frame = frame(field, subject);
-            let initial = self.initial(field.member, shape, subject);
-            quote! {
-                #rt::InMember::in_member(
-                    sample.append::<#shape>(#index, #frame, &#initial),
-                    #path,
-                )?;
-            }
-        });
-        quote!(#(#members)*)
-    }
-
     fn setter(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
-        let Field {
-            shape,
-            index,
-            member,
-            ..
-        } = field;
+        let Field { path, member, .. } = field;
         let doc = docs(&member.doc);
         let name = format_ident!("set_{}", member.name);
         let (ty, value) = self.taken(&member.ty, subject.scope());
         quote! {
             #doc
             pub fn #name(&mut self, value: #ty) -> &mut Self {
-                self.sample.set::<#shape>(#index, #value);
+                self.sample.set::<#path>(#value);
                 self
             }
         }
@@ -196,25 +143,17 @@ impl Emitter<'_> {
         next: &Run<'_, '_>,
         subject: &Subject<'_>,
     ) -> TokenStream {
-        let rt = &subject.rt;
-        let Field {
-            shape,
-            index,
-            path,
-            member,
-            ..
-        } = field;
+        let Field { path, member, .. } = field;
         let name = &field.name;
         let method = mapping::identifier_beside(&name.to_string(), mapping::BUILDER_METHODS);
         let method = format_ident!("{method}");
         let doc = docs(&member.doc);
-        let frame = frame(field, subject);
         let (ty, value) = self.taken(&member.ty, subject.scope());
         let slot = self.names.parameter("S");
         let builder = &self.names.companions(subject.id).builder;
         let stage = self.stage(subject, next.then);
         let result = quote!(::core::result::Result<#builder<#slot, #stage>, #slot::Error>);
-        let defaults = self.defaults(&next.fixed, subject);
+        let defaults = defaults(&next.fixed);
         let go_on = quote! {
             #defaults
             ::core::result::Result::Ok(#builder { sample, stage: ::core::marker::PhantomData })
@@ -223,14 +162,11 @@ impl Emitter<'_> {
             #doc
             pub fn #method(self, value: #ty) -> #result {
                 let mut sample = self.sample;
-                #rt::InMember::in_member(
-                    sample.append::<#shape>(#index, #frame, #value),
-                    #path,
-                )?;
+                sample.append::<#path>(#value)?;
                 #go_on
             }
         };
-        let Type::Sequence { element, bound } = self.resolve(&member.ty) else {
+        let Type::Sequence { element, .. } = self.resolve(&member.ty) else {
             return plain;
         };
         let Type::Primitive(primitive) = self.resolve(element) else {
@@ -239,48 +175,36 @@ impl Emitter<'_> {
         if !mapping::is_byte(*primitive) {
             return plain;
         }
-        let bound = match bound {
-            Some(bound) => {
-                let bound = Literal::u32_unsuffixed(*bound);
-                quote!(#bound)
-            }
-            None => quote!({ #rt::shape::UNBOUNDED }),
-        };
-        let bytes = self.names.primitive("u8");
+        let [bytes, usize] = ["u8", "usize"].map(|name| self.names.primitive(name));
         let (with, reuse_with) = (
             format_ident!("{}_with", member.name),
             format_ident!("{}_reuse_with", member.name),
         );
         let fill = |method, docs: &[&str], zero: bool| {
+            let blank = (!doc.is_empty()).then(|| quote!(#[doc = ""]));
             quote! {
                 #doc
+                #blank
                 #(#[doc = #docs])*
                 pub fn #method(
                     self,
-                    len: usize,
+                    len: #usize,
                     fill: impl ::core::ops::FnOnce(&mut [#bytes]),
                 ) -> #result {
                     let mut sample = self.sample;
-                    #rt::InMember::in_member(
-                        sample.append_bytes::<#bound>(#index, #frame, len, #zero, fill),
-                        #path,
-                    )?;
+                    sample.append_bytes::<#path>(len, #zero, fill)?;
                     #go_on
                 }
             }
         };
         let with = fill(
             with,
-            &[
-                "",
-                " `fill` writes `len` bytes where they lie, without a copy; they are zero before.",
-            ],
+            &[" `fill` writes `len` bytes where they lie, without a copy; they are zero before."],
             true,
         );
         let reuse_with = fill(
             reuse_with,
             &[
-                "",
                 " `fill` writes `len` bytes where they lie, without a copy. The bytes hold",
                 " whatever this process's ring held before, such as an older sample of its",
                 " own: `fill` must write every one of them, for all of them are published.",
@@ -314,11 +238,8 @@ fn runs<'r, 's>(fields: &'r [Field<'s>]) -> Vec<Run<'r, 's>> {
     runs
 }
 
-fn frame(field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
-    let rt = &subject.rt;
-    if !subject.is_mutable() {
-        return quote!(#rt::Frame::Bare);
-    }
-    let (id, must_understand) = (&field.id, field.member.key);
-    quote!(#rt::Frame::Parameter { id: #id, must_understand: #must_understand })
+/// Writes a run of fixed members with their defaults to `sample`.
+fn defaults(run: &[&Field<'_>]) -> TokenStream {
+    let paths = run.iter().map(|field| &field.path);
+    quote!(#(sample.append_default::<#paths>()?;)*)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::{Emitter, docs, names};
@@ -56,28 +56,18 @@ impl Emitter<'_> {
             true => quote!(_ => return ::core::option::Option::None,),
             false => quote!(bits => Self::#unknown(bits),),
         };
-        let from = match closed {
-            true => quote! {
-                impl ::core::convert::TryFrom<#bits> for #name {
-                    /// A number that is no literal's.
-                    type Error = #bits;
-
-                    fn try_from(bits: #bits) -> ::core::result::Result<Self, #bits> {
-                        <Self as #rt::shape::Enumeration>::from_bits(bits).ok_or(bits)
-                    }
+        let from = self.conversion(
+            decl,
+            closed,
+            &name,
+            &bits,
+            quote! {
+                match bits {
+                    #(#values => Self::#literal_names,)*
+                    bits => Self::#unknown(bits),
                 }
             },
-            false => quote! {
-                impl ::core::convert::From<#bits> for #name {
-                    fn from(bits: #bits) -> Self {
-                        match bits {
-                            #(#values => Self::#literal_names,)*
-                            bits => Self::#unknown(bits),
-                        }
-                    }
-                }
-            },
-        };
+        );
         quote! {
             #doc
             #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -112,6 +102,37 @@ impl Emitter<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// From a number: always, or only if it is a literal's.
+    fn conversion(
+        &self,
+        decl: &TypeDecl,
+        closed: bool,
+        name: &Ident,
+        bits: &TokenStream,
+        value: TokenStream,
+    ) -> TokenStream {
+        let rt = self.rt(&decl.scope);
+        match closed {
+            true => quote! {
+                impl ::core::convert::TryFrom<#bits> for #name {
+                    /// A number that is no literal's.
+                    type Error = #bits;
+
+                    fn try_from(bits: #bits) -> ::core::result::Result<Self, #bits> {
+                        <Self as #rt::shape::Enumeration>::from_bits(bits).ok_or(bits)
+                    }
+                }
+            },
+            false => quote! {
+                impl ::core::convert::From<#bits> for #name {
+                    fn from(bits: #bits) -> Self {
+                        #value
+                    }
+                }
+            },
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::model::{Item, Model, Module, Struct, TypeId, TypeKind};
 pub(super) struct Companions {
     pub(super) view: Ident,
     pub(super) builder: Ident,
-    pub(super) needs: Ident,
+    pub(super) members: Ident,
 }
 
 /// All names of a model.
@@ -54,16 +54,23 @@ impl Names {
                     let name = &model.types[id.0].name;
                     let mut companion =
                         |suffix| ident(&fresh(&mut taken, &format!("{name}{suffix}")));
-                    let (view, builder, needs) =
-                        (companion("View"), companion("Builder"), companion("Needs"));
+                    let (view, builder, members) = (
+                        companion("View"),
+                        companion("Builder"),
+                        companion("Members"),
+                    );
                     self.companions.insert(
                         *id,
                         Companions {
                             view,
                             builder,
-                            needs,
+                            members,
                         },
                     );
+                    if let TypeKind::Struct(structure) = &model.types[id.0].kind {
+                        self.declared
+                            .extend(fields(structure).iter().map(Ident::to_string));
+                    }
                 }
                 Item::Type(_) | Item::Const(_) => {}
             }

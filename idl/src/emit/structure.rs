@@ -1,7 +1,7 @@
-//! `struct`: the owned type and its shape.
+//! `struct`: the owned type, its members as types, and its shape.
 
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::{format_ident, quote};
+use quote::quote;
 
 use super::{Emitter, Scope, docs, names};
 use crate::mapping;
@@ -20,14 +20,11 @@ pub(super) struct Subject<'s> {
 /// A member with what is said about it again and again.
 pub(super) struct Field<'s> {
     pub(super) member: &'s Member,
-    pub(super) index: Literal,
-    pub(super) id: Literal,
     pub(super) name: Ident,
-    pub(super) shape: TokenStream,
+    /// Path of the type that stands for the member.
+    pub(super) path: TokenStream,
     /// Part of the key: marked, or all of them where none is.
     pub(super) key: bool,
-    /// For errors: `module::Type.member`.
-    pub(super) path: String,
     pub(super) fixed: bool,
 }
 
@@ -41,12 +38,7 @@ impl Subject<'_> {
     }
 
     pub(super) fn extensibility(&self) -> TokenStream {
-        let rt = &self.rt;
-        match self.structure.extensibility {
-            Extensibility::Final => quote!(#rt::Extensibility::Final),
-            Extensibility::Appendable => quote!(#rt::Extensibility::Appendable),
-            Extensibility::Mutable => quote!(#rt::Extensibility::Mutable),
-        }
+        extensibility(self.structure.extensibility, &self.rt)
     }
 
     /// Key members by ascending id.
@@ -56,8 +48,17 @@ impl Subject<'_> {
         fields
     }
 
-    fn type_name(&self) -> String {
-        type_name(self.decl)
+    fn keys_are_by_id(&self) -> bool {
+        let keys = self.fields.iter().filter(|field| field.key);
+        keys.is_sorted_by_key(|field| field.member.id)
+    }
+}
+
+fn extensibility(extensibility: Extensibility, rt: &TokenStream) -> TokenStream {
+    match extensibility {
+        Extensibility::Final => quote!(#rt::Extensibility::Final),
+        Extensibility::Appendable => quote!(#rt::Extensibility::Appendable),
+        Extensibility::Mutable => quote!(#rt::Extensibility::Mutable),
     }
 }
 
@@ -72,41 +73,98 @@ impl Emitter<'_> {
         let subject = self.subject(id, decl, structure);
         let owned = self.owned_struct(&subject);
         let default = self.default_impl(&subject);
-        let shape = self.shape_impl(&subject);
+        let topic = (!structure.nested).then(|| self.topic(&subject));
         let view = self.view(&subject);
-        let topic = (!structure.nested).then(|| {
-            let topic = self.topic(&subject);
-            let builder = self.builder(&subject);
-            quote!(#topic #builder)
-        });
-        quote!(#owned #default #shape #view #topic)
+        let builder = (!structure.nested).then(|| self.builder(&subject));
+        let members = self.members(&subject);
+        let shape = self.shape_impl(&subject);
+        quote!(#owned #default #topic #view #builder #members #shape)
     }
 
     fn subject<'s>(&self, id: TypeId, decl: &'s TypeDecl, structure: &'s Struct) -> Subject<'s> {
         let keyless = structure.members.iter().all(|member| !member.key);
-        let type_name = type_name(decl);
-        let fields = structure
-            .members
-            .iter()
-            .zip(names::fields(structure))
-            .enumerate()
-            .map(|(index, (member, name))| Field {
-                member,
-                index: Literal::usize_unsuffixed(index),
-                id: Literal::u32_unsuffixed(member.id),
-                name,
-                shape: self.shape(&member.ty, &decl.scope),
-                key: member.key || keyless,
-                path: format!("{type_name}.{}", member.name),
-                fixed: self.is_fixed(&member.ty),
-            });
+        let members = &self.names.companions(id).members;
+        let field = |(member, name): (&'s Member, Ident)| Field {
+            member,
+            path: quote!(#members::#name),
+            name,
+            key: member.key || keyless,
+            fixed: self.is_fixed(&member.ty),
+        };
         Subject {
             id,
             decl,
             structure,
             name: names::ident(&mapping::identifier(&decl.name)),
             rt: self.rt(&decl.scope),
-            fields: fields.collect(),
+            fields: structure
+                .members
+                .iter()
+                .zip(names::fields(structure))
+                .map(field)
+                .collect(),
+        }
+    }
+
+    /// The members as types.
+    fn members(&self, subject: &Subject<'_>) -> TokenStream {
+        let module = &self.names.companions(subject.id).members;
+        let doc = format!(" The members of [`{}`] as types.", subject.name);
+        let scope = [subject.scope(), &[module.to_string()]].concat();
+        let runtime = names::path(&self.options.runtime_path);
+        let extensibility = extensibility(subject.structure.extensibility, &quote!(__rt));
+        let type_name = type_name(subject.decl);
+        let [bool, str, u32, usize] =
+            ["bool", "str", "u32", "usize"].map(|name| self.names.primitive(name));
+        let members = subject.fields.iter().enumerate().map(|(index, field)| {
+            let Field {
+                member, name, key, ..
+            } = field;
+            let shape = self.shape(&member.ty, &scope);
+            let index = Literal::usize_unsuffixed(index);
+            let id = Literal::u32_unsuffixed(member.id);
+            let must_understand = member.key;
+            let path = format!("{type_name}.{}", member.name);
+            let default = member.default.as_ref().map(|value| {
+                let absent = self.value(value, &member.ty, &scope);
+                let initial = match value {
+                    Value::String(_) => quote!(::std::string::String::from(#absent)),
+                    _ => absent.clone(),
+                };
+                quote! {
+                    fn initial() -> __rt::Owned<Self> {
+                        #initial
+                    }
+
+                    fn absent<'a>() -> __rt::Shown<'a, Self> {
+                        #absent
+                    }
+                }
+            });
+            quote! {
+                #[derive(Debug)]
+                pub enum #name {}
+
+                impl __rt::Member for #name {
+                    type Shape = #shape;
+                    const EXTENSIBILITY: __rt::Extensibility = #extensibility;
+                    const INDEX: #usize = #index;
+                    const ID: #u32 = #id;
+                    const KEY: #bool = #key;
+                    const MUST_UNDERSTAND: #bool = #must_understand;
+                    const PATH: &'static #str = #path;
+                    #default
+                }
+            }
+        });
+        quote! {
+            #[doc = #doc]
+            pub mod #module {
+                #[allow(unused_imports)]
+                use #runtime as __rt;
+
+                #(#members)*
+            }
         }
     }
 
@@ -120,9 +178,8 @@ impl Emitter<'_> {
             let ty = self.owned(&field.member.ty, subject.scope());
             let with =
                 (self.options.serde && self.needs_serde_shape(&field.member.ty)).then(|| {
-                    let rt = &subject.rt;
-                    let shape = &field.shape;
-                    let path = compact(&quote!(#rt::Serde::<#shape>));
+                    let (rt, path) = (&subject.rt, &field.path);
+                    let path = quote!(#rt::Serde::<<#path as #rt::Member>::Shape>).to_string();
                     quote!(#[serde(with = #path)])
                 });
             quote!(#doc #with pub #name: #ty)
@@ -138,12 +195,21 @@ impl Emitter<'_> {
     }
 
     fn default_impl(&self, subject: &Subject<'_>) -> TokenStream {
-        let name = &subject.name;
+        let (name, rt) = (&subject.name, &subject.rt);
         let fields = subject.fields.iter().map(|field| {
-            let (name, value) = (
-                &field.name,
-                self.initial(field.member, &field.shape, subject),
-            );
+            let (name, path) = (&field.name, &field.path);
+            let value = match (&field.member.default, self.resolve(&field.member.ty)) {
+                (Some(Value::String(text)), _) => quote!(::std::string::String::from(#text)),
+                (Some(value), _) => self.value(value, &field.member.ty, subject.scope()),
+                (None, Type::Primitive(Primitive::Boolean)) => quote!(false),
+                (None, Type::Primitive(Primitive::Float32 | Primitive::Float64)) => quote!(0.0),
+                (None, Type::Primitive(_)) => quote!(0),
+                (None, Type::String { .. }) => quote!(::std::string::String::new()),
+                (None, Type::Sequence { .. }) => quote!(::std::vec::Vec::new()),
+                (None, Type::Named(_) | Type::Array { .. }) => {
+                    quote!(<#path as #rt::Member>::initial())
+                }
+            };
             quote!(#name: #value)
         });
         quote! {
@@ -155,32 +221,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// The owned value that a member has without being set.
-    pub(super) fn initial(
-        &self,
-        member: &Member,
-        shape: &TokenStream,
-        subject: &Subject<'_>,
-    ) -> TokenStream {
-        let rt = &subject.rt;
-        match (&member.default, self.resolve(&member.ty)) {
-            (Some(Value::String(text)), _) => quote!(::std::string::String::from(#text)),
-            (Some(value), _) => self.value(value, &member.ty, subject.scope()),
-            (None, Type::Primitive(Primitive::Boolean)) => quote!(false),
-            (None, Type::Primitive(Primitive::Float32 | Primitive::Float64)) => quote!(0.0),
-            (None, Type::Primitive(_)) => quote!(0),
-            (None, Type::String { .. }) => quote!(::std::string::String::new()),
-            (None, Type::Sequence { .. }) => quote!(::std::vec::Vec::new()),
-            (None, Type::Named(_)) => quote!(::core::default::Default::default()),
-            (None, Type::Array { .. }) => quote!(<#shape as #rt::shape::Shape>::initial()),
-        }
-    }
-
     fn shape_impl(&self, subject: &Subject<'_>) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let view = &self.names.companions(subject.id).view;
         let extensibility = subject.extensibility();
-        let shapes = subject.fields.iter().map(|field| &field.shape);
+        let paths = subject.fields.iter().map(|field| &field.path);
         let length_code = match subject.structure.extensibility {
             Extensibility::Final => quote!(Next),
             Extensibility::Appendable | Extensibility::Mutable => quote!(Shared(5)),
@@ -189,6 +234,7 @@ impl Emitter<'_> {
         let read = self.read_fn(subject);
         let measure = self.measure_fn(subject);
         let encoder = self.names.parameter("E");
+        let usize = self.names.primitive("usize");
         let serde = self
             .options
             .serde
@@ -198,9 +244,9 @@ impl Emitter<'_> {
                 type Owned = Self;
                 type Borrowed = Self;
                 type Shown<'a> = #view<'a>;
-                const SIZE_MIN: usize = #rt::shape::size_min(
+                const SIZE_MIN: #usize = #rt::shape::size_min(
                     #extensibility,
-                    &[#(<#shapes as #rt::shape::Shape>::SIZE_MIN),*],
+                    &[#(#rt::shape::size_min_of::<#paths>()),*],
                 );
                 const LENGTH_CODE: #rt::shape::LengthCode = #rt::shape::LengthCode::#length_code;
 
@@ -211,9 +257,7 @@ impl Emitter<'_> {
                 #write
                 #read
 
-                fn check(
-                    reader: &mut #rt::Reader<'_>,
-                ) -> ::core::result::Result<(), #rt::CdrError> {
+                fn check(reader: &mut #rt::Reader<'_>) -> #rt::Result<()> {
                     #view::parse_(reader).map(|_| ())
                 }
 
@@ -228,7 +272,7 @@ impl Emitter<'_> {
                 fn transcribe_key<#encoder: #rt::encode::Encoder>(
                     reader: &mut #rt::Reader<'_>,
                     encoder: &mut #encoder,
-                ) -> ::core::result::Result<(), #rt::CdrError> {
+                ) -> #rt::Result<()> {
                     #view::parse_(reader)?.transcribe_key_(encoder)
                 }
 
@@ -243,46 +287,13 @@ impl Emitter<'_> {
         let rt = &subject.rt;
         let encoder = self.names.parameter("E");
         let extensibility = subject.extensibility();
-        let members = subject.fields.iter().map(|field| {
-            let Field {
-                shape,
-                key,
-                id,
-                name,
-                path,
-                ..
-            } = field;
-            let must_understand = field.member.key;
-            match subject.is_mutable() {
-                true => quote! {
-                    #rt::InMember::in_member(
-                        encoder.parameter::<#shape>(#id, #key, #must_understand, &value.#name),
-                        #path,
-                    )?;
-                },
-                false => quote! {
-                    #rt::InMember::in_member(
-                        encoder.member::<#shape>(#key, &value.#name),
-                        #path,
-                    )?;
-                },
-            }
-        });
-        let keys = subject.key_fields();
-        let by_id = (!keys
-            .is_sorted_by_key(|field| field.index.to_string().parse().unwrap_or(0_usize)))
-        .then(|| {
-            let members = keys.iter().map(|field| {
-                let Field {
-                    shape, name, path, ..
-                } = field;
-                quote! {
-                    #rt::InMember::in_member(
-                        encoder.member::<#shape>(true, &value.#name),
-                        #path,
-                    )?;
-                }
-            });
+        let write = |field: &Field<'_>| {
+            let Field { path, name, .. } = field;
+            quote!(encoder.member::<#path>(&value.#name)?;)
+        };
+        let members = subject.fields.iter().map(write);
+        let by_id = (!subject.keys_are_by_id()).then(|| {
+            let members = subject.key_fields().into_iter().map(write);
             quote! {
                 // Hashes take the key members by ascending id.
                 if encoder.is_key_hash() {
@@ -295,7 +306,7 @@ impl Emitter<'_> {
             fn write<#encoder: #rt::encode::Encoder>(
                 value: &Self,
                 encoder: &mut #encoder,
-            ) -> ::core::result::Result<(), #rt::CdrError> {
+            ) -> #rt::Result<()> {
                 #by_id
                 let open = encoder.begin(#extensibility)?;
                 #(#members)*
@@ -307,22 +318,15 @@ impl Emitter<'_> {
     fn read_fn(&self, subject: &Subject<'_>) -> TokenStream {
         let rt = &subject.rt;
         let extensibility = subject.extensibility();
-        let read = |field: &Field<'_>| {
-            let Field { shape, path, .. } = field;
-            quote! {
-                #rt::InMember::in_member(
-                    <#shape as #rt::shape::Shape>::read(reader),
-                    #path,
-                )?
-            }
-        };
         let body = if subject.is_mutable() {
             let arms = subject.fields.iter().map(|field| {
-                let (id, name, read) = (&field.id, &field.name, read(field));
-                quote!(#id => value.#name = #read,)
+                let Field {
+                    path, name, member, ..
+                } = field;
+                let id = Literal::u32_unsuffixed(member.id);
+                quote!(#id => value.#name = reader.value::<#path>()?,)
             });
             quote! {
-                let scope = reader.begin(#extensibility)?;
                 #[allow(unused_mut)]
                 let mut value = Self::default();
                 while let ::core::option::Option::Some(parameter) = reader.next_parameter()? {
@@ -332,55 +336,36 @@ impl Emitter<'_> {
                     }
                     reader.end_parameter(parameter);
                 }
-                reader.end(scope);
-                ::core::result::Result::Ok(value)
             }
         } else {
-            let locals: Vec<_> = (0..subject.fields.len())
-                .map(|index| format_ident!("m{index}"))
-                .collect();
-            let members = subject.fields.iter().zip(&locals).map(|(field, local)| {
-                let (key, read) = (field.key, read(field));
-                let initial = self.initial(field.member, &field.shape, subject);
-                quote! {
-                    let #local = if reader.absent(#extensibility, #key) { #initial } else { #read };
-                }
+            // Fields are evaluated in the order in which they are written here.
+            let members = subject.fields.iter().map(|field| {
+                let Field { path, name, .. } = field;
+                quote!(#name: reader.member::<#path>()?)
             });
-            let names = subject.fields.iter().map(|field| &field.name);
-            quote! {
-                let scope = reader.begin(#extensibility)?;
-                #(#members)*
-                reader.end(scope);
-                ::core::result::Result::Ok(Self { #(#names: #locals,)* })
-            }
+            quote!(let value = Self { #(#members,)* };)
         };
         quote! {
-            fn read(reader: &mut #rt::Reader<'_>) -> ::core::result::Result<Self, #rt::CdrError> {
+            fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self> {
+                let scope = reader.begin(#extensibility)?;
                 #body
+                reader.end(scope);
+                ::core::result::Result::Ok(value)
             }
         }
     }
 
     fn measure_fn(&self, subject: &Subject<'_>) -> TokenStream {
         let rt = &subject.rt;
-        let members = subject.structure.members.iter();
-        let recursive = members
-            .clone()
-            .any(|member| self.reaches(&member.ty, subject.id));
-        let body = if recursive {
+        let mut members = subject.structure.members.iter();
+        let body = if members.any(|member| self.reaches(&member.ty, subject.id)) {
             quote!(measure.unbounded();)
         } else {
             let extensibility = subject.extensibility();
-            let members = subject.fields.iter().map(|field| {
-                let Field { shape, key, id, .. } = field;
-                match subject.is_mutable() {
-                    true => quote!(measure.parameter::<#shape>(#id, #key);),
-                    false => quote!(measure.member::<#shape>(#key);),
-                }
-            });
+            let paths = subject.fields.iter().map(|field| &field.path);
             quote! {
                 measure.begin(#extensibility);
-                #(#members)*
+                #(measure.member::<#paths>();)*
                 measure.end(#extensibility);
             }
         };
@@ -390,14 +375,4 @@ impl Emitter<'_> {
             }
         }
     }
-
-    /// The scoped IDL name as a string.
-    pub(super) fn type_name(&self, subject: &Subject<'_>) -> String {
-        subject.type_name()
-    }
-}
-
-/// Tokens as text without the blanks that `to_string` puts everywhere.
-fn compact(tokens: &TokenStream) -> String {
-    tokens.to_string().replace(' ', "").replace(',', ", ")
 }

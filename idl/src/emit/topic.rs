@@ -4,43 +4,45 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::Emitter;
-use super::structure::Subject;
+use super::structure::{Subject, type_name};
 
 impl Emitter<'_> {
     pub(super) fn topic(&self, subject: &Subject<'_>) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let companions = self.names.companions(subject.id);
         let (view, builder) = (&companions.view, &companions.builder);
-        let type_name = self.type_name(subject);
+        let type_name = type_name(subject.decl);
         let has_key = subject.structure.members.iter().any(|member| member.key);
         let extensibility = subject.extensibility();
+        let [bool, str, byte, usize] =
+            ["bool", "str", "u8", "usize"].map(|name| self.names.primitive(name));
         let slot = self.names.parameter("S");
-        let result = quote!(::core::result::Result);
+        let result = quote!(#rt::Result);
         quote! {
             impl #rt::TopicType for #name {
-                const TYPE_NAME: &'static str = #type_name;
-                const HAS_KEY: bool = #has_key;
+                const TYPE_NAME: &'static #str = #type_name;
+                const HAS_KEY: #bool = #has_key;
                 const EXTENSIBILITY: #rt::Extensibility = #extensibility;
                 type Builder<#slot: #rt::Slot> = #builder<#slot>;
                 type View<'a> = #view<'a>;
 
                 fn max_size(
                     representation: #rt::Representation,
-                ) -> ::core::option::Option<usize> {
+                ) -> ::core::option::Option<#usize> {
                     #rt::codec::max_size::<Self>(representation)
                 }
 
                 fn build<#slot: #rt::Slot>(
                     slot: #slot,
                     representation: #rt::Representation,
-                ) -> #result<#builder<#slot>, #rt::CdrError> {
+                ) -> #result<#builder<#slot>> {
                     #builder::start_(slot, representation)
                 }
 
                 fn view(
-                    bytes: &[u8],
+                    bytes: &[#byte],
                     encapsulation: #rt::Encapsulation,
-                ) -> #result<#view<'_>, #rt::CdrError> {
+                ) -> #result<#view<'_>> {
                     #view::parse_(&mut #rt::codec::reader::<Self>(
                         bytes,
                         encapsulation,
@@ -48,7 +50,7 @@ impl Emitter<'_> {
                     )?)
                 }
 
-                fn view_to_owned(view: &#view<'_>) -> #result<Self, #rt::CdrError> {
+                fn view_to_owned(view: &#view<'_>) -> #result<Self> {
                     view.to_owned()
                 }
 
@@ -56,22 +58,22 @@ impl Emitter<'_> {
                     view.key_hash()
                 }
 
-                fn size(&self, representation: #rt::Representation) -> usize {
+                fn size(&self, representation: #rt::Representation) -> #usize {
                     #rt::codec::size(self, representation)
                 }
 
                 fn encode(
                     &self,
                     representation: #rt::Representation,
-                    out: &mut [u8],
-                ) -> #result<usize, #rt::CdrError> {
+                    out: &mut [#byte],
+                ) -> #result<#usize> {
                     #rt::codec::encode(self, representation, out)
                 }
 
                 fn decode(
-                    bytes: &[u8],
+                    bytes: &[#byte],
                     encapsulation: #rt::Encapsulation,
-                ) -> #result<Self, #rt::CdrError> {
+                ) -> #result<Self> {
                     #rt::codec::decode(bytes, encapsulation)
                 }
 
@@ -79,22 +81,22 @@ impl Emitter<'_> {
                     #rt::codec::key_hash(self)
                 }
 
-                fn key_size(&self, representation: #rt::Representation) -> usize {
+                fn key_size(&self, representation: #rt::Representation) -> #usize {
                     #rt::codec::key_size(self, representation)
                 }
 
                 fn encode_key(
                     &self,
                     representation: #rt::Representation,
-                    out: &mut [u8],
-                ) -> #result<usize, #rt::CdrError> {
+                    out: &mut [#byte],
+                ) -> #result<#usize> {
                     #rt::codec::encode_key(self, representation, out)
                 }
 
                 fn decode_key(
-                    bytes: &[u8],
+                    bytes: &[#byte],
                     encapsulation: #rt::Encapsulation,
-                ) -> #result<Self, #rt::CdrError> {
+                ) -> #result<Self> {
                     #rt::codec::decode_key(bytes, encapsulation)
                 }
             }

@@ -63,13 +63,16 @@ pub enum DoorbellKind {
 }
 
 impl DoorbellKind {
+    /// Decides for a group on this kernel.
     pub(super) fn choose(choice: DoorbellChoice, members: usize) -> Result<Self, JoinError> {
-        let futex = || members <= FUTEXES_MAX && has_futex_waitv();
-        match choice {
-            DoorbellChoice::Event => Ok(Self::Event),
-            DoorbellChoice::Auto if !futex() => Ok(Self::Event),
-            DoorbellChoice::Futex if !futex() => Err(JoinError::NoFutexWaitv),
-            DoorbellChoice::Auto | DoorbellChoice::Futex => Ok(Self::Futex),
+        Self::choose_if(choice, members <= FUTEXES_MAX && has_futex_waitv())
+    }
+
+    fn choose_if(choice: DoorbellChoice, futexes: bool) -> Result<Self, JoinError> {
+        match (choice, futexes) {
+            (DoorbellChoice::Event, _) | (DoorbellChoice::Auto, false) => Ok(Self::Event),
+            (DoorbellChoice::Auto | DoorbellChoice::Futex, true) => Ok(Self::Futex),
+            (DoorbellChoice::Futex, false) => Err(JoinError::NoFutexWaitv),
         }
     }
 }
@@ -221,18 +224,16 @@ mod tests {
 
     #[test]
     fn the_choice_falls_back_only_where_it_may() {
-        let choose = DoorbellKind::choose;
-        assert_eq!(
-            choose(DoorbellChoice::Event, 2).ok(),
-            Some(DoorbellKind::Event)
-        );
-        assert_eq!(
-            choose(DoorbellChoice::Auto, 129).ok(),
-            Some(DoorbellKind::Event)
-        );
-        assert!(matches!(
-            choose(DoorbellChoice::Futex, 129),
-            Err(JoinError::NoFutexWaitv)
-        ));
+        use DoorbellChoice::{Auto, Event, Futex};
+        let choose = |choice, futexes| DoorbellKind::choose_if(choice, futexes).ok();
+        for futexes in [false, true] {
+            assert_eq!(choose(Event, futexes), Some(DoorbellKind::Event));
+        }
+        assert_eq!(choose(Auto, true), Some(DoorbellKind::Futex));
+        assert_eq!(choose(Futex, true), Some(DoorbellKind::Futex));
+        assert_eq!(choose(Auto, false), Some(DoorbellKind::Event));
+        assert_eq!(choose(Futex, false), None);
+        let crowd = DoorbellKind::choose(Auto, FUTEXES_MAX + 1).ok();
+        assert_eq!(crowd, Some(DoorbellKind::Event));
     }
 }

@@ -1,14 +1,14 @@
 //! The data path between processes of one host: stores, and now and then a bell.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::domain::Membership;
 use super::doorbell::{Bell, DoorbellKind, Doorbells, write_event};
 use super::error::JoinError;
 use super::memory::Mapping;
-use super::record::Membership;
 use super::watch::{Failures, Watch};
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, SLEEP_WORD, Want};
 use crate::mem::Region;
@@ -36,7 +36,7 @@ struct Shared {
     me: Rank,
     rows: Vec<Region>,
     mappings: Vec<Arc<Mapping>>,
-    fenced: Vec<AtomicBool>,
+    fenced: Vec<Mutex<bool>>,
     /// The sleep word of each peer at which I last rang it: once is enough.
     rung_at: Vec<AtomicU64>,
     doorbells: Doorbells,
@@ -75,7 +75,7 @@ impl ShmFabric {
         let rows: Vec<_> = parts.mappings.iter().map(Mapping::region).collect();
         let shared = Arc::new(Shared {
             me: parts.me,
-            fenced: rows.iter().map(|_| AtomicBool::new(false)).collect(),
+            fenced: rows.iter().map(|_| Mutex::new(false)).collect(),
             rung_at: rows.iter().map(|_| AtomicU64::new(0)).collect(),
             doorbells: Doorbells::new(parts.me, rows.clone(), parts.bells),
             rows,
@@ -213,13 +213,29 @@ impl Fabric for ShmFabric {
         }
     }
 
+    fn acknowledge(&self, word: usize, value: u64, to: Rank) {
+        // My peers see the store at once: no need for my engine to push it.
+        self.store(word, value);
+        if to == self.shared.me {
+            let epoch = sleep::before_ring().epoch(self.shared.row(to).word(SLEEP_WORD));
+            if Want::of_sleep_word(epoch) == Some(Want::DataAndAcks) {
+                self.shared.doorbells.ring(to);
+            }
+        } else {
+            self.ring(&PeerSet::EMPTY, &[to].into_iter().collect());
+        }
+    }
+
     fn poll(&self) -> Option<Failure> {
         self.shared.failures.take()
     }
 
     fn fence(&self, peer: Rank) {
         let shared = &*self.shared;
-        if peer == shared.me || shared.fenced[peer.index()].swap(true, Ordering::AcqRel) {
+        // Held until it is done, so that a second caller does not return before.
+        let fenced = &shared.fenced[peer.index()];
+        let mut fenced = fenced.lock().unwrap_or_else(PoisonError::into_inner);
+        if peer == shared.me || core::mem::replace(&mut *fenced, true) {
             return;
         }
         if let Err(error) = shared.mappings[peer.index()].freeze() {

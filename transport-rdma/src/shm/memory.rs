@@ -54,8 +54,7 @@ pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), JoinErro
             Errno::FBIG,
         ));
     }
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = rustix::fs::memfd_create("spindle-dds-row", flags).map_err(refused(
+    let file = memory_file().map_err(refused(
         "no memory file; look at the limit on open files (ulimit -n)",
     ))?;
     rustix::fs::ftruncate(&file, size as u64).map_err(refused("the memory file cannot grow"))?;
@@ -64,6 +63,16 @@ pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), JoinErro
     ))?;
     rustix::fs::fcntl_add_seals(&file, seals()).map_err(JoinError::system("sealing a row"))?;
     Ok((Arc::new(mapping), file))
+}
+
+/// A file in memory, never to be executed where the kernel knows that (6.3).
+fn memory_file() -> Result<OwnedFd, Errno> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let create = |flags| rustix::fs::memfd_create("spindle-dds-row", flags);
+    match create(flags | MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => create(flags),
+        created => created,
+    }
 }
 
 /// A peer's row, mapped read-only after its length and seals were checked:

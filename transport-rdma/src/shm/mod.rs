@@ -13,8 +13,8 @@
 //!        +---- its process ended, by the kernel's word ---------+
 //! ```
 //!
-//! - Set-up: [`join`] (`rendezvous`, with the domain's `record`, `socket` and
-//!   `wire`), then [`Formation::build`] (`setup`, with `memory`).
+//! - Set-up: [`join`] (`rendezvous` and `founder`, over the `domain`'s `record`,
+//!   `socket` and `wire`), then [`Formation::build`] (`setup`, with `memory`).
 //! - Data path: [`ShmFabric`] (`fabric`), [`DoorbellKind`] (`doorbell`), and the
 //!   thread that waits for deaths (`watch`).
 //!
@@ -23,9 +23,12 @@
 //! All members live in one pid namespace. A process that forks keeps its
 //! membership; the child has none and must not use the fabric.
 
+mod domain;
 mod doorbell;
 mod error;
 mod fabric;
+mod founder;
+mod local;
 mod memory;
 mod record;
 mod rendezvous;
@@ -37,6 +40,7 @@ mod wire;
 pub use doorbell::{DoorbellChoice, DoorbellKind};
 pub use error::JoinError;
 pub use fabric::ShmFabric;
+pub use local::{local_group, local_group_of};
 pub use rendezvous::{JoinOptions, join};
-pub use setup::{Formation, local_group, local_group_of};
+pub use setup::Formation;
 pub use wire::ANNOUNCEMENT_LEN_MAX;

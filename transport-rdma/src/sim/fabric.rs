@@ -6,7 +6,7 @@ use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
 /// A [`Fabric`] over a [`SimNetwork`]. Nothing it sends lands before the
-/// network is stepped, but stores in front of a doorbell in shared memory.
+/// network is stepped, but what a doorbell or a sleeper's fence brings along.
 #[derive(Debug)]
 pub struct SimFabric {
     network: SimNetwork,

@@ -43,6 +43,8 @@ pub(super) struct Link {
     pub(super) queue: VecDeque<(u64, Piece)>,
     /// What the sender's `ring` found awake, by its copy of the epoch.
     pub(super) owed: Owed,
+    /// Shared memory: the sender's last operation before it last fenced.
+    pub(super) fenced_at: u64,
     /// Nothing lands any more: fenced by the receiver, or an end is dead.
     pub(super) closed: bool,
     /// Nothing more is sent; what is on its way may land.
@@ -59,6 +61,7 @@ impl Link {
             shared,
             queue: VecDeque::new(),
             owed: Owed::Nothing,
+            fenced_at: 0,
             closed: false,
             severed: false,
             held: false,

@@ -29,16 +29,19 @@
 //!   last push perhaps in part; the others learn of it sooner or later, before
 //!   or after that. Nothing of a fenced peer lands.
 //! - Sleeping: a doorbell travels behind the data (queued writes) or brings the
-//!   stores along (shared memory: a fence); members wake without cause.
+//!   stores along (shared memory); a fence alone shows a store only to those who
+//!   fence later, as a sleeper does; members wake without cause.
 //!
 //! [`PlantedBug`] breaks one clause at a time: a checker that does not notice
 //! is not a checker.
 
 mod fabric;
+mod faults;
 mod link;
 mod network;
 mod options;
 mod rng;
+mod sleeping;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -81,7 +81,7 @@ impl SimNetwork {
     }
 
     /// Holds back what goes from one member to another, or lets it go on. (A
-    /// doorbell in shared memory still brings the stores before it along.)
+    /// doorbell or a fence in shared memory still brings the stores along.)
     pub fn hold(&self, from: Rank, to: Rank, held: bool) {
         self.state().hold(from.index(), to.index(), held);
     }

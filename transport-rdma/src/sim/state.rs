@@ -3,12 +3,15 @@
 use core::sync::atomic::Ordering;
 use std::collections::VecDeque;
 
-use super::link::{Link, Owed, Piece};
+use super::link::{Link, Piece};
 use super::options::{PlantedBug, SimOptions};
 use super::rng::{self, Rng};
-use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, FailureCause, SLEEP_WORD, Want};
+use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, SLEEP_WORD};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
+
+/// Rows are compared in blocks of this many bytes, as most of them are equal.
+const BLOCK: usize = 1024;
 
 /// One member as the network knows it.
 #[derive(Debug)]
@@ -17,14 +20,14 @@ pub(super) struct Member {
     pub(super) rows: Vec<Region>,
     /// Which words of its row it has ever stored as words; the rest is payload.
     stored: Vec<bool>,
-    epoch: u64,
+    pub(super) epoch: u64,
     /// Somebody rang since it announced sleep.
     pub(super) rung: bool,
     pub(super) crashed: bool,
     pub(super) failures: VecDeque<Failure>,
     pub(super) counters: FabricCounters,
     /// Newest of its operations that has landed through shared memory.
-    newest_shown: u64,
+    pub(super) newest_shown: u64,
 }
 
 #[derive(Debug)]
@@ -32,11 +35,11 @@ pub(super) struct State {
     pub(super) members: Vec<Member>,
     links: Vec<Link>,
     /// Failures on their way to those who will be told.
-    failing: Vec<(usize, Failure)>,
-    rng: Rng,
+    pub(super) failing: Vec<(usize, Failure)>,
+    pub(super) rng: Rng,
     options: SimOptions,
     steps: u64,
-    operations: u64,
+    pub(super) operations: u64,
     pub(super) trace: u64,
 }
 
@@ -72,25 +75,25 @@ impl State {
         }
     }
 
-    fn planted(&self, bug: PlantedBug) -> bool {
+    pub(super) fn planted(&self, bug: PlantedBug) -> bool {
         self.options.planted == Some(bug)
     }
 
-    fn link(&mut self, from: usize, to: usize) -> &mut Link {
+    pub(super) fn link(&mut self, from: usize, to: usize) -> &mut Link {
         let count = self.members.len();
         &mut self.links[from * count + to]
     }
 
-    fn others(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn others(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
         (0..self.members.len()).filter(move |&peer| peer != me)
     }
 
-    fn note(&mut self, what: u64, who: usize, at: usize, value: u64) {
+    pub(super) fn note(&mut self, what: u64, who: usize, at: usize, value: u64) {
         let event = what << 56 | (who as u64) << 32 | at as u64;
         self.trace = rng::mix(self.trace ^ rng::mix(event).wrapping_add(rng::mix(value)));
     }
 
-    fn enqueue(&mut self, from: usize, to: usize, piece: Piece) {
+    pub(super) fn enqueue(&mut self, from: usize, to: usize, piece: Piece) {
         let operation = self.operations;
         let link = self.link(from, to);
         if !link.closed && !link.severed {
@@ -194,117 +197,6 @@ impl State {
         );
     }
 
-    pub(super) fn ring(&mut self, me: usize, data: &PeerSet, acks: &PeerSet) {
-        if self.members[me].crashed {
-            return;
-        }
-        self.operations += 1;
-        for peer in data
-            .union(acks)
-            .iter()
-            .map(Rank::index)
-            .filter(|&peer| peer != me)
-        {
-            let owed = if data.contains(Rank(peer as u16)) {
-                Owed::Data
-            } else {
-                Owed::Acks
-            };
-            if self.link(me, peer).shared {
-                self.ring_shared(me, peer, owed);
-            } else {
-                let epoch = self.members[me].rows[peer].load(SLEEP_WORD);
-                let link = self.link(me, peer);
-                link.owed = link.owed.max(owed);
-                self.ring_posted(me, peer, epoch);
-            }
-        }
-    }
-
-    /// The fence: my stores show, and the epoch is the one that stands now.
-    fn ring_shared(&mut self, me: usize, peer: usize, owed: Owed) {
-        let epoch = if self.planted(PlantedBug::RingWithoutFence) {
-            self.members[me].rows[peer].load(SLEEP_WORD)
-        } else {
-            self.flush(me, peer);
-            self.members[peer].rows[peer].load(SLEEP_WORD)
-        };
-        if self.wanted(epoch, owed) {
-            self.members[me].counters.rings += 1;
-            self.wake(peer);
-        }
-    }
-
-    /// Rings by my copy of the epoch, behind the data that is on its way; what
-    /// the peer is owed stays noted until a doorbell has been sent.
-    fn ring_posted(&mut self, me: usize, peer: usize, epoch: u64) {
-        let owed = self.link(me, peer).owed;
-        if !self.members[me].crashed && self.wanted(epoch, owed) {
-            self.link(me, peer).owed = Owed::Nothing;
-            self.members[me].counters.rings += 1;
-            self.enqueue(me, peer, Piece::Ring);
-        }
-    }
-
-    fn wanted(&self, epoch: u64, owed: Owed) -> bool {
-        match (owed, Want::of_sleep_word(epoch)) {
-            (Owed::Nothing, _) | (_, None) => false,
-            (Owed::Data, Some(_)) | (Owed::Acks, Some(Want::DataAndAcks)) => true,
-            (Owed::Acks, Some(Want::Data)) => self.planted(PlantedBug::AcksRingAll),
-        }
-    }
-
-    pub(super) fn announce_sleep(&mut self, me: usize, want: Want) {
-        let member = &mut self.members[me];
-        member.epoch += 1;
-        member.rung = false;
-        member.counters.sleeps += 1;
-        let epoch = want.sleep_word(member.epoch);
-        self.announce(me, epoch);
-        if !self.planted(PlantedBug::RingWithoutFence) {
-            for peer in self.others(me) {
-                if self.link(me, peer).shared {
-                    self.flush(me, peer);
-                }
-            }
-        }
-    }
-
-    pub(super) fn announce_awake(&mut self, me: usize) {
-        let epoch = self.members[me].epoch << 2;
-        self.announce(me, epoch);
-    }
-
-    fn announce(&mut self, me: usize, epoch: u64) {
-        self.store(me, SLEEP_WORD, epoch);
-        if self.members[me].crashed || self.planted(PlantedBug::SleepNotAnnounced) {
-            return;
-        }
-        for peer in self.others(me) {
-            if !self.link(me, peer).shared {
-                self.enqueue(me, peer, word(SLEEP_WORD, epoch));
-            }
-        }
-    }
-
-    pub(super) fn is_asleep(&self, rank: usize) -> bool {
-        Want::of_sleep_word(self.members[rank].rows[rank].load(SLEEP_WORD)).is_some()
-    }
-
-    fn wake(&mut self, rank: usize) {
-        if self.is_asleep(rank) {
-            self.note(3, rank, 0, 0);
-            self.members[rank].rung = true;
-        }
-    }
-
-    pub(super) fn nudge(&mut self, me: usize) {
-        if self.is_asleep(me) {
-            self.members[me].counters.nudges += 1;
-            self.wake(me);
-        }
-    }
-
     pub(super) fn fence(&mut self, me: usize, peer: usize) {
         if peer != me && !self.planted(PlantedBug::FenceLeaks) {
             self.link(peer, me).close();
@@ -358,17 +250,6 @@ impl State {
             let rank = self.rng.below(self.members.len());
             self.wake(rank);
         }
-    }
-
-    fn tell_failure(&mut self) {
-        let at = self.rng.below(self.failing.len());
-        let (told, failure) = self.failing.swap_remove(at);
-        self.note(4, told, failure.peer.index(), 0);
-        if self.planted(PlantedBug::FailureTwice) {
-            self.members[told].failures.push_back(failure.clone());
-        }
-        self.members[told].failures.push_back(failure);
-        self.wake(told);
     }
 
     /// Lands one piece of a link, at times a few.
@@ -460,16 +341,23 @@ impl State {
     /// The payload of a range, as it stands now, shows through shared memory.
     fn show_payload(&mut self, from: usize, to: usize, at: usize, len: usize) {
         let (source, copy) = (&self.members[from].rows[from], &self.members[to].rows[from]);
-        let end = at.saturating_add(len).min(source.len()) / 8;
-        let start = at / 8;
-        let pairs = source.words()[start..end]
-            .iter()
-            .zip(&copy.words()[start..end]);
-        let stored = &self.members[from].stored[start..end];
-        for ((now, then), _) in pairs.zip(stored).filter(|(_, stored)| !**stored) {
-            let now = now.load(Ordering::Relaxed);
-            if then.load(Ordering::Relaxed) != now {
-                then.store(now, Ordering::Relaxed);
+        let end = at.saturating_add(len).min(source.len());
+        for at in (at..end).step_by(BLOCK) {
+            let len = BLOCK.min(end - at);
+            // SAFETY: in bounds; members and network are stepped by one thread,
+            // so nobody writes while the two are compared.
+            let now = unsafe { source.bytes(at, len) };
+            // SAFETY: as above.
+            if now == unsafe { copy.bytes(at, len) } {
+                continue;
+            }
+            let words = at / 8..(at + len) / 8;
+            let pairs = source.words()[words.clone()]
+                .iter()
+                .zip(&copy.words()[words.clone()]);
+            let stored = &self.members[from].stored[words];
+            for ((now, then), _) in pairs.zip(stored).filter(|(_, stored)| !**stored) {
+                then.store(now.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
     }
@@ -486,9 +374,10 @@ impl State {
         }
     }
 
-    /// All that has left `from` for `to` lands now.
-    fn flush(&mut self, from: usize, to: usize) {
-        while !self.link(from, to).queue.is_empty() {
+    /// What left `from` for `to` up to an operation lands now.
+    pub(super) fn flush(&mut self, from: usize, to: usize, last: u64) {
+        let due = |link: &Link| link.queue.front().is_some_and(|(at, _)| *at <= last);
+        while due(self.link(from, to)) {
             self.land_front(from, to);
         }
     }
@@ -503,83 +392,9 @@ impl State {
     pub(super) fn hold(&mut self, from: usize, to: usize, held: bool) {
         self.link(from, to).held = held;
     }
-
-    // Failures.
-
-    pub(super) fn crash(&mut self, rank: usize) {
-        if core::mem::replace(&mut self.members[rank].crashed, true) {
-            return;
-        }
-        self.note(6, rank, 0, 0);
-        let newest = self.cut_of_stores(rank);
-        for peer in self.others(rank) {
-            self.cut(rank, peer, newest);
-            self.link(peer, rank).close();
-            if !self.members[peer].crashed {
-                self.fail(peer, rank, FailureCause::ProcessEnded);
-            }
-        }
-    }
-
-    /// The last operation of a dying member that others may see through shared
-    /// memory: the same for all of them, as there is one memory.
-    fn cut_of_stores(&mut self, rank: usize) -> u64 {
-        let shown = self.members[rank].newest_shown;
-        let span = (self.operations - shown) as usize + 1;
-        if self.rng.chance(0.5) {
-            self.operations
-        } else {
-            shown + self.rng.below(span) as u64
-        }
-    }
-
-    /// Of what is on its way, all, some or nothing will land.
-    fn cut(&mut self, from: usize, to: usize, newest: u64) {
-        if self.link(from, to).shared {
-            self.link(from, to)
-                .queue
-                .retain(|&(operation, _)| operation <= newest);
-            return;
-        }
-        let len = self.link(from, to).queue.len();
-        let keep = match self.rng.below(3) {
-            0 => 0,
-            1 => len,
-            _ => self.rng.below(len + 1),
-        };
-        let last = self
-            .link(from, to)
-            .queue
-            .get_mut(keep)
-            .map(|(_, piece)| core::mem::replace(piece, Piece::Ring));
-        self.link(from, to).queue.truncate(keep);
-        if let Some(Piece::Range(mut words)) = last {
-            self.rng.shuffle(&mut words);
-            words.truncate(self.rng.below(words.len() + 1));
-            if !words.is_empty() {
-                self.enqueue(from, to, Piece::Range(words));
-            }
-        }
-    }
-
-    /// The two lose each other, and are told some time later.
-    pub(super) fn sever(&mut self, a: usize, b: usize) {
-        self.note(7, a, b, 0);
-        for (from, to) in [(a, b), (b, a)] {
-            let newest = self.cut_of_stores(from);
-            self.cut(from, to, newest);
-            self.link(from, to).severed = true;
-            self.fail(to, from, FailureCause::Unreachable("severed".into()));
-        }
-    }
-
-    fn fail(&mut self, told: usize, peer: usize, cause: FailureCause) {
-        let peer = Rank(peer as u16);
-        self.failing.push((told, Failure { peer, cause }));
-    }
 }
 
-fn word(at: usize, value: u64) -> Piece {
+pub(super) fn word(at: usize, value: u64) -> Piece {
     Piece::Word {
         at: at as u32,
         value,

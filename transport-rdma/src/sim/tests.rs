@@ -135,3 +135,61 @@ fn severed_members_stay_alive_and_are_both_told() {
     assert_eq!(fabrics[1].poll().map(|failure| failure.peer), Some(A));
     assert_eq!(fabrics[2].poll(), None);
 }
+
+/// What a reader may see of one push, of an early store and of two pairs, it
+/// does see for some seed.
+#[test]
+fn every_freedom_is_used() {
+    let mut seen = [false; 5];
+    for seed in 0..300 {
+        let options = SimOptions {
+            spurious_rings: 0.05,
+            ..options(seed as f64 % 2.0)
+        };
+        let network = SimNetwork::new(seed, &[512; 3], options);
+        let fabrics = [0, 1, 2].map(|rank| network.fabric(Rank(rank)));
+        let both = to(&[B, Rank(2)]);
+        for word in 0..4 {
+            fabrics[0].store(AT + 8 * word, 1);
+        }
+        fabrics[0].push(AT, 32, &both);
+        fabrics[0].push_word(AT + 32, 1, &both);
+        fabrics[1].announce_sleep(Want::Data);
+        loop {
+            let look = |at: &super::SimFabric| {
+                core::array::from_fn::<_, 5, _>(|word| at.row(A).load(AT + 8 * word))
+            };
+            let (first, second) = (look(&fabrics[1]), look(&fabrics[2]));
+            let queued = seed % 2 == 0;
+            seen[0] |= queued && first[..4] == [0, 0, 0, 1];
+            seen[1] |= queued && first[..4] == [0, 1, 0, 1];
+            seen[2] |= first[4] == 1 && second[0] == 0;
+            seen[3] |= second[4] == 1 && first[0] == 0;
+            if !network.step() {
+                break;
+            }
+        }
+        seen[4] |= network.rung(B);
+    }
+    assert_eq!(seen, [true; 5]);
+}
+
+/// Nothing is kept for those who will never see it.
+#[test]
+fn a_pair_that_is_fenced_or_dead_holds_nothing() {
+    let network = SimNetwork::new(1, &[1 << 16; 3], SimOptions::default());
+    let fabrics = [0, 1, 2].map(|rank| network.fabric(Rank(rank)));
+    fabrics[1].fence(A);
+    network.crash(Rank(2));
+    let before = network.pending();
+    for value in 0..100 {
+        fabrics[0].push_word(AT, value, &to(&[B, Rank(2)]));
+        fabrics[2].push_word(AT, value, &to(&[A, B]));
+    }
+    assert_eq!(network.pending(), before);
+    assert_eq!(
+        fabrics[2].row(Rank(2)).load(AT),
+        0,
+        "the dead store nothing"
+    );
+}

@@ -4,12 +4,15 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
-use spindle_dds_transport::shm::{Formation, JoinOptions, ShmFabric, join};
+use spindle_dds_transport::shm::{DoorbellChoice, Formation, JoinOptions, ShmFabric, join};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const SIZE: &str = "SPINDLE_TEST_SIZE";
+const EVENT: &str = "SPINDLE_TEST_EVENT";
+const TIMEOUT_MS: &str = "SPINDLE_TEST_TIMEOUT_MS";
 pub(crate) const DOMAIN: u32 = 7;
 const ROW_LEN: usize = 8192;
 const WORD: usize = FABRIC_AREA;
@@ -18,6 +21,22 @@ pub(crate) fn options(directory: &Path, size: usize) -> JoinOptions {
     JoinOptions {
         directory: Some(directory.into()),
         ..JoinOptions::new(DOMAIN, size)
+    }
+}
+
+fn child_options(directory: &Path, size: usize) -> JoinOptions {
+    let timeout = std::env::var(TIMEOUT_MS)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let event = std::env::var_os(EVENT).is_some();
+    JoinOptions {
+        doorbell: if event {
+            DoorbellChoice::Event
+        } else {
+            DoorbellChoice::Auto
+        },
+        timeout: timeout.map(Duration::from_millis),
+        ..options(directory, size)
     }
 }
 
@@ -30,10 +49,26 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(directory: &Path, size: usize) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
+        Self::spawn(&mut Self::command(directory, size))
+    }
+
+    /// One that gives up after a while.
+    pub(crate) fn start_patient(directory: &Path, size: usize, timeout_ms: u64) -> Self {
+        let mut command = Self::command(directory, size);
+        Self::spawn(command.env(TIMEOUT_MS, timeout_ms.to_string()))
+    }
+
+    fn command(directory: &Path, size: usize) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
             .args(["--exact", "child::process", "--nocapture"])
             .env(DIRECTORY, directory)
-            .env(SIZE, size.to_string())
+            .env(SIZE, size.to_string());
+        command
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -47,9 +82,13 @@ impl Process {
         }
     }
 
-    /// Several at the same moment.
+    /// Several at the same moment; every other one sleeps on an event descriptor.
     pub(crate) fn start_many(count: usize, directory: &Path, size: usize) -> Vec<Self> {
-        (0..count).map(|_| Self::start(directory, size)).collect()
+        let start = |index: usize| match index % 2 {
+            0 => Self::start(directory, size),
+            _ => Self::spawn(Self::command(directory, size).env(EVENT, "1")),
+        };
+        (0..count).map(start).collect()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -108,7 +147,10 @@ fn process() {
         .parse()
         .expect("a number");
     let announcement = std::process::id().to_string();
-    let joined = join(&options(directory.as_ref(), size), announcement.as_bytes());
+    let joined = join(
+        &child_options(directory.as_ref(), size),
+        announcement.as_bytes(),
+    );
     match joined {
         Ok(formation) => member(formation),
         Err(error) => say(&format!("error {error}")),

@@ -224,6 +224,42 @@ fn when_anybody_is_killed_before_the_group_is_built_the_rest_get_an_error() {
     }
 }
 
+/// One of three is killed a little later each time, and a fourth comes: nobody
+/// hangs, and whoever builds a group builds the same one as the others in it.
+#[test]
+fn killed_at_any_moment_nobody_hangs_and_no_two_groups_come_out() {
+    for moment in 0..16 {
+        let directory = directory();
+        let start = || Process::start_patient(directory.path(), 3, 500);
+        let mut members = [start(), start(), start()];
+        thread::sleep(Duration::from_micros(500) * moment);
+        members[moment as usize % 3].kill();
+        let mut rest = Vec::from(members);
+        drop(rest.remove(moment as usize % 3));
+        rest.push(start());
+        let joined: Vec<_> = rest.iter_mut().map(Process::hear).collect();
+        for (member, _) in rest
+            .iter_mut()
+            .zip(&joined)
+            .filter(|(_, j)| j.starts_with("joined"))
+        {
+            member.tell("build");
+        }
+        let mut groups = vec![];
+        for (member, joined) in rest.iter_mut().zip(&joined) {
+            if joined.starts_with("joined") && member.hear() == "built" {
+                groups.push(joined.split(' ').nth(2));
+            }
+        }
+        // Built by all three, or, if the dead one was counted in, by nobody.
+        assert!(
+            groups.iter().all(|group| *group == groups[0]),
+            "{moment}: {joined:?}"
+        );
+        assert!(matches!(groups.len(), 0 | 3), "{moment}: {joined:?}");
+    }
+}
+
 #[test]
 fn strangers_do_not_hold_up_a_group() {
     let directory = directory();
@@ -332,6 +368,46 @@ fn members_may_be_threads_of_one_process_with_long_announcements() {
             assert_eq!(fabric.row(spindle_dds_transport::Rank(0)).len(), 1 << 20);
         }
     });
+}
+
+#[test]
+fn members_that_disagree_about_a_row_form_no_group() {
+    let directory = directory();
+    let build = |len: usize| {
+        let formation = join(&options(directory.path(), 2), b"").expect("joined");
+        formation.build(&[4096, len]).map(drop)
+    };
+    let errors = thread::scope(|scope| {
+        [4096, 8192]
+            .map(|len| scope.spawn(move || build(len)))
+            .map(|thread| thread.join())
+    });
+    for error in errors {
+        assert!(error.expect("no panic").is_err());
+    }
+    drop(join(&options(directory.path(), 1), b"").expect("a free domain"));
+}
+
+#[test]
+fn remains_of_the_dead_are_cleared_away() {
+    let directory = directory();
+    for name in [
+        "domain-7.0123456789abcdef.socket",
+        "domain-77.0123456789abcdef.socket",
+    ] {
+        std::fs::write(directory.path().join(name), "").expect("written");
+    }
+    drop(
+        join(&options(directory.path(), 1), b"")
+            .expect("joined")
+            .build(&[4096]),
+    );
+    let mut left: Vec<_> = std::fs::read_dir(directory.path())
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["domain-7.lock", "domain-77.0123456789abcdef.socket"]);
 }
 
 #[test]

@@ -13,9 +13,10 @@ pub use counter::Counter;
 pub use writer::Writer;
 
 use crate::encapsulation::{Extensibility, Representation};
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, InMember, Place};
+use crate::member::{Borrowed, Member, is_parameter};
 use crate::primitive::Primitive;
-use crate::shape::{LengthCode, Shape};
+use crate::shape::{LengthCode, Shape as _};
 
 /// Which members of a structure take part.
 #[derive(Hash, Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,39 +210,29 @@ pub trait Encoder: Sized {
         self.primitives(&[PID_SENTINEL, 0])
     }
 
-    /// Writes a member of a final or appendable structure, if it takes part.
+    /// Writes a member, if it takes part.
     ///
     /// # Errors
     /// What writing the value gives.
     #[inline]
-    fn member<S: Shape>(&mut self, key: bool, value: &S::Borrowed) -> Result<(), CdrError> {
-        if Self::Selection::MEMBERS.includes(key) {
-            S::write(value, self)
-        } else {
-            Ok(())
+    fn member<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
+        if !Self::Selection::MEMBERS.includes(M::KEY) {
+            return Ok(());
         }
+        let written = match is_parameter::<M>() && !self.is_key_hash() {
+            true => self.parameter::<M>(value),
+            false => M::Shape::write(value, self),
+        };
+        written.in_member(M::PATH)
     }
 
-    /// Writes a member of a mutable structure with its header, if it takes part.
+    /// Writes a member of a mutable structure with its header.
     ///
     /// # Errors
     /// What writing the value gives.
-    #[inline]
-    fn parameter<S: Shape>(
-        &mut self,
-        id: u32,
-        key: bool,
-        must_understand: bool,
-        value: &S::Borrowed,
-    ) -> Result<(), CdrError> {
-        match Self::Selection::MEMBERS {
-            Members::All => {}
-            Members::Key if key => {}
-            Members::Key => return Ok(()),
-            Members::KeyHash => return self.member::<S>(key, value),
-        }
-        let header = self.parameter_begin::<S>(id, must_understand, value)?;
-        S::write(value, self)?;
+    fn parameter<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
+        let header = self.parameter_begin::<M>(value)?;
+        M::Shape::write(value, self)?;
         self.parameter_end(header)
     }
 
@@ -249,38 +240,28 @@ pub trait Encoder: Sized {
     ///
     /// # Errors
     /// [`CdrError::Full`], or what sizing the value gives.
-    fn parameter_begin<S: Shape>(
-        &mut self,
-        id: u32,
-        must_understand: bool,
-        value: &S::Borrowed,
-    ) -> Result<Parameter, CdrError> {
-        let size = match (self.representation(), S::LENGTH_CODE) {
+    fn parameter_begin<M: Member>(&mut self, value: &Borrowed<M>) -> Result<Parameter, CdrError> {
+        let size = match (self.representation(), M::Shape::LENGTH_CODE) {
             (Representation::Xcdr2, LengthCode::Size(_) | LengthCode::Shared(_)) => 0,
             _ => {
                 let mut counter = Counter::<Self::Selection>::new(self.representation());
-                S::write(value, &mut counter)?;
+                M::Shape::write(value, &mut counter)?;
                 counter.position()
             }
         };
-        self.parameter_header(S::LENGTH_CODE, id, must_understand, size)
+        self.parameter_header::<M>(size)
     }
 
     /// As [`parameter_begin`](Self::parameter_begin) with the size of the value known.
     ///
     /// # Errors
     /// [`CdrError::Full`].
-    fn parameter_header(
-        &mut self,
-        code: LengthCode,
-        id: u32,
-        must_understand: bool,
-        size: usize,
-    ) -> Result<Parameter, CdrError> {
+    fn parameter_header<M: Member>(&mut self, size: usize) -> Result<Parameter, CdrError> {
+        let (id, code) = (M::ID, M::Shape::LENGTH_CODE);
         self.align(4)?;
         match self.representation() {
             Representation::Xcdr1 => {
-                let flags = if must_understand {
+                let flags = if M::MUST_UNDERSTAND {
                     PID_MUST_UNDERSTAND
                 } else {
                     0
@@ -299,7 +280,7 @@ pub trait Encoder: Sized {
                 Ok(Parameter { origin: restored })
             }
             Representation::Xcdr2 => {
-                let flag = if must_understand {
+                let flag = if M::MUST_UNDERSTAND {
                     EMHEADER_MUST_UNDERSTAND
                 } else {
                     0

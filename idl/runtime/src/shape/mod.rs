@@ -15,7 +15,7 @@ mod text;
 pub use array::{Array, ByteArray, PrimitiveArray};
 pub use delimited::Delimited;
 pub use enumerated::{Enumerated, Enumeration};
-pub use sequence::{ByteSequence, PrimitiveSequence, Sequence};
+pub use sequence::{ByteSequence, Bytes, PrimitiveSequence, Sequence};
 pub use text::Text;
 
 use std::borrow::Borrow;
@@ -24,6 +24,7 @@ use crate::encapsulation::Extensibility;
 use crate::encode::Encoder;
 use crate::error::CdrError;
 use crate::measure::Measure;
+use crate::member::Member;
 use crate::primitive::Primitive;
 use crate::reader::Reader;
 
@@ -80,6 +81,11 @@ pub const fn size_min(extensibility: Extensibility, members: &[usize]) -> usize 
         Extensibility::Appendable if sum < 4 => sum,
         Extensibility::Appendable | Extensibility::Mutable => 4,
     }
+}
+
+/// [`Shape::SIZE_MIN`] of a member.
+pub const fn size_min_of<M: Member>() -> usize {
+    M::Shape::SIZE_MIN
 }
 
 /// Knows one IDL type.

@@ -168,6 +168,16 @@ impl<P: Primitive, const N: u32> Shape for PrimitiveSequence<P, N> {
 #[derive(Debug)]
 pub struct ByteSequence<const N: u32 = UNBOUNDED>;
 
+/// A sequence of plain bytes, which builders let applications fill in place.
+pub trait Bytes: Shape {
+    /// Largest number of bytes.
+    const BOUND: u32;
+}
+
+impl<const N: u32> Bytes for ByteSequence<N> {
+    const BOUND: u32 = N;
+}
+
 impl<const N: u32> ByteSequence<N> {
     fn slice<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], CdrError> {
         let count = reader.count(1, N)?;

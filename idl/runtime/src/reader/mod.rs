@@ -3,16 +3,21 @@
 //! [`Untrusted`] is all that can be made of bytes from outside, and a [`Reader`]
 //! all that can be made of that. A reader never goes past its limit: the end of
 //! the sample, or of the innermost delimiter or parameter around the cursor.
+//!
+//! `members.rs` reads and finds members, `parameters.rs` walks over those of mutable
+//! structures.
+
+mod members;
+mod parameters;
+
+pub use members::{ABSENT, Location, Span};
+pub use parameters::ReadParameter;
 
 use crate::encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
-use crate::encode::{
-    EMHEADER_MUST_UNDERSTAND, MEMBER_ID_MASK, Members, PID_EXTENDED, PID_IGNORE, PID_MASK,
-    PID_MUST_UNDERSTAND, PID_SENTINEL,
-};
+use crate::encode::Members;
 use crate::error::{CdrError, Place};
 use crate::limits;
 use crate::primitive::Primitive;
-use crate::shape::Shape;
 
 /// Bytes from outside, not looked at yet.
 #[derive(Debug, Clone, Copy)]
@@ -91,36 +96,6 @@ pub struct Scope {
     /// Limit to restore, and where to go on, when there is a delimiter.
     outer: Option<(usize, u8)>,
 }
-
-/// A member of a mutable structure that stands at the cursor.
-#[derive(Debug)]
-#[must_use]
-pub struct ReadParameter {
-    /// Member id.
-    pub id: u32,
-    must_understand: bool,
-    outer_limit: usize,
-    outer_limit_depth: u8,
-    outer_origin: usize,
-}
-
-/// Where a member of a mutable structure lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    start: u32,
-    end: u32,
-}
-
-impl Span {
-    /// Of a member that the sample does not have.
-    pub const ABSENT: Self = Self {
-        start: ABSENT,
-        end: ABSENT,
-    };
-}
-
-/// Offset of a member that the sample does not have.
-pub const ABSENT: u32 = u32::MAX;
 
 impl<'a> Reader<'a> {
     /// What is behind no member: every value read from it is absent.
@@ -371,190 +346,79 @@ impl<'a> Reader<'a> {
     /// Whether a member is not there: it takes no part, or an older version of an
     /// appendable type ends before it.
     #[inline]
-    pub fn absent(&self, extensibility: Extensibility, key: bool) -> bool {
+    fn absent(&self, extensibility: Extensibility, key: bool) -> bool {
         !self.members.includes(key)
             || (matches!(extensibility, Extensibility::Appendable)
                 && self.position >= self.limit
                 && self.depth == self.limit_depth)
     }
+}
 
-    /// Opens the next member of a mutable structure, `None` after the last; to be
-    /// closed by [`end_parameter`](Self::end_parameter).
-    ///
-    /// # Errors
-    /// [`CdrError::Truncated`].
-    pub fn next_parameter(&mut self) -> Result<Option<ReadParameter>, CdrError> {
-        match self.representation {
-            Representation::Xcdr1 => self.next_parameter_xcdr1(),
-            Representation::Xcdr2 => self.next_parameter_xcdr2(),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(bytes: &[u8], encapsulation: Encapsulation) -> Reader<'_> {
+        let untrusted = Untrusted::new(bytes, encapsulation);
+        untrusted
+            .reader(Extensibility::Final, Members::All)
+            .expect("goes with final")
     }
 
-    fn next_parameter_xcdr1(&mut self) -> Result<Option<ReadParameter>, CdrError> {
-        loop {
-            self.align(4)?;
-            let pid = self.primitive::<u16>()?;
-            let mut length = usize::from(self.primitive::<u16>()?);
-            let mut id = u32::from(pid & PID_MASK);
-            match pid & PID_MASK {
-                PID_SENTINEL => return Ok(None),
-                PID_IGNORE => {
-                    self.take(length)?;
-                    continue;
-                }
-                PID_EXTENDED => {
-                    if length != 8 {
-                        return Err(self.truncated(8));
-                    }
-                    id = self.primitive::<u32>()? & MEMBER_ID_MASK;
-                    length = self.primitive::<u32>()? as usize;
-                }
-                _ => {}
+    #[test]
+    fn depth_is_limited() {
+        let mut reader = reader(&[], Encapsulation::CDR_LE);
+        for _ in 0..limits::DEPTH_MAX {
+            let _scope = reader.begin_collection().expect("is not too deep");
+        }
+        let error = reader.begin(Extensibility::Final).expect_err("is too deep");
+        assert!(matches!(
+            error,
+            CdrError::TooDeep {
+                limit: limits::DEPTH_MAX,
+                ..
             }
-            let must_understand = pid & PID_MUST_UNDERSTAND != 0;
-            let origin = self.position;
-            return self
-                .open_parameter(id, must_understand, length, origin)
-                .map(Some);
-        }
+        ));
     }
 
-    fn next_parameter_xcdr2(&mut self) -> Result<Option<ReadParameter>, CdrError> {
-        let relative = self.position.saturating_sub(self.origin);
-        if self.remaining() <= relative.next_multiple_of(4) - relative {
-            return Ok(None);
-        }
-        let header = self.primitive::<u32>()?;
-        let code = (header >> 28) & 7;
-        let (origin, id) = (self.origin, header & MEMBER_ID_MASK);
-        let must_understand = header & EMHEADER_MUST_UNDERSTAND != 0;
-        let length = match code {
-            0..=3 => 1_usize << code,
-            4 => self.primitive::<u32>()? as usize,
-            // The length is the member's own first word as well.
-            _ => {
-                let mut ahead = *self;
-                let count = ahead.primitive::<u32>()? as usize;
-                let scale = match code {
-                    5 => 1,
-                    6 => 4,
-                    _ => 8,
-                };
-                count.saturating_mul(scale).saturating_add(4)
+    #[test]
+    fn delimiters_stay_inside_each_other() {
+        // The inner delimiter promises more than the outer one has.
+        let bytes = [8, 0, 0, 0, 5, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        let mut reader = reader(&bytes, Encapsulation::CDR2_LE);
+        let _outer = reader.begin_collection().expect("fits");
+        let error = reader.begin_collection().expect_err("does not fit");
+        let place = Place::offset(8);
+        assert_eq!(
+            error,
+            CdrError::Truncated {
+                needed: 5,
+                remaining: 4,
+                place
             }
-        };
-        self.open_parameter(id, must_understand, length, origin)
-            .map(Some)
+        );
     }
 
-    fn open_parameter(
-        &mut self,
-        id: u32,
-        must_understand: bool,
-        length: usize,
-        origin: usize,
-    ) -> Result<ReadParameter, CdrError> {
-        if length > self.remaining() {
-            return Err(self.truncated(length));
-        }
-        let parameter = ReadParameter {
-            id,
-            must_understand,
-            outer_limit: self.limit,
-            outer_limit_depth: self.limit_depth,
-            outer_origin: self.origin,
-        };
-        self.limit = self.position + length;
-        self.limit_depth = self.depth + 1;
-        self.origin = origin;
-        Ok(parameter)
+    #[test]
+    fn counts_are_compared_with_what_remains() {
+        let bytes = [3, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(reader(&bytes, Encapsulation::CDR_LE).count(2, 9), Ok(3));
+        assert!(reader(&bytes, Encapsulation::CDR_LE).count(4, 9).is_err());
+        assert!(reader(&bytes, Encapsulation::CDR_LE).count(2, 2).is_err());
+        let many = u32::MAX.to_le_bytes();
+        assert!(
+            reader(&many, Encapsulation::CDR_LE)
+                .count(0, u32::MAX)
+                .is_err()
+        );
     }
 
-    /// Where the open member lies.
-    #[inline]
-    pub fn span(&self) -> Span {
-        Span {
-            start: self.position as u32,
-            end: self.limit as u32,
-        }
-    }
-
-    /// Accepts that a member is not known.
-    ///
-    /// # Errors
-    /// [`CdrError::MustUnderstand`].
-    pub fn unknown(&self, parameter: &ReadParameter) -> Result<(), CdrError> {
-        if parameter.must_understand {
-            return Err(CdrError::MustUnderstand {
-                id: parameter.id,
-                place: self.place(),
-            });
-        }
-        Ok(())
-    }
-
-    /// Closes a member of a mutable structure.
-    #[inline]
-    pub fn end_parameter(&mut self, parameter: ReadParameter) {
-        self.position = self.limit;
-        self.limit = parameter.outer_limit;
-        self.limit_depth = parameter.outer_limit_depth;
-        self.origin = parameter.outer_origin;
-    }
-
-    /// A reader at a member of the structure that this reader stands in; `None` if
-    /// the sample does not have it.
-    #[inline]
-    pub fn locate(&self, at: impl Location) -> Option<Self> {
-        at.within(self)
-    }
-
-    /// Shows a member of the structure that this reader stands in.
-    #[inline]
-    pub fn show<S: Shape>(&self, at: impl Location) -> Option<S::Shown<'a>> {
-        self.locate(at).map(S::show_at)
-    }
-}
-
-mod sealed {
-    use super::Reader;
-
-    pub trait Within {
-        fn within<'a>(self, structure: &Reader<'a>) -> Option<Reader<'a>>;
-    }
-}
-
-/// Where a member lies: an offset, or a [`Span`] in mutable structures.
-pub trait Location: sealed::Within {}
-
-impl Location for u32 {}
-impl Location for Span {}
-
-impl sealed::Within for u32 {
-    #[inline]
-    fn within<'a>(self, structure: &Reader<'a>) -> Option<Reader<'a>> {
-        (self != ABSENT).then_some(Reader {
-            position: self as usize,
-            ..*structure
-        })
-    }
-}
-
-impl sealed::Within for Span {
-    #[inline]
-    fn within<'a>(self, structure: &Reader<'a>) -> Option<Reader<'a>> {
-        let (position, limit) = (self.start as usize, self.end as usize);
-        let origin = match structure.representation {
-            Representation::Xcdr1 => position,
-            Representation::Xcdr2 => structure.origin,
-        };
-        let limit_depth = structure.depth + 1;
-        (self.start != ABSENT).then_some(Reader {
-            position,
-            limit,
-            origin,
-            limit_depth,
-            ..*structure
-        })
+    #[test]
+    fn both_byte_orders() {
+        let bytes = [1, 2, 3, 4];
+        let little = reader(&bytes, Encapsulation::CDR_LE).primitive::<u32>();
+        assert_eq!(little, Ok(0x0403_0201));
+        let big = reader(&bytes, Encapsulation::CDR_BE).primitive::<u32>();
+        assert_eq!(big, Ok(0x0102_0304));
     }
 }

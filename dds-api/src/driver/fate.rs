@@ -1,0 +1,39 @@
+//! What has become of the group.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+
+/// Shared by all who have to end when the group does.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    failed: OnceLock<String>,
+    closed: AtomicBool,
+}
+
+impl Fate {
+    /// The group has failed; the first reason counts.
+    pub(crate) fn fail(&self, reason: String) {
+        let _ = self.failed.set(reason);
+    }
+
+    /// This participant leaves.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(reason) = self.failure() {
+            return Err(Error::Error(reason.to_owned()));
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::AlreadyDeleted("the participant has left its group".to_owned()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,326 @@
+//! Where samples come in: between the engine's thread and a reader.
+//!
+//! The engine pushes onto a queue that holds all that can be in flight, then
+//! *tries* the reader's lock to move arrivals into the cache. If somebody has
+//! it, that one moves them after letting go of it: it looks at the queue once
+//! more (both sides fence between their two steps), so nothing is left behind.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+
+use crossbeam_queue::ArrayQueue;
+use spindle_dds_core::{Delivery, Handle, Kind, Ring, SubgroupId};
+use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
+use spindle_dds_transport::{Fabric, Rank};
+
+use super::fate::Fate;
+use super::payload::{Item, Payload};
+use super::port::WRITER_DELETED;
+use super::shelf::{Arrival, Message, ReaderStatuses, Shelf};
+use crate::cache::{Cache, Origin, Query};
+use crate::condition::StateMasks;
+use crate::error::Error;
+use crate::handle::InstanceHandle;
+use crate::properties::{ReaderConfig, Storage};
+use crate::status::{Beacon, StatusMask};
+
+/// The data side of a reader.
+pub(crate) struct Inlet<F: Fabric> {
+    config: ReaderConfig,
+    reader: Arc<Beacon>,
+    subscriber: Arc<Beacon>,
+    link: OnceLock<Link<F>>,
+    shelf: Mutex<Shelf<F>>,
+    /// The cache is full; arrivals stay in the queue.
+    blocked: AtomicBool,
+    /// The reader is deleted.
+    closed: AtomicBool,
+    /// Something arrived in this batch. The engine's thread alone.
+    touched: AtomicBool,
+}
+
+/// What a reader has once the group is formed.
+pub(crate) struct Link<F: Fabric> {
+    pub(super) arrivals: ArrayQueue<Arrival<F>>,
+    pub(super) handle: Handle<F>,
+    pub(super) subgroup: SubgroupId,
+    /// By rank and number.
+    pub(super) writers: Vec<MatchedWriter>,
+    fate: Arc<Fate>,
+}
+
+/// A writer that a reader accepts samples from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MatchedWriter {
+    pub(crate) rank: Rank,
+    pub(crate) number: u32,
+    pub(crate) ring: Ring,
+    pub(crate) handle: InstanceHandle,
+}
+
+/// Whether samples are left in the reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Take,
+}
+
+impl<F: Fabric> Link<F> {
+    /// `in_flight` messages can be in the rings of the writers together,
+    /// `ring_max` in the largest of them.
+    pub(crate) fn new(
+        handle: Handle<F>,
+        fate: Arc<Fate>,
+        subgroup: SubgroupId,
+        mut writers: Vec<MatchedWriter>,
+        in_flight: usize,
+    ) -> Self {
+        writers.sort_unstable();
+        Self {
+            // Each writer can go twice: deleted, and with its member.
+            arrivals: ArrayQueue::new(in_flight + 2 * writers.len() + 1),
+            handle,
+            subgroup,
+            writers,
+            fate,
+        }
+    }
+
+    fn writer(&self, rank: Rank, number: u32) -> Option<u32> {
+        let key = (rank, number);
+        let found = self.writers.binary_search_by_key(&key, |writer| (writer.rank, writer.number));
+        found.ok().map(|at| at as u32)
+    }
+}
+
+impl<F: Fabric> fmt::Debug for Inlet<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inlet").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl<F: Fabric> Inlet<F> {
+    pub(crate) fn new(
+        cache: Cache<Payload<F>>,
+        config: ReaderConfig,
+        [reader, subscriber]: [Arc<Beacon>; 2],
+    ) -> Self {
+        Self {
+            config,
+            reader,
+            subscriber,
+            link: OnceLock::new(),
+            shelf: Mutex::new(Shelf::new(cache)),
+            blocked: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            touched: AtomicBool::new(false),
+        }
+    }
+
+    /// The group is formed.
+    pub(crate) fn connect(&self, link: Link<F>, ring_max: usize) {
+        self.shelf().connect(&link, ring_max);
+        let any = !link.writers.is_empty();
+        let _ = self.link.set(link);
+        if any {
+            self.reader.raise(StatusMask::SUBSCRIPTION_MATCHED);
+        }
+    }
+
+    pub(crate) fn subscriber(&self) -> &Beacon {
+        &self.subscriber
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf<F>> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ---- the engine's thread: nothing waits ----
+
+    /// A message for the topic of this reader. Whether the reader wants it.
+    pub(super) fn accept(&self, delivery: &Delivery<'_, F>) -> bool {
+        let Some(link) = self.link.get() else {
+            return false;
+        };
+        let header = delivery.header;
+        let Some(writer) = link.writer(delivery.sender, header.writer) else {
+            return false;
+        };
+        if self.closed.load(Ordering::Acquire) {
+            return false;
+        }
+        let arrival = match header.kind {
+            Kind::Control if header.flags == WRITER_DELETED => Arrival::Gone {
+                writer,
+                position: delivery.position,
+            },
+            Kind::Control => return false,
+            kind => {
+                let Some(held) = delivery.hold() else {
+                    return false;
+                };
+                Arrival::Message(Message {
+                    kind,
+                    key: KeyHash(header.key_hash),
+                    origin: Origin {
+                        writer,
+                        writer_sequence: header.writer_seq,
+                        position: delivery.position,
+                        timestamp: header.timestamp,
+                        encapsulation: Encapsulation(header.encapsulation),
+                    },
+                    held,
+                })
+            }
+        };
+        // The queue holds all that can be in flight: never full.
+        let pushed = link.arrivals.push(arrival);
+        debug_assert!(pushed.is_ok());
+        !self.touched.swap(true, Ordering::Relaxed)
+    }
+
+    /// A sender's last message of a ring has been delivered.
+    pub(super) fn sender_left(&self, rank: Rank, ring: Ring) -> bool {
+        let Some(link) = self.link.get() else {
+            return false;
+        };
+        let mut any = false;
+        for (at, writer) in link.writers.iter().enumerate() {
+            if writer.rank == rank && writer.ring == ring {
+                let gone = Arrival::Gone {
+                    writer: at as u32,
+                    position: u64::MAX,
+                };
+                any |= link.arrivals.push(gone).is_ok();
+            }
+        }
+        any && !self.touched.swap(true, Ordering::Relaxed)
+    }
+
+    /// The end of a batch: into the cache, if nobody else is at it.
+    pub(super) fn settle(&self) {
+        self.touched.store(false, Ordering::Relaxed);
+        // Pairs with the fences after a drain: either whoever has the lock sees the
+        // arrivals after letting go of it, or the lock is free here.
+        fence(Ordering::SeqCst);
+        self.tidy();
+    }
+
+    /// Nothing is going on: samples of readers that take copies need not stay
+    /// in the ring, where a large claim may wait for all of it.
+    pub(super) fn relieve(&self) {
+        if self.config.storage == Storage::Ring {
+            return;
+        }
+        if let (Some(link), Ok(mut shelf)) = (self.link.get(), self.shelf.try_lock()) {
+            shelf.relieve(link, 0);
+            drop(shelf);
+            fence(Ordering::SeqCst);
+            self.tidy();
+        }
+    }
+
+    /// The group has failed: whoever waits for data is to find out by taking.
+    pub(super) fn failed(&self) {
+        self.subscriber.raise(StatusMask::DATA_ON_READERS);
+        self.reader.raise(StatusMask::DATA_AVAILABLE);
+    }
+
+    // ---- any thread ----
+
+    /// Moves arrivals into the cache until there are none, or somebody else does.
+    fn tidy(&self) {
+        let Some(link) = self.link.get() else {
+            return;
+        };
+        while !link.arrivals.is_empty() && !self.blocked.load(Ordering::Acquire) {
+            let shelf = match self.shelf.try_lock() {
+                Ok(shelf) => shelf,
+                Err(TryLockError::Poisoned(shelf)) => shelf.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            self.drain(shelf, link);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>, link: &Link<F>) {
+        let changed = shelf.drain(link, self.config);
+        self.blocked.store(shelf.is_blocked(), Ordering::Release);
+        drop(shelf);
+        if !changed.is_empty() {
+            if changed.contains(StatusMask::DATA_AVAILABLE) {
+                self.subscriber.raise(StatusMask::DATA_ON_READERS);
+            }
+            self.reader.raise(changed);
+        }
+    }
+
+    /// Works on the shelf, then lets arrivals in.
+    fn with<R>(&self, work: impl FnOnce(&mut Shelf<F>) -> R) -> R {
+        let mut shelf = self.shelf();
+        let result = work(&mut shelf);
+        if let Some(link) = self.link.get() {
+            self.drain(shelf, link);
+            fence(Ordering::SeqCst);
+            self.tidy();
+        }
+        result
+    }
+
+    /// Hands samples out; see [`DataReader`](crate::DataReader).
+    pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {
+        self.with(|shelf| shelf.select(access, query, self.config))
+    }
+
+    /// Takes a collection back.
+    pub(crate) fn give_back(&self, items: Vec<Item<F>>) {
+        self.with(|shelf| shelf.give_back(items));
+    }
+
+    pub(crate) fn has(&self, masks: &StateMasks) -> bool {
+        self.with(|shelf| shelf.cache().has(masks)) || self.is_failed()
+    }
+
+    pub(crate) fn knows(&self, key: KeyHash) -> bool {
+        self.with(|shelf| shelf.cache().instance(key).is_some())
+    }
+
+    pub(crate) fn with_statuses<R>(&self, work: impl FnOnce(&mut ReaderStatuses) -> R) -> R {
+        work(&mut self.shelf().statuses)
+    }
+
+    /// Samples were thrown away because their bytes made no sense.
+    pub(crate) fn lost(&self, count: usize) {
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        self.with_statuses(|statuses| statuses.lost.add(count));
+    }
+
+    fn is_failed(&self) -> bool {
+        self.link.get().is_some_and(|link| link.fate.failure().is_some())
+    }
+
+    /// Why there is nothing to hand out.
+    pub(crate) fn nothing(&self) -> Error {
+        let ended = self.link.get().and_then(|link| link.fate.check().err());
+        ended.unwrap_or_else(|| Error::NoData("no sample fits".to_owned()))
+    }
+
+    /// Throws away what it holds and takes no more.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let query = Query {
+            max: usize::MAX,
+            masks: StateMasks::ANY,
+            whose: crate::cache::Whose::Any,
+        };
+        loop {
+            let items = self.select(Access::Take, &query);
+            if items.is_empty() {
+                return;
+            }
+            self.give_back(items);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The polling thread: steps the engine, spins briefly, yields, then sleeps.
+
+use std::hint;
+use std::thread;
+
+use spindle_dds_core::Outcome;
+use spindle_dds_transport::{Fabric as _, Park, Want};
+
+use super::session::Session;
+use crate::properties::WaitPolicy;
+
+/// How often a thread looks again before it sleeps.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    spins: u32,
+    yields: u32,
+}
+
+impl Patience {
+    /// More polling threads than cores is normal: even `spin` ends soon.
+    const fn of(policy: WaitPolicy) -> Self {
+        let (spins, yields) = match policy {
+            WaitPolicy::Balanced => (50, 4),
+            WaitPolicy::Spin => (2000, 200),
+            WaitPolicy::Block => (0, 0),
+        };
+        Self { spins, yields }
+    }
+}
+
+/// Steps until the participant leaves or the group stops.
+pub(super) fn run<F: Park>(session: &Session<F>, wait: WaitPolicy) {
+    let patience = Patience::of(wait);
+    let mut idle = 0;
+    while !session.is_stopping() {
+        let Some(outcome) = session.step() else {
+            thread::yield_now();
+            continue;
+        };
+        if outcome.stopped {
+            break;
+        }
+        if outcome.progress {
+            idle = 0;
+            continue;
+        }
+        idle += 1;
+        if idle <= patience.spins {
+            hint::spin_loop();
+        } else if idle <= patience.spins + patience.yields {
+            thread::yield_now();
+        } else {
+            sleep(session, outcome);
+            idle = 0;
+        }
+    }
+}
+
+fn sleep<F: Park>(session: &Session<F>, outcome: Outcome) {
+    let _ = session.engine().with_sink(|sink| sink.relieve());
+    let fabric = session.handle().fabric();
+    fabric.announce_sleep(outcome.want);
+    // The second look: what was pushed before the announcement was seen.
+    let asleep = session.step().is_some_and(|again| {
+        let wants_more = again.want == Want::DataAndAcks && outcome.want == Want::Data;
+        !again.progress && !again.stopped && !wants_more
+    });
+    if asleep && !session.is_stopping() {
+        fabric.park(None);
+        session.woke_up();
+    }
+    fabric.announce_awake();
+}

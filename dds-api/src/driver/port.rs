@@ -1,0 +1,172 @@
+//! Where samples go out: a writer's access to the engine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use spindle_dds_core::{Claim, ClaimError, Committed, Kind, Meta, Ring, SubgroupId, TopicKey};
+use spindle_dds_qos::Duration;
+use spindle_dds_transport::{Fabric, Park};
+
+use super::session::Session;
+use crate::error::{Error, Result};
+use crate::time::{Deadline, source_timestamp};
+
+/// `flags` of a control message that says that its writer was deleted.
+pub(super) const WRITER_DELETED: u8 = 1;
+
+/// A writer's way into its ring.
+pub(crate) struct Port<F: Fabric> {
+    session: Arc<Session<F>>,
+    subgroup: SubgroupId,
+    ring: Ring,
+    topic: TopicKey,
+}
+
+/// What a claim gave.
+#[derive(Debug)]
+pub(crate) enum Claimed<F: Fabric> {
+    /// Memory in the ring.
+    Room(Claim<F>),
+    /// None, and the writer does not wait.
+    NoRoom,
+}
+
+impl<F: Fabric> fmt::Debug for Port<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port")
+            .field("subgroup", &self.subgroup)
+            .field("ring", &self.ring)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F: Park> Port<F> {
+    pub(crate) fn new(
+        session: Arc<Session<F>>,
+        subgroup: SubgroupId,
+        ring: Ring,
+        topic: TopicKey,
+    ) -> Self {
+        Self {
+            session,
+            subgroup,
+            ring,
+            topic,
+        }
+    }
+
+    /// Claims `len` bytes; waits for room at most `patience`, if there is any.
+    pub(crate) fn claim(&self, len: usize, patience: Option<Duration>) -> Result<Claimed<F>> {
+        let Ok(len) = u32::try_from(len) else {
+            return Err(self.too_large(len as u64, self.len_max()));
+        };
+        match self.session.handle().claim(self.subgroup, self.ring, len) {
+            Ok(claim) => Ok(Claimed::Room(claim)),
+            Err(ClaimError::NoRoom) => match patience {
+                None => Ok(Claimed::NoRoom),
+                Some(patience) => self.wait_for_room(len, patience).map(Claimed::Room),
+            },
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    fn wait_for_room(&self, len: u32, patience: Duration) -> Result<Claim<F>> {
+        let (session, handle) = (&self.session, self.session.handle());
+        let deadline = Deadline::after(patience);
+        let _acks = handle.waiting_for_acks();
+        // What would bring room may have come and not been looked at yet.
+        session.step();
+        let claimed = session.room().wait(deadline, || {
+            match handle.claim(self.subgroup, self.ring, len) {
+                Err(ClaimError::NoRoom) => None,
+                result => Some(result),
+            }
+        });
+        match claimed {
+            Some(Ok(claim)) => Ok(claim),
+            Some(Err(error)) => Err(self.refused(error)),
+            None => Err(Error::Timeout(format!(
+                "no room for {len} bytes within {patience}: a reader does not take its samples, \
+                 or holds them"
+            ))),
+        }
+    }
+
+    /// Sends the first `used` bytes. Publishes them by itself if it can.
+    pub(crate) fn commit(&self, claim: Claim<F>, used: usize, mut meta: Meta) -> Result<Committed> {
+        meta.topic = self.topic.low();
+        let used = u32::try_from(used).unwrap_or(u32::MAX);
+        let committed = claim.commit(used, &meta).map_err(|error| self.refused(error))?;
+        self.session.publish(self.subgroup);
+        Ok(committed)
+    }
+
+    /// Tells the readers that a writer is gone, if there is room to say so.
+    pub(crate) fn writer_deleted(&self, number: u32) {
+        let meta = Meta {
+            kind: Kind::Control,
+            flags: WRITER_DELETED,
+            encapsulation: 0,
+            writer: number,
+            timestamp: source_timestamp(),
+            topic: 0,
+            key_hash: [0; 16],
+        };
+        if let Ok(claim) = self.session.handle().claim(self.subgroup, self.ring, 0) {
+            let _ = self.commit(claim, 0, meta);
+        }
+    }
+
+    /// Blocks until all members have received message `index` of the ordered ring.
+    pub(crate) fn wait_stable(&self, index: u64, deadline: Deadline) -> Result<()> {
+        let (session, handle) = (&self.session, self.session.handle());
+        let message = Committed {
+            subgroup: self.subgroup,
+            ring: self.ring,
+            index,
+        };
+        if handle.is_acknowledged(&message) {
+            return Ok(());
+        }
+        let _acks = handle.waiting_for_acks();
+        session.step();
+        let stable = session.room().wait(deadline, || {
+            if handle.is_acknowledged(&message) {
+                return Some(Ok(()));
+            }
+            session.fate().check().err().map(Err)
+        });
+        stable.unwrap_or_else(|| {
+            let text = "not all participants have received what was written";
+            Err(Error::Timeout(text.to_owned()))
+        })
+    }
+
+    fn len_max(&self) -> u64 {
+        self.session
+            .handle()
+            .message_len_max(self.subgroup, self.ring)
+            .unwrap_or_default()
+    }
+
+    #[cold]
+    fn too_large(&self, len: u64, max: u64) -> Error {
+        Error::OutOfResources(format!(
+            "a sample of {len} bytes does not fit: the ring takes samples of up to {max}; raise \
+             the property spindle.ring.bytes to at least twice the sample"
+        ))
+    }
+
+    #[cold]
+    fn refused(&self, error: ClaimError) -> Error {
+        match error {
+            ClaimError::TooLarge { len, max } => self.too_large(len, max),
+            ClaimError::NoRoom => Error::Timeout(error.to_string()),
+            ClaimError::NotASender => Error::Error(error.to_string()),
+            ClaimError::Leaving | ClaimError::Stopped => {
+                let ended = self.session.fate().check().err();
+                ended.unwrap_or_else(|| Error::Error(error.to_string()))
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A participant in its group: engine, threads, and how they end.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::ArrayQueue;
+use spindle_dds_core::{Engine, Handle, Outcome, SubgroupId};
+use spindle_dds_transport::{Fabric, Park, Rank};
+
+use super::bell::DispatchBell;
+use super::fate::Fate;
+use super::poll;
+use super::room::Room;
+use super::sink::Sink;
+use crate::error::{Error, Result};
+use crate::properties::WaitPolicy;
+
+/// What threads and writers of an enabled participant share.
+pub(crate) struct Session<F: Fabric> {
+    engine: Engine<F, Sink<F>>,
+    handle: Handle<F>,
+    room: Room,
+    fate: Arc<Fate>,
+    bell: Arc<DispatchBell>,
+    pub(super) left: Arc<ArrayQueue<Rank>>,
+    /// Takes this member out of the domain's record.
+    depart: fn(&F),
+    stopping: AtomicBool,
+    wake_ups: AtomicU64,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// How long `close` waits for the last messages to be on their way.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How long `close` waits for a listener that is running.
+const LISTENER_WITHIN: Duration = Duration::from_secs(1);
+/// How often a dropped participant tries to leave.
+const LEAVE_TRIES: u32 = 10_000;
+
+impl<F: Fabric> fmt::Debug for Session<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
+impl<F: Park> Session<F> {
+    pub(crate) fn new(
+        engine: Engine<F, Sink<F>>,
+        fate: Arc<Fate>,
+        bell: Arc<DispatchBell>,
+        left: Arc<ArrayQueue<Rank>>,
+        depart: fn(&F),
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            handle: engine.handle(),
+            engine,
+            room: Room::default(),
+            fate,
+            bell,
+            left,
+            depart,
+            stopping: AtomicBool::new(false),
+            wake_ups: AtomicU64::new(0),
+            threads: Mutex::default(),
+        })
+    }
+
+    /// Starts the polling thread and the dispatch thread.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        wait: WaitPolicy,
+        dispatch: impl FnOnce() + Send + 'static,
+    ) -> Result<()> {
+        let session = self.clone();
+        let polling = thread::Builder::new()
+            .name("spindle-poll".to_owned())
+            .spawn(move || poll::run(&session, wait));
+        let dispatching = thread::Builder::new()
+            .name("spindle-dispatch".to_owned())
+            .spawn(dispatch);
+        let mut failed = None;
+        for started in [polling, dispatching] {
+            match started {
+                Ok(thread) => self.threads().push(thread),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            None => Ok(()),
+            Some(error) => {
+                self.abandon();
+                Err(Error::OutOfResources(format!("no thread can be started: {error}")))
+            }
+        }
+    }
+
+    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn handle(&self) -> &Handle<F> {
+        &self.handle
+    }
+
+    pub(super) fn engine(&self) -> &Engine<F, Sink<F>> {
+        &self.engine
+    }
+
+    pub(super) fn room(&self) -> &Room {
+        &self.room
+    }
+
+    pub(crate) fn fate(&self) -> &Arc<Fate> {
+        &self.fate
+    }
+
+    pub(super) fn bell(&self) -> &DispatchBell {
+        &self.bell
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(super) fn woke_up(&self) {
+        self.wake_ups.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn wake_ups(&self) -> u64 {
+        self.wake_ups.load(Ordering::Relaxed)
+    }
+
+    /// One step of the engine, by any thread. `None` when another one steps.
+    pub(super) fn step(&self) -> Option<Outcome> {
+        let outcome = self.engine.step()?;
+        if outcome.room || outcome.stable || outcome.stopped {
+            self.room.notify();
+        }
+        Some(outcome)
+    }
+
+    /// What was committed goes out.
+    pub(super) fn publish(&self, subgroup: SubgroupId) {
+        self.engine.publish(subgroup);
+    }
+
+    /// Leaves the group and ends the threads. Blocks shortly.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.fate.close();
+        let left = self.leave(|since| since.elapsed() < LEAVE_WITHIN);
+        self.stop();
+        self.join();
+        if let Some(reason) = self.fate.failure() {
+            return Err(Error::Error(reason.to_owned()));
+        }
+        if !left {
+            let text = "the last messages could not be sent; the others will see a failure";
+            return Err(Error::Error(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The same as far as it goes without blocking.
+    pub(crate) fn abandon(&self) {
+        if self.is_stopping() {
+            return;
+        }
+        self.fate.close();
+        let mut tries = 0;
+        self.leave(|_| {
+            tries += 1;
+            tries < LEAVE_TRIES
+        });
+        self.stop();
+    }
+
+    fn leave(&self, mut go_on: impl FnMut(Instant) -> bool) -> bool {
+        let since = Instant::now();
+        loop {
+            if self.engine.leave() {
+                (self.depart)(self.handle.fabric());
+                return true;
+            }
+            if !go_on(since) {
+                return false;
+            }
+            self.step();
+            thread::yield_now();
+        }
+    }
+
+    fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.room.notify();
+        self.handle.fabric().nudge();
+        self.bell.ring();
+    }
+
+    fn join(&self) {
+        let me = thread::current().id();
+        let threads = std::mem::take(&mut *self.threads());
+        let since = Instant::now();
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != me) {
+            // A listener may wait for this very thread.
+            while !thread.is_finished() && since.elapsed() < LISTENER_WITHIN {
+                thread::sleep(Duration::from_micros(200));
+            }
+            if thread.is_finished() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What a reader's lock guards: its cache, its backlog, buffers, statuses.
+
+use std::collections::VecDeque;
+
+use spindle_dds_core::{Held, Kind, Ring};
+use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
+use spindle_dds_transport::{Fabric, Rank};
+
+use super::inlet::{Access, Link};
+use super::payload::{Item, Payload, Pool};
+use crate::cache::{Arrived, Cache, EntryRef, Offer, Origin, Query};
+use crate::handle::InstanceHandle;
+use crate::properties::{ReaderConfig, Storage};
+use crate::status::{IncompatibleCounts, MatchCounts, RejectedReason, StatusMask, TotalCount};
+
+/// What comes from the engine, in order.
+#[derive(Debug)]
+pub(super) enum Arrival<F: Fabric> {
+    Message(Message<F>),
+    /// A writer is gone, at this position.
+    Gone { writer: u32, position: u64 },
+}
+
+#[derive(Debug)]
+pub(super) struct Message<F: Fabric> {
+    pub(super) kind: Kind,
+    pub(super) key: KeyHash,
+    pub(super) origin: Origin,
+    pub(super) held: Held<F>,
+}
+
+/// Statuses of a reader.
+#[derive(Debug, Default)]
+pub(crate) struct ReaderStatuses {
+    pub(crate) matched: MatchCounts,
+    pub(crate) incompatible: IncompatibleCounts,
+    pub(crate) lost: TotalCount,
+    pub(crate) rejected: TotalCount,
+    pub(crate) last_rejected: (RejectedReason, InstanceHandle),
+    /// Writers that are matched now.
+    pub(crate) writers: Vec<InstanceHandle>,
+}
+
+/// Samples of one ring of one sender that still lie there, oldest first.
+#[derive(Debug)]
+struct InRing {
+    sender: Rank,
+    ring: Ring,
+    entries: VecDeque<EntryRef>,
+}
+
+pub(super) struct Shelf<F: Fabric> {
+    cache: Cache<Payload<F>>,
+    /// The oldest message that the cache has no room for; those behind it
+    /// wait in the queue of arrivals.
+    waiting: Option<Message<F>>,
+    in_ring: Vec<InRing>,
+    pool: Pool,
+    /// Empty collections to be used again.
+    collections: Vec<Vec<Item<F>>>,
+    pub(super) statuses: ReaderStatuses,
+}
+
+/// Parts of 256 of a ring that may be held before samples are copied out.
+const SPAN_MAX_COPY: u32 = 128;
+/// The same, for readers that want samples to stay in the ring.
+const SPAN_MAX_RING: u32 = 192;
+/// Most collections kept.
+const COLLECTIONS_MAX: usize = 16;
+
+impl<F: Fabric> Shelf<F> {
+    pub(super) fn new(cache: Cache<Payload<F>>) -> Self {
+        Self {
+            cache,
+            waiting: None,
+            in_ring: Vec::new(),
+            pool: Pool::default(),
+            collections: Vec::new(),
+            statuses: ReaderStatuses::default(),
+        }
+    }
+
+    pub(super) fn cache(&self) -> &Cache<Payload<F>> {
+        &self.cache
+    }
+
+    /// Gets ready for the writers of a link.
+    pub(super) fn connect(&mut self, link: &Link<F>, messages_max: usize) {
+        self.cache.set_writers(link.writers.iter().map(|writer| writer.handle).collect());
+        for writer in &link.writers {
+            self.statuses.matched.matched(writer.handle);
+            self.statuses.writers.push(writer.handle);
+            if self.in_ring_of(writer.rank, writer.ring).is_none() {
+                self.in_ring.push(InRing {
+                    sender: writer.rank,
+                    ring: writer.ring,
+                    entries: VecDeque::with_capacity(messages_max),
+                });
+            }
+        }
+    }
+
+    fn in_ring_of(&mut self, sender: Rank, ring: Ring) -> Option<&mut InRing> {
+        self.in_ring.iter_mut().find(|known| known.sender == sender && known.ring == ring)
+    }
+
+    /// Whether the cache is full and messages wait in their rings.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Moves arrivals into the cache, as far as it takes them, and sees to it
+    /// that rings are not held. Returns the statuses that changed.
+    pub(super) fn drain(&mut self, link: &Link<F>, config: ReaderConfig) -> StatusMask {
+        let mut changed = StatusMask::NONE;
+        loop {
+            let arrival = match self.waiting.take() {
+                Some(message) => Arrival::Message(message),
+                None => match link.arrivals.pop() {
+                    Some(arrival) => arrival,
+                    None => break,
+                },
+            };
+            match arrival {
+                Arrival::Gone { writer, position } => {
+                    changed |= self.writer_gone(link, writer, position);
+                }
+                Arrival::Message(message) => changed |= self.offer(link, message),
+            }
+            if self.is_blocked() {
+                break;
+            }
+        }
+        let span_max = match config.storage {
+            Storage::Copy => SPAN_MAX_COPY,
+            Storage::Ring => SPAN_MAX_RING,
+        };
+        self.relieve(link, span_max);
+        changed
+    }
+
+    fn offer(&mut self, link: &Link<F>, message: Message<F>) -> StatusMask {
+        let Message {
+            kind,
+            key,
+            origin,
+            held,
+        } = message;
+        let arrived = Arrived {
+            kind,
+            key,
+            origin,
+            payload: Payload::Ring(held),
+        };
+        let Self { cache, pool, .. } = self;
+        match cache.offer(arrived, &mut |old| pool.recycle(old)) {
+            Offer::Kept(entry) => {
+                let writer = &link.writers[origin.writer as usize];
+                if let Some(in_ring) = self.in_ring_of(writer.rank, writer.ring) {
+                    in_ring.entries.push_back(entry);
+                }
+                StatusMask::DATA_AVAILABLE
+            }
+            Offer::State { changed: true, .. } => StatusMask::DATA_AVAILABLE,
+            Offer::State { changed: false, .. } => StatusMask::NONE,
+            Offer::Full(Payload::Ring(held)) => {
+                self.waiting = Some(Message {
+                    kind,
+                    key,
+                    origin,
+                    held,
+                });
+                StatusMask::NONE
+            }
+            Offer::Full(Payload::Copy(_)) => StatusMask::NONE,
+            Offer::Rejected { reason, .. } => {
+                self.statuses.rejected.add(1);
+                self.statuses.last_rejected = (reason, InstanceHandle::of_instance(key));
+                StatusMask::SAMPLE_REJECTED
+            }
+        }
+    }
+
+    fn writer_gone(&mut self, link: &Link<F>, writer: u32, position: u64) -> StatusMask {
+        let handle = link.writers[writer as usize].handle;
+        let Some(at) = self.statuses.writers.iter().position(|known| *known == handle) else {
+            return StatusMask::NONE;
+        };
+        self.statuses.writers.remove(at);
+        self.statuses.matched.unmatched(handle);
+        let origin = Origin {
+            writer,
+            writer_sequence: 0,
+            position,
+            timestamp: crate::time::source_timestamp(),
+            encapsulation: Encapsulation::CDR_LE,
+        };
+        let mut changed = StatusMask::SUBSCRIPTION_MATCHED;
+        if self.cache.writer_gone(origin) {
+            changed |= StatusMask::DATA_AVAILABLE;
+        }
+        changed
+    }
+
+    /// Copies the oldest samples out of rings of which more than `span_max`
+    /// parts of 256 are held here.
+    pub(super) fn relieve(&mut self, link: &Link<F>, span_max: u32) {
+        let Self {
+            cache,
+            in_ring,
+            pool,
+            ..
+        } = self;
+        for InRing {
+            sender,
+            ring,
+            entries,
+        } in in_ring
+        {
+            // What was taken or replaced meanwhile.
+            while let Some(oldest) = entries.front()
+                && cache.payload_mut(*oldest).is_none()
+            {
+                entries.pop_front();
+            }
+            while !entries.is_empty()
+                && link.handle.held_parts(link.subgroup, *ring, *sender) > span_max
+            {
+                let Some(oldest) = entries.pop_front() else {
+                    break;
+                };
+                if let Some(payload) = cache.payload_mut(oldest) {
+                    copy_out(payload, pool);
+                }
+            }
+        }
+    }
+
+    /// Hands samples out, in order of presentation.
+    pub(super) fn select(
+        &mut self,
+        access: Access,
+        query: &Query,
+        config: ReaderConfig,
+    ) -> Vec<Item<F>> {
+        let mut items = self.collections.pop().unwrap_or_default();
+        let Self { cache, pool, .. } = self;
+        match access {
+            Access::Read => cache.read(query, &mut items, &mut |payload| {
+                Payload::Copy(pool.copy(payload.bytes()))
+            }),
+            Access::Take => cache.take(query, &mut items),
+        }
+        if config.storage == Storage::Copy || config.untrusted {
+            for payload in items.iter_mut().filter_map(|(_, payload)| payload.as_mut()) {
+                copy_out(payload, pool);
+            }
+        }
+        items
+    }
+
+    /// Takes a collection back.
+    pub(super) fn give_back(&mut self, mut items: Vec<Item<F>>) {
+        for (_, payload) in items.drain(..) {
+            if let Some(payload) = payload {
+                self.pool.recycle(payload);
+            }
+        }
+        if self.collections.len() < COLLECTIONS_MAX {
+            self.collections.push(items);
+        }
+    }
+}
+
+fn copy_out<F: Fabric>(payload: &mut Payload<F>, pool: &mut Pool) {
+    if let Payload::Ring(held) = payload {
+        let copy = pool.copy(held.bytes());
+        *payload = Payload::Copy(copy);
+    }
+}

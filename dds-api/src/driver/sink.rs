@@ -1,0 +1,149 @@
+//! The layer above the engine: hands deliveries to readers. Never waits.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crossbeam_queue::ArrayQueue;
+use spindle_dds_core::{Delivery, Event, SubgroupId, TopicKey};
+use spindle_dds_transport::{Fabric, Rank};
+
+use super::bell::DispatchBell;
+use super::fate::Fate;
+use super::inlet::Inlet;
+
+/// Which readers a topic has here.
+pub(crate) struct Routes<F: Fabric> {
+    /// By subgroup: low half of the topic's key, and its readers.
+    by_subgroup: Vec<Vec<(u64, Vec<Arc<Inlet<F>>>)>>,
+}
+
+impl<F: Fabric> Routes<F> {
+    pub(crate) fn new(subgroups: usize) -> Self {
+        Self {
+            by_subgroup: (0..subgroups).map(|_| Vec::new()).collect(),
+        }
+    }
+
+    /// A reader of a topic.
+    pub(crate) fn add(&mut self, subgroup: SubgroupId, topic: TopicKey, inlet: Arc<Inlet<F>>) {
+        let topics = &mut self.by_subgroup[subgroup.index()];
+        match topics.iter_mut().find(|(known, _)| *known == topic.low()) {
+            Some((_, inlets)) => inlets.push(inlet),
+            None => topics.push((topic.low(), vec![inlet])),
+        }
+    }
+
+    fn of(&self, subgroup: SubgroupId, topic: u64) -> &[Arc<Inlet<F>>] {
+        self.by_subgroup
+            .get(subgroup.index())
+            .and_then(|topics| topics.iter().find(|(known, _)| *known == topic))
+            .map_or(&[], |(_, inlets)| inlets)
+    }
+
+    fn of_subgroup(&self, subgroup: SubgroupId) -> impl Iterator<Item = &Arc<Inlet<F>>> {
+        let topics = self.by_subgroup.get(subgroup.index()).into_iter().flatten();
+        topics.flat_map(|(_, inlets)| inlets)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Inlet<F>>> {
+        self.by_subgroup.iter().flatten().flat_map(|(_, inlets)| inlets)
+    }
+}
+
+/// What the engine tells.
+pub(crate) struct Sink<F: Fabric> {
+    routes: Routes<F>,
+    fate: Arc<Fate>,
+    bell: Arc<DispatchBell>,
+    /// Members that left, for the dispatch thread.
+    left: Arc<ArrayQueue<Rank>>,
+    /// Process ids by rank, for messages.
+    pids: Vec<u32>,
+    /// Readers that something arrived for in this batch.
+    touched: Vec<Arc<Inlet<F>>>,
+}
+
+impl<F: Fabric> fmt::Debug for Sink<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sink").field("pids", &self.pids).finish_non_exhaustive()
+    }
+}
+
+impl<F: Fabric> Sink<F> {
+    pub(crate) fn new(
+        routes: Routes<F>,
+        fate: Arc<Fate>,
+        bell: Arc<DispatchBell>,
+        left: Arc<ArrayQueue<Rank>>,
+        pids: Vec<u32>,
+    ) -> Self {
+        let readers = routes.all().count();
+        Self {
+            routes,
+            fate,
+            bell,
+            left,
+            pids,
+            touched: Vec::with_capacity(readers),
+        }
+    }
+
+    /// Nothing is going on.
+    pub(super) fn relieve(&self) {
+        self.routes.all().for_each(|inlet| inlet.relieve());
+    }
+}
+
+impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
+    fn deliver(&mut self, delivery: &Delivery<'_, F>) {
+        for inlet in self.routes.of(delivery.subgroup, delivery.header.topic) {
+            if inlet.accept(delivery) {
+                self.touched.push(inlet.clone());
+            }
+        }
+    }
+
+    fn batch_end(&mut self) {
+        for inlet in self.touched.drain(..) {
+            inlet.settle();
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::MemberLeft { rank } => {
+                let _ = self.left.push(rank);
+                self.bell.ring();
+            }
+            Event::SenderLeft {
+                subgroup,
+                ring,
+                rank,
+            } => {
+                for inlet in self.routes.of_subgroup(subgroup) {
+                    if inlet.sender_left(rank, ring) {
+                        self.touched.push(inlet.clone());
+                    }
+                }
+                // A farewell may stand at the end of a batch without messages.
+                self.batch_end();
+            }
+            Event::Stopped(reason) => {
+                let members: Vec<String> = self
+                    .pids
+                    .iter()
+                    .enumerate()
+                    .map(|(rank, pid)| format!("member {rank} is process {pid}"))
+                    .collect();
+                let members = members.join(", ");
+                self.fate.fail(format!("the group has stopped: {reason} ({members})"));
+                self.routes.all().for_each(|inlet| inlet.failed());
+                self.bell.ring();
+            }
+        }
+    }
+
+    fn is_reading(&self, subgroup: SubgroupId) -> bool {
+        self.routes.of_subgroup(subgroup).next().is_some()
+    }
+}

@@ -1,0 +1,200 @@
+//! Endpoints and the group: engine, links, ports, statuses, threads.
+
+use std::sync::Arc;
+
+use crossbeam_queue::ArrayQueue;
+use spindle_dds_core::{Engine, EngineConfig, SubgroupId, TopicKey};
+use spindle_dds_transport::Rank;
+
+use super::announcement::{Announcement, WriterEntry};
+use super::matching::{Match, is_inconsistent};
+use super::plan::{Plan, impossible};
+use crate::driver::{Fate, Link, MatchedWriter, Port, Routes, Session, Sink, Targets};
+use crate::error::Result;
+use crate::handle::InstanceHandle;
+use crate::participant::ParticipantCore;
+use crate::publication::{PublisherCore, WriterCore};
+use crate::status::StatusMask;
+use crate::subscription::{ReaderCore, SubscriberCore};
+use crate::topic::TopicCore;
+use crate::wire::Wire;
+
+/// The entities of a participant when it is enabled. The announcement lists
+/// writers and readers in the same order.
+pub(super) struct Endpoints {
+    pub(super) topics: Vec<Arc<TopicCore>>,
+    pub(super) publishers: Vec<Arc<PublisherCore>>,
+    pub(super) subscribers: Vec<Arc<SubscriberCore>>,
+    pub(super) writers: Vec<(Arc<PublisherCore>, Arc<WriterCore>)>,
+    pub(super) readers: Vec<(Arc<SubscriberCore>, Arc<ReaderCore>)>,
+}
+
+impl Endpoints {
+    pub(super) fn of(participant: &ParticipantCore) -> Self {
+        let entities = participant.entities();
+        let mut endpoints = Self {
+            topics: entities.topics.clone(),
+            publishers: entities.publishers.clone(),
+            subscribers: entities.subscribers.clone(),
+            writers: Vec::new(),
+            readers: Vec::new(),
+        };
+        for publisher in &endpoints.publishers {
+            let writers = publisher.writers().clone();
+            let of = |writer| (publisher.clone(), writer);
+            endpoints.writers.extend(writers.into_iter().map(of));
+        }
+        for subscriber in &endpoints.subscribers {
+            let readers = subscriber.readers().clone();
+            let of = |reader| (subscriber.clone(), reader);
+            endpoints.readers.extend(readers.into_iter().map(of));
+        }
+        endpoints
+    }
+}
+
+/// Puts everything together over a fabric that is there.
+pub(super) fn connect(
+    participant: &ParticipantCore,
+    endpoints: Endpoints,
+    announcements: &[Announcement],
+    plan: &Plan,
+    me: Rank,
+    pids: Vec<u32>,
+    fabric: Wire,
+) -> Result<Arc<Session<Wire>>> {
+    let mine = &announcements[me.index()];
+    let fate = Arc::<Fate>::default();
+    let left = Arc::new(ArrayQueue::new(announcements.len()));
+    let mut routes = Routes::new(plan.spec.subgroups.len());
+    for ((_, reader), entry) in endpoints.readers.iter().zip(&mine.readers) {
+        let subgroup = SubgroupId(entry.endpoint.subgroup);
+        let topic = TopicKey::of_name(&entry.endpoint.topic);
+        routes.add(subgroup, topic, reader.inlet.clone());
+    }
+    let bell = participant.bell().clone();
+    let sink = Sink::new(routes, fate.clone(), bell.clone(), left.clone(), pids);
+    let engine = Engine::new(fabric, &plan.spec, EngineConfig::default(), sink);
+    let engine = engine.map_err(impossible)?;
+    let session = Session::new(engine, fate, bell, left, Wire::leave);
+
+    find_inconsistent(&endpoints, announcements, me);
+    for (at, (_, reader)) in endpoints.readers.iter().enumerate() {
+        connect_reader(reader, at, announcements, plan, me, &session);
+    }
+    for (at, (_, writer)) in endpoints.writers.iter().enumerate() {
+        connect_writer(writer, at, announcements, me, &session);
+    }
+    endpoints.topics.iter().for_each(|topic| topic.base.set_enabled());
+    endpoints.publishers.iter().for_each(|publisher| publisher.base.set_enabled());
+    endpoints.subscribers.iter().for_each(|subscriber| subscriber.base.set_enabled());
+
+    let targets = Targets {
+        participant: participant.weak(),
+        topics: endpoints.topics,
+        writers: endpoints.writers.into_iter().map(|(_, writer)| writer).collect(),
+        readers: endpoints.readers.into_iter().map(|(_, reader)| reader).collect(),
+    };
+    let dispatching = session.clone();
+    session.start(participant.config.wait, move || targets.run(&dispatching))?;
+    Ok(session)
+}
+
+/// Topics of which another participant has another idea.
+fn find_inconsistent(endpoints: &Endpoints, announcements: &[Announcement], me: Rank) {
+    let mine = &announcements[me.index()];
+    for topic in &endpoints.topics {
+        let Some(here) = mine.endpoints().find(|endpoint| endpoint.topic == topic.name) else {
+            continue;
+        };
+        let others = announcements.iter().filter(|other| {
+            other.guid != mine.guid && other.endpoints().any(|there| is_inconsistent(here, there))
+        });
+        others.for_each(|_| topic.found_inconsistent());
+    }
+}
+
+fn connect_reader(
+    reader: &ReaderCore,
+    at: usize,
+    announcements: &[Announcement],
+    plan: &Plan,
+    me: Rank,
+    session: &Arc<Session<Wire>>,
+) {
+    let entry = &announcements[me.index()].readers[at];
+    let subgroup = SubgroupId(entry.endpoint.subgroup);
+    let mut matched = Vec::new();
+    let mut refused = false;
+    for (rank, writer) in writers(announcements) {
+        match Match::of(writer, entry) {
+            Match::Apart => {}
+            Match::Matched => matched.push(MatchedWriter {
+                rank,
+                number: writer.number,
+                ring: writer.ring(),
+                handle: InstanceHandle::of_entity(writer.endpoint.guid),
+            }),
+            Match::Incompatible(policies) => {
+                refused = true;
+                reader
+                    .inlet
+                    .with_statuses(|statuses| statuses.incompatible.add(policies));
+            }
+        }
+    }
+    let mut rings: Vec<_> = matched.iter().map(|writer| (writer.rank, writer.ring)).collect();
+    rings.sort_unstable();
+    rings.dedup();
+    let sizes = rings.iter().map(|(rank, ring)| plan.messages(subgroup, *rank, *ring));
+    let (in_flight, ring_max) = (sizes.clone().sum(), sizes.max().unwrap_or(0));
+    let (handle, fate) = (session.handle().clone(), session.fate().clone());
+    let link = Link::new(handle, fate, subgroup, matched, in_flight);
+    reader.inlet.connect(link, ring_max);
+    if refused {
+        reader.beacon().raise(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
+    }
+    reader.base.set_enabled();
+}
+
+fn connect_writer(
+    writer: &WriterCore,
+    at: usize,
+    announcements: &[Announcement],
+    me: Rank,
+    session: &Arc<Session<Wire>>,
+) {
+    let entry = &announcements[me.index()].writers[at];
+    let mut raised = StatusMask::NONE;
+    for (announcement, rank) in announcements.iter().zip(0..) {
+        for reader in &announcement.readers {
+            match Match::of(entry, reader) {
+                Match::Apart => {}
+                Match::Matched => {
+                    let handle = InstanceHandle::of_entity(reader.endpoint.guid);
+                    let mut statuses = writer.statuses();
+                    statuses.matched.matched(handle);
+                    statuses.readers.push((Rank(rank), handle));
+                    raised |= StatusMask::PUBLICATION_MATCHED;
+                }
+                Match::Incompatible(policies) => {
+                    writer.statuses().incompatible.add(policies);
+                    raised |= StatusMask::OFFERED_INCOMPATIBLE_QOS;
+                }
+            }
+        }
+    }
+    if !raised.is_empty() {
+        writer.base.beacon().raise(raised);
+    }
+    let subgroup = SubgroupId(entry.endpoint.subgroup);
+    let topic = TopicKey::of_name(&entry.endpoint.topic);
+    writer.connect(Port::new(session.clone(), subgroup, entry.ring(), topic));
+}
+
+fn writers(announcements: &[Announcement]) -> impl Iterator<Item = (Rank, &WriterEntry)> {
+    let ranked = announcements.iter().zip(0..);
+    ranked.flat_map(|(announcement, rank)| {
+        announcement.writers.iter().map(move |writer| (Rank(rank), writer))
+    })
+}

@@ -1,0 +1,78 @@
+//! How a participant gets into its group: announce, meet, agree, connect.
+//!
+//! ```text
+//!   endpoints --Announcement--> join --announcements of all--> Plan (the same at all)
+//!   Plan --ViewSpec--> build --ShmFabric--> Engine, Session --Links, Ports--> endpoints
+//! ```
+
+mod announcement;
+mod connect;
+mod matching;
+mod plan;
+
+use std::sync::Arc;
+
+use spindle_dds_transport::shm::{DoorbellChoice, JoinError, JoinOptions, join};
+
+use crate::driver::Session;
+use crate::error::{Error, Result};
+use crate::participant::ParticipantCore;
+use crate::properties::Doorbell;
+use crate::wire::Wire;
+use announcement::Announcement;
+use plan::Plan;
+
+/// Forms the group with the other participants of the domain on this host.
+/// Blocks until all have come. Endpoints are connected afterwards.
+pub(crate) fn form(participant: &ParticipantCore) -> Result<Arc<Session<Wire>>> {
+    let config = &participant.config;
+    let Some(group_size) = config.group_size else {
+        return Err(Error::PreconditionNotMet(
+            "the group is formed once: the property spindle.group.size of the participant has to \
+             say of how many participants, for instance 2"
+                .to_owned(),
+        ));
+    };
+    let endpoints = connect::Endpoints::of(participant);
+    let mine = Announcement::of(participant, &endpoints).to_bytes()?;
+    let options = JoinOptions {
+        domain: participant.domain_id,
+        group_size,
+        directory: config.directory.clone(),
+        timeout: Some(config.join_timeout),
+        doorbell: match config.doorbell {
+            Doorbell::Auto => DoorbellChoice::Auto,
+            Doorbell::Futex => DoorbellChoice::Futex,
+            Doorbell::Event => DoorbellChoice::Event,
+        },
+    };
+    let formation = join(&options, &mine).map_err(refused)?;
+    let pids = formation.pids();
+    let announcements = formation
+        .announcements()
+        .iter()
+        .zip(&pids)
+        .map(|(bytes, pid)| Announcement::from_bytes(bytes, *pid))
+        .collect::<Result<Vec<_>>>()?;
+    let me = formation.me();
+    let plan = Plan::of(&announcements, &pids, formation.group_id())?;
+    let layout = plan.layout()?;
+    let fabric = formation.build(&layout.row_lens()).map_err(refused)?;
+    connect::connect(participant, endpoints, &announcements, &plan, me, pids, fabric)
+}
+
+fn refused(error: JoinError) -> Error {
+    let text = error.to_string();
+    match error {
+        JoinError::GroupExists { .. } | JoinError::SizeMismatch { .. } => {
+            Error::PreconditionNotMet(text)
+        }
+        JoinError::GroupSize { .. } => Error::BadParameter(text),
+        JoinError::AnnouncementTooLong { .. } | JoinError::Memory { .. } => {
+            Error::OutOfResources(text)
+        }
+        JoinError::Timeout { .. } => Error::Timeout(text),
+        JoinError::NoFutexWaitv => Error::Unsupported(text),
+        _ => Error::Error(text),
+    }
+}

@@ -1,0 +1,1 @@
+//! The literal DCPS operations over the idiomatic interface. Being written.

@@ -1,0 +1,186 @@
+//! The engine over the shm fabric within one process: one sender, and as many
+//! receivers, each stepped by a thread of its own. Prints one JSON line a row.
+//!
+//! `cargo bench -p spindle-dds-core`
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Instant;
+
+use spindle_dds_core::{
+    ClaimError, Delivery, Engine, EngineConfig, Event, Kind, Layout, Meta, Ring, RingSpec,
+    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey, ViewSpec,
+};
+use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
+use spindle_dds_transport::{Fabric, Park, Rank};
+
+const SUBGROUP: SubgroupId = SubgroupId(0);
+
+/// Touches the first and the last byte of each message.
+struct Touch {
+    reading: bool,
+    touched: Arc<AtomicU64>,
+    count: u64,
+}
+
+impl Sink<ShmFabric> for Touch {
+    fn deliver(&mut self, delivery: &Delivery<'_, ShmFabric>) {
+        if self.reading
+            && let Some(held) = delivery.hold()
+        {
+            let bytes = held.bytes();
+            self.count += u64::from(bytes[0]) + u64::from(bytes[bytes.len() - 1]);
+        }
+        self.touched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, event: Event) {
+        if let Event::Stopped(reason) = event {
+            panic!("{reason}");
+        }
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        self.reading
+    }
+}
+
+type Node = Engine<ShmFabric, Touch>;
+
+fn group(members: usize) -> Vec<Arc<Node>> {
+    let ring = Some(RingSpec {
+        messages: 1024,
+        bytes: 1 << 24,
+    });
+    let view = ViewSpec {
+        view_id: 1,
+        members,
+        subgroups: vec![SubgroupSpec {
+            members: (0..members as u16).map(Rank).collect(),
+            senders: vec![SenderSpec {
+                rank: Rank(0),
+                rings: [ring, None],
+            }],
+            topics: vec![TopicKey::of_name("bench")],
+        }],
+    };
+    let row_len = Layout::new(&view)
+        .expect("a view")
+        .row_lens()
+        .into_iter()
+        .max()
+        .unwrap_or(0);
+    let fabrics = shm::local_group(members, row_len, DoorbellChoice::Auto).expect("a group");
+    let node = |(rank, fabric)| {
+        let sink = Touch {
+            reading: rank > 0,
+            touched: Arc::default(),
+            count: 0,
+        };
+        Arc::new(Engine::new(fabric, &view, EngineConfig::SPINDLE, sink).expect("an engine"))
+    };
+    fabrics.into_iter().enumerate().map(node).collect()
+}
+
+fn receive(node: &Node, messages: u64) {
+    let handle = node.handle();
+    let fabric = handle.fabric();
+    let mut idle = 0;
+    while handle.counters().delivered < messages {
+        let Some(outcome) = node.step() else { continue };
+        if outcome.progress {
+            idle = 0;
+            continue;
+        }
+        idle += 1;
+        if idle < 100 {
+            std::hint::spin_loop();
+        } else if idle < 120 {
+            thread::yield_now();
+        } else {
+            fabric.announce_sleep(outcome.want);
+            if node
+                .step()
+                .is_some_and(|second| !second.progress && second.want == outcome.want)
+            {
+                fabric.park(None);
+            }
+            fabric.announce_awake();
+            idle = 0;
+        }
+    }
+}
+
+fn send(node: &Node, messages: u64, size: u32) {
+    let handle = node.handle();
+    let meta = Meta {
+        kind: Kind::Data,
+        flags: 0,
+        encapsulation: 1,
+        writer: 0,
+        timestamp: 0,
+        topic: TopicKey::of_name("bench").low(),
+        key_hash: [0; 16],
+    };
+    let mut sent = 0;
+    while sent < messages {
+        match handle.claim(SUBGROUP, Ring::Ordered, size) {
+            Ok(mut claim) => {
+                let bytes = claim.bytes();
+                bytes[0] = sent as u8;
+                bytes[size as usize - 1] = 1;
+                claim.commit(size, &meta).expect("a commit");
+                node.publish(SUBGROUP);
+                sent += 1;
+            }
+            Err(ClaimError::NoRoom) => {
+                node.step();
+                thread::yield_now();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn run(members: usize, size: u32, messages: u64) -> f64 {
+    let nodes = group(members);
+    let start = Arc::new(Barrier::new(members));
+    let receivers: Vec<_> = nodes[1..]
+        .iter()
+        .map(|node| {
+            let (node, start) = (node.clone(), start.clone());
+            thread::spawn(move || {
+                start.wait();
+                receive(&node, messages);
+            })
+        })
+        .collect();
+    start.wait();
+    let begin = Instant::now();
+    send(&nodes[0], messages, size);
+    for receiver in receivers {
+        receiver.join().expect("a receiver");
+    }
+    begin.elapsed().as_secs_f64()
+}
+
+fn main() {
+    for readers in [1, 2, 4] {
+        for (size, messages) in [
+            (128, 400_000),
+            (1024, 400_000),
+            (10_240, 200_000),
+            (1 << 20, 50_000),
+        ] {
+            let mut seconds: Vec<f64> = (0..3).map(|_| run(readers + 1, size, messages)).collect();
+            seconds.sort_by(f64::total_cmp);
+            println!(
+                "{{\"readers\":{readers},\"size\":{size},\"messages_per_s\":{:.0}}}",
+                messages as f64 / seconds[1]
+            );
+        }
+    }
+}

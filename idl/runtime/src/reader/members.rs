@@ -1,0 +1,163 @@
+//! Members of structures: read in passing, or found again where a check saw them.
+
+use std::borrow::Borrow;
+
+use super::Reader;
+use crate::encapsulation::Representation;
+use crate::encode::Encoder;
+use crate::error::{CdrError, InMember};
+use crate::member::{Member, Owned, Shown};
+use crate::shape::Shape as _;
+
+/// Where a member of a mutable structure lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// Of a member that the sample does not have.
+    pub const ABSENT: Self = Self {
+        start: ABSENT,
+        end: ABSENT,
+    };
+}
+
+/// Offset of a member that the sample does not have.
+pub const ABSENT: u32 = u32::MAX;
+
+impl<'a> Reader<'a> {
+    /// Reads a member of a final or appendable structure, or its default.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    #[inline]
+    pub fn member<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
+        if self.absent(M::EXTENSIBILITY, M::KEY) {
+            Ok(M::initial())
+        } else {
+            self.value::<M>()
+        }
+    }
+
+    /// Reads the value of a member that is there.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    #[inline]
+    pub fn value<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
+        M::Shape::read(self).in_member(M::PATH)
+    }
+
+    /// Checks a member of a final or appendable structure and says where it is.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    #[inline]
+    pub fn check_member<M: Member>(&mut self) -> Result<u32, CdrError> {
+        if self.absent(M::EXTENSIBILITY, M::KEY) {
+            return Ok(ABSENT);
+        }
+        let at = self.position();
+        M::Shape::check(self).in_member(M::PATH)?;
+        Ok(at)
+    }
+
+    /// Checks the open member of a mutable structure and says where it is.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    #[inline]
+    pub fn check_value<M: Member>(&mut self) -> Result<Span, CdrError> {
+        let at = Span {
+            start: self.position as u32,
+            end: self.limit as u32,
+        };
+        M::Shape::check(self).in_member(M::PATH)?;
+        Ok(at)
+    }
+
+    /// A reader at a member of the structure that this reader stands in.
+    #[inline]
+    fn locate<M: Member>(&self, at: &[impl Location]) -> Option<Self> {
+        at.get(M::INDEX)?.within(self)
+    }
+
+    /// Shows a member of the structure that this reader stands in, `at` being where
+    /// its members are.
+    #[inline]
+    pub fn show<M: Member>(&self, at: &[impl Location]) -> Shown<'a, M> {
+        self.locate::<M>(at)
+            .map_or_else(M::absent, M::Shape::show_at)
+    }
+
+    /// Reads a member of the structure that this reader stands in.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn to_owned<M: Member>(&self, at: &[impl Location]) -> Result<Owned<M>, CdrError> {
+        match self.locate::<M>(at) {
+            Some(mut reader) => reader.value::<M>(),
+            None => Ok(M::initial()),
+        }
+    }
+
+    /// Writes a member of the structure that this reader stands in to a key hash.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn transcribe_key<M: Member, E: Encoder>(
+        &self,
+        at: &[impl Location],
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        match self.locate::<M>(at) {
+            Some(mut reader) => M::Shape::transcribe_key(&mut reader, encoder),
+            None => M::Shape::write(M::initial().borrow(), encoder),
+        }
+    }
+}
+
+mod sealed {
+    use super::Reader;
+
+    pub trait Within {
+        fn within<'a>(&self, structure: &Reader<'a>) -> Option<Reader<'a>>;
+    }
+}
+
+/// Where a member lies: an offset, or a [`Span`] in mutable structures.
+pub trait Location: sealed::Within {}
+
+impl Location for u32 {}
+impl Location for Span {}
+
+impl sealed::Within for u32 {
+    #[inline]
+    fn within<'a>(&self, structure: &Reader<'a>) -> Option<Reader<'a>> {
+        (*self != ABSENT).then_some(Reader {
+            position: *self as usize,
+            ..*structure
+        })
+    }
+}
+
+impl sealed::Within for Span {
+    #[inline]
+    fn within<'a>(&self, structure: &Reader<'a>) -> Option<Reader<'a>> {
+        let (position, limit) = (self.start as usize, self.end as usize);
+        let origin = match structure.representation {
+            Representation::Xcdr1 => position,
+            Representation::Xcdr2 => structure.origin,
+        };
+        let limit_depth = structure.depth + 1;
+        (self.start != ABSENT).then_some(Reader {
+            position,
+            limit,
+            origin,
+            limit_depth,
+            ..*structure
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! Members of mutable structures: parameter lists in XCDR1, member headers in XCDR2.
+
+use super::Reader;
+use crate::encapsulation::Representation;
+use crate::encode::{
+    EMHEADER_MUST_UNDERSTAND, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE, PID_MASK,
+    PID_MUST_UNDERSTAND, PID_SENTINEL,
+};
+use crate::error::CdrError;
+
+/// A member of a mutable structure that stands at the cursor.
+#[derive(Debug)]
+#[must_use]
+pub struct ReadParameter {
+    /// Member id.
+    pub id: u32,
+    must_understand: bool,
+    outer_limit: usize,
+    outer_limit_depth: u8,
+    outer_origin: usize,
+}
+
+impl Reader<'_> {
+    /// Opens the next member of a mutable structure, `None` after the last; to be
+    /// closed by [`end_parameter`](Self::end_parameter).
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    pub fn next_parameter(&mut self) -> Result<Option<ReadParameter>, CdrError> {
+        match self.representation {
+            Representation::Xcdr1 => self.next_parameter_xcdr1(),
+            Representation::Xcdr2 => self.next_parameter_xcdr2(),
+        }
+    }
+
+    fn next_parameter_xcdr1(&mut self) -> Result<Option<ReadParameter>, CdrError> {
+        loop {
+            self.align(4)?;
+            let pid = self.primitive::<u16>()?;
+            let mut length = usize::from(self.primitive::<u16>()?);
+            let mut id = u32::from(pid & PID_MASK);
+            match pid & PID_MASK {
+                PID_SENTINEL => return Ok(None),
+                PID_IGNORE => {
+                    self.take(length)?;
+                    continue;
+                }
+                PID_EXTENDED => {
+                    if length != 8 {
+                        return Err(self.truncated(8));
+                    }
+                    id = self.primitive::<u32>()? & MEMBER_ID_MASK;
+                    length = self.primitive::<u32>()? as usize;
+                }
+                _ => {}
+            }
+            let must_understand = pid & PID_MUST_UNDERSTAND != 0;
+            let origin = self.position;
+            return self
+                .open_parameter(id, must_understand, length, origin)
+                .map(Some);
+        }
+    }
+
+    fn next_parameter_xcdr2(&mut self) -> Result<Option<ReadParameter>, CdrError> {
+        let relative = self.position.saturating_sub(self.origin);
+        if self.remaining() <= relative.next_multiple_of(4) - relative {
+            return Ok(None);
+        }
+        let header = self.primitive::<u32>()?;
+        let code = (header >> 28) & 7;
+        let (origin, id) = (self.origin, header & MEMBER_ID_MASK);
+        let must_understand = header & EMHEADER_MUST_UNDERSTAND != 0;
+        let length = match code {
+            0..=3 => 1_usize << code,
+            4 => self.primitive::<u32>()? as usize,
+            // The length is the member's own first word as well.
+            _ => {
+                let mut ahead = *self;
+                let count = ahead.primitive::<u32>()? as usize;
+                let scale = match code {
+                    5 => 1,
+                    6 => 4,
+                    _ => 8,
+                };
+                count.saturating_mul(scale).saturating_add(4)
+            }
+        };
+        self.open_parameter(id, must_understand, length, origin)
+            .map(Some)
+    }
+
+    fn open_parameter(
+        &mut self,
+        id: u32,
+        must_understand: bool,
+        length: usize,
+        origin: usize,
+    ) -> Result<ReadParameter, CdrError> {
+        if length > self.remaining() {
+            return Err(self.truncated(length));
+        }
+        let parameter = ReadParameter {
+            id,
+            must_understand,
+            outer_limit: self.limit,
+            outer_limit_depth: self.limit_depth,
+            outer_origin: self.origin,
+        };
+        self.limit = self.position + length;
+        self.limit_depth = self.depth + 1;
+        self.origin = origin;
+        Ok(parameter)
+    }
+
+    /// Accepts that a member is not known.
+    ///
+    /// # Errors
+    /// [`CdrError::MustUnderstand`].
+    pub fn unknown(&self, parameter: &ReadParameter) -> Result<(), CdrError> {
+        if parameter.must_understand {
+            return Err(CdrError::MustUnderstand {
+                id: parameter.id,
+                place: self.place(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Closes a member of a mutable structure.
+    #[inline]
+    pub fn end_parameter(&mut self, parameter: ReadParameter) {
+        self.position = self.limit;
+        self.limit = parameter.outer_limit;
+        self.limit_depth = parameter.outer_limit_depth;
+        self.origin = parameter.outer_origin;
+    }
+}

@@ -1,0 +1,131 @@
+//! Generated code, to be read by a person: IDL in, Rust out.
+
+use std::collections::BTreeMap;
+
+use spindle_dds_idl::emit::{EmitError, EmitOptions, emit};
+use spindle_dds_idl::{Options, compile_str};
+
+fn generate(idl: &str, options: &EmitOptions) -> String {
+    let compilation = compile_str("test.idl", idl.as_bytes(), &Options::default());
+    let model = compilation.ok().expect("the IDL is right");
+    let text = emit(model, options).expect("the options are right");
+    assert_eq!(
+        emit(model, options).as_deref(),
+        Ok(&text[..]),
+        "equal input, equal output"
+    );
+    text
+}
+
+fn bare() -> EmitOptions {
+    EmitOptions {
+        serde: false,
+        ..EmitOptions::default()
+    }
+}
+
+#[test]
+fn structures() {
+    let idl = r#"
+        // Where things are.
+        module nav {
+          @final @nested struct Position { double lat; double lon; };
+          // One instance an aircraft.
+          struct Track {
+            // Identity.
+            @key unsigned long id;
+            Position position;
+            @default("none") string<12> callsign;
+            sequence<octet> image;
+            @default(7) octet priority;
+          };
+        };"#;
+    insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
+}
+
+#[test]
+fn mutable_with_keys_out_of_order() {
+    let idl = "@mutable struct M { @key @id(9) long late; @key @id(2) long early; };";
+    insta::assert_snapshot!(generate(idl, &bare()));
+}
+
+#[test]
+fn enumerations_constants_and_aliases() {
+    let idl = r#"
+        module a {
+          enum Colour { RED, @value(-4) GREEN, Unknown };
+          @final @bit_bound(8) enum Switch { OFF, @default_literal ON };
+          typedef sequence<string<4>, 3> Words;
+          typedef octet Digest[16];
+        };
+        module b {
+          typedef a::Words Alias;
+          const a::Colour FAVOURITE = a::GREEN;
+          const float RATIO = -0.1;
+          const long long LEAST = -9223372036854775808;
+          const char LETTER = 'x';
+          const boolean YES = TRUE;
+          const string TEXT = "a \"quote\"";
+        };"#;
+    insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
+}
+
+#[test]
+fn extern_modules_are_named_and_not_generated() {
+    let idl = "
+        module ext { module types { @nested struct T { long x; }; }; };
+        module mine { struct U { ext::types::T t; sequence<ext::types::T> ts; }; };";
+    let modules = [("ext::types".to_owned(), "::other_crate::types".to_owned())];
+    let options = EmitOptions {
+        extern_modules: BTreeMap::from(modules),
+        ..bare()
+    };
+    let text = generate(idl, &options);
+    assert!(text.contains("pub t: ::other_crate::types::T,"), "{text}");
+    assert!(
+        text.contains("-> ::other_crate::types::TView<'a>"),
+        "{text}"
+    );
+    assert!(!text.contains("struct T "), "{text}");
+}
+
+#[test]
+fn recursion_has_no_bound() {
+    let idl = "module m { @nested struct Node; typedef sequence<Node, 2> Nodes;
+               struct Node { long x; Nodes children; }; };";
+    let compilation = compile_str("test.idl", idl.as_bytes(), &Options::default());
+    // Where the front end takes recursive types, measuring them must end.
+    if let Ok(model) = compilation.ok() {
+        let text = emit(model, &bare()).expect("the options are right");
+        assert!(text.contains("measure.unbounded()"), "{text}");
+    }
+}
+
+#[test]
+fn comments_do_not_become_programs() {
+    let idl = "
+        //     indented like code
+        // ```
+        // let x = 1;
+        // ```
+        struct S { long x; };";
+    let text = generate(idl, &bare());
+    assert!(text.contains("/// indented like code"), "{text}");
+    assert!(!text.contains("```"), "{text}");
+}
+
+#[test]
+fn options_are_checked() {
+    let compilation = compile_str("test.idl", b"struct S { long x; };", &Options::default());
+    let options = EmitOptions {
+        runtime_path: "not a path".into(),
+        ..bare()
+    };
+    let error = emit(&compilation.model, &options).expect_err("no path");
+    assert_eq!(
+        error,
+        EmitError::InvalidPath {
+            path: "not a path".into()
+        }
+    );
+}

@@ -1,0 +1,71 @@
+//! The path of a message allocates nothing: counted, on the thread that runs it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Duration;
+
+use spindle_dds_transport::shm::{DoorbellChoice, local_group};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: hands everything to the system's allocator; the counter neither
+// allocates nor is dropped.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+#[test]
+fn pushing_ringing_and_sleeping_in_shared_memory_allocate_nothing() {
+    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
+        let group = local_group(3, 4096, doorbell).expect("a group");
+        let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
+        let counted = allocations(|| {
+            for value in 1..100 {
+                group[1].announce_sleep(Want::Data);
+                group[0].store(FABRIC_AREA, value);
+                group[0].push(FABRIC_AREA, 512, &to);
+                group[0].push_word(FABRIC_AREA + 512, value, &to);
+                group[0].ring(&to, &PeerSet::EMPTY);
+                assert!(group[1].park(None));
+                group[1].announce_awake();
+                assert_eq!(group[1].row(Rank(0)).load(FABRIC_AREA + 512), value);
+                group[2].announce_sleep(Want::DataAndAcks);
+                assert!(!group[2].park(Some(Duration::ZERO)));
+                group[2].nudge();
+                assert!(group[2].park(None));
+                group[2].announce_awake();
+                assert!(group[0].poll().is_none());
+            }
+        });
+        assert_eq!(counted, 0, "{doorbell:?}");
+        assert_eq!(group[0].counters().rings, 99);
+    }
+    assert_eq!(
+        allocations(|| drop(std::hint::black_box(Box::new(1)))),
+        1,
+        "it counts"
+    );
+}
