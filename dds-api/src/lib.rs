@@ -42,6 +42,7 @@ mod wire;
 
 /// What generated code needs.
 pub use spindle_dds_idl_runtime as idl;
+pub use spindle_dds_idl_runtime::include_idl;
 /// Policies, entity QoS, profiles.
 pub use spindle_dds_qos as qos;
 pub use spindle_dds_qos::Duration;
@@ -73,11 +74,3 @@ pub use subscription::{
     SampleStream, Samples, SamplesIter, Subscriber, SubscriberBuilder, ViewState,
 };
 pub use topic::{AnyTopic, Topic, TopicBuilder};
-
-/// Brings in what a `build.rs` generated of `<name>.idl`.
-#[macro_export]
-macro_rules! include_idl {
-    ($name:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
-    };
-}

@@ -1,0 +1,273 @@
+//! The cache alone, with samples made by hand: a payload is a number.
+
+use spindle_dds_core::Kind;
+use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
+use spindle_dds_qos::{History, Length, ResourceLimits};
+
+use super::{Arrived, Cache, Offer, Origin, Query, Whose};
+use crate::condition::{InstanceStateMask, SampleStateMask, StateMasks};
+use crate::handle::InstanceHandle;
+use crate::status::RejectedReason;
+use crate::subscription::{InstanceState, SampleInfo, SampleState, ViewState};
+
+struct Fixture {
+    cache: Cache<u32>,
+    position: u64,
+    evicted: Vec<u32>,
+}
+
+fn key(instance: u8) -> KeyHash {
+    KeyHash([instance; 16])
+}
+
+impl Fixture {
+    fn new(history: History, limits: ResourceLimits, ordered: bool) -> Self {
+        let mut cache = Cache::new(history, limits, ordered);
+        cache.set_writers(vec![InstanceHandle::NIL; 2]);
+        Self {
+            cache,
+            position: 0,
+            evicted: Vec::new(),
+        }
+    }
+
+    fn keep_all() -> Self {
+        Self::new(History::keep_all(), ResourceLimits::default(), true)
+    }
+
+    fn origin(&mut self, writer: u32) -> Origin {
+        self.position += 1;
+        Origin {
+            writer,
+            writer_sequence: self.position,
+            position: self.position,
+            timestamp: 0,
+            encapsulation: Encapsulation::CDR_LE,
+        }
+    }
+
+    fn offer(&mut self, kind: Kind, instance: u8, writer: u32, payload: u32) -> Offer<u32> {
+        let arrived = Arrived {
+            kind,
+            key: key(instance),
+            origin: self.origin(writer),
+            payload,
+        };
+        let evicted = &mut self.evicted;
+        self.cache.offer(arrived, &mut |old| evicted.push(old))
+    }
+
+    fn write(&mut self, instance: u8, payload: u32) {
+        let offered = self.offer(Kind::Data, instance, 0, payload);
+        assert!(matches!(offered, Offer::Kept(_)), "{offered:?}");
+    }
+
+    fn query(&mut self, max: usize, masks: StateMasks, whose: Whose) -> Query {
+        Query { max, masks, whose }
+    }
+
+    fn take_infos(&mut self) -> Vec<(SampleInfo, Option<u32>)> {
+        let query = self.query(usize::MAX, StateMasks::ANY, Whose::Any);
+        let mut out = Vec::new();
+        self.cache.take(&query, &mut out);
+        out
+    }
+
+    fn take(&mut self) -> Vec<Option<u32>> {
+        self.take_infos().into_iter().map(|(_, payload)| payload).collect()
+    }
+
+    fn read_of(&mut self, masks: StateMasks, whose: Whose) -> Vec<(SampleInfo, Option<u32>)> {
+        let query = self.query(usize::MAX, masks, whose);
+        let mut out = Vec::new();
+        self.cache.read(&query, &mut out, &mut |payload| *payload);
+        out
+    }
+}
+
+fn limits(samples: u32, instances: u32, of_instance: u32) -> ResourceLimits {
+    ResourceLimits {
+        max_samples: Length::Limited(samples),
+        max_instances: Length::Limited(instances),
+        max_samples_per_instance: Length::Limited(of_instance),
+    }
+}
+
+#[test]
+fn keep_last_replaces_the_oldest_of_its_instance() {
+    let mut fixture = Fixture::new(History::keep_last(2), ResourceLimits::default(), true);
+    for (instance, payload) in [(1, 10), (2, 20), (1, 11), (1, 12), (1, 13)] {
+        fixture.write(instance, payload);
+    }
+    assert_eq!(fixture.evicted, [10, 11]);
+    assert_eq!(fixture.take(), [Some(20), Some(12), Some(13)]);
+}
+
+#[test]
+fn keep_all_waits_where_keep_last_refuses() {
+    let mut full = Fixture::new(History::keep_all(), limits(2, 2, 2), true);
+    full.write(1, 10);
+    full.write(2, 20);
+    assert_eq!(full.offer(Kind::Data, 1, 0, 11), Offer::Full(11));
+    assert_eq!(full.take().len(), 2);
+    full.write(1, 11);
+
+    let mut full = Fixture::new(History::keep_last(1), limits(2, 2, 1), true);
+    full.write(1, 10);
+    full.write(2, 20);
+    let reason = RejectedReason::ByInstancesLimit;
+    let refused = Offer::Rejected { reason, payload: 30 };
+    assert_eq!(full.offer(Kind::Data, 3, 0, 30), refused);
+    full.write(1, 11);
+    assert_eq!(full.evicted, [10]);
+}
+
+#[test]
+fn states_follow_the_chart_of_the_standard() {
+    use InstanceState::{Alive, NotAliveDisposed, NotAliveNoWriters};
+    let steps: &[(Kind, u32, Option<InstanceState>)] = &[
+        (Kind::Data, 0, Some(Alive)),
+        (Kind::Dispose, 0, Some(NotAliveDisposed)),
+        (Kind::Data, 0, Some(Alive)),
+        (Kind::Data, 1, Some(Alive)),
+        (Kind::Unregister, 0, Some(Alive)),
+        (Kind::Unregister, 1, Some(NotAliveNoWriters)),
+        (Kind::Data, 1, Some(Alive)),
+        (Kind::DisposeUnregister, 1, Some(NotAliveDisposed)),
+        (Kind::Unregister, 1, Some(NotAliveDisposed)),
+    ];
+    let mut fixture = Fixture::keep_all();
+    for (at, (kind, writer, state)) in steps.iter().enumerate() {
+        let _ = fixture.offer(*kind, 1, *writer, at as u32);
+        assert_eq!(fixture.cache.instance(key(1)), *state, "step {at}: {kind:?}");
+    }
+    let infos = fixture.take_infos();
+    let generations: Vec<_> = infos
+        .iter()
+        .map(|(info, _)| (info.disposed_generation_count, info.no_writers_generation_count))
+        .collect();
+    assert_eq!(generations.first(), Some(&(0, 0)));
+    assert_eq!(generations.last(), Some(&(1, 1)));
+    let (first, last) = (&infos[0].0, &infos[infos.len() - 1].0);
+    assert_eq!((first.generation_rank, first.absolute_generation_rank), (2, 2));
+    assert_eq!(first.sample_rank as usize, infos.len() - 1);
+    assert_eq!((last.sample_rank, last.valid_data), (0, false));
+    assert_eq!(fixture.cache.instance(key(1)), None, "nothing is left of it");
+}
+
+#[test]
+fn a_change_of_state_is_one_sample_without_data() {
+    let mut fixture = Fixture::keep_all();
+    fixture.write(1, 10);
+    fixture.take();
+    let changed = |changed, payload| Offer::State { changed, payload };
+    assert_eq!(fixture.offer(Kind::Dispose, 1, 0, 0), changed(true, 0));
+    assert_eq!(fixture.offer(Kind::Dispose, 1, 0, 0), changed(false, 0));
+    let infos = fixture.take_infos();
+    assert_eq!(infos.len(), 1);
+    let (info, payload) = infos[0];
+    assert!(!info.valid_data && payload.is_none());
+    assert_eq!(info.instance_state, InstanceState::NotAliveDisposed);
+    assert_eq!(info.view_state, ViewState::NotNew);
+    assert_eq!(fixture.offer(Kind::Unregister, 9, 0, 0), changed(false, 0));
+}
+
+#[test]
+fn a_writer_that_goes_takes_its_instances_along() {
+    let mut fixture = Fixture::keep_all();
+    fixture.write(1, 10);
+    fixture.write(2, 20);
+    let _ = fixture.offer(Kind::Data, 2, 1, 21);
+    fixture.take();
+    let origin = fixture.origin(0);
+    assert!(fixture.cache.writer_gone(origin));
+    assert_eq!(fixture.cache.instance(key(1)), Some(InstanceState::NotAliveNoWriters));
+    assert_eq!(fixture.cache.instance(key(2)), Some(InstanceState::Alive));
+    assert_eq!(fixture.take(), [None]);
+    assert_eq!(fixture.cache.instance(key(1)), None);
+    assert!(!fixture.cache.writer_gone(origin), "it is gone once");
+}
+
+#[test]
+fn an_instance_is_new_until_it_is_looked_at_and_again_when_reborn() {
+    let mut fixture = Fixture::keep_all();
+    let views = |infos: Vec<(SampleInfo, Option<u32>)>| -> Vec<ViewState> {
+        infos.iter().map(|(info, _)| info.view_state).collect()
+    };
+    fixture.write(1, 10);
+    fixture.write(1, 11);
+    let infos = fixture.take_infos();
+    assert_eq!(views(infos), [ViewState::New, ViewState::New]);
+    fixture.write(1, 12);
+    let infos = fixture.take_infos();
+    assert_eq!(views(infos), [ViewState::NotNew]);
+    let _ = fixture.offer(Kind::Dispose, 1, 0, 0);
+    fixture.write(1, 13);
+    let infos = fixture.take_infos();
+    assert!(views(infos).contains(&ViewState::New));
+}
+
+#[test]
+fn reading_marks_and_leaves() {
+    let mut fixture = Fixture::keep_all();
+    fixture.write(1, 10);
+    assert_eq!(fixture.read_of(StateMasks::ANY, Whose::Any).len(), 1);
+    assert!(fixture.read_of(StateMasks::NOT_READ, Whose::Any).is_empty());
+    let read = StateMasks {
+        sample: SampleStateMask::READ,
+        ..StateMasks::ANY
+    };
+    assert!(fixture.cache.has(&read) && !fixture.cache.has(&StateMasks::NOT_READ));
+    let again = fixture.read_of(read, Whose::Any);
+    assert_eq!(again[0].0.sample_state, SampleState::Read);
+    assert_eq!(fixture.take(), [Some(10)]);
+}
+
+#[test]
+fn order_of_the_stream_or_by_instance() {
+    let writes = [(2, 20), (1, 10), (2, 21), (1, 11)];
+    for (ordered, expected) in [(true, [20, 10, 21, 11]), (false, [20, 21, 10, 11])] {
+        let mut fixture = Fixture::new(History::keep_all(), ResourceLimits::default(), ordered);
+        writes.iter().for_each(|(instance, payload)| fixture.write(*instance, *payload));
+        assert_eq!(fixture.take(), expected.map(Some));
+    }
+}
+
+#[test]
+fn instances_are_walked_in_the_order_of_their_handles() {
+    let mut fixture = Fixture::keep_all();
+    for (instance, payload) in [(3, 30), (1, 10), (2, 20), (1, 11)] {
+        fixture.write(instance, payload);
+    }
+    let mut previous = None;
+    let mut walked = Vec::new();
+    loop {
+        let samples = fixture.read_of(StateMasks::ANY, Whose::Next(previous));
+        let Some((info, _)) = samples.first() else {
+            break;
+        };
+        previous = info.instance_handle.key_hash();
+        walked.push(samples.iter().filter_map(|(_, payload)| *payload).collect::<Vec<_>>());
+    }
+    assert_eq!(walked, [vec![10, 11], vec![20], vec![30]]);
+    let of_two = fixture.read_of(StateMasks::ANY, Whose::Instance(key(2)));
+    assert_eq!(of_two.len(), 1);
+    assert!(fixture.read_of(StateMasks::ANY, Whose::Instance(key(9))).is_empty());
+    let dead = StateMasks {
+        instance: InstanceStateMask::NOT_ALIVE,
+        ..StateMasks::ANY
+    };
+    assert!(fixture.read_of(dead, Whose::Any).is_empty());
+}
+
+#[test]
+fn a_reference_is_good_for_one_sample_only() {
+    let mut fixture = Fixture::keep_all();
+    let Offer::Kept(first) = fixture.offer(Kind::Data, 1, 0, 10) else {
+        panic!("it is kept");
+    };
+    assert_eq!(fixture.cache.payload_mut(first), Some(&mut 10));
+    fixture.take();
+    fixture.write(1, 11);
+    assert_eq!(fixture.cache.payload_mut(first), None, "its id is used again");
+}

@@ -1,0 +1,180 @@
+//! Groups for tests.
+
+use std::thread;
+
+use spindle_dds::qos::{
+    DataReaderQos, DataWriterQos, History, Presentation, PresentationAccessScope, PublisherQos,
+    Reliability, SubscriberQos,
+};
+use spindle_dds::{
+    DataReader, DataWriter, DomainParticipant, Duration, Error, ParticipantBuilder, Samples,
+    StatusMask, WaitSet,
+};
+use tempfile::TempDir;
+
+use crate::flight::State;
+
+/// A place where participants of one test meet.
+pub(crate) struct Meeting {
+    directory: TempDir,
+    size: usize,
+}
+
+impl Meeting {
+    pub(crate) fn of(size: usize) -> Self {
+        Self {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+            size,
+        }
+    }
+
+    pub(crate) fn builder(&self) -> ParticipantBuilder {
+        // Made by whoever comes first, for this user alone.
+        let directory = self.directory.path().join("domains");
+        DomainParticipant::builder(0)
+            .property("spindle.directory", directory.to_str().expect("UTF-8"))
+            .property("spindle.group.size", &self.size.to_string())
+            .disabled()
+    }
+
+    pub(crate) fn participant(&self) -> DomainParticipant {
+        self.builder().create().expect("a participant")
+    }
+
+    pub(crate) fn participants<const N: usize>(&self) -> [DomainParticipant; N] {
+        std::array::from_fn(|_| self.participant())
+    }
+}
+
+/// Enables all at once, each in a thread of its own.
+pub(crate) fn enable(participants: &[DomainParticipant]) {
+    thread::scope(|scope| {
+        for participant in participants {
+            scope.spawn(|| participant.enable().expect("the group forms"));
+        }
+    });
+}
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn reliable_writer() -> DataWriterQos {
+    DataWriterQos {
+        reliability: Reliability::reliable(PATIENCE),
+        ..DataWriterQos::default()
+    }
+}
+
+pub(crate) fn keep_all_reader() -> DataReaderQos {
+    DataReaderQos {
+        reliability: Reliability::reliable(Duration::ZERO),
+        history: History::keep_all(),
+        ..DataReaderQos::default()
+    }
+}
+
+fn ordered() -> Presentation {
+    Presentation {
+        access_scope: PresentationAccessScope::Topic,
+        coherent_access: false,
+        ordered_access: true,
+    }
+}
+
+/// A RELIABLE writer that offers order over its topic.
+pub(crate) fn writer(participant: &DomainParticipant, topic: &str) -> DataWriter<State> {
+    writer_with(participant, topic, reliable_writer())
+}
+
+pub(crate) fn writer_with(
+    participant: &DomainParticipant,
+    topic: &str,
+    qos: DataWriterQos,
+) -> DataWriter<State> {
+    let topic = topic_of(participant, topic);
+    let publisher = PublisherQos {
+        presentation: ordered(),
+        ..PublisherQos::default()
+    };
+    let publisher = participant.publisher().qos(publisher).create().expect("a publisher");
+    publisher.writer(&topic).qos(qos).create().expect("a writer")
+}
+
+/// A KEEP_ALL reader that wants order over its topic.
+pub(crate) fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<State> {
+    reader_with(participant, topic, keep_all_reader())
+}
+
+pub(crate) fn reader_with(
+    participant: &DomainParticipant,
+    topic: &str,
+    qos: DataReaderQos,
+) -> DataReader<State> {
+    let topic = topic_of(participant, topic);
+    let subscriber = SubscriberQos {
+        presentation: ordered(),
+        ..SubscriberQos::default()
+    };
+    let subscriber = participant.subscriber().qos(subscriber).create().expect("a subscriber");
+    subscriber.reader(&topic).qos(qos).create().expect("a reader")
+}
+
+fn topic_of(participant: &DomainParticipant, name: &str) -> spindle_dds::Topic<State> {
+    let known = participant.lookup_topic(name).expect("the participant is alive");
+    match known {
+        Some(topic) => topic.downcast().expect("the same type"),
+        None => participant.topic(name).create().expect("a topic"),
+    }
+}
+
+pub(crate) fn state(icao: u32, number: u32) -> State {
+    State {
+        icao,
+        number,
+        ..State::default()
+    }
+}
+
+/// Takes until there are `count` samples, whatever they say.
+pub(crate) fn take<R>(
+    reader: &DataReader<State>,
+    count: usize,
+    mut each: impl FnMut(spindle_dds::Sample<'_, State>) -> R,
+) -> Vec<R> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        let samples = take_some(reader, count - all.len());
+        all.extend(samples.iter().map(&mut each));
+    }
+    all
+}
+
+/// Blocks until there is something to take.
+pub(crate) fn take_some(reader: &DataReader<State>, max: usize) -> Samples<State> {
+    let waits = WaitSet::new();
+    let condition = reader.read_condition(Default::default()).expect("alive");
+    waits.attach(&condition);
+    loop {
+        match reader.take(max) {
+            Ok(samples) => return samples,
+            Err(Error::NoData(_)) => {
+                waits.wait(PATIENCE).expect("something comes");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Blocks until a condition on the statuses of a reader holds.
+pub(crate) fn wait_until(
+    condition: spindle_dds::StatusCondition,
+    mut holds: impl FnMut() -> bool,
+) {
+    condition.set_enabled_statuses(StatusMask::ALL);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "it never holds");
+        let waits = WaitSet::new();
+        waits.attach(&condition);
+        let _ = waits.wait(Duration::from_millis(20));
+    }
+}
