@@ -1,7 +1,7 @@
 //! Prints what `hello_pub` says, until it has left.
 #![forbid(unsafe_code)]
 
-use spindle_dds::{DomainParticipant, Duration, Sample, WaitSet};
+use spindle_dds::{DomainParticipant, Duration, WaitSet};
 
 spindle_dds::include_idl!("hello");
 
@@ -21,16 +21,14 @@ fn main() -> Result<(), spindle_dds::Error> {
         waits.wait(Duration::INFINITE)?;
         writers = reader.subscription_matched_status()?.current_count;
         match reader.take(100) {
-            Ok(samples) => samples.iter().try_for_each(print)?,
+            Ok(samples) => {
+                for sample in samples.iter().filter(|sample| sample.info().valid_data) {
+                    println!("{}", sample.view()?.text());
+                }
+            }
             Err(error) if error.is_no_data() => {}
             Err(error) => return Err(error),
         }
     }
     participant.close()
-}
-
-fn print(sample: Sample<'_, hello::Greeting>) -> Result<(), spindle_dds::Error> {
-    let greeting = sample.view()?;
-    println!("{}: {}", greeting.number(), greeting.text());
-    Ok(())
 }

@@ -23,7 +23,7 @@ fn check(first: &str, second: &str) {
         said += &ended.stdout;
     }
     let wanted: String = (1..=10)
-        .map(|number| format!("{number}: hello, world\n"))
+        .map(|number| format!("hello, world {number}\n"))
         .collect();
     assert_eq!(said, wanted);
 }
