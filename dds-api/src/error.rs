@@ -42,9 +42,10 @@ pub enum Error {
     /// `RETCODE_TIMEOUT`: time was over first.
     #[error("timeout: {0}")]
     Timeout(String),
-    /// `RETCODE_NO_DATA`: nothing there now.
+    /// `RETCODE_NO_DATA`: nothing there now. No allocation: it is the end of every
+    /// loop that takes.
     #[error("no data: {0}")]
-    NoData(String),
+    NoData(&'static str),
     /// `RETCODE_ILLEGAL_OPERATION`: not for this kind of entity, or not here.
     #[error("illegal operation: {0}")]
     IllegalOperation(String),

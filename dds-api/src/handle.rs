@@ -138,6 +138,9 @@ mod tests {
     fn participants_differ() {
         let (a, b) = (Guid::new_participant(), Guid::new_participant());
         assert_ne!(a, b);
-        assert_ne!(a.entity(EntityKind::Writer, 1), a.entity(EntityKind::Reader, 1));
+        assert_ne!(
+            a.entity(EntityKind::Writer, 1),
+            a.entity(EntityKind::Reader, 1)
+        );
     }
 }

@@ -41,6 +41,9 @@ impl Profiles {
     }
 
     pub(crate) fn default_profile(&self) -> Result<Option<QosProfile>> {
-        self.default.as_deref().map(|name| self.named(name)).transpose()
+        self.default
+            .as_deref()
+            .map(|name| self.named(name))
+            .transpose()
     }
 }

@@ -114,7 +114,8 @@ impl RingSize {
         let most = u64::from(RING_MESSAGES_MAX);
         let least = u64::from(RING_MESSAGES_MIN);
         let messages = number(properties, RING_MESSAGES, least, most)?.unwrap_or(messages);
-        let bytes = number(properties, RING_BYTES, RING_BYTES_MIN, RING_BYTES_MAX)?.unwrap_or(bytes);
+        let bytes =
+            number(properties, RING_BYTES, RING_BYTES_MIN, RING_BYTES_MAX)?.unwrap_or(bytes);
         Ok(Self {
             messages: messages as u32,
             bytes,
@@ -126,8 +127,16 @@ impl ParticipantConfig {
     /// Reads the properties of a participant.
     pub(crate) fn read(properties: &Properties) -> Result<Self> {
         let known = [
-            GROUP_SIZE, SUBGROUPS, RING_MESSAGES, RING_BYTES, JOIN_TIMEOUT, WAIT, DOORBELL,
-            DIRECTORY, STORAGE, UNTRUSTED,
+            GROUP_SIZE,
+            SUBGROUPS,
+            RING_MESSAGES,
+            RING_BYTES,
+            JOIN_TIMEOUT,
+            WAIT,
+            DOORBELL,
+            DIRECTORY,
+            STORAGE,
+            UNTRUSTED,
         ];
         check_names(properties, "a participant", |name| {
             known.contains(&name) || pinned_topic(name).is_some()
@@ -168,13 +177,17 @@ impl ParticipantConfig {
 
     /// Ring sizes for a writer with these properties.
     pub(crate) fn ring_of(&self, writer: &Properties) -> Result<RingSize> {
-        check_names(writer, "a writer", |name| [RING_MESSAGES, RING_BYTES].contains(&name))?;
+        check_names(writer, "a writer", |name| {
+            [RING_MESSAGES, RING_BYTES].contains(&name)
+        })?;
         self.ring.read(writer)
     }
 
     /// How a reader with these properties keeps samples.
     pub(crate) fn reader_of(&self, reader: &Properties) -> Result<ReaderConfig> {
-        check_names(reader, "a reader", |name| [STORAGE, UNTRUSTED].contains(&name))?;
+        check_names(reader, "a reader", |name| {
+            [STORAGE, UNTRUSTED].contains(&name)
+        })?;
         self.reader.read(reader)
     }
 
@@ -195,13 +208,13 @@ impl ReaderConfig {
     }
 }
 
-fn check_names(
-    properties: &Properties,
-    entity: &str,
-    known: impl Fn(&str) -> bool,
-) -> Result<()> {
+fn check_names(properties: &Properties, entity: &str, known: impl Fn(&str) -> bool) -> Result<()> {
     let ours = |property: &&Property| property.name.starts_with("spindle.");
-    match properties.iter().filter(ours).find(|property| !known(&property.name)) {
+    match properties
+        .iter()
+        .filter(ours)
+        .find(|property| !known(&property.name))
+    {
         Some(property) => Err(Error::BadParameter(format!(
             "{entity} has no property {:?}; the documentation of spindle_dds::properties lists them",
             property.name

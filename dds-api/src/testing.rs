@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::participant::DomainParticipant;
+use crate::publication::{DataWriter, Loan};
 use spindle_dds_transport::{Fabric, Rank};
 
 /// Address and length of each member's row as this participant sees it.
@@ -12,4 +13,16 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
     let fabric = participant.core.ready()?.handle().fabric();
     let rows = (0..fabric.members()).map(|rank| fabric.row(Rank(rank as u16)));
     Ok(rows.map(|row| (row.address(), row.len())).collect())
+}
+
+/// The memory that a builder would build in.
+///
+/// # Errors
+/// Those of [`DataWriter::loan`].
+pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
+    Ok(Loan::new(
+        writer.core.clone(),
+        writer.core.reserve(len)?,
+        None,
+    ))
 }

@@ -10,7 +10,11 @@ pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
     pub(crate) fn after(duration: Duration) -> Self {
-        Self(duration.as_std().and_then(|span| Instant::now().checked_add(span)))
+        Self(
+            duration
+                .as_std()
+                .and_then(|span| Instant::now().checked_add(span)),
+        )
     }
 
     /// What is left; `None` when it is over, `Some(None)` when it never is.

@@ -34,13 +34,19 @@ pub(crate) struct TopicCore {
 impl TopicCore {
     /// Another participant has a topic of this name and another type.
     pub(crate) fn found_inconsistent(&self) {
-        self.inconsistent.lock().unwrap_or_else(PoisonError::into_inner).add(1);
+        self.inconsistent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(1);
         self.base.beacon().raise(StatusMask::INCONSISTENT_TOPIC);
     }
 
     pub(crate) fn inconsistent_status(&self) -> InconsistentTopicStatus {
         self.base.beacon().clear(StatusMask::INCONSISTENT_TOPIC);
-        let mut count = self.inconsistent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = self
+            .inconsistent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let (total_count, total_count_change) = count.read();
         InconsistentTopicStatus {
             total_count,
@@ -111,7 +117,12 @@ impl<T> Topic<T> {
     /// ALREADY_DELETED.
     pub fn qos(&self) -> Result<TopicQos> {
         self.core.base.alive()?;
-        Ok(self.core.qos.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(self
+            .core
+            .qos
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone())
     }
 
     /// Changes its QoS.
@@ -210,7 +221,9 @@ pub struct TopicBuilder<'a, T> {
 
 impl<T> fmt::Debug for TopicBuilder<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TopicBuilder").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("TopicBuilder")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -253,7 +266,9 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         let participant = &self.participant.core;
         participant.base.alive()?;
         if self.name.is_empty() {
-            return Err(Error::BadParameter("the name of a topic is empty".to_owned()));
+            return Err(Error::BadParameter(
+                "the name of a topic is empty".to_owned(),
+            ));
         }
         let qos = self.qos.resolve(
             participant,

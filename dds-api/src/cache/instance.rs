@@ -117,7 +117,9 @@ impl Instances {
     /// Ids of instances after a key, or all, in the order of their keys.
     pub(super) fn after(&self, key: Option<KeyHash>) -> impl Iterator<Item = u32> {
         let from = key.map_or(Bound::Unbounded, Bound::Excluded);
-        self.by_key.range((from, Bound::Unbounded)).map(|(_, at)| *at)
+        self.by_key
+            .range((from, Bound::Unbounded))
+            .map(|(_, at)| *at)
     }
 
     /// A new instance: alive, without writers or samples.

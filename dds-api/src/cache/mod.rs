@@ -28,8 +28,8 @@ use crate::handle::InstanceHandle;
 use crate::status::RejectedReason;
 use crate::subscription::{InstanceState, SampleInfo, SampleState};
 use entry::{Entry, EntryId, List, NONE, Slab, Which};
-use instance::{Instance, Instances};
 pub(crate) use entry::{EntryRef, Origin};
+use instance::{Instance, Instances};
 pub(crate) use query::{Query, Whose};
 
 /// What arrives.
@@ -108,11 +108,7 @@ impl<P> Cache<P> {
     }
 
     /// Takes in what arrives; `evicted` gets the sample that a newer one replaces.
-    pub(crate) fn offer(
-        &mut self,
-        arrived: Arrived<P>,
-        evicted: &mut impl FnMut(P),
-    ) -> Offer<P> {
+    pub(crate) fn offer(&mut self, arrived: Arrived<P>, evicted: &mut impl FnMut(P)) -> Offer<P> {
         match arrived.kind {
             Kind::Data => self.offer_data(arrived, evicted),
             _ => {
@@ -215,7 +211,8 @@ impl<P> Cache<P> {
         instance.samples += u64::from(has_data);
         let entry = Entry::new(at, instance.generations, origin, payload);
         let entry = self.entries.insert(entry);
-        self.order.push_back(&mut self.entries, Which::Order, entry.id);
+        self.order
+            .push_back(&mut self.entries, Which::Order, entry.id);
         let list = &mut self.instances[at].entries;
         list.push_back(&mut self.entries, Which::Instance, entry.id);
         entry
@@ -238,7 +235,9 @@ impl<P> Cache<P> {
         let at = self.entries[id].instance;
         self.order.unlink(&mut self.entries, Which::Order, id);
         let instance = &mut self.instances[at];
-        instance.entries.unlink(&mut self.entries, Which::Instance, id);
+        instance
+            .entries
+            .unlink(&mut self.entries, Which::Instance, id);
         if instance.state_entry == Some(id) {
             instance.state_entry = None;
         }

@@ -74,7 +74,10 @@ impl Fixture {
     }
 
     fn take(&mut self) -> Vec<Option<u32>> {
-        self.take_infos().into_iter().map(|(_, payload)| payload).collect()
+        self.take_infos()
+            .into_iter()
+            .map(|(_, payload)| payload)
+            .collect()
     }
 
     fn read_of(&mut self, masks: StateMasks, whose: Whose) -> Vec<(SampleInfo, Option<u32>)> {
@@ -116,7 +119,10 @@ fn keep_all_waits_where_keep_last_refuses() {
     full.write(1, 10);
     full.write(2, 20);
     let reason = RejectedReason::ByInstancesLimit;
-    let refused = Offer::Rejected { reason, payload: 30 };
+    let refused = Offer::Rejected {
+        reason,
+        payload: 30,
+    };
     assert_eq!(full.offer(Kind::Data, 3, 0, 30), refused);
     full.write(1, 11);
     assert_eq!(full.evicted, [10]);
@@ -139,20 +145,36 @@ fn states_follow_the_chart_of_the_standard() {
     let mut fixture = Fixture::keep_all();
     for (at, (kind, writer, state)) in steps.iter().enumerate() {
         let _ = fixture.offer(*kind, 1, *writer, at as u32);
-        assert_eq!(fixture.cache.instance(key(1)), *state, "step {at}: {kind:?}");
+        assert_eq!(
+            fixture.cache.instance(key(1)),
+            *state,
+            "step {at}: {kind:?}"
+        );
     }
     let infos = fixture.take_infos();
     let generations: Vec<_> = infos
         .iter()
-        .map(|(info, _)| (info.disposed_generation_count, info.no_writers_generation_count))
+        .map(|(info, _)| {
+            (
+                info.disposed_generation_count,
+                info.no_writers_generation_count,
+            )
+        })
         .collect();
     assert_eq!(generations.first(), Some(&(0, 0)));
     assert_eq!(generations.last(), Some(&(1, 1)));
     let (first, last) = (&infos[0].0, &infos[infos.len() - 1].0);
-    assert_eq!((first.generation_rank, first.absolute_generation_rank), (2, 2));
+    assert_eq!(
+        (first.generation_rank, first.absolute_generation_rank),
+        (2, 2)
+    );
     assert_eq!(first.sample_rank as usize, infos.len() - 1);
     assert_eq!((last.sample_rank, last.valid_data), (0, false));
-    assert_eq!(fixture.cache.instance(key(1)), None, "nothing is left of it");
+    assert_eq!(
+        fixture.cache.instance(key(1)),
+        None,
+        "nothing is left of it"
+    );
 }
 
 #[test]
@@ -181,7 +203,10 @@ fn a_writer_that_goes_takes_its_instances_along() {
     fixture.take();
     let origin = fixture.origin(0);
     assert!(fixture.cache.writer_gone(origin));
-    assert_eq!(fixture.cache.instance(key(1)), Some(InstanceState::NotAliveNoWriters));
+    assert_eq!(
+        fixture.cache.instance(key(1)),
+        Some(InstanceState::NotAliveNoWriters)
+    );
     assert_eq!(fixture.cache.instance(key(2)), Some(InstanceState::Alive));
     assert_eq!(fixture.take(), [None]);
     assert_eq!(fixture.cache.instance(key(1)), None);
@@ -228,7 +253,9 @@ fn order_of_the_stream_or_by_instance() {
     let writes = [(2, 20), (1, 10), (2, 21), (1, 11)];
     for (ordered, expected) in [(true, [20, 10, 21, 11]), (false, [20, 21, 10, 11])] {
         let mut fixture = Fixture::new(History::keep_all(), ResourceLimits::default(), ordered);
-        writes.iter().for_each(|(instance, payload)| fixture.write(*instance, *payload));
+        writes
+            .iter()
+            .for_each(|(instance, payload)| fixture.write(*instance, *payload));
         assert_eq!(fixture.take(), expected.map(Some));
     }
 }
@@ -247,12 +274,21 @@ fn instances_are_walked_in_the_order_of_their_handles() {
             break;
         };
         previous = info.instance_handle.key_hash();
-        walked.push(samples.iter().filter_map(|(_, payload)| *payload).collect::<Vec<_>>());
+        walked.push(
+            samples
+                .iter()
+                .filter_map(|(_, payload)| *payload)
+                .collect::<Vec<_>>(),
+        );
     }
     assert_eq!(walked, [vec![10, 11], vec![20], vec![30]]);
     let of_two = fixture.read_of(StateMasks::ANY, Whose::Instance(key(2)));
     assert_eq!(of_two.len(), 1);
-    assert!(fixture.read_of(StateMasks::ANY, Whose::Instance(key(9))).is_empty());
+    assert!(
+        fixture
+            .read_of(StateMasks::ANY, Whose::Instance(key(9)))
+            .is_empty()
+    );
     let dead = StateMasks {
         instance: InstanceStateMask::NOT_ALIVE,
         ..StateMasks::ANY
@@ -269,5 +305,9 @@ fn a_reference_is_good_for_one_sample_only() {
     assert_eq!(fixture.cache.payload_mut(first), Some(&mut 10));
     fixture.take();
     fixture.write(1, 11);
-    assert_eq!(fixture.cache.payload_mut(first), None, "its id is used again");
+    assert_eq!(
+        fixture.cache.payload_mut(first),
+        None,
+        "its id is used again"
+    );
 }

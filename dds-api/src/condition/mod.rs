@@ -62,7 +62,11 @@ macro_rules! is_condition {
     )+ };
 }
 
-is_condition!(GuardCondition as Guard, StatusCondition as Status, ReadCondition as Read);
+is_condition!(
+    GuardCondition as Guard,
+    StatusCondition as Status,
+    ReadCondition as Read
+);
 
 impl From<&Self> for Condition {
     fn from(condition: &Self) -> Self {

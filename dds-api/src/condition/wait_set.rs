@@ -23,7 +23,9 @@ impl WaitSet {
     }
 
     fn conditions(&self) -> MutexGuard<'_, Vec<Condition>> {
-        self.conditions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.conditions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a condition; once is enough. A thread that waits is woken if it holds.
@@ -66,7 +68,9 @@ impl WaitSet {
     /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits already.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
         let timeout = timeout.into();
-        let deadline = timeout.as_std().and_then(|span| Instant::now().checked_add(span));
+        let deadline = timeout
+            .as_std()
+            .and_then(|span| Instant::now().checked_add(span));
         if !self.signal.begin() {
             let text = "another thread waits on this wait-set; give each thread its own";
             return Err(Error::PreconditionNotMet(text.to_owned()));
@@ -114,13 +118,19 @@ mod tests {
         set.attach(&guard);
         set.attach(&guard);
         assert_eq!(set.attached().len(), 1);
-        assert!(set.wait(Duration::ZERO).is_err_and(|error| error.is_timeout()));
+        assert!(
+            set.wait(Duration::ZERO)
+                .is_err_and(|error| error.is_timeout())
+        );
         let setter = guard.clone();
         let thread = std::thread::spawn(move || setter.set_trigger_value(true));
         assert_eq!(set.wait(Duration::INFINITE), Ok(vec![(&guard).into()]));
         thread.join().unwrap();
         set.detach(&guard).unwrap();
-        assert!(matches!(set.detach(&guard), Err(Error::PreconditionNotMet(_))));
+        assert!(matches!(
+            set.detach(&guard),
+            Err(Error::PreconditionNotMet(_))
+        ));
     }
 
     #[test]

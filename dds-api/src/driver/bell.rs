@@ -23,6 +23,8 @@ impl DispatchBell {
 
     /// Whether the calling thread is the dispatch thread.
     pub(crate) fn is_me(&self) -> bool {
-        self.0.get().is_some_and(|bell| bell.id() == thread::current().id())
+        self.0
+            .get()
+            .is_some_and(|bell| bell.id() == thread::current().id())
     }
 }

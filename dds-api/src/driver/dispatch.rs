@@ -40,13 +40,17 @@ impl Targets {
             }
         }
         // Streams find out that it is over.
-        self.readers.iter().for_each(|reader| reader.wake_streams(&mut spare));
+        self.readers
+            .iter()
+            .for_each(|reader| reader.wake_streams(&mut spare));
     }
 
     fn members_left(&self, session: &Session<Wire>) -> bool {
         let mut any = false;
         while let Some(rank) = session.left.pop() {
-            self.writers.iter().for_each(|writer| writer.member_left(rank));
+            self.writers
+                .iter()
+                .for_each(|writer| writer.member_left(rank));
             any = true;
         }
         any
@@ -54,12 +58,17 @@ impl Targets {
 
     fn failed(&self, reason: &str, spare: &mut Vec<Waker>) {
         tracing::error!("{reason}");
-        self.readers.iter().for_each(|reader| reader.wake_streams(spare));
+        self.readers
+            .iter()
+            .for_each(|reader| reader.wake_streams(spare));
         if let Some(core) = self.participant.upgrade() {
             let participant = DomainParticipant::of(core);
-            participant.core.listener.call(StatusMask::NONE, |listener| {
-                listener.on_failed(&participant, reason);
-            });
+            participant
+                .core
+                .listener
+                .call(StatusMask::NONE, |listener| {
+                    listener.on_failed(&participant, reason);
+                });
         }
     }
 

@@ -32,7 +32,9 @@ impl Fate {
             return Err(Error::Error(reason.to_owned()));
         }
         if self.closed.load(Ordering::Acquire) {
-            return Err(Error::AlreadyDeleted("the participant has left its group".to_owned()));
+            return Err(Error::AlreadyDeleted(
+                "the participant has left its group".to_owned(),
+            ));
         }
         Ok(())
     }

@@ -89,14 +89,18 @@ impl<F: Fabric> Link<F> {
 
     fn writer(&self, rank: Rank, number: u32) -> Option<u32> {
         let key = (rank, number);
-        let found = self.writers.binary_search_by_key(&key, |writer| (writer.rank, writer.number));
+        let found = self
+            .writers
+            .binary_search_by_key(&key, |writer| (writer.rank, writer.number));
         found.ok().map(|at| at as u32)
     }
 }
 
 impl<F: Fabric> fmt::Debug for Inlet<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inlet").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Inlet")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }
 
@@ -298,13 +302,15 @@ impl<F: Fabric> Inlet<F> {
     }
 
     fn is_failed(&self) -> bool {
-        self.link.get().is_some_and(|link| link.fate.failure().is_some())
+        self.link
+            .get()
+            .is_some_and(|link| link.fate.failure().is_some())
     }
 
     /// Why there is nothing to hand out.
     pub(crate) fn nothing(&self) -> Error {
         let ended = self.link.get().and_then(|link| link.fate.check().err());
-        ended.unwrap_or_else(|| Error::NoData("no sample fits".to_owned()))
+        ended.unwrap_or_else(|| Error::NoData("no sample fits"))
     }
 
     /// Throws away what it holds and takes no more.

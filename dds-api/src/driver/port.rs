@@ -96,7 +96,9 @@ impl<F: Park> Port<F> {
     pub(crate) fn commit(&self, claim: Claim<F>, used: usize, mut meta: Meta) -> Result<Committed> {
         meta.topic = self.topic.low();
         let used = u32::try_from(used).unwrap_or(u32::MAX);
-        let committed = claim.commit(used, &meta).map_err(|error| self.refused(error))?;
+        let committed = claim
+            .commit(used, &meta)
+            .map_err(|error| self.refused(error))?;
         self.session.publish(self.subgroup);
         Ok(committed)
     }

@@ -41,7 +41,10 @@ impl Room {
             }
             guard = match deadline.left() {
                 None => break None,
-                Some(None) => self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                Some(None) => self
+                    .changed
+                    .wait(guard)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(Some(left)) => {
                     let waited = self.changed.wait_timeout(guard, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0

@@ -42,7 +42,9 @@ const LEAVE_TRIES: u32 = 10_000;
 
 impl<F: Fabric> fmt::Debug for Session<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("engine", &self.engine).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("engine", &self.engine)
+            .finish_non_exhaustive()
     }
 }
 
@@ -92,7 +94,9 @@ impl<F: Park> Session<F> {
             None => Ok(()),
             Some(error) => {
                 self.abandon();
-                Err(Error::OutOfResources(format!("no thread can be started: {error}")))
+                Err(Error::OutOfResources(format!(
+                    "no thread can be started: {error}"
+                )))
             }
         }
     }
@@ -203,7 +207,10 @@ impl<F: Park> Session<F> {
         let me = thread::current().id();
         let threads = std::mem::take(&mut *self.threads());
         let since = Instant::now();
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != me) {
+        for thread in threads
+            .into_iter()
+            .filter(|thread| thread.thread().id() != me)
+        {
             // A listener may wait for this very thread.
             while !thread.is_finished() && since.elapsed() < LISTENER_WITHIN {
                 thread::sleep(Duration::from_micros(200));

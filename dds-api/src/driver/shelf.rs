@@ -18,7 +18,10 @@ use crate::status::{IncompatibleCounts, MatchCounts, RejectedReason, StatusMask,
 pub(super) enum Arrival<F: Fabric> {
     Message(Message<F>),
     /// A writer is gone, at this position.
-    Gone { writer: u32, position: u64 },
+    Gone {
+        writer: u32,
+        position: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -86,7 +89,8 @@ impl<F: Fabric> Shelf<F> {
 
     /// Gets ready for the writers of a link.
     pub(super) fn connect(&mut self, link: &Link<F>, messages_max: usize) {
-        self.cache.set_writers(link.writers.iter().map(|writer| writer.handle).collect());
+        self.cache
+            .set_writers(link.writers.iter().map(|writer| writer.handle).collect());
         for writer in &link.writers {
             self.statuses.matched.matched(writer.handle);
             self.statuses.writers.push(writer.handle);
@@ -101,7 +105,9 @@ impl<F: Fabric> Shelf<F> {
     }
 
     fn in_ring_of(&mut self, sender: Rank, ring: Ring) -> Option<&mut InRing> {
-        self.in_ring.iter_mut().find(|known| known.sender == sender && known.ring == ring)
+        self.in_ring
+            .iter_mut()
+            .find(|known| known.sender == sender && known.ring == ring)
     }
 
     /// Whether the cache is full and messages wait in their rings.
@@ -183,7 +189,12 @@ impl<F: Fabric> Shelf<F> {
 
     fn writer_gone(&mut self, link: &Link<F>, writer: u32, position: u64) -> StatusMask {
         let handle = link.writers[writer as usize].handle;
-        let Some(at) = self.statuses.writers.iter().position(|known| *known == handle) else {
+        let Some(at) = self
+            .statuses
+            .writers
+            .iter()
+            .position(|known| *known == handle)
+        else {
             return StatusMask::NONE;
         };
         self.statuses.writers.remove(at);

@@ -46,7 +46,10 @@ impl<F: Fabric> Routes<F> {
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Inlet<F>>> {
-        self.by_subgroup.iter().flatten().flat_map(|(_, inlets)| inlets)
+        self.by_subgroup
+            .iter()
+            .flatten()
+            .flat_map(|(_, inlets)| inlets)
     }
 }
 
@@ -65,7 +68,9 @@ pub(crate) struct Sink<F: Fabric> {
 
 impl<F: Fabric> fmt::Debug for Sink<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sink").field("pids", &self.pids).finish_non_exhaustive()
+        f.debug_struct("Sink")
+            .field("pids", &self.pids)
+            .finish_non_exhaustive()
     }
 }
 
@@ -136,7 +141,8 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
                     .map(|(rank, pid)| format!("member {rank} is process {pid}"))
                     .collect();
                 let members = members.join(", ");
-                self.fate.fail(format!("the group has stopped: {reason} ({members})"));
+                self.fate
+                    .fail(format!("the group has stopped: {reason} ({members})"));
                 self.routes.all().for_each(|inlet| inlet.failed());
                 self.bell.ring();
             }

@@ -71,20 +71,26 @@ impl Announcement {
             has_key: topic.has_key,
             subgroup: subgroup(config, &topic.name),
         };
-        let writers = endpoints.writers.iter().map(|(publisher, writer)| WriterEntry {
-            endpoint: endpoint(writer.base.guid(), &writer.topic),
-            number: writer.settings.number,
-            is_ordered: writer.settings.ring == Ring::Ordered,
-            ring_messages: writer.settings.ring_size.messages,
-            ring_bytes: writer.settings.ring_size.bytes,
-            qos: writer.qos().clone(),
-            publisher: publisher.qos().clone(),
-        });
-        let readers = endpoints.readers.iter().map(|(subscriber, reader)| ReaderEntry {
-            endpoint: endpoint(reader.base.guid(), &reader.topic),
-            qos: reader.qos().clone(),
-            subscriber: subscriber.qos().clone(),
-        });
+        let writers = endpoints
+            .writers
+            .iter()
+            .map(|(publisher, writer)| WriterEntry {
+                endpoint: endpoint(writer.base.guid(), &writer.topic),
+                number: writer.settings.number,
+                is_ordered: writer.settings.ring == Ring::Ordered,
+                ring_messages: writer.settings.ring_size.messages,
+                ring_bytes: writer.settings.ring_size.bytes,
+                qos: writer.qos().clone(),
+                publisher: publisher.qos().clone(),
+            });
+        let readers = endpoints
+            .readers
+            .iter()
+            .map(|(subscriber, reader)| ReaderEntry {
+                endpoint: endpoint(reader.base.guid(), &reader.topic),
+                qos: reader.qos().clone(),
+                subscriber: subscriber.qos().clone(),
+            });
         Self {
             protocol: PROTOCOL,
             guid: participant.base.guid(),
@@ -105,7 +111,9 @@ impl Announcement {
             protocol: u32,
         }
         let nonsense = |error: serde_json::Error| {
-            Error::Error(format!("process {pid} announced what makes no sense: {error}"))
+            Error::Error(format!(
+                "process {pid} announced what makes no sense: {error}"
+            ))
         };
         let Version { protocol } = serde_json::from_slice(bytes).map_err(nonsense)?;
         if protocol != PROTOCOL {

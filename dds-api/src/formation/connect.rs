@@ -85,15 +85,32 @@ pub(super) fn connect(
     for (at, (_, writer)) in endpoints.writers.iter().enumerate() {
         connect_writer(writer, at, announcements, me, &session);
     }
-    endpoints.topics.iter().for_each(|topic| topic.base.set_enabled());
-    endpoints.publishers.iter().for_each(|publisher| publisher.base.set_enabled());
-    endpoints.subscribers.iter().for_each(|subscriber| subscriber.base.set_enabled());
+    endpoints
+        .topics
+        .iter()
+        .for_each(|topic| topic.base.set_enabled());
+    endpoints
+        .publishers
+        .iter()
+        .for_each(|publisher| publisher.base.set_enabled());
+    endpoints
+        .subscribers
+        .iter()
+        .for_each(|subscriber| subscriber.base.set_enabled());
 
     let targets = Targets {
         participant: participant.weak(),
         topics: endpoints.topics,
-        writers: endpoints.writers.into_iter().map(|(_, writer)| writer).collect(),
-        readers: endpoints.readers.into_iter().map(|(_, reader)| reader).collect(),
+        writers: endpoints
+            .writers
+            .into_iter()
+            .map(|(_, writer)| writer)
+            .collect(),
+        readers: endpoints
+            .readers
+            .into_iter()
+            .map(|(_, reader)| reader)
+            .collect(),
     };
     let dispatching = session.clone();
     session.start(participant.config.wait, move || targets.run(&dispatching))?;
@@ -104,7 +121,10 @@ pub(super) fn connect(
 fn find_inconsistent(endpoints: &Endpoints, announcements: &[Announcement], me: Rank) {
     let mine = &announcements[me.index()];
     for topic in &endpoints.topics {
-        let Some(here) = mine.endpoints().find(|endpoint| endpoint.topic == topic.name) else {
+        let Some(here) = mine
+            .endpoints()
+            .find(|endpoint| endpoint.topic == topic.name)
+        else {
             continue;
         };
         let others = announcements.iter().filter(|other| {
@@ -143,16 +163,23 @@ fn connect_reader(
             }
         }
     }
-    let mut rings: Vec<_> = matched.iter().map(|writer| (writer.rank, writer.ring)).collect();
+    let mut rings: Vec<_> = matched
+        .iter()
+        .map(|writer| (writer.rank, writer.ring))
+        .collect();
     rings.sort_unstable();
     rings.dedup();
-    let sizes = rings.iter().map(|(rank, ring)| plan.messages(subgroup, *rank, *ring));
+    let sizes = rings
+        .iter()
+        .map(|(rank, ring)| plan.messages(subgroup, *rank, *ring));
     let (in_flight, ring_max) = (sizes.clone().sum(), sizes.max().unwrap_or(0));
     let (handle, fate) = (session.handle().clone(), session.fate().clone());
     let link = Link::new(handle, fate, subgroup, matched, in_flight);
     reader.inlet.connect(link, ring_max);
     if refused {
-        reader.beacon().raise(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
+        reader
+            .beacon()
+            .raise(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
     }
     reader.base.set_enabled();
 }
@@ -195,6 +222,9 @@ fn connect_writer(
 fn writers(announcements: &[Announcement]) -> impl Iterator<Item = (Rank, &WriterEntry)> {
     let ranked = announcements.iter().zip(0..);
     ranked.flat_map(|(announcement, rank)| {
-        announcement.writers.iter().map(move |writer| (Rank(rank), writer))
+        announcement
+            .writers
+            .iter()
+            .map(move |writer| (Rank(rank), writer))
     })
 }

@@ -18,11 +18,19 @@ pub(super) enum Match {
 impl Match {
     pub(super) fn of(writer: &WriterEntry, reader: &ReaderEntry) -> Self {
         if !same_type(&writer.endpoint, &reader.endpoint)
-            || !writer.publisher.partition.matches(&reader.subscriber.partition)
+            || !writer
+                .publisher
+                .partition
+                .matches(&reader.subscriber.partition)
         {
             return Self::Apart;
         }
-        let found = incompatible(&writer.qos, &writer.publisher, &reader.qos, &reader.subscriber);
+        let found = incompatible(
+            &writer.qos,
+            &writer.publisher,
+            &reader.qos,
+            &reader.subscriber,
+        );
         if found.is_empty() {
             return Self::Matched;
         }

@@ -58,7 +58,15 @@ pub(crate) fn form(participant: &ParticipantCore) -> Result<Arc<Session<Wire>>> 
     let plan = Plan::of(&announcements, &pids, formation.group_id())?;
     let layout = plan.layout()?;
     let fabric = formation.build(&layout.row_lens()).map_err(refused)?;
-    connect::connect(participant, endpoints, &announcements, &plan, me, pids, fabric)
+    connect::connect(
+        participant,
+        endpoints,
+        &announcements,
+        &plan,
+        me,
+        pids,
+        fabric,
+    )
 }
 
 fn refused(error: JoinError) -> Error {

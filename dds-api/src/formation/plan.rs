@@ -47,7 +47,9 @@ pub(super) fn impossible(error: SpecError) -> Error {
 }
 
 fn agreed_subgroups(announcements: &[Announcement], pids: &[u32]) -> Result<u32> {
-    let mut counts = announcements.iter().map(|announcement| announcement.subgroups);
+    let mut counts = announcements
+        .iter()
+        .map(|announcement| announcement.subgroups);
     let first = counts.next().unwrap_or(2);
     match counts.position(|count| count != first) {
         None => Ok(first.max(2)),
@@ -86,7 +88,11 @@ fn agreed_topics(announcements: &[Announcement], pids: &[u32], subgroups: u32) -
 fn subgroup_of(announcements: &[Announcement], at: u32) -> SubgroupSpec {
     let mut spec = SubgroupSpec::default();
     let mut topics = BTreeSet::new();
-    for (announcement, rank) in announcements.iter().zip(0..).map(|(a, rank)| (a, Rank(rank))) {
+    for (announcement, rank) in announcements
+        .iter()
+        .zip(0..)
+        .map(|(a, rank)| (a, Rank(rank)))
+    {
         let here = |endpoint: &&super::announcement::Endpoint| endpoint.subgroup == at;
         let mut names = announcement.endpoints().filter(here).peekable();
         if names.peek().is_none() {

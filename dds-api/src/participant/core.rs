@@ -190,8 +190,14 @@ impl ParticipantCore {
 
     pub(crate) fn delete_contained(&self) {
         let entities = std::mem::take(&mut *self.entities());
-        entities.publishers.iter().for_each(|publisher| publisher.delete_all());
-        entities.subscribers.iter().for_each(|subscriber| subscriber.delete_all());
+        entities
+            .publishers
+            .iter()
+            .for_each(|publisher| publisher.delete_all());
+        entities
+            .subscribers
+            .iter()
+            .for_each(|subscriber| subscriber.delete_all());
         for topic in &entities.topics {
             topic.base.delete();
         }

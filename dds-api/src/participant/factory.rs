@@ -118,5 +118,9 @@ pub(super) fn default_participant_qos() -> DomainParticipantQos {
 }
 
 pub(super) fn autoenables() -> bool {
-    INSTANCE.settings().qos.entity_factory.autoenable_created_entities
+    INSTANCE
+        .settings()
+        .qos
+        .entity_factory
+        .autoenable_created_entities
 }

@@ -120,7 +120,9 @@ impl DomainParticipant {
     pub fn qos(&self) -> Result<DomainParticipantQos> {
         self.core.base.alive()?;
         let qos = self.core.qos.lock();
-        Ok(qos.unwrap_or_else(std::sync::PoisonError::into_inner).clone())
+        Ok(qos
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone())
     }
 
     /// Changes its QoS; properties are fixed from its creation.
@@ -199,9 +201,18 @@ impl DomainParticipant {
     /// Whether an entity belongs to it, directly or not.
     pub fn contains_entity(&self, handle: InstanceHandle) -> bool {
         let entities = self.core.entities();
-        entities.topics.iter().any(|topic| topic.base.handle() == handle)
-            || entities.publishers.iter().any(|publisher| publisher.contains(handle))
-            || entities.subscribers.iter().any(|subscriber| subscriber.contains(handle))
+        entities
+            .topics
+            .iter()
+            .any(|topic| topic.base.handle() == handle)
+            || entities
+                .publishers
+                .iter()
+                .any(|publisher| publisher.contains(handle))
+            || entities
+                .subscribers
+                .iter()
+                .any(|subscriber| subscriber.contains(handle))
     }
 
     /// Deletes a publisher.

@@ -138,7 +138,11 @@ impl WriterCore {
         match port.claim(len, patience)? {
             Claimed::Room(claim) => Ok(Memory::Ring(claim)),
             Claimed::NoRoom => {
-                let scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let scratch = self
+                    .scratch
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop();
                 let mut scratch = scratch.unwrap_or_default();
                 scratch.resize(len, 0);
                 Ok(Memory::Scratch(scratch))
@@ -159,7 +163,10 @@ impl WriterCore {
             Memory::Ring(claim) => claim,
             Memory::Scratch(scratch) => {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
-                self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+                self.scratch
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(scratch);
                 return Ok(Receipt { committed: None });
             }
         };
@@ -173,7 +180,8 @@ impl WriterCore {
             key_hash: key.0,
         };
         let committed = self.port()?.commit(claim, used, meta)?;
-        self.committed.fetch_max(committed.index + 1, Ordering::AcqRel);
+        self.committed
+            .fetch_max(committed.index + 1, Ordering::AcqRel);
         Ok(Receipt {
             committed: Some(committed),
         })
@@ -200,9 +208,7 @@ impl WriterCore {
     pub(crate) fn wait_for_acknowledgments(&self, deadline: Deadline) -> Result<()> {
         let port = self.port()?;
         match self.committed.load(Ordering::Acquire).checked_sub(1) {
-            Some(index) if self.settings.ring == Ring::Ordered => {
-                port.wait_stable(index, deadline)
-            }
+            Some(index) if self.settings.ring == Ring::Ordered => port.wait_stable(index, deadline),
             _ => Ok(()),
         }
     }
@@ -247,7 +253,9 @@ impl WriterCore {
     }
 
     pub(crate) fn incompatible_status(&self) -> OfferedIncompatibleQosStatus {
-        self.base.beacon().clear(StatusMask::OFFERED_INCOMPATIBLE_QOS);
+        self.base
+            .beacon()
+            .clear(StatusMask::OFFERED_INCOMPATIBLE_QOS);
         let incompatible = &mut self.statuses().incompatible;
         let (total_count, total_count_change) = incompatible.count.read();
         OfferedIncompatibleQosStatus {

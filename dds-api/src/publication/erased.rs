@@ -23,9 +23,7 @@ pub(crate) enum WriterEvent {
 pub(crate) struct Typed<T>(Box<dyn DataWriterListener<T>>);
 
 impl<T: Send + 'static> Typed<T> {
-    pub(crate) fn erase(
-        listener: Box<dyn DataWriterListener<T>>,
-    ) -> Box<dyn ErasedWriterListener> {
+    pub(crate) fn erase(listener: Box<dyn DataWriterListener<T>>) -> Box<dyn ErasedWriterListener> {
         Box::new(Self(listener))
     }
 }
@@ -89,26 +87,24 @@ impl WriterCore {
     }
 
     /// The status is read, and so reset, only by who gets it.
-    fn tell(
-        &self,
-        writer: &AnyDataWriter,
-        status: StatusMask,
-        event: impl Fn() -> WriterEvent,
-    ) {
-        if self.listener.call(status, |listener| listener.call(writer, &event())) {
+    fn tell(&self, writer: &AnyDataWriter, status: StatusMask, event: impl Fn() -> WriterEvent) {
+        if self
+            .listener
+            .call(status, |listener| listener.call(writer, &event()))
+        {
             return;
         }
         if let Some(publisher) = self.publisher.upgrade()
-            && publisher
-                .listener
-                .call(status, |listener| call_publisher(listener, writer, &event()))
+            && publisher.listener.call(status, |listener| {
+                call_publisher(listener, writer, &event())
+            })
         {
             return;
         }
         let participant = &writer.participant;
-        participant
-            .listener
-            .call(status, |listener| call_participant(listener, writer, &event()));
+        participant.listener.call(status, |listener| {
+            call_participant(listener, writer, &event())
+        });
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Loan<T> {
 }
 
 impl<T> Loan<T> {
-    pub(super) fn new(writer: Arc<WriterCore>, memory: Memory, timestamp: Option<i64>) -> Self {
+    pub(crate) fn new(writer: Arc<WriterCore>, memory: Memory, timestamp: Option<i64>) -> Self {
         writer.loans.fetch_add(1, Ordering::AcqRel);
         Self {
             writer,
@@ -79,6 +79,8 @@ impl<T> Drop for Loan<T> {
 
 impl<T> fmt::Debug for Loan<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loan").field("memory", &self.memory).finish_non_exhaustive()
+        f.debug_struct("Loan")
+            .field("memory", &self.memory)
+            .finish_non_exhaustive()
     }
 }

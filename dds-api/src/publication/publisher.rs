@@ -27,7 +27,9 @@ pub(crate) struct PublisherCore {
 
 impl fmt::Debug for PublisherCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublisherCore").field("base", &self.base).finish_non_exhaustive()
+        f.debug_struct("PublisherCore")
+            .field("base", &self.base)
+            .finish_non_exhaustive()
     }
 }
 
@@ -37,7 +39,9 @@ impl PublisherCore {
     }
 
     pub(crate) fn default_writer(&self) -> MutexGuard<'_, DataWriterQos> {
-        self.default_writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.default_writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn writers(&self) -> MutexGuard<'_, Vec<Arc<WriterCore>>> {
@@ -46,7 +50,10 @@ impl PublisherCore {
 
     pub(crate) fn contains(&self, handle: InstanceHandle) -> bool {
         self.base.handle() == handle
-            || self.writers().iter().any(|writer| writer.base.handle() == handle)
+            || self
+                .writers()
+                .iter()
+                .any(|writer| writer.base.handle() == handle)
     }
 
     pub(crate) fn deletable(&self) -> Result<()> {
@@ -176,7 +183,10 @@ impl Publisher {
         self.core.base.alive()?;
         writer.core.base.alive()?;
         let mut writers = self.core.writers();
-        let Some(at) = writers.iter().position(|core| Arc::ptr_eq(core, &writer.core)) else {
+        let Some(at) = writers
+            .iter()
+            .position(|core| Arc::ptr_eq(core, &writer.core))
+        else {
             let text = "the writer belongs to another publisher";
             return Err(Error::PreconditionNotMet(text.to_owned()));
         };
@@ -205,7 +215,9 @@ impl Publisher {
         self.core.base.ready()?;
         let deadline = crate::time::Deadline::after(timeout.into());
         let writers = self.core.writers().clone();
-        writers.iter().try_for_each(|writer| writer.wait_for_acknowledgments(deadline))
+        writers
+            .iter()
+            .try_for_each(|writer| writer.wait_for_acknowledgments(deadline))
     }
 }
 
@@ -219,7 +231,9 @@ pub struct PublisherBuilder<'a> {
 
 impl fmt::Debug for PublisherBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublisherBuilder").field("qos", &self.qos).finish_non_exhaustive()
+        f.debug_struct("PublisherBuilder")
+            .field("qos", &self.qos)
+            .finish_non_exhaustive()
     }
 }
 
@@ -288,4 +302,3 @@ impl<'a> PublisherBuilder<'a> {
         })
     }
 }
-

@@ -112,7 +112,8 @@ impl<T> DataWriter<T> {
     /// # Errors
     /// TIMEOUT, NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
-        self.core.wait_for_acknowledgments(Deadline::after(timeout.into()))
+        self.core
+            .wait_for_acknowledgments(Deadline::after(timeout.into()))
     }
 
     /// Blocks until one sample has been received like that.
@@ -147,7 +148,13 @@ impl<T> DataWriter<T> {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn matched_subscriptions(&self) -> Result<Vec<InstanceHandle>> {
         self.core.base.ready()?;
-        Ok(self.core.statuses().readers.iter().map(|(_, reader)| *reader).collect())
+        Ok(self
+            .core
+            .statuses()
+            .readers
+            .iter()
+            .map(|(_, reader)| *reader)
+            .collect())
     }
 }
 

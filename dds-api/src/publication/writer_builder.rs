@@ -28,7 +28,9 @@ pub struct DataWriterBuilder<'a, T> {
 
 impl<T> fmt::Debug for DataWriterBuilder<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataWriterBuilder").field("topic", &self.topic).finish_non_exhaustive()
+        f.debug_struct("DataWriterBuilder")
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
     }
 }
 
@@ -108,7 +110,14 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
             max_blocking_time: qos.reliability.max_blocking_time,
         };
         let weak = participant.weak();
-        let core = Arc::new(WriterCore::new(base, topic.clone(), publisher, weak, settings, qos));
+        let core = Arc::new(WriterCore::new(
+            base,
+            topic.clone(),
+            publisher,
+            weak,
+            settings,
+            qos,
+        ));
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(Typed::erase(listener)));
         }

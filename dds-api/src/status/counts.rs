@@ -59,7 +59,11 @@ impl IncompatibleCounts {
         self.count.add(1);
         for policy in policies {
             self.last = Some(policy);
-            match self.policies.iter_mut().find(|known| known.policy == policy) {
+            match self
+                .policies
+                .iter_mut()
+                .find(|known| known.policy == policy)
+            {
                 Some(known) => known.count += 1,
                 None => self.policies.push(QosPolicyCount { policy, count: 1 }),
             }

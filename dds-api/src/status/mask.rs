@@ -115,7 +115,9 @@ impl fmt::Debug for StatusMask {
         if *self == Self::ALL {
             return f.write_str("ALL");
         }
-        let names = Self::NAMES.iter().filter(|(status, _)| self.contains(*status));
+        let names = Self::NAMES
+            .iter()
+            .filter(|(status, _)| self.contains(*status));
         f.debug_set().entries(names.map(|(_, name)| name)).finish()
     }
 }

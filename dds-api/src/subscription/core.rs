@@ -40,7 +40,9 @@ pub(crate) struct ReaderCore {
 
 impl fmt::Debug for ReaderCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReaderCore").field("base", &self.base).finish_non_exhaustive()
+        f.debug_struct("ReaderCore")
+            .field("base", &self.base)
+            .finish_non_exhaustive()
     }
 }
 

@@ -30,9 +30,7 @@ pub(crate) enum ReaderEvent {
 pub(crate) struct Typed<T>(Box<dyn DataReaderListener<T>>);
 
 impl<T: 'static> Typed<T> {
-    pub(crate) fn erase(
-        listener: Box<dyn DataReaderListener<T>>,
-    ) -> Box<dyn ErasedReaderListener> {
+    pub(crate) fn erase(listener: Box<dyn DataReaderListener<T>>) -> Box<dyn ErasedReaderListener> {
         Box::new(Self(listener))
     }
 }
@@ -82,12 +80,13 @@ impl ReaderCore {
         tell(StatusMask::REQUESTED_INCOMPATIBLE_QOS, &|| {
             ReaderEvent::IncompatibleQos(self.incompatible_status())
         });
-        tell(StatusMask::SAMPLE_LOST, &|| ReaderEvent::Lost(self.lost_status()));
+        tell(StatusMask::SAMPLE_LOST, &|| {
+            ReaderEvent::Lost(self.lost_status())
+        });
         tell(StatusMask::SAMPLE_REJECTED, &|| {
             ReaderEvent::Rejected(self.rejected_status())
         });
-        if statuses.contains(StatusMask::DATA_AVAILABLE) && !self.on_readers(&reader, &subscriber)
-        {
+        if statuses.contains(StatusMask::DATA_AVAILABLE) && !self.on_readers(&reader, &subscriber) {
             tell(StatusMask::DATA_AVAILABLE, &|| {
                 self.beacon().clear(StatusMask::DATA_AVAILABLE);
                 ReaderEvent::DataAvailable
@@ -127,15 +126,16 @@ impl ReaderCore {
         status: StatusMask,
         event: &dyn Fn() -> ReaderEvent,
     ) {
-        let told = self.listener.call(status, |listener| listener.call(reader, &event()))
-            || subscriber
-                .listener
-                .call(status, |listener| call_subscriber(listener, reader, &event()));
+        let told = self
+            .listener
+            .call(status, |listener| listener.call(reader, &event()))
+            || subscriber.listener.call(status, |listener| {
+                call_subscriber(listener, reader, &event())
+            });
         if !told {
-            reader
-                .participant
-                .listener
-                .call(status, |listener| call_participant(listener, reader, &event()));
+            reader.participant.listener.call(status, |listener| {
+                call_participant(listener, reader, &event())
+            });
         }
     }
 }

@@ -154,7 +154,10 @@ impl<T> DataReader<T> {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn matched_publications(&self) -> Result<Vec<InstanceHandle>> {
         self.core.base.ready()?;
-        Ok(self.core.inlet.with_statuses(|statuses| statuses.writers.clone()))
+        Ok(self
+            .core
+            .inlet
+            .with_statuses(|statuses| statuses.writers.clone()))
     }
 }
 

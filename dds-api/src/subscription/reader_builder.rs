@@ -29,7 +29,9 @@ pub struct DataReaderBuilder<'a, T> {
 
 impl<T> fmt::Debug for DataReaderBuilder<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataReaderBuilder").field("topic", &self.topic).finish_non_exhaustive()
+        f.debug_struct("DataReaderBuilder")
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,7 +99,14 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
         let inlet = Arc::new(Inlet::new(cache, config, beacons));
         let weak = participant.weak();
-        let core = Arc::new(ReaderCore::new(base, topic.clone(), subscriber, weak, qos, inlet));
+        let core = Arc::new(ReaderCore::new(
+            base,
+            topic.clone(),
+            subscriber,
+            weak,
+            qos,
+            inlet,
+        ));
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(Typed::erase(listener)));
         }

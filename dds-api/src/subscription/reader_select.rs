@@ -89,7 +89,12 @@ impl<T: TopicType> DataReader<T> {
         instance: InstanceHandle,
         masks: StateMasks,
     ) -> Result<Samples<T>> {
-        self.select(Access::Take, max, masks, Whose::Instance(self.known(instance)?))
+        self.select(
+            Access::Take,
+            max,
+            masks,
+            Whose::Instance(self.known(instance)?),
+        )
     }
 
     /// Reads samples of one instance.
@@ -102,7 +107,12 @@ impl<T: TopicType> DataReader<T> {
         instance: InstanceHandle,
         masks: StateMasks,
     ) -> Result<Samples<T>> {
-        self.select(Access::Read, max, masks, Whose::Instance(self.known(instance)?))
+        self.select(
+            Access::Read,
+            max,
+            masks,
+            Whose::Instance(self.known(instance)?),
+        )
     }
 
     /// Takes samples of the first instance after `previous` that has any;
@@ -168,9 +178,13 @@ impl<T: TopicType> DataReader<T> {
 
     fn known(&self, instance: InstanceHandle) -> Result<KeyHash> {
         self.core.base.ready()?;
-        let key = instance.key_hash().filter(|key| self.core.inlet.knows(*key));
+        let key = instance
+            .key_hash()
+            .filter(|key| self.core.inlet.knows(*key));
         key.ok_or_else(|| {
-            Error::BadParameter(format!("{instance:?} names no instance that the reader knows"))
+            Error::BadParameter(format!(
+                "{instance:?} names no instance that the reader knows"
+            ))
         })
     }
 
@@ -219,6 +233,8 @@ fn after(previous: InstanceHandle) -> Result<Option<KeyHash>> {
     match previous.key_hash() {
         Some(key) => Ok(Some(key)),
         None if previous.is_nil() => Ok(None),
-        None => Err(Error::BadParameter(format!("{previous:?} names no instance"))),
+        None => Err(Error::BadParameter(format!(
+            "{previous:?} names no instance"
+        ))),
     }
 }

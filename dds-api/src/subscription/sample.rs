@@ -68,7 +68,9 @@ impl<T> Drop for Samples<T> {
 
 impl<T> fmt::Debug for Samples<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.items.iter().map(|item| item.0)).finish()
+        f.debug_list()
+            .entries(self.items.iter().map(|item| item.0))
+            .finish()
     }
 }
 
@@ -118,7 +120,9 @@ impl<T> Copy for Sample<'_, T> {}
 
 impl<T> fmt::Debug for Sample<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sample").field("info", self.info()).finish_non_exhaustive()
+        f.debug_struct("Sample")
+            .field("info", self.info())
+            .finish_non_exhaustive()
     }
 }
 
@@ -140,8 +144,12 @@ impl<'a, T> Sample<'a, T> {
     /// # Errors
     /// NO_DATA when the sample only tells of a state (`valid_data` is false).
     pub fn bytes(&self) -> Result<&'a [u8]> {
-        let no_data = || Error::NoData("the sample tells of a change of state only".to_owned());
-        self.item.1.as_ref().map(|payload| payload.bytes()).ok_or_else(no_data)
+        let no_data = || Error::NoData("the sample tells of a change of state only");
+        self.item
+            .1
+            .as_ref()
+            .map(|payload| payload.bytes())
+            .ok_or_else(no_data)
     }
 }
 

@@ -29,7 +29,9 @@ pub(crate) struct SubscriberCore {
 
 impl fmt::Debug for SubscriberCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SubscriberCore").field("base", &self.base).finish_non_exhaustive()
+        f.debug_struct("SubscriberCore")
+            .field("base", &self.base)
+            .finish_non_exhaustive()
     }
 }
 
@@ -39,7 +41,9 @@ impl SubscriberCore {
     }
 
     pub(crate) fn default_reader(&self) -> MutexGuard<'_, DataReaderQos> {
-        self.default_reader.lock().unwrap_or_else(PoisonError::into_inner)
+        self.default_reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn readers(&self) -> MutexGuard<'_, Vec<Arc<ReaderCore>>> {
@@ -48,7 +52,10 @@ impl SubscriberCore {
 
     pub(crate) fn contains(&self, handle: InstanceHandle) -> bool {
         self.base.handle() == handle
-            || self.readers().iter().any(|reader| reader.base.handle() == handle)
+            || self
+                .readers()
+                .iter()
+                .any(|reader| reader.base.handle() == handle)
     }
 
     pub(crate) fn deletable(&self) -> Result<()> {
@@ -210,7 +217,10 @@ impl Subscriber {
         self.core.base.alive()?;
         reader.core.base.alive()?;
         let mut readers = self.core.readers();
-        let Some(at) = readers.iter().position(|core| Arc::ptr_eq(core, &reader.core)) else {
+        let Some(at) = readers
+            .iter()
+            .position(|core| Arc::ptr_eq(core, &reader.core))
+        else {
             let text = "the reader belongs to another subscriber";
             return Err(Error::PreconditionNotMet(text.to_owned()));
         };
@@ -241,7 +251,9 @@ pub struct SubscriberBuilder<'a> {
 
 impl fmt::Debug for SubscriberBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SubscriberBuilder").field("qos", &self.qos).finish_non_exhaustive()
+        f.debug_struct("SubscriberBuilder")
+            .field("qos", &self.qos)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,1 +1,270 @@
-//! Being written.
+//! Bad input: one clear error each.
+
+use std::io::Write as _;
+
+use spindle_dds::qos::{
+    Deadline, Durability, DurabilityKind, History, Ownership, OwnershipKind, Partition,
+    Presentation, PresentationAccessScope, PublisherQos, SubscriberQos,
+};
+use spindle_dds::{
+    DomainParticipant, Duration, Error, InstanceHandle, Result, ReturnCode, StateMasks,
+};
+
+use crate::flight::{Other, State};
+use crate::meeting::{Meeting, enable, keep_all_reader, reader, reliable_writer, state, writer};
+
+fn check<T: std::fmt::Debug>(result: Result<T>, code: ReturnCode, says: &str) {
+    assert_eq!(ReturnCode::of(&result), code, "{result:?}");
+    let text = result.expect_err("an error").to_string();
+    assert!(text.contains(says), "{text:?} says nothing of {says:?}");
+}
+
+#[test]
+fn participants() {
+    let build = || DomainParticipant::builder(0).disabled();
+    let bad = ReturnCode::BadParameter;
+    check(
+        DomainParticipant::builder(4711).disabled().create(),
+        bad,
+        "4711",
+    );
+    check(
+        build().property("spindle.grup.size", "2").create(),
+        bad,
+        "spindle.grup.size",
+    );
+    check(
+        build().property("spindle.group.size", "0").create(),
+        bad,
+        "from 1",
+    );
+    check(
+        build().profile("Flight::Display").create(),
+        bad,
+        "Flight::Display",
+    );
+    check(
+        build().qos_profiles("/nowhere/flight.xml"),
+        bad,
+        "/nowhere/flight.xml",
+    );
+    let sizeless = build().create().expect("a participant");
+    check(
+        sizeless.enable(),
+        ReturnCode::PreconditionNotMet,
+        "spindle.group.size",
+    );
+}
+
+#[test]
+fn profiles() {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    let text = r#"<dds><qos_library name="Flight"><qos_profile name="Display">
+      <domain_participant_qos><property><value><element>
+        <name>spindle.group.size</name><value>3</value>
+      </element></value></property></domain_participant_qos>
+      <datawriter_qos><durability>
+        <kind>PERSISTENT_DURABILITY_QOS</kind>
+      </durability></datawriter_qos>
+      <datareader_qos><history><kind>KEEP_ALL_HISTORY_QOS</kind></history></datareader_qos>
+    </qos_profile></qos_library></dds>"#;
+    file.write_all(text.as_bytes()).expect("written");
+    let build = || {
+        DomainParticipant::builder(0)
+            .disabled()
+            .qos_profiles(file.path())
+    };
+    check(
+        build().unwrap().profile("Flight::Dispaly").create(),
+        ReturnCode::BadParameter,
+        "Dispaly",
+    );
+    let participant = build()
+        .unwrap()
+        .profile("Flight::Display")
+        .create()
+        .expect("a participant");
+    let qos = participant.qos().expect("alive");
+    assert_eq!(qos.property.get("spindle.group.size"), Some("3"));
+    let other = build()
+        .unwrap()
+        .profile("Flight::Display")
+        .property("spindle.group.size", "5");
+    let other = other.create().expect("a participant").qos().expect("alive");
+    assert_eq!(
+        other.property.get("spindle.group.size"),
+        Some("5"),
+        "it overrides the file's"
+    );
+    let topic = participant
+        .topic::<State>("State")
+        .create()
+        .expect("a topic");
+    let subscriber = participant.subscriber().create().expect("a subscriber");
+    let reader = subscriber.reader(&topic).create().expect("a reader");
+    assert_eq!(reader.qos().expect("alive").history, History::keep_all());
+    // The policy, and the line that asks for it.
+    let publisher = participant.publisher().create().expect("a publisher");
+    let refused = publisher.writer(&topic).create();
+    let line = format!("{}:5:", file.path().display());
+    check(refused, ReturnCode::Unsupported, &line);
+    check(
+        publisher.writer(&topic).create(),
+        ReturnCode::Unsupported,
+        "DURABILITY",
+    );
+    check(
+        publisher.writer(&topic).profile("No::Such").create(),
+        ReturnCode::BadParameter,
+        "No::Such",
+    );
+    publisher
+        .writer(&topic)
+        .qos(reliable_writer())
+        .create()
+        .expect("this one is built");
+}
+
+#[test]
+fn endpoints() {
+    let meeting = Meeting::of(1);
+    let participant = meeting.participant();
+    let stranger = meeting.participant();
+    let bad = ReturnCode::BadParameter;
+    check(participant.topic::<State>("").create(), bad, "name");
+    let topic = participant
+        .topic::<State>("State")
+        .create()
+        .expect("a topic");
+    let twice = participant.topic::<Other>("State").create();
+    check(twice, ReturnCode::PreconditionNotMet, "flight::State");
+    let publisher = participant.publisher().create().expect("a publisher");
+    let foreign = stranger.topic::<State>("State").create().expect("a topic");
+    let refused = publisher.writer(&foreign).create();
+    check(
+        refused,
+        ReturnCode::PreconditionNotMet,
+        "another participant",
+    );
+
+    let mut qos = reliable_writer();
+    qos.history = History::keep_last(0);
+    check(
+        publisher.writer(&topic).qos(qos).create(),
+        ReturnCode::InconsistentPolicy,
+        "HISTORY",
+    );
+    let mut qos = reliable_writer();
+    qos.property.set("spindle.reader.storage", "ring");
+    check(
+        publisher.writer(&topic).qos(qos).create(),
+        bad,
+        "spindle.reader.storage",
+    );
+    let mut qos = reliable_writer();
+    qos.durability = Durability::from(DurabilityKind::TransientLocal);
+    check(
+        publisher.writer(&topic).qos(qos).create(),
+        ReturnCode::Unsupported,
+        "DURABILITY",
+    );
+    let mut qos = reliable_writer();
+    qos.deadline = Deadline::from(Duration::from_secs(1));
+    check(
+        publisher.writer(&topic).qos(qos).create(),
+        ReturnCode::Unsupported,
+        "DEADLINE",
+    );
+
+    let subscriber = participant.subscriber().create().expect("a subscriber");
+    let mut qos = keep_all_reader();
+    qos.ownership = Ownership::from(OwnershipKind::Exclusive);
+    check(
+        subscriber.reader(&topic).qos(qos).create(),
+        ReturnCode::Unsupported,
+        "OWNERSHIP",
+    );
+    let mut qos = keep_all_reader();
+    qos.property.set("spindle.reader.storage", "disk");
+    check(subscriber.reader(&topic).qos(qos).create(), bad, "\"disk\"");
+
+    let group = SubscriberQos {
+        presentation: Presentation {
+            access_scope: PresentationAccessScope::Group,
+            ..Presentation::default()
+        },
+        ..SubscriberQos::default()
+    };
+    let refused = participant.subscriber().qos(group).create();
+    check(refused, ReturnCode::Unsupported, "PRESENTATION");
+    let elsewhere = PublisherQos {
+        partition: Partition::new(["north"]),
+        ..PublisherQos::default()
+    };
+    let refused = participant.publisher().qos(elsewhere).create();
+    check(refused, ReturnCode::Unsupported, "PARTITION");
+}
+
+#[test]
+fn operations_before_enabling() {
+    let meeting = Meeting::of(1);
+    let participant = meeting.participant();
+    let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
+    let code = ReturnCode::NotEnabled;
+    check(writer.write(&state(1, 1)), code, "enable()");
+    check(writer.loan(), code, "State");
+    check(writer.dispose(&state(1, 1)), code, "State");
+    check(writer.register_instance(&state(1, 1)), code, "State");
+    check(
+        writer.wait_for_acknowledgments(Duration::ZERO),
+        code,
+        "State",
+    );
+    check(writer.matched_subscriptions(), code, "State");
+    check(reader.take(1), code, "State");
+    check(reader.read_next_sample(), code, "State");
+    check(reader.matched_publications(), code, "State");
+    check(
+        reader.subscriber().unwrap().datareaders(StateMasks::ANY),
+        code,
+        "subscriber",
+    );
+    // What a disabled entity has all the same.
+    assert!(writer.qos().is_ok() && reader.status_condition().is_ok());
+    assert!(
+        writer
+            .set_listener(spindle_dds::StatusMask::NONE, None)
+            .is_ok()
+    );
+}
+
+#[test]
+fn reading() {
+    let meeting = Meeting::of(1);
+    let participant = meeting.participant();
+    let (first, second) = (reader(&participant, "State"), reader(&participant, "State"));
+    enable(std::slice::from_ref(&participant));
+    check(first.take(1), ReturnCode::NoData, "no sample");
+    check(first.take(0), ReturnCode::BadParameter, "0");
+    let unknown = InstanceHandle::NIL;
+    check(
+        first.read_instance(1, unknown, StateMasks::ANY),
+        ReturnCode::BadParameter,
+        "NIL",
+    );
+    let entity = first.instance_handle();
+    check(
+        first.take_next_instance(1, entity, StateMasks::ANY),
+        ReturnCode::BadParameter,
+        "names",
+    );
+    let foreign = second.read_condition(StateMasks::ANY).expect("alive");
+    check(
+        first.take_w_condition(1, &foreign),
+        ReturnCode::PreconditionNotMet,
+        "another reader",
+    );
+    assert_eq!(first.lookup_instance(&state(1, 1)), Ok(None));
+    let error: Error = first.take(1).expect_err("nothing");
+    assert!(error.is_no_data() && !error.is_timeout());
+}

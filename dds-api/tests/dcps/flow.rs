@@ -1,1 +1,197 @@
-//! Being written.
+//! Room, and who waits for it.
+
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, Reliability, ResourceLimits};
+use spindle_dds::{Duration, Error};
+
+use crate::flight::Blob;
+use crate::meeting::{
+    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
+    writer_with,
+};
+
+fn small_ring(max_blocking_ms: u64) -> DataWriterQos {
+    let mut qos = DataWriterQos {
+        reliability: Reliability::reliable(Duration::from_millis(max_blocking_ms)),
+        ..reliable_writer()
+    };
+    qos.property.set("spindle.ring.messages", "16");
+    qos.property.set("spindle.ring.bytes", "4096");
+    qos
+}
+
+fn limited_reader(samples: u32) -> DataReaderQos {
+    DataReaderQos {
+        resource_limits: ResourceLimits {
+            max_samples: samples.into(),
+            ..ResourceLimits::default()
+        },
+        ..keep_all_reader()
+    }
+}
+
+#[test]
+fn a_keep_all_reader_that_stops_taking_blocks_its_writers_only() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let slow_writer = writer_with(&participants[0], "Slow", small_ring(50));
+    let fast_writer = writer(&participants[0], "Fast");
+    let slow = reader_with(&participants[1], "Slow", limited_reader(10));
+    let fast = reader(&participants[1], "Fast");
+    enable(&participants);
+    let mut written = 0;
+    let error = loop {
+        match slow_writer.write(&state(1, written)) {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 1000, "the writer never waits");
+    };
+    assert!(matches!(error, Error::Timeout(_)), "{error}");
+    assert!(written >= 10 + 16, "cache and ring are full: {written}");
+    for number in 0..2_000 {
+        fast_writer
+            .write(&state(2, number))
+            .expect("the other topic has room");
+    }
+    let numbers = take(&fast, 2_000, |sample| sample.data().expect("data").number);
+    assert_eq!(numbers, (0..2_000).collect::<Vec<_>>());
+    // Once it takes again, nothing is missing and the writer goes on.
+    let numbers = take(&slow, written as usize, |sample| {
+        sample.data().expect("data").number
+    });
+    assert_eq!(numbers, (0..written).collect::<Vec<_>>());
+    slow_writer
+        .write(&state(1, written))
+        .expect("there is room again");
+    assert_eq!(
+        take(&slow, 1, |sample| sample.data().expect("data").number),
+        [written]
+    );
+}
+
+#[test]
+fn samples_that_are_held_cost_nobody_anything_by_default() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer_with(&participants[0], "State", small_ring(60_000));
+    let reader = reader(&participants[1], "State");
+    enable(&participants);
+    writer.write(&state(1, 0)).expect("sent");
+    let held = crate::meeting::take_some(&reader, 1);
+    for number in 1..1_000 {
+        writer.write(&state(1, number)).expect("sent");
+    }
+    let numbers = take(&reader, 999, |sample| sample.data().expect("data").number);
+    assert_eq!(numbers, (1..1_000).collect::<Vec<_>>());
+    let first = held.get(0).expect("one");
+    assert_eq!(first.data().expect("still there").number, 0);
+}
+
+#[test]
+fn samples_that_are_held_in_the_ring_cost_their_writer_room() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer_with(&participants[0], "State", small_ring(50));
+    let mut qos = keep_all_reader();
+    qos.property.set("spindle.reader.storage", "ring");
+    let reader = reader_with(&participants[1], "State", qos);
+    enable(&participants);
+    writer.write(&state(1, 0)).expect("sent");
+    let held = crate::meeting::take_some(&reader, 1);
+    let mut written = 1;
+    while writer.write(&state(1, written)).is_ok() {
+        written += 1;
+        assert!(written < 1_000, "the loan holds nothing");
+    }
+    assert!(written >= 8, "{written}");
+    assert_eq!(
+        held.get(0).expect("one").view().expect("in place").number(),
+        0
+    );
+    drop(held);
+    let numbers = take(&reader, written as usize - 1, |sample| {
+        sample.data().expect("data").number
+    });
+    assert_eq!(numbers, (1..written).collect::<Vec<_>>());
+    writer
+        .write(&state(1, written))
+        .expect("there is room again");
+}
+
+#[test]
+fn loans_may_be_held_dropped_and_published_out_of_order() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer(&participants[0], "State");
+    let reader = reader(&participants[1], "State");
+    enable(&participants);
+    let mut first = writer.loan().expect("room");
+    first.set_number(1);
+    let mut second = writer.loan().expect("room");
+    second.set_number(2);
+    drop(writer.loan().expect("room"));
+    second
+        .callsign("B")
+        .expect("short")
+        .publish()
+        .expect("sent");
+    first.callsign("A").expect("short").publish().expect("sent");
+    let numbers = take(&reader, 2, |sample| sample.data().expect("data").number);
+    assert_eq!(numbers, [2, 1], "order is that of publishing");
+}
+
+#[test]
+fn too_large_is_told_with_both_sizes() {
+    let meeting = Meeting::of(1);
+    let participant = meeting.participant();
+    let topic = participant.topic::<Blob>("Blob").create().expect("a topic");
+    let publisher = participant.publisher().create().expect("a publisher");
+    let writer = publisher
+        .writer(&topic)
+        .qos(small_ring(10))
+        .create()
+        .expect("a writer");
+    enable(std::slice::from_ref(&participant));
+    let blob = Blob {
+        number: 1,
+        bytes: vec![7; 3_000],
+    };
+    let error = writer.write(&blob).expect_err("half of 4096 is the limit");
+    let Error::OutOfResources(text) = &error else {
+        panic!("{error}");
+    };
+    for part in ["30", "2048", "spindle.ring.bytes"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let error = writer.loan().expect_err("it has no bound");
+    assert!(error.to_string().contains("loan_with"), "{error}");
+    writer.loan_with(1 << 40).expect_err("it never fits");
+    let blob = Blob {
+        number: 1,
+        bytes: vec![7; 2_000],
+    };
+    for _ in 0..20 {
+        writer
+            .write(&blob)
+            .expect("nobody reads it, so there is room");
+    }
+}
+
+#[test]
+fn waiting_for_acknowledgments_ends_or_times_out() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer(&participants[0], "State");
+    let _reader = reader(&participants[1], "State");
+    enable(&participants);
+    writer
+        .wait_for_acknowledgments(Duration::ZERO)
+        .expect("nothing is written");
+    let receipt = writer.write(&state(1, 1)).expect("sent");
+    writer
+        .wait_for(&receipt, Duration::INFINITE)
+        .expect("received");
+    writer
+        .wait_for_acknowledgments(Duration::INFINITE)
+        .expect("received");
+}

@@ -12,8 +12,9 @@ mod membership;
 mod order;
 mod places;
 
-#[path = "../idl/flight.rs"]
-#[allow(unused_imports)]
-mod types;
+/// Made of `tests/idl/flight.idl`.
+mod types {
+    include!("../idl/flight.rs");
+}
 
 pub(crate) use types::flight;

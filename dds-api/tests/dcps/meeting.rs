@@ -28,11 +28,15 @@ impl Meeting {
         }
     }
 
-    pub(crate) fn builder(&self) -> ParticipantBuilder {
-        // Made by whoever comes first, for this user alone.
+    /// Made by whoever comes first, for this user alone.
+    pub(crate) fn directory(&self) -> String {
         let directory = self.directory.path().join("domains");
+        directory.to_str().expect("UTF-8").to_owned()
+    }
+
+    pub(crate) fn builder(&self) -> ParticipantBuilder {
         DomainParticipant::builder(0)
-            .property("spindle.directory", directory.to_str().expect("UTF-8"))
+            .property("spindle.directory", &self.directory())
             .property("spindle.group.size", &self.size.to_string())
             .disabled()
     }
@@ -95,8 +99,16 @@ pub(crate) fn writer_with(
         presentation: ordered(),
         ..PublisherQos::default()
     };
-    let publisher = participant.publisher().qos(publisher).create().expect("a publisher");
-    publisher.writer(&topic).qos(qos).create().expect("a writer")
+    let publisher = participant
+        .publisher()
+        .qos(publisher)
+        .create()
+        .expect("a publisher");
+    publisher
+        .writer(&topic)
+        .qos(qos)
+        .create()
+        .expect("a writer")
 }
 
 /// A KEEP_ALL reader that wants order over its topic.
@@ -114,12 +126,22 @@ pub(crate) fn reader_with(
         presentation: ordered(),
         ..SubscriberQos::default()
     };
-    let subscriber = participant.subscriber().qos(subscriber).create().expect("a subscriber");
-    subscriber.reader(&topic).qos(qos).create().expect("a reader")
+    let subscriber = participant
+        .subscriber()
+        .qos(subscriber)
+        .create()
+        .expect("a subscriber");
+    subscriber
+        .reader(&topic)
+        .qos(qos)
+        .create()
+        .expect("a reader")
 }
 
 fn topic_of(participant: &DomainParticipant, name: &str) -> spindle_dds::Topic<State> {
-    let known = participant.lookup_topic(name).expect("the participant is alive");
+    let known = participant
+        .lookup_topic(name)
+        .expect("the participant is alive");
     match known {
         Some(topic) => topic.downcast().expect("the same type"),
         None => participant.topic(name).create().expect("a topic"),
@@ -165,10 +187,7 @@ pub(crate) fn take_some(reader: &DataReader<State>, max: usize) -> Samples<State
 }
 
 /// Blocks until a condition on the statuses of a reader holds.
-pub(crate) fn wait_until(
-    condition: spindle_dds::StatusCondition,
-    mut holds: impl FnMut() -> bool,
-) {
+pub(crate) fn wait_until(condition: spindle_dds::StatusCondition, mut holds: impl FnMut() -> bool) {
     condition.set_enabled_statuses(StatusMask::ALL);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !holds() {

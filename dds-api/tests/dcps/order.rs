@@ -21,8 +21,15 @@ fn two_writers_are_seen_in_one_order_everywhere() {
             scope.spawn(move || {
                 for number in 0..SAMPLES {
                     let mut sample = writer.loan().expect("room");
-                    sample.set_icao(number % 7).set_number(number).set_feed(feed as u16);
-                    sample.callsign("DLH4AB").expect("short").publish().expect("sent");
+                    sample
+                        .set_icao(number % 7)
+                        .set_number(number)
+                        .set_feed(feed as u16);
+                    sample
+                        .callsign("DLH4AB")
+                        .expect("short")
+                        .publish()
+                        .expect("sent");
                 }
             });
         }
@@ -35,15 +42,27 @@ fn two_writers_are_seen_in_one_order_everywhere() {
                 })
             })
         });
-        taking.map(|thread| thread.join().expect("it takes all")).into()
+        taking
+            .map(|thread| thread.join().expect("it takes all"))
+            .into()
     });
     assert!(orders[0].is_sorted(), "positions rise");
     assert!(orders.iter().all(|order| *order == orders[0]));
     for feed in [0, 1] {
-        let numbers: Vec<_> = orders[0].iter().filter(|of| of.1 == feed).map(|of| of.2).collect();
-        assert_eq!(numbers, (0..SAMPLES).collect::<Vec<_>>(), "each writer's own order");
+        let numbers: Vec<_> = orders[0]
+            .iter()
+            .filter(|of| of.1 == feed)
+            .map(|of| of.2)
+            .collect();
+        assert_eq!(
+            numbers,
+            (0..SAMPLES).collect::<Vec<_>>(),
+            "each writer's own order"
+        );
     }
-    participants.iter().for_each(|participant| participant.close().expect("it leaves"));
+    participants
+        .iter()
+        .for_each(|participant| participant.close().expect("it leaves"));
 }
 
 #[test]
@@ -65,7 +84,9 @@ fn presentation_groups_by_instance_or_keeps_the_stream() {
     for (icao, number) in [(2, 0), (1, 1), (2, 2), (1, 3), (3, 4)] {
         writer.write(&state(icao, number)).expect("sent");
     }
-    writer.wait_for_acknowledgments(Duration::INFINITE).expect("received");
+    writer
+        .wait_for_acknowledgments(Duration::INFINITE)
+        .expect("received");
     let number = |sample: spindle_dds::Sample<'_, State>| sample.data().expect("data").number;
     assert_eq!(take(&in_order, 5, number), [0, 1, 2, 3, 4]);
     wait_for_all(&by_instance, 5);
