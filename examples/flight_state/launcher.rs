@@ -1,6 +1,8 @@
 //! Starts the processes of a run, follows them, and brings their results together.
 
+use std::fs::Permissions;
 use std::io::{self, IsTerminal};
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -46,7 +48,10 @@ struct Run {
 
 impl Run {
     fn start(options: &Options, frames: &[Frame]) -> Result<Self, Failure> {
-        let directory = tempfile::Builder::new().prefix("flight-").tempdir()?;
+        let directory = tempfile::Builder::new()
+            .prefix("flight-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
         let displays = (0..options.displays).map(Role::Display);
         let roles: Vec<Role> = displays.chain((0..options.feeds).map(Role::Feed)).collect();
         let mut children = Children::new();

@@ -1,5 +1,7 @@
 //! The workers of a measurement: started together, their answers collected.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use super::Failure;
@@ -8,7 +10,10 @@ use super::job::{Answer, Job, Report, Role};
 
 /// Runs one worker for each role and returns their reports in the same order.
 pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec<Report>, Failure> {
-    let directory = tempfile::Builder::new().prefix("spindle-perf-").tempdir()?;
+    let directory = tempfile::Builder::new()
+            .prefix("spindle-perf-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
     let mut fleet = Fleet {
         roles,
         children: Children::new(),
