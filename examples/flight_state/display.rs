@@ -73,8 +73,13 @@ impl Display {
     fn run(&mut self) -> Result<(), Failure> {
         loop {
             // Who has left has left after its last sample: look first, then take.
-            let last_round = self.has_left(&self.states.subscription_matched_status()?)
-                && self.has_left(&self.alerts.subscription_matched_status()?);
+            // (Both are read every time: a status that is not read keeps its
+            // condition triggered.)
+            let matched = [
+                self.states.subscription_matched_status()?,
+                self.alerts.subscription_matched_status()?,
+            ];
+            let last_round = matched.iter().all(|matched| self.has_left(matched));
             self.take_states()?;
             self.take_alerts()?;
             if last_round {
