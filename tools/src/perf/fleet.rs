@@ -11,9 +11,9 @@ use super::job::{Answer, Job, Report, Role};
 /// Runs one worker for each role and returns their reports in the same order.
 pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec<Report>, Failure> {
     let directory = tempfile::Builder::new()
-            .prefix("spindle-perf-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+        .prefix("spindle-perf-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()?;
     let mut fleet = Fleet {
         roles,
         children: Children::new(),
