@@ -40,6 +40,8 @@ pub enum PlantedBug {
     NullsTooFew,
     /// Nulls are sent in answer to nulls of the same round, for ever.
     NullsForEver,
+    /// A member takes other lengths into its digest than the others.
+    WrongDigest,
     /// A sender that has left is waited for.
     LeaverNotForgotten,
 }

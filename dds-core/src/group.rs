@@ -495,8 +495,9 @@ impl Group {
             return false;
         };
         if ring == Ring::Ordered {
+            let wrong = u32::from(context.config.plants(PlantedBug::WrongDigest));
             self.digest
-                .add(position, sender.rank.0, header.topic, header.len);
+                .add(position, sender.rank.0, header.topic, header.len ^ wrong);
         }
         context.sink.deliver(&Delivery {
             subgroup: self.id,

@@ -1,1 +1,39 @@
-fn main() {}
+//! The `spindle` command: measures the middleware, and checks IDL and QoS files.
+#![forbid(unsafe_code)]
+
+mod idl;
+mod perf;
+mod qos;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tools of Spindle DDS.
+#[derive(Debug, Parser)]
+#[command(name = "spindle", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure throughput, latency and the cost of idling, in processes of its own.
+    #[command(subcommand)]
+    Perf(perf::Command),
+    /// Work with IDL files.
+    #[command(subcommand)]
+    Idl(idl::Command),
+    /// Work with files of QoS profiles.
+    #[command(subcommand)]
+    Qos(qos::Command),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Perf(command) => perf::run(command),
+        Command::Idl(command) => idl::run(&command),
+        Command::Qos(command) => qos::run(&command),
+    }
+}

@@ -6,7 +6,7 @@
 //! more (both sides fence between their two steps), so nothing is left behind.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use crossbeam_queue::ArrayQueue;
@@ -38,7 +38,17 @@ pub(crate) struct Inlet<F: Fabric> {
     closed: AtomicBool,
     /// Something arrived in this batch. The engine's thread alone.
     touched: AtomicBool,
+    /// How often samples were asked for.
+    selects: AtomicU64,
+    /// Samples are to stay in the ring, but nobody takes them: while this is
+    /// so they are copied out like those of any reader.
+    neglected: AtomicBool,
 }
+
+/// Parts of 256 of a ring that may be held before samples are copied out.
+const SPAN_MAX_COPY: u32 = 128;
+/// The same, for readers that want samples to stay in the ring.
+const SPAN_MAX_RING: u32 = 192;
 
 /// What a reader has once the group is formed.
 pub(crate) struct Link<F: Fabric> {
@@ -119,6 +129,8 @@ impl<F: Fabric> Inlet<F> {
             blocked: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             touched: AtomicBool::new(false),
+            selects: AtomicU64::new(0),
+            neglected: AtomicBool::new(false),
         }
     }
 
@@ -225,6 +237,32 @@ impl<F: Fabric> Inlet<F> {
         }
     }
 
+    /// Of a reader whose samples stay in a ring that is nearly full of them:
+    /// how often samples were asked for.
+    pub(super) fn selects_if_tight(&self) -> Option<u64> {
+        let link = self
+            .link
+            .get()
+            .filter(|_| self.config.storage == Storage::Ring)?;
+        let tight = link.writers.iter().any(|writer| {
+            link.handle
+                .held_parts(link.subgroup, writer.ring, writer.rank)
+                > SPAN_MAX_RING
+        });
+        tight.then(|| self.selects.load(Ordering::Relaxed))
+    }
+
+    /// Nobody has asked for samples for a while, and their writer waits.
+    pub(super) fn neglect(&self) {
+        self.neglected.store(true, Ordering::Relaxed);
+        if let (Some(link), Ok(mut shelf)) = (self.link.get(), self.shelf.try_lock()) {
+            shelf.relieve(link, SPAN_MAX_RING);
+            drop(shelf);
+            fence(Ordering::SeqCst);
+            self.tidy();
+        }
+    }
+
     /// The group has failed: whoever waits for data is to find out by taking.
     pub(super) fn failed(&self) {
         self.subscriber.raise(StatusMask::DATA_ON_READERS);
@@ -232,6 +270,19 @@ impl<F: Fabric> Inlet<F> {
     }
 
     // ---- any thread ----
+
+    /// How much of a ring may be held. Samples that stay in the ring hold back
+    /// their writer until they are taken: that is what was asked for, unless
+    /// nobody takes them.
+    fn span_max(&self) -> Option<u32> {
+        match self.config.storage {
+            Storage::Copy => Some(SPAN_MAX_COPY),
+            Storage::Ring => self
+                .neglected
+                .load(Ordering::Relaxed)
+                .then_some(SPAN_MAX_RING),
+        }
+    }
 
     /// Moves arrivals into the cache until there are none, or somebody else does.
     fn tidy(&self) {
@@ -250,7 +301,7 @@ impl<F: Fabric> Inlet<F> {
     }
 
     fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>, link: &Link<F>) {
-        let changed = shelf.drain(link, self.config);
+        let changed = shelf.drain(link, self.span_max());
         self.blocked.store(shelf.is_blocked(), Ordering::Release);
         drop(shelf);
         if !changed.is_empty() {
@@ -275,6 +326,8 @@ impl<F: Fabric> Inlet<F> {
 
     /// Hands samples out; see [`DataReader`](crate::DataReader).
     pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {
+        self.selects.fetch_add(1, Ordering::Relaxed);
+        self.neglected.store(false, Ordering::Relaxed);
         self.with(|shelf| shelf.select(access, query, self.config))
     }
 

@@ -2,6 +2,7 @@
 
 use std::hint;
 use std::thread;
+use std::time::Duration;
 
 use spindle_dds_core::Outcome;
 use spindle_dds_transport::{Park, Want};
@@ -27,6 +28,10 @@ impl Patience {
         Self { spins, yields }
     }
 }
+
+/// Samples that are to stay in a ring are copied out when the ring is nearly
+/// full of them and nobody has asked for one for so long.
+const NEGLECTED_AFTER: Duration = Duration::from_millis(20);
 
 /// Steps until the participant leaves or the group stops.
 pub(super) fn run<F: Park>(session: &Session<F>, wait: WaitPolicy) {
@@ -57,7 +62,11 @@ pub(super) fn run<F: Park>(session: &Session<F>, wait: WaitPolicy) {
 }
 
 fn sleep<F: Park>(session: &Session<F>, outcome: Outcome) {
-    let _ = session.engine().with_sink(|sink| sink.relieve());
+    let tight = session.engine().with_sink(|sink| {
+        sink.relieve();
+        sink.tight()
+    });
+    let tight = tight.flatten();
     let fabric = session.handle().fabric();
     fabric.announce_sleep(outcome.want);
     // The second look: what was pushed before the announcement was seen.
@@ -66,8 +75,11 @@ fn sleep<F: Park>(session: &Session<F>, outcome: Outcome) {
         !again.progress && !again.stopped && !wants_more
     });
     if asleep && !session.is_stopping() {
-        fabric.park(None);
+        let rung = fabric.park(tight.map(|_| NEGLECTED_AFTER));
         session.woke_up();
+        if let (false, Some(before)) = (rung, tight) {
+            let _ = session.engine().with_sink(|sink| sink.neglect(before));
+        }
     }
     fabric.announce_awake();
 }

@@ -64,10 +64,6 @@ pub(super) struct Shelf<F: Fabric> {
     pub(super) statuses: ReaderStatuses,
 }
 
-/// Parts of 256 of a ring that may be held before samples are copied out.
-const SPAN_MAX_COPY: u32 = 128;
-/// The same, for readers that want samples to stay in the ring.
-const SPAN_MAX_RING: u32 = 192;
 /// Most collections kept.
 const COLLECTIONS_MAX: usize = 16;
 
@@ -116,8 +112,8 @@ impl<F: Fabric> Shelf<F> {
     }
 
     /// Moves arrivals into the cache, as far as it takes them, and sees to it
-    /// that rings are not held. Returns the statuses that changed.
-    pub(super) fn drain(&mut self, link: &Link<F>, config: ReaderConfig) -> StatusMask {
+    /// that no ring is held above `span_max`. Returns the statuses that changed.
+    pub(super) fn drain(&mut self, link: &Link<F>, span_max: Option<u32>) -> StatusMask {
         let mut changed = StatusMask::NONE;
         loop {
             let arrival = match self.waiting.take() {
@@ -137,11 +133,9 @@ impl<F: Fabric> Shelf<F> {
                 break;
             }
         }
-        let span_max = match config.storage {
-            Storage::Copy => SPAN_MAX_COPY,
-            Storage::Ring => SPAN_MAX_RING,
-        };
-        self.relieve(link, span_max);
+        if let Some(span_max) = span_max {
+            self.relieve(link, span_max);
+        }
         changed
     }
 

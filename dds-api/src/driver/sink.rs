@@ -106,6 +106,27 @@ impl<F: Fabric> Sink<F> {
     pub(super) fn relieve(&self) {
         self.routes.all().for_each(|inlet| inlet.relieve());
     }
+
+    /// Whether some ring is nearly full of samples that its readers want to
+    /// stay there, and how often those have asked for samples.
+    pub(super) fn tight(&self) -> Option<u64> {
+        let tight = self
+            .routes
+            .all()
+            .filter_map(|inlet| inlet.selects_if_tight());
+        tight.reduce(u64::wrapping_add)
+    }
+
+    /// The same as before: nobody takes them.
+    pub(super) fn neglect(&self, before: u64) {
+        if self.tight() == Some(before) {
+            let tight = self
+                .routes
+                .all()
+                .filter(|inlet| inlet.selects_if_tight().is_some());
+            tight.for_each(|inlet| inlet.neglect());
+        }
+    }
 }
 
 impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {

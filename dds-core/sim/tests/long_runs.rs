@@ -1,0 +1,171 @@
+//! What only shows after many messages: checkpoints of the digest, wraps of
+//! the rings, and that a zeroed row promises nothing.
+
+use spindle_dds_core::{
+    ClaimError, Delivery, Engine, EngineConfig, Event, Kind, Layout, Meta, PlantedBug, Ring,
+    RingSpec, SenderSpec, Sink, StopReason, SubgroupId, SubgroupSpec, TopicKey, ViewSpec, limits,
+};
+use spindle_dds_transport::Rank;
+use spindle_dds_transport::sim::{SimFabric, SimNetwork, SimOptions};
+
+const SUBGROUP: SubgroupId = SubgroupId(0);
+
+#[derive(Default)]
+struct Counter {
+    delivered: u64,
+    stopped: Option<StopReason>,
+}
+
+impl Sink<SimFabric> for Counter {
+    fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
+        assert_eq!(
+            delivery.header.len % 7,
+            (delivery.header.writer_seq % 7) as u32
+        );
+        self.delivered += 1;
+    }
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, event: Event) {
+        if let Event::Stopped(reason) = event {
+            self.stopped = Some(reason);
+        }
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
+}
+
+type Node = Engine<SimFabric, Counter>;
+
+fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
+    let ring = Some(RingSpec {
+        messages: 64,
+        bytes: 4096,
+    });
+    let members: Vec<Rank> = (0..configs.len() as u16).map(Rank).collect();
+    let view = ViewSpec {
+        view_id: 9,
+        members: members.len(),
+        subgroups: vec![SubgroupSpec {
+            senders: members
+                .iter()
+                .map(|&rank| SenderSpec {
+                    rank,
+                    rings: [ring, None],
+                })
+                .collect(),
+            members,
+            topics: vec![TopicKey::of_name("long")],
+        }],
+    };
+    let layout = Layout::new(&view).expect("a view");
+    let network = SimNetwork::new(1, &layout.row_lens(), SimOptions::default());
+    let node = |(rank, config): (usize, &EngineConfig)| {
+        let fabric = network.fabric(Rank(rank as u16));
+        Engine::new(fabric, &view, *config, Counter::default()).expect("an engine")
+    };
+    let nodes = configs.iter().enumerate().map(node).collect();
+    (network, nodes)
+}
+
+/// Sends what finds room; returns how many messages.
+fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
+    let handle = node.handle();
+    let mut any = false;
+    loop {
+        let len = ((*writer_seq + 1) % 7) as u32;
+        let claim = match handle.claim(SUBGROUP, Ring::Ordered, len) {
+            Ok(claim) => claim,
+            Err(ClaimError::NoRoom | ClaimError::Stopped) => return any,
+            Err(error) => panic!("{error}"),
+        };
+        let meta = Meta {
+            kind: Kind::Data,
+            flags: 0,
+            encapsulation: 1,
+            writer: 0,
+            timestamp: 0,
+            topic: 1,
+            key_hash: [0; 16],
+        };
+        claim.commit(len, &meta).expect("a commit");
+        *writer_seq += 1;
+        any = true;
+    }
+}
+
+fn run(network: &SimNetwork, nodes: &[Node], positions: u64) {
+    let mut sent = vec![0; nodes.len()];
+    for _ in 0..100_000 {
+        for (node, sent) in nodes.iter().zip(&mut sent) {
+            send_some(node, sent);
+            node.step();
+        }
+        network.settle();
+        let done = nodes.iter().all(|node| {
+            let stopped = node.with_sink(|sink| sink.stopped.is_some());
+            stopped == Some(true)
+                || node
+                    .position(SUBGROUP)
+                    .is_some_and(|at| at.delivered_num > positions)
+        });
+        if done {
+            return;
+        }
+    }
+    panic!("no progress");
+}
+
+#[test]
+fn members_agree_at_every_checkpoint() {
+    let (network, nodes) = group(&[EngineConfig::SPINDLE; 2]);
+    run(&network, &nodes, 3 * limits::DIGEST_EVERY);
+    for node in &nodes {
+        assert_eq!(node.with_sink(|sink| sink.stopped.clone()), Some(None));
+        assert!(node.with_sink(|sink| sink.delivered) > Some(2 * limits::DIGEST_EVERY));
+    }
+}
+
+#[test]
+fn members_that_disagree_find_out() {
+    let mut wrong = EngineConfig::SPINDLE;
+    wrong.planted = Some(PlantedBug::WrongDigest);
+    let (network, nodes) = group(&[EngineConfig::SPINDLE, wrong]);
+    run(&network, &nodes, 2 * limits::DIGEST_EVERY);
+    let stopped = nodes
+        .iter()
+        .find_map(|node| node.with_sink(|sink| sink.stopped.clone()).flatten());
+    let Some(StopReason::Disagreement {
+        subgroup,
+        position,
+        mine,
+        theirs,
+        ..
+    }) = stopped
+    else {
+        panic!("nobody noticed: {stopped:?}");
+    };
+    assert_eq!((subgroup, position), (SUBGROUP, limits::DIGEST_EVERY));
+    assert_ne!(mine, theirs);
+}
+
+#[test]
+fn a_zeroed_row_promises_nothing() {
+    let (network, nodes) = group(&[EngineConfig::SPINDLE; 3]);
+    // Member 2 never says a word: its row stays zero, and nothing is stable.
+    let mut sent = 0;
+    for _ in 0..20 {
+        send_some(&nodes[0], &mut sent);
+        nodes[..2].iter().for_each(|node| drop(node.step()));
+        network.settle();
+    }
+    assert!(sent > 0);
+    for node in &nodes[..2] {
+        let position = node.position(SUBGROUP).expect("a member");
+        assert_eq!((position.stable, position.delivered_num), (0, 0));
+        assert_eq!(node.with_sink(|sink| sink.delivered), Some(0));
+    }
+}

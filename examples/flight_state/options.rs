@@ -1,0 +1,213 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Parser;
+
+/// A real flight on several displays: feeds decode a recording of Mode S frames and
+/// publish what they learn; displays subscribe, and prove that all of them saw the
+/// same samples in the same order.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "flight_state", version)]
+pub(crate) struct Options {
+    /// How fast the recording runs: realtime, xN, or max.
+    #[arg(long, default_value = "x100")]
+    pub(crate) rate: Rate,
+    /// Number of feed processes; the frames are dealt out among them.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub(crate) feeds: u16,
+    /// Number of display processes.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=32))]
+    pub(crate) displays: u16,
+    /// QoS profile of all participants.
+    #[arg(long, default_value = "Flight::Atomic")]
+    pub(crate) profile: String,
+    /// File of QoS profiles.
+    #[arg(long, default_value = QOS_FILE)]
+    pub(crate) qos: PathBuf,
+    /// The recording, lines of `unix_time,beast_frame_hex`, gzipped or not.
+    #[arg(long, default_value = RECORDING)]
+    pub(crate) recording: PathBuf,
+    /// Stop after this many frames.
+    #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
+    pub(crate) frames: usize,
+    /// Domain of the run, on which no other group may be [default: nobody else's,
+    /// whatever else runs on this host].
+    #[arg(long)]
+    pub(crate) domain: Option<u32>,
+    /// Run this many times, one line of JSON each and one for all.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) repeat: u32,
+
+    /// Kill a display when it has taken so many samples, as `DISPLAY@SAMPLES`.
+    #[arg(long, hide = true)]
+    pub(crate) kill: Option<Kill>,
+    /// What this process is, and which one of them. Set by the process that starts it.
+    #[arg(long, hide = true, requires = "parent")]
+    pub(crate) role: Option<Role>,
+    /// The process that started this one.
+    #[arg(long, hide = true)]
+    pub(crate) parent: Option<u32>,
+    /// Where the participants of the run meet, if not where all of this user's do.
+    #[arg(long, hide = true)]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+impl Options {
+    /// Number of participants of a run.
+    pub(crate) fn group_size(&self) -> u16 {
+        self.feeds + self.displays
+    }
+
+    /// The command line of one process of a run whose participants meet in this
+    /// directory, unless the domain is given.
+    pub(crate) fn arguments(&self, role: Role, directory: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut option = |name: &str, value: OsString| {
+            arguments.push(name.into());
+            arguments.push(value);
+        };
+        option("--role", role.to_string().into());
+        option("--parent", std::process::id().to_string().into());
+        match self.domain {
+            Some(domain) => option("--domain", domain.to_string().into()),
+            None => option("--directory", directory.into()),
+        }
+        option("--rate", self.rate.to_string().into());
+        option("--feeds", self.feeds.to_string().into());
+        option("--displays", self.displays.to_string().into());
+        option("--profile", self.profile.clone().into());
+        option("--qos", self.qos.clone().into());
+        option("--recording", self.recording.clone().into());
+        option("--frames", self.frames.to_string().into());
+        if let Some(kill) = self.kill {
+            option(
+                "--kill",
+                format!("{}@{}", kill.display, kill.samples).into(),
+            );
+        }
+        arguments
+    }
+}
+
+/// How fast the recording runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Rate {
+    /// So many times as fast as it was received.
+    Times(f64),
+    /// As fast as it can be published.
+    Max,
+}
+
+impl FromStr for Rate {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let times = match text {
+            "realtime" => 1.0,
+            "max" => return Ok(Self::Max),
+            _ => text
+                .strip_prefix('x')
+                .and_then(|times| times.parse().ok())
+                .filter(|times: &f64| times.is_finite() && *times > 0.0)
+                .ok_or("a rate is realtime, xN with N above 0, or max")?,
+        };
+        Ok(Self::Times(times))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Times(times) => write!(f, "x{times}"),
+            Self::Max => f.write_str("max"),
+        }
+    }
+}
+
+/// What a process of a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    Feed(u16),
+    Display(u16),
+}
+
+impl FromStr for Role {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let index = |index: &str| index.parse().map_err(|_| "a role ends in its number");
+        match text.split_once(':') {
+            Some(("feed", number)) => Ok(Self::Feed(index(number)?)),
+            Some(("display", number)) => Ok(Self::Display(index(number)?)),
+            _ => Err("a role is feed:N or display:N"),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Feed(index) => write!(f, "feed:{index}"),
+            Self::Display(index) => write!(f, "display:{index}"),
+        }
+    }
+}
+
+/// A display that is to die, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kill {
+    pub(crate) display: u16,
+    pub(crate) samples: u64,
+}
+
+impl FromStr for Kill {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('@')
+            .and_then(|(display, samples)| {
+                Some(Self {
+                    display: display.parse().ok()?,
+                    samples: samples.parse().ok()?,
+                })
+            })
+            .ok_or("a display to kill is DISPLAY@SAMPLES")
+    }
+}
+
+/// The recording that comes with the example.
+pub(crate) const RECORDING: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/data/long_flight_60k.csv.gz");
+const QOS_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/qos/flight.xml");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates() {
+        assert_eq!("realtime".parse(), Ok(Rate::Times(1.0)));
+        assert_eq!("x2.5".parse(), Ok(Rate::Times(2.5)));
+        assert_eq!("max".parse(), Ok(Rate::Max));
+        for wrong in ["", "x", "x0", "x-1", "xinf", "100", "fast"] {
+            assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_told_all_it_needs() {
+        let options = Options::parse_from(["flight_state", "--rate", "x7", "--kill", "1@500"]);
+        let arguments = options.arguments(Role::Display(1), Path::new("/somewhere"));
+        let program = std::iter::once("flight_state".into());
+        let told = Options::parse_from(program.chain(arguments));
+        assert_eq!(told.role, Some(Role::Display(1)));
+        assert_eq!(told.directory.as_deref(), Some(Path::new("/somewhere")));
+        assert_eq!(told.rate, options.rate);
+        assert_eq!(told.kill, options.kill);
+        assert_eq!(told.group_size(), options.group_size());
+    }
+}

@@ -1,0 +1,175 @@
+//! The whole job in short, and what can go wrong with it.
+
+mod started;
+
+use serde_json::Value;
+use started::{Ended, Started};
+
+fn flight_state(arguments: &[&str]) -> Ended {
+    let meeting_place = tempfile::tempdir().expect("a directory");
+    Started::new(
+        env!("CARGO_BIN_EXE_flight_state"),
+        arguments,
+        meeting_place.path(),
+    )
+    .end()
+}
+
+/// The last line of output.
+fn outcome(ended: &Ended) -> Value {
+    let last = ended.stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+#[test]
+fn all_displays_see_the_same() {
+    let ended = flight_state(&["--frames", "4000", "--rate", "max"]);
+    assert!(ended.success, "{ended:?}");
+    let outcome = outcome(&ended);
+    assert_eq!(outcome["identical"], true, "{outcome}");
+    assert_eq!(outcome["fifo_identical"], true, "{outcome}");
+    assert_eq!(outcome["lost"], 0, "{outcome}");
+    let published = outcome["published"].as_u64().expect("a count");
+    assert!(published > 3000, "{outcome}");
+    assert_eq!(
+        outcome["delivered"],
+        serde_json::json!([published, published, published])
+    );
+    let digests = outcome["digest"].as_array().expect("digests");
+    assert!(digests.len() == 3 && digests.iter().all(|digest| *digest == digests[0]));
+    assert!(
+        outcome["switches"].as_u64() > Some(published / 100),
+        "{outcome}"
+    );
+    // The table: an aircraft of the recording's first minutes.
+    assert!(ended.stdout.contains("AFR76LT"), "{ended:?}");
+}
+
+#[test]
+fn other_numbers_of_feeds_and_displays() {
+    let ended = flight_state(&[
+        "--frames",
+        "1000",
+        "--rate",
+        "max",
+        "--feeds",
+        "3",
+        "--displays",
+        "1",
+        "--repeat",
+        "2",
+    ]);
+    assert!(ended.success, "{ended:?}");
+    let lines: Vec<Value> = ended
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 3);
+    assert!(
+        lines[..2]
+            .iter()
+            .all(|run| run["feeds"] == 3 && run["displays"] == 1)
+    );
+    assert_eq!(lines[2]["runs"], 2);
+    assert_eq!(lines[2]["identical"], 2);
+}
+
+#[test]
+fn a_pace_is_kept() {
+    let started = std::time::Instant::now();
+    // The first 400 frames are of some twenty seconds.
+    let ended = flight_state(&["--frames", "400", "--rate", "x20"]);
+    assert!(ended.success, "{ended:?}");
+    assert!(started.elapsed() > std::time::Duration::from_millis(500));
+}
+
+#[test]
+fn best_effort_keeps_each_feed_in_order() {
+    let ended = flight_state(&[
+        "--frames",
+        "4000",
+        "--rate",
+        "max",
+        "--profile",
+        "Flight::BestEffort",
+    ]);
+    assert!(ended.success, "{ended:?}");
+    let outcome = outcome(&ended);
+    let counted = outcome["lost"].as_u64().is_some_and(|lost| lost > 0);
+    assert!(outcome["fifo_identical"] == true || counted, "{outcome}");
+}
+
+/// One clear error, and nothing else.
+fn check_refused(arguments: &[&str], wanted: &[&str]) {
+    let ended = flight_state(arguments);
+    assert!(!ended.success, "{ended:?}");
+    assert_eq!(ended.stdout, "");
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    for text in wanted {
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_missing_recording() {
+    let wanted = ["nowhere.csv.gz", "No such file"];
+    check_refused(&["--recording", "nowhere.csv.gz"], &wanted);
+}
+
+#[test]
+fn a_recording_that_makes_no_sense() {
+    let wanted = ["flight.xml", "line 1"];
+    let xml = concat!(env!("CARGO_MANIFEST_DIR"), "/qos/flight.xml");
+    check_refused(&["--recording", xml], &wanted);
+}
+
+#[test]
+fn a_broken_qos_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let broken = directory.path().join("broken.xml");
+    std::fs::write(
+        &broken,
+        "<dds>\n  <qos_library name=\"L\">\n    <qos_profil/>\n",
+    )
+    .expect("it can be written");
+    let broken = broken.to_str().expect("text");
+    let ended = flight_state(&["--frames", "10", "--rate", "max", "--qos", broken]);
+    assert!(!ended.success, "{ended:?}");
+    assert!(ended.stderr.contains("broken.xml:3:"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_unknown_profile() {
+    check_refused(
+        &[
+            "--frames",
+            "10",
+            "--rate",
+            "max",
+            "--profile",
+            "Flight::Atomc",
+        ],
+        &["Flight::Atomc", "Flight::Atomic"],
+    );
+}
+
+#[test]
+fn a_display_that_is_killed_is_reported() {
+    let ended = flight_state(&["--frames", "20000", "--rate", "max", "--kill", "1@2000"]);
+    assert!(!ended.success, "{ended:?}");
+    assert!(
+        ended.stderr.contains("display:1: was killed by signal 9"),
+        "{}",
+        ended.stderr
+    );
+    // The others notice by themselves and say so, before their time is over.
+    assert!(ended.stderr.contains("display:0"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("feed:"), "{}", ended.stderr);
+    assert!(
+        !ended.stderr.contains("did not end in time"),
+        "{}",
+        ended.stderr
+    );
+}

@@ -1,0 +1,162 @@
+//! `spindle perf idle`: what participants cost that have nothing to do, and how soon
+//! they are back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use spindle_dds::StatusMask;
+
+use super::figures::{Counts, Quantiles, merged};
+use super::job::{Job, Report, Role};
+use super::options::{Doorbell, IdleOptions, Level, Wait};
+use super::reader::{Log, Taker};
+use super::writer::Sender;
+use super::{Failure, clock, fleet, participant};
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    participants: u32,
+    seconds: f64,
+    doorbells: BTreeMap<Doorbell, OfDoorbell>,
+}
+
+#[derive(Debug, Serialize)]
+struct OfDoorbell {
+    /// Of one processor, all participants together.
+    cpu_percent: f64,
+    /// From publishing after a pause to taking.
+    wake_ns: Quantiles,
+    wakes: u64,
+    counters: Vec<Counts>,
+}
+
+pub(super) fn run(options: &IdleOptions) -> Result<(), Failure> {
+    let doorbells = match options.doorbell {
+        Some(doorbell) => vec![doorbell],
+        None => vec![Doorbell::Futex, Doorbell::Event],
+    };
+    let mut outcome = Outcome {
+        participants: options.participants,
+        seconds: options.seconds,
+        doorbells: BTreeMap::new(),
+    };
+    for doorbell in doorbells {
+        outcome
+            .doorbells
+            .insert(doorbell, measure(options, doorbell)?);
+    }
+    if options.json {
+        println!("{}", serde_json::to_string(&outcome)?);
+    } else {
+        outcome.print();
+    }
+    Ok(())
+}
+
+fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Failure> {
+    let job = Job {
+        parent: std::process::id(),
+        role: Role::Idler(0),
+        directory: std::path::PathBuf::new(),
+        group_size: options.participants,
+        writers: options.participants as i32,
+        level: Level::Atomic,
+        doorbell,
+        wait: Wait::Balanced,
+        ring_messages: 64,
+        ring_bytes: 1 << 16,
+        copy: false,
+        fill: false,
+        size: 64,
+        samples: options.wakes,
+        warm_up: 0,
+        period_ns: PAUSE.as_nanos() as u64,
+        idle_ns: Duration::try_from_secs_f64(options.seconds)
+            .map_err(|error| Failure::Workers(error.to_string()))?
+            .as_nanos() as u64,
+    };
+    let roles: Vec<Role> = (0..options.participants).map(Role::Idler).collect();
+    let waking = PAUSE * u32::try_from(options.wakes).unwrap_or(u32::MAX);
+    let time_limit = Duration::from_secs(120) + Duration::from_nanos(job.idle_ns) + waking;
+    let reports = fleet::run(&job, &roles, time_limit)?;
+    let idle_cpu_ns: u64 = reports.iter().map(|report| report.idle_cpu_ns).sum();
+    // The first participant does the waking.
+    let wakes = merged(reports.iter().skip(1).map(|report| &report.uncorrected))?;
+    Ok(OfDoorbell {
+        cpu_percent: 100.0 * idle_cpu_ns as f64 / job.idle_ns.max(1) as f64,
+        wake_ns: Quantiles::from(&wakes),
+        wakes: wakes.len(),
+        counters: reports.iter().map(|report| report.counts).collect(),
+    })
+}
+
+/// One of the participants, in its own process.
+pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
+    let (participant, topic) = participant::create(job)?;
+    let writer = participant::writer(job, &participant, &topic)?;
+    let log = Arc::new(Mutex::new(Log::new(job)?));
+    let reader = participant
+        .subscriber()
+        .create()?
+        .reader(&topic)
+        .qos(participant::reader_qos(job))
+        .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
+        .create()?;
+    let mut sender = Sender::new(job, index, writer);
+    participant.enable()?;
+
+    std::thread::sleep(SETTLE);
+    let cpu_started_ns = clock::process_cpu_ns();
+    std::thread::sleep(Duration::from_nanos(job.idle_ns));
+    let idle_cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+
+    if index == 0 {
+        // The others measure for as long as this one does, give or take a little.
+        std::thread::sleep(SETTLE);
+        for number in 0..job.samples {
+            std::thread::sleep(PAUSE);
+            sender.send(number, clock::monotonic_ns())?;
+        }
+    } else {
+        // The one that wakes the others leaves after the last wake.
+        let all = job.writers;
+        participant::wait_until(&reader, &log, |matched| {
+            matched.total_count >= all && matched.current_count < all
+        })?;
+    }
+    let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
+    report.idle_cpu_ns = idle_cpu_ns;
+    report.counts = Counts::from(&participant.counters()?);
+    participant.close()?;
+    Ok(report)
+}
+
+impl Outcome {
+    fn print(&self) {
+        println!(
+            "{} participants, idle for {} s",
+            self.participants, self.seconds
+        );
+        println!();
+        println!(
+            "{:<9} {:>8} {:>12} {:>12} {:>12}",
+            "doorbell", "CPU %", "wake p50 us", "p99 us", "max us"
+        );
+        for (doorbell, one) in &self.doorbells {
+            let wake = &one.wake_ns;
+            let [p50, p99, max] = [wake.p50, wake.p99, wake.max].map(|ns| ns as f64 / 1e3);
+            println!(
+                "{:<9} {:>8.3} {p50:>12.1} {p99:>12.1} {max:>12.1}",
+                doorbell.to_string(),
+                one.cpu_percent
+            );
+        }
+    }
+}
+
+const SETTLE: Duration = Duration::from_millis(500);
+/// Long enough that everybody sleeps again.
+const PAUSE: Duration = Duration::from_millis(50);

@@ -1,0 +1,87 @@
+//! What a worker is told, and what it answers.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::{Counts, Latencies};
+use super::options::{Doorbell, Level, Wait};
+
+/// What a worker is to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Job {
+    /// The process that started it, with which it ends.
+    pub(super) parent: u32,
+    pub(super) role: Role,
+    /// Where the participants of the measurement meet.
+    pub(super) directory: PathBuf,
+    pub(super) group_size: u32,
+    /// How many of them write.
+    pub(super) writers: i32,
+    pub(super) level: Level,
+    pub(super) doorbell: Doorbell,
+    pub(super) wait: Wait,
+    pub(super) ring_messages: u32,
+    pub(super) ring_bytes: u64,
+    pub(super) copy: bool,
+    pub(super) fill: bool,
+    /// Bytes of payload.
+    pub(super) size: usize,
+    /// Samples of each writer, those for warming up not counted.
+    pub(super) samples: u64,
+    /// Samples of each writer that are sent first and not measured.
+    pub(super) warm_up: u64,
+    /// Nanoseconds from one sample of a writer to the next; 0 to send at once.
+    pub(super) period_ns: u64,
+    /// How long idle participants do nothing.
+    pub(super) idle_ns: u64,
+}
+
+/// Which worker it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Role {
+    Writer(u32),
+    Reader(u32),
+    Idler(u32),
+}
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Writer(index) => write!(f, "writer {index}"),
+            Self::Reader(index) => write!(f, "reader {index}"),
+            Self::Idler(index) => write!(f, "participant {index}"),
+        }
+    }
+}
+
+/// The one line that a worker prints.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    Done(Box<Report>),
+    Failed { error: String },
+}
+
+/// What a worker did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// Samples sent, or taken and measured.
+    pub(super) samples: u64,
+    /// Samples that this reader never saw.
+    pub(super) lost: u64,
+    /// Times that a BEST_EFFORT writer found no room and tried again.
+    pub(super) retries: u64,
+    /// From the first sample measured to the last.
+    pub(super) elapsed_ns: u64,
+    /// Processor time from the formation of the group to the end.
+    pub(super) cpu_ns: u64,
+    /// Processor time while idle.
+    pub(super) idle_cpu_ns: u64,
+    /// From when samples were due.
+    pub(super) latency: Latencies,
+    /// From when samples were sent.
+    pub(super) uncorrected: Latencies,
+    pub(super) counts: Counts,
+}

@@ -1,0 +1,120 @@
+//! `spindle perf latency`: one way, from when a sample was due to when it was taken.
+//!
+//! A sample is timed from when it was *due*, not from when it was sent: where one is
+//! held up, those behind it are late as well, and a sender that waits with them would
+//! hide that (coordinated omission). `uncorrected` times from the sending.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::figures::{Counts, Quantiles, merged};
+use super::options::LatencyOptions;
+use super::throughput::{CpuSeconds, job, roles};
+use super::{Failure, fleet};
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    fabric: String,
+    level: String,
+    writers: u32,
+    readers: u32,
+    size: usize,
+    copy: bool,
+    fill: bool,
+    doorbell: String,
+    wait: String,
+    rate_hz: f64,
+    /// Latencies measured, over all readers.
+    samples: u64,
+    seconds: f64,
+    #[serde(flatten)]
+    latency_ns: Quantiles,
+    uncorrected: Quantiles,
+    lost: u64,
+    cpu_seconds: CpuSeconds,
+    reader_counters: Vec<Counts>,
+    writer_counters: Vec<Counts>,
+}
+
+pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
+    let common = &options.common;
+    if !(options.rate > 0.0 && options.rate <= RATE_MAX_HZ) {
+        return Err(Failure::Workers(format!(
+            "a rate is above 0 and at most {RATE_MAX_HZ}"
+        )));
+    }
+    let period_ns = (1e9 / options.rate) as u64;
+    let job = job(common, options.samples, options.samples / 10, period_ns);
+    let time_limit = Duration::from_secs(common.tuning.timeout);
+    let reports = fleet::run(&job, &roles(common), time_limit)?;
+    let (readers, writers) = reports.split_at(common.readers as usize);
+    let latency = merged(readers.iter().map(|report| &report.latency))?;
+    let uncorrected = merged(readers.iter().map(|report| &report.uncorrected))?;
+    let outcome = Outcome {
+        fabric: common.fabric.to_string(),
+        level: common.level.to_string(),
+        writers: common.writers,
+        readers: common.readers,
+        size: common.size,
+        copy: common.copy,
+        fill: common.fill,
+        doorbell: job.doorbell.to_string(),
+        wait: job.wait.to_string(),
+        rate_hz: options.rate,
+        samples: latency.len(),
+        seconds: readers
+            .iter()
+            .map(|report| report.elapsed_ns)
+            .max()
+            .unwrap_or(0) as f64
+            / 1e9,
+        latency_ns: Quantiles::from(&latency),
+        uncorrected: Quantiles::from(&uncorrected),
+        lost: readers.iter().map(|report| report.lost).sum(),
+        cpu_seconds: CpuSeconds::of(readers, writers),
+        reader_counters: readers.iter().map(|report| report.counts).collect(),
+        writer_counters: writers.iter().map(|report| report.counts).collect(),
+    };
+    if common.json {
+        println!("{}", serde_json::to_string(&outcome)?);
+    } else {
+        outcome.print();
+    }
+    Ok(())
+}
+
+impl Outcome {
+    fn print(&self) {
+        println!(
+            "{} writers at {} samples/s, {} readers, {} bytes, {}, {}",
+            self.writers,
+            self.rate_hz,
+            self.readers,
+            self.size,
+            self.level,
+            if self.copy { "copied" } else { "in place" },
+        );
+        println!();
+        println!(
+            "{:<12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "one way, us", "min", "p50", "p90", "p99", "p99.9", "max"
+        );
+        for (name, ns) in [
+            ("since due", &self.latency_ns),
+            ("since sent", &self.uncorrected),
+        ] {
+            let us = [ns.min, ns.p50, ns.p90, ns.p99, ns.p999, ns.max].map(|ns| ns as f64 / 1e3);
+            let columns: Vec<String> = us.iter().map(|us| format!("{us:>10.2}")).collect();
+            println!("{name:<12} {}", columns.join(" "));
+        }
+        println!();
+        println!(
+            "{} latencies, {} lost, {:.2} CPU seconds",
+            self.samples, self.lost, self.cpu_seconds.total
+        );
+    }
+}
+
+const RATE_MAX_HZ: f64 = 1e7;

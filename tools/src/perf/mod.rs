@@ -1,0 +1,80 @@
+//! `spindle perf`: measurements in processes of their own.
+//!
+//! This process starts one for each participant, tells it its [`Job`](job::Job) on the
+//! command line, and gets back one line of JSON, its [`Result`](job::Report).
+
+mod children;
+mod clock;
+mod figures;
+mod fleet;
+mod idle;
+mod job;
+mod latency;
+mod options;
+mod participant;
+mod reader;
+mod throughput;
+mod worker;
+mod writer;
+
+use std::process::ExitCode;
+
+use options::{IdleOptions, LatencyOptions, ThroughputOptions};
+
+spindle_dds::include_idl!("perf");
+
+/// What can be measured.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Samples a second, with writers that send as fast as they can.
+    Throughput(ThroughputOptions),
+    /// Time from publishing to the subscriber, with writers that keep a pace.
+    Latency(LatencyOptions),
+    /// Processor time of participants that have nothing to do, and how fast they wake.
+    Idle(IdleOptions),
+    /// A participant of a measurement.
+    #[command(hide = true)]
+    Worker {
+        /// What it is to do, as JSON.
+        job: String,
+    },
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Dds(#[from] spindle_dds::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Histogram(#[from] hdrhistogram::CreationError),
+    #[error("{0}")]
+    Workers(String),
+    #[error("a sample came out of order: {found} of writer {writer}, not {wanted}")]
+    OutOfOrder {
+        writer: u32,
+        found: u64,
+        wanted: u64,
+    },
+    #[error("a sample of {found} bytes came, not of {wanted}")]
+    WrongSize { found: usize, wanted: usize },
+}
+
+pub(crate) fn run(command: Command) -> ExitCode {
+    let outcome = match command {
+        Command::Throughput(options) => throughput::run(&options),
+        Command::Latency(options) => latency::run(&options),
+        Command::Idle(options) => idle::run(&options),
+        Command::Worker { job } => return worker::run(&job),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("spindle perf: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The command lines.
+
+use std::fmt;
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+/// What throughput and latency have in common.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// What carries the samples.
+    #[arg(long, value_enum, default_value_t = Fabric::Shm)]
+    pub(crate) fabric: Fabric,
+    /// Number of writers, each in a process of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) writers: u32,
+    /// Number of readers, each in a process of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) readers: u32,
+    /// Bytes of payload in a sample.
+    #[arg(long, default_value_t = 1024)]
+    pub(crate) size: usize,
+    /// Delivery level of the writers.
+    #[arg(long, value_enum, default_value_t = Level::Atomic)]
+    pub(crate) level: Level,
+    /// Copy samples in and out, instead of building and reading them in place.
+    #[arg(long)]
+    pub(crate) copy: bool,
+    /// Write and sum every byte, instead of touching the first and the last.
+    #[arg(long)]
+    pub(crate) fill: bool,
+    #[command(flatten)]
+    pub(crate) tuning: Tuning,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What tunes the participants.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Tuning {
+    /// What the polling threads sleep on.
+    #[arg(long, value_enum, default_value_t = Doorbell::Auto)]
+    pub(crate) doorbell: Doorbell,
+    /// How long the polling threads spin before they sleep.
+    #[arg(long, value_enum, default_value_t = Wait::Balanced)]
+    pub(crate) wait: Wait,
+    /// Messages in flight of one writer.
+    #[arg(long, default_value_t = 1024)]
+    pub(crate) ring_messages: u32,
+    /// Bytes in flight of one writer [default: by the size of the samples].
+    #[arg(long)]
+    pub(crate) ring_bytes: Option<u64>,
+    /// Give up after so many seconds.
+    #[arg(long, default_value_t = 600)]
+    pub(crate) timeout: u64,
+}
+
+/// `spindle perf throughput`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ThroughputOptions {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Samples that each writer sends.
+    #[arg(long, default_value_t = 200_000)]
+    pub(crate) samples: u64,
+}
+
+/// `spindle perf latency`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LatencyOptions {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Samples that each writer sends, after a tenth more to warm up.
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) samples: u64,
+    /// Samples a second of each writer.
+    #[arg(long, default_value_t = 1_000.0)]
+    pub(crate) rate: f64,
+}
+
+/// `spindle perf idle`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct IdleOptions {
+    /// Number of participants, all of which have a writer and a reader.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=32))]
+    pub(crate) participants: u32,
+    /// How long they do nothing.
+    #[arg(long, default_value_t = 10.0)]
+    pub(crate) seconds: f64,
+    /// How often they are woken afterwards.
+    #[arg(long, default_value_t = 51)]
+    pub(crate) wakes: u64,
+    /// Measure this doorbell only [default: both].
+    #[arg(long, value_enum)]
+    pub(crate) doorbell: Option<Doorbell>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What carries samples between participants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Fabric {
+    /// Shared memory of this host.
+    Shm,
+}
+
+/// Delivery level of a writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    /// On receipt: BEST_EFFORT.
+    Unordered,
+    /// When stable, in one order: RELIABLE.
+    Atomic,
+}
+
+/// Values of the property `spindle.doorbell`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Doorbell {
+    /// Whichever is there.
+    Auto,
+    /// Words in the peers' rows.
+    Futex,
+    /// Event descriptors.
+    Event,
+}
+
+/// Values of the property `spindle.wait`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Wait {
+    /// Briefly.
+    Balanced,
+    /// For ever.
+    Spin,
+    /// Not at all.
+    Block,
+}
+
+impl Tuning {
+    /// Room for many samples, but no more memory than it takes.
+    pub(crate) fn ring_bytes(&self, size: usize) -> u64 {
+        let sample = size as u64 + HEADER_BYTES;
+        let wanted = sample.saturating_mul(u64::from(self.ring_messages));
+        let most = RING_BYTES_MAX.max(sample.saturating_mul(4));
+        self.ring_bytes
+            .unwrap_or_else(|| wanted.clamp(RING_BYTES_MIN, most))
+    }
+}
+
+macro_rules! shown_as_on_the_command_line {
+    ($($name:ident),+) => { $(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let value = self.to_possible_value();
+                f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+            }
+        }
+    )+ };
+}
+
+shown_as_on_the_command_line!(Fabric, Level, Doorbell, Wait);
+
+/// What a sample takes besides its payload, at most.
+pub(crate) const HEADER_BYTES: u64 = 64;
+const RING_BYTES_MIN: u64 = 1 << 20;
+const RING_BYTES_MAX: u64 = 64 << 20;

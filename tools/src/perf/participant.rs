@@ -1,0 +1,96 @@
+//! The entities of a worker.
+
+use std::sync::{Mutex, PoisonError};
+
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
+use spindle_dds::{
+    DataReader, DataWriter, DomainParticipant, Duration, StatusMask, SubscriptionMatchedStatus,
+    Topic, WaitSet,
+};
+
+use super::Failure;
+use super::job::Job;
+use super::options::Level;
+use super::perf::Probe;
+use super::reader::Log;
+
+/// A participant, still disabled, and its topic.
+pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
+    let storage = if job.copy { "copy" } else { "ring" };
+    let participant = DomainParticipant::builder(0)
+        .property("spindle.directory", &job.directory.to_string_lossy())
+        .property("spindle.group.size", &job.group_size.to_string())
+        .property("spindle.doorbell", &job.doorbell.to_string())
+        .property("spindle.wait", &job.wait.to_string())
+        .property("spindle.ring.messages", &job.ring_messages.to_string())
+        .property("spindle.ring.bytes", &job.ring_bytes.to_string())
+        .property("spindle.reader.storage", storage)
+        .disabled()
+        .create()?;
+    let topic = participant.topic("Probe").create()?;
+    Ok((participant, topic))
+}
+
+pub(super) fn writer(
+    job: &Job,
+    participant: &DomainParticipant,
+    topic: &Topic<Probe>,
+) -> Result<DataWriter<Probe>, Failure> {
+    let mut qos = DataWriterQos::default();
+    qos.reliability.kind = reliability(job.level);
+    qos.reliability.max_blocking_time = Duration::from_secs(BLOCKING_S);
+    qos.history.kind = HistoryKind::KeepAll;
+    Ok(participant
+        .publisher()
+        .create()?
+        .writer(topic)
+        .qos(qos)
+        .create()?)
+}
+
+/// The QoS of a reader that wants every sample that there is.
+pub(super) fn reader_qos(job: &Job) -> DataReaderQos {
+    let mut qos = DataReaderQos::default();
+    qos.reliability.kind = reliability(job.level);
+    qos.history.kind = HistoryKind::KeepAll;
+    qos
+}
+
+/// Blocks until the reader's matches are as wanted; takes what the listener leaves.
+pub(super) fn wait_until(
+    reader: &DataReader<Probe>,
+    log: &Mutex<Log>,
+    done: impl Fn(&SubscriptionMatchedStatus) -> bool,
+) -> Result<(), Failure> {
+    let waits = WaitSet::new();
+    let condition = reader.status_condition()?;
+    condition.set_enabled_statuses(StatusMask::SUBSCRIPTION_MATCHED);
+    waits.attach(&condition);
+    loop {
+        // Who has left has left after its last sample: look first, then take.
+        let done = done(&reader.subscription_matched_status()?);
+        log.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take_all(reader)?;
+        if done {
+            return Ok(());
+        }
+        match waits.wait(LOOK_AGAIN_AFTER) {
+            Ok(_) => {}
+            Err(error) if error.is_timeout() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn reliability(level: Level) -> ReliabilityKind {
+    match level {
+        Level::Atomic => ReliabilityKind::Reliable,
+        Level::Unordered => ReliabilityKind::BestEffort,
+    }
+}
+
+/// How long a writer waits for readers that are slower than it.
+const BLOCKING_S: u64 = 60;
+/// A failed group says so when samples are taken.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);

@@ -1,0 +1,217 @@
+//! A reader: takes samples as they come, checks them, and times them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hdrhistogram::Histogram;
+use spindle_dds::{DataReader, DataReaderListener, StatusMask};
+
+use super::figures::{self, Counts, Latencies};
+use super::job::{Job, Report};
+use super::perf::Probe;
+use super::{Failure, clock, participant};
+
+pub(super) fn run(job: &Job) -> Result<Report, Failure> {
+    let (participant, topic) = participant::create(job)?;
+    let log = Arc::new(Mutex::new(Log::new(job)?));
+    let reader = participant
+        .subscriber()
+        .create()?
+        .reader(&topic)
+        .qos(participant::reader_qos(job))
+        .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
+        .create()?;
+    participant.enable()?;
+    let cpu_started_ns = clock::process_cpu_ns();
+    let writers = job.writers;
+    participant::wait_until(&reader, &log, |matched| {
+        matched.total_count >= writers && matched.current_count == 0
+    })?;
+    let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
+    report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+    report.counts = Counts::from(&participant.counters()?);
+    participant.close()?;
+    Ok(report)
+}
+
+/// What a reader has seen.
+pub(super) struct Log {
+    copy: bool,
+    fill: bool,
+    size: usize,
+    warm_up: u64,
+    timed: bool,
+    /// What each writer is to send in all, and what comes next of it.
+    each: u64,
+    next: Vec<u64>,
+    /// Whether none may be missing.
+    complete: bool,
+    samples: u64,
+    lost: u64,
+    started_ns: u64,
+    ended_ns: u64,
+    sum: u64,
+    latency: Histogram<u64>,
+    uncorrected: Histogram<u64>,
+    failure: Option<Failure>,
+}
+
+/// Takes whatever is there.
+#[derive(Clone)]
+pub(super) struct Taker(pub(super) Arc<Mutex<Log>>);
+
+impl DataReaderListener<Probe> for Taker {
+    fn on_data_available(&mut self, reader: &DataReader<Probe>) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(failure) = log.take_all(reader) {
+            log.failure = Some(failure);
+        }
+    }
+}
+
+impl Log {
+    pub(super) fn new(job: &Job) -> Result<Self, Failure> {
+        Ok(Self {
+            copy: job.copy,
+            fill: job.fill,
+            size: job.size,
+            warm_up: job.warm_up,
+            timed: job.period_ns > 0,
+            each: job.warm_up + job.samples,
+            next: Vec::new(),
+            complete: job.level == super::options::Level::Atomic,
+            samples: 0,
+            lost: 0,
+            started_ns: 0,
+            ended_ns: 0,
+            sum: 0,
+            latency: figures::histogram()?,
+            uncorrected: figures::histogram()?,
+            failure: None,
+        })
+    }
+
+    /// Takes until nothing is left. Nothing more after a failure.
+    pub(super) fn take_all(&mut self, reader: &DataReader<Probe>) -> Result<(), Failure> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        while self.take_some(reader)? {}
+        Ok(())
+    }
+
+    fn take_some(&mut self, reader: &DataReader<Probe>) -> Result<bool, Failure> {
+        let samples = match reader.take(TAKE_MAX) {
+            Ok(samples) => samples,
+            Err(error) if error.is_no_data() => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        for sample in &samples {
+            if !sample.info().valid_data {
+                continue;
+            }
+            if self.copy {
+                let data = sample.data()?;
+                self.look_at(
+                    data.writer,
+                    data.number,
+                    (data.due_at_ns, data.sent_at_ns),
+                    &data.payload,
+                )?;
+            } else {
+                let view = sample.view()?;
+                self.look_at(
+                    view.writer(),
+                    view.number(),
+                    (view.due_at_ns(), view.sent_at_ns()),
+                    view.payload(),
+                )?;
+            }
+        }
+        if !self.timed {
+            self.ended_ns = clock::monotonic_ns();
+        }
+        Ok(true)
+    }
+
+    fn look_at(
+        &mut self,
+        writer: u32,
+        number: u64,
+        (due_at_ns, sent_at_ns): (u64, u64),
+        payload: &[u8],
+    ) -> Result<(), Failure> {
+        if payload.len() != self.size {
+            let (found, wanted) = (payload.len(), self.size);
+            return Err(Failure::WrongSize { found, wanted });
+        }
+        self.sum = self.sum.wrapping_add(match self.fill {
+            true => payload.iter().map(|byte| u64::from(*byte)).sum(),
+            false => {
+                let ends = [payload.first(), payload.last()];
+                ends.into_iter()
+                    .flatten()
+                    .map(|byte| u64::from(*byte))
+                    .sum()
+            }
+        });
+        self.advance(writer, number)?;
+        if number < self.warm_up {
+            return Ok(());
+        }
+        if self.timed || self.samples == 0 {
+            let now_ns = clock::monotonic_ns();
+            self.ended_ns = now_ns;
+            if self.samples == 0 {
+                self.started_ns = now_ns;
+            }
+            if self.timed {
+                self.latency
+                    .saturating_record(now_ns.saturating_sub(due_at_ns));
+                self.uncorrected
+                    .saturating_record(now_ns.saturating_sub(sent_at_ns));
+            }
+        }
+        self.samples += 1;
+        Ok(())
+    }
+
+    /// Samples of one writer come in its order; only BEST_EFFORT may leave some out.
+    fn advance(&mut self, writer: u32, number: u64) -> Result<(), Failure> {
+        let index = writer as usize;
+        if index >= self.next.len() && index < WRITERS_MAX {
+            self.next.resize(index + 1, 0);
+        }
+        let wanted = self.next.get(index).copied().unwrap_or(u64::MAX);
+        if number < wanted || (number > wanted && self.complete) {
+            return Err(Failure::OutOfOrder {
+                writer,
+                found: number,
+                wanted,
+            });
+        }
+        self.lost += number - wanted;
+        self.next[index] = number + 1;
+        Ok(())
+    }
+
+    pub(super) fn report(&self) -> Report {
+        // A black box for the sum, so that reading is not optimised away.
+        std::hint::black_box(self.sum);
+        let unseen: u64 = self
+            .next
+            .iter()
+            .map(|next| self.each.saturating_sub(*next))
+            .sum();
+        Report {
+            samples: self.samples,
+            lost: self.lost + unseen,
+            elapsed_ns: self.ended_ns.saturating_sub(self.started_ns),
+            latency: Latencies::from(&self.latency),
+            uncorrected: Latencies::from(&self.uncorrected),
+            ..Report::default()
+        }
+    }
+}
+
+const TAKE_MAX: usize = 256;
+const WRITERS_MAX: usize = 64;

@@ -1,0 +1,36 @@
+//! A worker process.
+
+use std::process::ExitCode;
+
+use super::children::die_with;
+use super::job::{Answer, Job, Report, Role};
+use super::{Failure, idle, reader, writer};
+
+pub(super) fn run(job: &str) -> ExitCode {
+    let answer = match work(job) {
+        Ok(report) => Answer::Done(Box::new(report)),
+        Err(failure) => Answer::Failed {
+            error: failure.to_string(),
+        },
+    };
+    match serde_json::to_string(&answer) {
+        Ok(line) => println!("{line}"),
+        Err(error) => eprintln!("{error}"),
+    }
+    match answer {
+        Answer::Done(_) => ExitCode::SUCCESS,
+        Answer::Failed { .. } => ExitCode::FAILURE,
+    }
+}
+
+fn work(job: &str) -> Result<Report, Failure> {
+    let job: Job = serde_json::from_str(job)?;
+    if !die_with(job.parent) {
+        return Err(Failure::Workers("not started by `spindle perf`".to_owned()));
+    }
+    match job.role {
+        Role::Writer(index) => writer::run(&job, index),
+        Role::Reader(_) => reader::run(&job),
+        Role::Idler(index) => idle::work(&job, index),
+    }
+}

@@ -1,0 +1,131 @@
+//! A writer: sends its samples at once, or one by one at its pace.
+
+use spindle_dds::{DataWriter, Error};
+
+use super::figures::Counts;
+use super::job::{Job, Report};
+use super::options::HEADER_BYTES;
+use super::perf::Probe;
+use super::{Failure, clock, participant};
+
+pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
+    let (participant, topic) = participant::create(job)?;
+    let writer = participant::writer(job, &participant, &topic)?;
+    let mut sender = Sender::new(job, index, writer);
+    participant.enable()?;
+
+    let cpu_started_ns = clock::process_cpu_ns();
+    let started_ns = clock::monotonic_ns();
+    // Writers take turns within a period, so that no two samples are due at once.
+    let writers = job.writers.max(1) as u64;
+    let first_due_ns = started_ns + u64::from(index) * job.period_ns / writers;
+    for number in 0..job.warm_up + job.samples {
+        let due_at_ns = first_due_ns + number * job.period_ns;
+        if job.period_ns > 0 {
+            clock::wait_until(due_at_ns);
+        }
+        sender.send(number, due_at_ns)?;
+    }
+    let elapsed_ns = clock::monotonic_ns() - started_ns;
+    let cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+    let counts = Counts::from(&participant.counters()?);
+    participant.close()?;
+    Ok(Report {
+        samples: job.warm_up + job.samples,
+        retries: sender.retries,
+        elapsed_ns,
+        cpu_ns,
+        counts,
+        ..Report::default()
+    })
+}
+
+/// Sends samples in the way that the job asks for.
+#[derive(Debug)]
+pub(super) struct Sender {
+    writer: DataWriter<Probe>,
+    index: u32,
+    size: usize,
+    fill: bool,
+    /// When samples are sent is of interest.
+    stamped: bool,
+    /// The sample to copy from, if samples are to be copied.
+    original: Option<Probe>,
+    retries: u64,
+}
+
+impl Sender {
+    pub(super) fn new(job: &Job, index: u32, writer: DataWriter<Probe>) -> Self {
+        let original = job.copy.then(|| Probe {
+            writer: index,
+            payload: vec![0; job.size],
+            ..Probe::default()
+        });
+        Self {
+            writer,
+            index,
+            size: job.size,
+            fill: job.fill,
+            stamped: job.period_ns > 0,
+            original,
+            retries: 0,
+        }
+    }
+
+    /// Sends one sample; where it finds no room, tries until it does.
+    pub(super) fn send(&mut self, number: u64, due_at_ns: u64) -> Result<(), Failure> {
+        let sent_at_ns = if self.stamped {
+            clock::monotonic_ns()
+        } else {
+            0
+        };
+        loop {
+            match &mut self.original {
+                Some(sample) => {
+                    sample.number = number;
+                    sample.due_at_ns = due_at_ns;
+                    sample.sent_at_ns = sent_at_ns;
+                    write_payload(&mut sample.payload, number, self.fill);
+                    self.writer.write(sample)?;
+                }
+                None => self.build(number, due_at_ns, sent_at_ns)?,
+            }
+            // A BEST_EFFORT writer does not wait for room: it drops, and counts.
+            let dropped = self.writer.dropped_samples();
+            if std::mem::replace(&mut self.retries, dropped) == dropped {
+                return Ok(());
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn build(&self, number: u64, due_at_ns: u64, sent_at_ns: u64) -> Result<(), Error> {
+        let mut sample = self.writer.loan_with(self.size + HEADER_BYTES as usize)?;
+        sample
+            .set_number(number)
+            .set_due_at_ns(due_at_ns)
+            .set_sent_at_ns(sent_at_ns)
+            .set_writer(self.index);
+        sample
+            .payload_reuse_with(self.size, |payload| {
+                write_payload(payload, number, self.fill)
+            })?
+            .publish()?;
+        Ok(())
+    }
+}
+
+/// Touches the first and the last byte, or writes all of them.
+fn write_payload(payload: &mut [u8], number: u64, fill: bool) {
+    let byte = number as u8;
+    if fill {
+        payload.fill(byte);
+        return;
+    }
+    if let Some(first) = payload.first_mut() {
+        *first = byte;
+    }
+    if let Some(last) = payload.last_mut() {
+        *last = byte;
+    }
+}

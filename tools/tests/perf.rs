@@ -1,0 +1,139 @@
+//! `spindle perf` in short: every figure is there and makes sense.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn perf(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .arg("perf")
+        .args(arguments)
+        .args(["--json"])
+        .output()
+        .expect("spindle starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn positive(outcome: &Value, name: &str) {
+    assert!(
+        outcome[name].as_f64().is_some_and(|value| value > 0.0),
+        "{name}: {outcome}"
+    );
+}
+
+fn check_throughput(arguments: &[&str], samples: u64) -> Value {
+    let outcome = perf(&[&["throughput"], arguments].concat());
+    assert_eq!(outcome["samples"], samples, "{outcome}");
+    for name in ["bytes", "seconds", "samples_per_s", "bytes_per_s"] {
+        positive(&outcome, name);
+    }
+    assert_eq!(outcome["lost"], 0, "{outcome}");
+    assert!(
+        outcome["cpu_seconds"]["total"].as_f64() > Some(0.0),
+        "{outcome}"
+    );
+    let readers = outcome["per_reader"].as_array().expect("readers");
+    assert!(
+        readers.iter().all(|reader| reader["samples"] == samples),
+        "{outcome}"
+    );
+    outcome
+}
+
+#[test]
+fn throughput_in_place() {
+    let arguments = [
+        "--writers",
+        "2",
+        "--readers",
+        "2",
+        "--size",
+        "128",
+        "--samples",
+        "2000",
+    ];
+    check_throughput(&arguments, 4000);
+}
+
+#[test]
+fn throughput_of_large_samples() {
+    let large = ["--size", "1000000", "--samples", "200"];
+    check_throughput(&large, 200);
+    check_throughput(&[&large[..], &["--copy"]].concat(), 200);
+}
+
+#[test]
+fn throughput_of_every_byte() {
+    let arguments = [
+        "--size",
+        "10000",
+        "--samples",
+        "500",
+        "--fill",
+        "--doorbell",
+        "event",
+    ];
+    check_throughput(&arguments, 500);
+    check_throughput(&[&arguments[..], &["--copy"]].concat(), 500);
+}
+
+#[test]
+fn throughput_unordered() {
+    check_throughput(
+        &["--level", "unordered", "--size", "64", "--samples", "2000"],
+        2000,
+    );
+}
+
+#[test]
+fn latency() {
+    let outcome = perf(&[
+        "latency",
+        "--samples",
+        "300",
+        "--rate",
+        "2000",
+        "--readers",
+        "2",
+    ]);
+    assert_eq!(outcome["samples"], 600, "{outcome}");
+    let quantiles: Vec<u64> = ["min", "p50", "p90", "p99", "p999", "max"]
+        .iter()
+        .map(|name| outcome[name].as_u64().expect("nanoseconds"))
+        .collect();
+    assert!(quantiles.is_sorted() && quantiles[0] > 0, "{outcome}");
+}
+
+#[test]
+fn idle() {
+    let outcome = perf(&["idle", "--seconds", "0.5", "--wakes", "5"]);
+    for doorbell in ["futex", "event"] {
+        let one = &outcome["doorbells"][doorbell];
+        assert_eq!(one["wakes"], 10, "{outcome}");
+        assert!(one["cpu_percent"].as_f64() >= Some(0.0), "{outcome}");
+    }
+}
+
+#[test]
+fn a_sample_larger_than_the_ring() {
+    let arguments = [
+        "perf",
+        "throughput",
+        "--size",
+        "100000",
+        "--ring-bytes",
+        "65536",
+    ];
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(arguments)
+        .output()
+        .expect("spindle starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(said.contains("writer 0: out of resources"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+}
