@@ -363,7 +363,7 @@ impl<F: Fabric> Inlet<F> {
     /// Why there is nothing to hand out.
     pub(crate) fn nothing(&self) -> Error {
         let ended = self.link.get().and_then(|link| link.fate.check().err());
-        ended.unwrap_or_else(|| Error::NoData("no sample fits"))
+        ended.unwrap_or(Error::NoData("no sample fits"))
     }
 
     /// Throws away what it holds and takes no more.
