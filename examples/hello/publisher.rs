@@ -17,7 +17,9 @@ fn main() -> Result<(), spindle_dds::Error> {
     for number in 1..=10 {
         let mut greeting = writer.loan()?;
         greeting.set_number(number);
-        greeting.text(&format!("hello, world {number}"))?.publish()?;
+        greeting
+            .text(&format!("hello, world {number}"))?
+            .publish()?;
     }
     participant.close()
 }

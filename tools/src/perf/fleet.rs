@@ -11,9 +11,9 @@ use super::job::{Answer, Job, Report, Role};
 /// Runs one worker for each role and returns their reports in the same order.
 pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec<Report>, Failure> {
     let directory = tempfile::Builder::new()
-            .prefix("spindle-perf-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+        .prefix("spindle-perf-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()?;
     let mut fleet = Fleet {
         roles,
         children: Children::new(),
@@ -99,7 +99,10 @@ impl Fleet<'_> {
         }
         let lines = errors
             .iter()
-            .map(|(error, roles)| format!("{}: {error}", roles.join(", ")));
+            .map(|(error, roles)| match roles.len() == self.roles.len() {
+                true => error.clone(),
+                false => format!("{}: {error}", roles.join(", ")),
+            });
         Err(Failure::Workers(lines.collect::<Vec<_>>().join("\n")))
     }
 }
