@@ -301,6 +301,11 @@ impl<F: Fabric> Inlet<F> {
     }
 
     fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>, link: &Link<F>) {
+        if self.closed.load(Ordering::Acquire) {
+            shelf.discard(link);
+            self.blocked.store(false, Ordering::Release);
+            return;
+        }
         let changed = shelf.drain(link, self.span_max());
         self.blocked.store(shelf.is_blocked(), Ordering::Release);
         drop(shelf);
@@ -369,17 +374,7 @@ impl<F: Fabric> Inlet<F> {
     /// Throws away what it holds and takes no more.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        let query = Query {
-            max: usize::MAX,
-            masks: StateMasks::ANY,
-            whose: crate::cache::Whose::Any,
-        };
-        loop {
-            let items = self.select(Access::Take, &query);
-            if items.is_empty() {
-                return;
-            }
-            self.give_back(items);
-        }
+        // Whoever lets arrivals in from now on throws them away.
+        self.with(|_| ());
     }
 }
