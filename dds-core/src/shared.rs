@@ -26,7 +26,8 @@ pub(crate) const STOPPED: u32 = 2;
 pub(crate) struct Shared<F> {
     pub(crate) fabric: F,
     pub(crate) layout: Layout,
-    pub(crate) groups: Box<[Option<GroupShared>]>,
+    /// By subgroup; boxed, as most may be empty.
+    pub(crate) groups: Box<[Option<Box<GroupShared>>]>,
     pub(crate) counters: LiveCounters,
     /// `OPEN`, `LEAVING` or `STOPPED`; only rises.
     pub(crate) status: AtomicU32,
@@ -60,7 +61,7 @@ pub(crate) struct GroupShared {
 impl<F: Fabric> Shared<F> {
     pub(crate) fn new(fabric: F, layout: Layout, spec: &ViewSpec) -> Self {
         let me = fabric.me();
-        let group = |at: usize| GroupShared::new(&layout, spec, at, me);
+        let group = |at: usize| GroupShared::new(&layout, spec, at, me).map(Box::new);
         let groups = (0..spec.subgroups.len()).map(group).collect();
         Self {
             fabric,

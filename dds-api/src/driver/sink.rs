@@ -15,17 +15,21 @@ use super::inlet::Inlet;
 pub(crate) struct Routes<F: Fabric> {
     /// By subgroup: low half of the topic's key, and its readers.
     by_subgroup: Vec<Vec<(u64, Vec<Arc<Inlet<F>>>)>>,
+    /// All readers: most subgroups have none.
+    all: Vec<Arc<Inlet<F>>>,
 }
 
 impl<F: Fabric> Routes<F> {
     pub(crate) fn new(subgroups: usize) -> Self {
         Self {
             by_subgroup: (0..subgroups).map(|_| Vec::new()).collect(),
+            all: Vec::new(),
         }
     }
 
     /// A reader of a topic.
     pub(crate) fn add(&mut self, subgroup: SubgroupId, topic: TopicKey, inlet: Arc<Inlet<F>>) {
+        self.all.push(inlet.clone());
         let topics = &mut self.by_subgroup[subgroup.index()];
         match topics.iter_mut().find(|(known, _)| *known == topic.low()) {
             Some((_, inlets)) => inlets.push(inlet),
@@ -46,10 +50,7 @@ impl<F: Fabric> Routes<F> {
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Inlet<F>>> {
-        self.by_subgroup
-            .iter()
-            .flatten()
-            .flat_map(|(_, inlets)| inlets)
+        self.all.iter()
     }
 }
 
