@@ -1,5 +1,6 @@
 //! The entities of the participants.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, Length, ReliabilityKind};
@@ -12,6 +13,7 @@ use super::super::Failure;
 use super::super::job::Job;
 use super::super::participant;
 use super::super::perf::Probe;
+use super::timetable::{EXTRA_TOPIC, TOPICS};
 use super::watch::{SharedWatch, with};
 
 /// A participant, still disabled, with a publisher and a subscriber.
@@ -19,6 +21,7 @@ pub(super) struct Entities {
     pub(super) participant: DomainParticipant,
     pub(super) publisher: Publisher,
     subscriber: Subscriber,
+    topics: BTreeMap<&'static str, Topic<Probe>>,
 }
 
 /// A reader and who watches it.
@@ -39,16 +42,16 @@ impl DataReaderListener<Probe> for Taker {
 impl Entities {
     pub(super) fn new(job: &Job) -> Result<Self, Failure> {
         let participant = participant::disabled(job)?;
+        let mut topics = BTreeMap::new();
+        for name in TOPICS.into_iter().chain([EXTRA_TOPIC]) {
+            topics.insert(name, participant.topic(name).create()?);
+        }
         Ok(Self {
+            topics,
             publisher: participant.publisher().create()?,
             subscriber: participant.subscriber().create()?,
             participant,
         })
-    }
-
-    /// A topic of the measurement, the same each time.
-    fn topic(&self, name: &str) -> Result<Topic<Probe>, Failure> {
-        Ok(self.participant.topic(name).create()?)
     }
 
     /// A RELIABLE, KEEP_ALL writer; it may have so many messages in flight.
@@ -63,8 +66,11 @@ impl Entities {
         qos.history.kind = HistoryKind::KeepAll;
         qos.property
             .set("spindle.ring.messages", ring_messages.to_string());
-        let topic = self.topic(topic)?;
-        Ok(self.publisher.writer(&topic).qos(qos).create()?)
+        Ok(self
+            .publisher
+            .writer(&self.topics[topic])
+            .qos(qos)
+            .create()?)
     }
 
     /// A RELIABLE, KEEP_ALL reader.
@@ -82,8 +88,7 @@ impl Entities {
             qos.resource_limits.max_samples = Length::Limited(most);
             qos.resource_limits.max_samples_per_instance = Length::Limited(most);
         }
-        let topic = self.topic(topic)?;
-        let builder = self.subscriber.reader(&topic).qos(qos);
+        let builder = self.subscriber.reader(&self.topics[topic]).qos(qos);
         let reader = match listener {
             Some(listener) => builder.listener(StatusMask::DATA_AVAILABLE, listener),
             None => builder,

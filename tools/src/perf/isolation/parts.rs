@@ -15,7 +15,7 @@ use super::super::perf::{Probe, ProbeBuilder};
 use super::super::{Failure, clock};
 use super::entities::{Entities, LOOK_AGAIN_AFTER, Taker, Watched, drain};
 use super::pacer::{Pacer, Sent, send};
-use super::timetable::{Phase, TOPICS, Timetable};
+use super::timetable::{EXTRA_TOPIC, Phase, TOPICS, Timetable};
 use super::watch::{Seen, SharedWatch, Watch, with};
 
 /// Which participant it is.
@@ -363,8 +363,6 @@ fn delete(entities: &Entities, writers: &[DataWriter<Probe>]) -> Result<(), Fail
     Ok(())
 }
 
-/// The topic that only the culprit publishes.
-pub(super) const EXTRA_TOPIC: &str = "E";
 /// From the formation of the group to the first phase.
 const LEAD: Duration = Duration::from_secs(1);
 const PERIOD_OF_C_NS: u64 = 1_000_000;

@@ -33,8 +33,10 @@ pub(super) const PHASES: [Phase; 7] = [
 /// Parts of a phase of which the median is taken.
 pub(super) const SLICES: usize = 10;
 
-/// The topics that are measured; E carries one sample.
+/// The topics that are measured.
 pub(super) const TOPICS: [&str; 4] = ["A", "B", "C", "D"];
+/// The topic that only the culprit publishes: one sample.
+pub(super) const EXTRA_TOPIC: &str = "E";
 
 /// When the phases are: the same at all, once the first sample of A has said so.
 #[derive(Debug, Clone)]
