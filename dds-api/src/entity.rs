@@ -67,7 +67,7 @@ impl EntityBase {
     pub(crate) fn delete(&self) -> bool {
         let first = !self.deleted.swap(true, Ordering::AcqRel);
         if first {
-            self.beacon.wake();
+            self.beacon.end();
         }
         first
     }

@@ -22,7 +22,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spindle_dds_core::RingSpec;
 use spindle_dds_core::limits::{
     RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
 };
@@ -108,10 +107,6 @@ impl RingSize {
         messages: 1024,
         bytes: 8 << 20,
     };
-
-    pub(crate) fn spec(self) -> RingSpec {
-        RingSpec::at_least(self.messages, self.bytes)
-    }
 
     fn read(self, properties: &Properties) -> Result<Self> {
         let (messages, bytes) = (u64::from(self.messages), self.bytes);
@@ -303,7 +298,7 @@ mod tests {
         assert_eq!(config.group_size, Some(5));
         assert_eq!(config.pins.get("A.B"), Some(&3));
         assert_eq!(config.wait, WaitPolicy::Block);
-        assert_eq!(config.ring.spec().bytes, 1 << 17);
+        assert_eq!(config.ring.bytes, 100_000);
         let writer = [("spindle.ring.messages", "64")].into_iter().collect();
         assert_eq!(config.ring_of(&writer).unwrap().messages, 64);
     }

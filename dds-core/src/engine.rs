@@ -265,7 +265,8 @@ impl<S> State<S> {
         S: Sink<F>,
     {
         let mut progress = Progress::default();
-        if !self.stopped {
+        // Nobody waits for who has left: its copies may be overwritten any time.
+        if !self.stopped && !self.left {
             self.look_for_leavers(shared);
             let failure = self.poll_failures(shared);
             // What was received before a failure is still worth its delivery.

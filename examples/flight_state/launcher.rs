@@ -88,7 +88,7 @@ impl Run {
         }
         self.progress.finish_and_clear();
         if !self.failures.is_empty() {
-            return Err(Failure::Run(told(&self.failures)));
+            return Err(Failure::Run(told(&self.failures, self.roles.len())));
         }
         let mut fed = Vec::new();
         let mut shown = Vec::new();
@@ -148,8 +148,8 @@ impl Run {
     }
 }
 
-/// One line an error, with all the processes that report it.
-fn told(failures: &[(Role, String)]) -> String {
+/// One line an error, with the processes that report it unless all do.
+fn told(failures: &[(Role, String)], all: usize) -> String {
     let mut errors: Vec<(&str, Vec<String>)> = Vec::new();
     for (role, error) in failures {
         match errors.iter_mut().find(|(known, _)| known == error) {
@@ -159,7 +159,10 @@ fn told(failures: &[(Role, String)]) -> String {
     }
     let lines = errors
         .iter()
-        .map(|(error, roles)| format!("{}: {error}", roles.join(", ")));
+        .map(|(error, roles)| match roles.len() == all {
+            true => (*error).to_owned(),
+            false => format!("{}: {error}", roles.join(", ")),
+        });
     lines.collect::<Vec<_>>().join("\n")
 }
 

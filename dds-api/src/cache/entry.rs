@@ -139,10 +139,6 @@ impl<P> Default for Slab<P> {
 }
 
 impl<P> Slab<P> {
-    pub(super) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
-    }
-
     pub(super) fn insert(&mut self, mut entry: Entry<P>) -> EntryRef {
         self.serials += 1;
         let serial = self.serials;

@@ -102,11 +102,6 @@ impl<P> Cache<P> {
         self.writers = writers;
     }
 
-    /// Entries in it, those without data included.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Takes in what arrives; `evicted` gets the sample that a newer one replaces.
     pub(crate) fn offer(&mut self, arrived: Arrived<P>, evicted: &mut impl FnMut(P)) -> Offer<P> {
         match arrived.kind {

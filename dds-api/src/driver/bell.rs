@@ -20,11 +20,4 @@ impl DispatchBell {
     pub(crate) fn is_mine(&self) {
         let _ = self.0.set(thread::current());
     }
-
-    /// Whether the calling thread is the dispatch thread.
-    pub(crate) fn is_me(&self) -> bool {
-        self.0
-            .get()
-            .is_some_and(|bell| bell.id() == thread::current().id())
-    }
 }

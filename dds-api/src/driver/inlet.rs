@@ -301,6 +301,11 @@ impl<F: Fabric> Inlet<F> {
     }
 
     fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>, link: &Link<F>) {
+        if self.closed.load(Ordering::Acquire) {
+            shelf.discard(link);
+            self.blocked.store(false, Ordering::Release);
+            return;
+        }
         let changed = shelf.drain(link, self.span_max());
         self.blocked.store(shelf.is_blocked(), Ordering::Release);
         drop(shelf);
@@ -363,23 +368,13 @@ impl<F: Fabric> Inlet<F> {
     /// Why there is nothing to hand out.
     pub(crate) fn nothing(&self) -> Error {
         let ended = self.link.get().and_then(|link| link.fate.check().err());
-        ended.unwrap_or_else(|| Error::NoData("no sample fits"))
+        ended.unwrap_or(Error::NoData("no sample fits"))
     }
 
     /// Throws away what it holds and takes no more.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        let query = Query {
-            max: usize::MAX,
-            masks: StateMasks::ANY,
-            whose: crate::cache::Whose::Any,
-        };
-        loop {
-            let items = self.select(Access::Take, &query);
-            if items.is_empty() {
-                return;
-            }
-            self.give_back(items);
-        }
+        // Whoever lets arrivals in from now on throws them away.
+        self.with(|_| ());
     }
 }

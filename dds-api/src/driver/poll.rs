@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::{Fabric as _, Park, Want};
+use spindle_dds_transport::{Park, Want};
 
 use super::session::Session;
 use crate::properties::WaitPolicy;

@@ -8,7 +8,8 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use super::inlet::{Access, Link};
 use super::payload::{Item, Payload, Pool};
-use crate::cache::{Arrived, Cache, EntryRef, Offer, Origin, Query};
+use crate::cache::{Arrived, Cache, EntryRef, Offer, Origin, Query, Whose};
+use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{IncompatibleCounts, MatchCounts, RejectedReason, StatusMask, TotalCount};
@@ -262,6 +263,19 @@ impl<F: Fabric> Shelf<F> {
             }
         }
         items
+    }
+
+    /// Throws everything away: the reader is deleted.
+    pub(super) fn discard(&mut self, link: &Link<F>) {
+        self.waiting = None;
+        while link.arrivals.pop().is_some() {}
+        let all = Query {
+            max: usize::MAX,
+            masks: StateMasks::ANY,
+            whose: Whose::Any,
+        };
+        let mut items = Vec::new();
+        self.cache.take(&all, &mut items);
     }
 
     /// Takes a collection back.

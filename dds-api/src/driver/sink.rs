@@ -13,10 +13,16 @@ use super::inlet::Inlet;
 
 /// Which readers a topic has here.
 pub(crate) struct Routes<F: Fabric> {
-    /// By subgroup: low half of the topic's key, and its readers.
-    by_subgroup: Vec<Vec<(u64, Vec<Arc<Inlet<F>>>)>>,
+    by_subgroup: Vec<Vec<Route<F>>>,
     /// All readers: most subgroups have none.
     all: Vec<Arc<Inlet<F>>>,
+}
+
+/// The readers of one topic.
+struct Route<F: Fabric> {
+    /// Low half of the topic's key.
+    topic: u64,
+    inlets: Vec<Arc<Inlet<F>>>,
 }
 
 impl<F: Fabric> Routes<F> {
@@ -31,22 +37,25 @@ impl<F: Fabric> Routes<F> {
     pub(crate) fn add(&mut self, subgroup: SubgroupId, topic: TopicKey, inlet: Arc<Inlet<F>>) {
         self.all.push(inlet.clone());
         let topics = &mut self.by_subgroup[subgroup.index()];
-        match topics.iter_mut().find(|(known, _)| *known == topic.low()) {
-            Some((_, inlets)) => inlets.push(inlet),
-            None => topics.push((topic.low(), vec![inlet])),
+        match topics.iter_mut().find(|route| route.topic == topic.low()) {
+            Some(route) => route.inlets.push(inlet),
+            None => topics.push(Route {
+                topic: topic.low(),
+                inlets: vec![inlet],
+            }),
         }
     }
 
     fn of(&self, subgroup: SubgroupId, topic: u64) -> &[Arc<Inlet<F>>] {
         self.by_subgroup
             .get(subgroup.index())
-            .and_then(|topics| topics.iter().find(|(known, _)| *known == topic))
-            .map_or(&[], |(_, inlets)| inlets)
+            .and_then(|topics| topics.iter().find(|route| route.topic == topic))
+            .map_or(&[], |route| &route.inlets)
     }
 
     fn of_subgroup(&self, subgroup: SubgroupId) -> impl Iterator<Item = &Arc<Inlet<F>>> {
         let topics = self.by_subgroup.get(subgroup.index()).into_iter().flatten();
-        topics.flat_map(|(_, inlets)| inlets)
+        topics.flat_map(|route| &route.inlets)
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Inlet<F>>> {

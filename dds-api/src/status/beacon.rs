@@ -1,7 +1,7 @@
 //! The status side of an entity: which statuses changed, who is to be told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::mask::StatusMask;
 use crate::condition::Observers;
@@ -17,6 +17,8 @@ pub(crate) struct Beacon {
     pending: AtomicU32,
     /// What the entity's StatusCondition looks at.
     enabled: AtomicU32,
+    /// The entity is deleted: whoever waits for it is to find out.
+    ended: AtomicBool,
     observers: Observers,
     bell: Arc<DispatchBell>,
 }
@@ -27,6 +29,7 @@ impl Beacon {
             changes: AtomicU32::new(0),
             pending: AtomicU32::new(0),
             enabled: AtomicU32::new(StatusMask::ALL.bits()),
+            ended: AtomicBool::new(false),
             observers: Observers::default(),
             bell,
         }
@@ -40,8 +43,10 @@ impl Beacon {
         self.observers.notify();
     }
 
-    /// Wakes whoever waits for this entity, without any change.
-    pub(crate) fn wake(&self) {
+    /// The entity is deleted: its conditions hold from now on, so that nobody
+    /// waits for ever.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
         self.bell.ring();
         self.observers.notify();
     }
@@ -80,7 +85,7 @@ impl Beacon {
 
     /// Whether the entity's StatusCondition is triggered.
     pub(crate) fn is_triggered(&self) -> bool {
-        self.changes().intersects(self.enabled())
+        self.ended.load(Ordering::SeqCst) || self.changes().intersects(self.enabled())
     }
 
     pub(crate) fn observers(&self) -> &Observers {

@@ -79,7 +79,7 @@ impl ReaderCore {
     }
 
     pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {
-        self.base.is_enabled() && self.inlet.has(masks)
+        self.base.is_deleted() || self.base.is_enabled() && self.inlet.has(masks)
     }
 
     /// Statuses that tell of data have been dealt with.

@@ -33,7 +33,7 @@ fn limited_reader(samples: u32) -> DataReaderQos {
 fn a_keep_all_reader_that_stops_taking_blocks_its_writers_only() {
     let meeting = Meeting::of(2);
     let participants: [_; 2] = meeting.participants();
-    let slow_writer = writer_with(&participants[0], "Slow", small_ring(50));
+    let slow_writer = writer_with(&participants[0], "Slow", small_ring(2_000));
     let fast_writer = writer(&participants[0], "Fast");
     let slow = reader_with(&participants[1], "Slow", limited_reader(10));
     let fast = reader(&participants[1], "Fast");

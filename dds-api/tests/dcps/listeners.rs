@@ -222,3 +222,30 @@ fn a_condition_wakes_its_waiter_and_a_failed_wait_says_so() {
             .contains(StatusMask::DATA_AVAILABLE)
     });
 }
+
+#[test]
+fn who_waits_finds_out_when_the_participant_closes() {
+    let meeting = Meeting::of(1);
+    let participant = meeting.participant();
+    let reader = reader(&participant, "State");
+    enable(std::slice::from_ref(&participant));
+    let conditions: [spindle_dds::Condition; 2] = [
+        reader.status_condition().expect("alive").into(),
+        reader
+            .read_condition(spindle_dds::StateMasks::ANY)
+            .expect("alive")
+            .into(),
+    ];
+    reader.subscription_matched_status().expect("alive");
+    thread::scope(|scope| {
+        for condition in &conditions {
+            scope.spawn(move || {
+                let waits = spindle_dds::WaitSet::new();
+                waits.attach(condition);
+                waits.wait(Duration::INFINITE).expect("it ends");
+            });
+        }
+        participant.close().expect("it leaves");
+    });
+    assert!(matches!(reader.take(1), Err(Error::AlreadyDeleted(_))));
+}

@@ -4,6 +4,8 @@
 mod errors;
 mod flow;
 mod generated;
+mod idle;
+mod instances;
 mod lifecycle;
 mod listeners;
 mod matching;
@@ -11,6 +13,7 @@ mod meeting;
 mod membership;
 mod order;
 mod places;
+mod psm;
 
 /// Made of `tests/idl/flight.idl`.
 mod types {

@@ -202,6 +202,8 @@ pub(crate) struct Node {
     pub(crate) apps: Vec<App>,
     pub(crate) mode: Mode,
     pub(crate) left: bool,
+    /// Steps that it still takes after it has left.
+    late_steps: u32,
     rng: Rng,
     blunder: Option<Blunder>,
 }
@@ -260,6 +262,7 @@ impl Node {
             apps,
             mode: Mode::Awake,
             left: false,
+            late_steps: 100,
             rng: rng.fork(),
             blunder: plan.blunder,
         })
@@ -424,6 +427,13 @@ impl Node {
             self.apps.iter_mut().for_each(|app| app.room = true);
         }
         outcome
+    }
+
+    pub(crate) fn step_after_leaving(&mut self) {
+        if self.late_steps > 0 {
+            self.late_steps -= 1;
+            self.step();
+        }
     }
 
     /// Tries to leave.

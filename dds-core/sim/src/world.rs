@@ -130,6 +130,9 @@ impl<'a> World<'a> {
             self.network.step();
         }
         if self.nodes[at].left {
+            // Its polling thread may not know it yet: some more steps do no harm.
+            self.nodes[at].step_after_leaving();
+            self.check_node(at)?;
             return Ok(self.is_busy());
         }
         let node = &mut self.nodes[at];

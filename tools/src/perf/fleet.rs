@@ -99,7 +99,10 @@ impl Fleet<'_> {
         }
         let lines = errors
             .iter()
-            .map(|(error, roles)| format!("{}: {error}", roles.join(", ")));
+            .map(|(error, roles)| match roles.len() == self.roles.len() {
+                true => error.clone(),
+                false => format!("{}: {error}", roles.join(", ")),
+            });
         Err(Failure::Workers(lines.collect::<Vec<_>>().join("\n")))
     }
 }

@@ -1,7 +1,7 @@
 //! `spindle perf`: measurements in processes of their own.
 //!
 //! This process starts one for each participant, tells it its [`Job`](job::Job) on the
-//! command line, and gets back one line of JSON, its [`Result`](job::Report).
+//! command line, and gets back one line of JSON, its [`Answer`](job::Answer).
 
 mod children;
 mod clock;

@@ -1,0 +1,241 @@
+//! Publishers and writers by their literal names.
+
+use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
+
+use super::{DomainParticipant, Topic, enable_part, entity, put};
+use crate::error::{Error, Result, ReturnCode};
+use crate::handle::InstanceHandle;
+use crate::listener::{DataWriterListener, PublisherListener};
+use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
+
+/// `Publisher`.
+#[derive(Debug, Clone)]
+pub struct Publisher(pub crate::Publisher);
+
+entity!(Publisher, |publisher| enable_part(publisher.0.is_enabled()));
+
+impl Publisher {
+    /// `create_datawriter`; `None` for `qos` is `DATAWRITER_QOS_DEFAULT`.
+    pub fn create_datawriter<T: TopicType>(
+        &self,
+        a_topic: &Topic<T>,
+        qos: Option<&DataWriterQos>,
+        listener: Option<Box<dyn DataWriterListener<T>>>,
+        mask: StatusMask,
+    ) -> Option<DataWriter<T>> {
+        let mut builder = self.0.writer(&a_topic.0);
+        if let Some(qos) = qos {
+            builder = builder.qos(qos.clone());
+        }
+        let writer = builder.create().ok()?;
+        writer.set_listener(mask, listener).ok()?;
+        Some(DataWriter(writer))
+    }
+
+    /// `delete_datawriter`.
+    pub fn delete_datawriter<T>(&self, a_datawriter: &DataWriter<T>) -> ReturnCode {
+        ReturnCode::of(&self.0.delete_datawriter(&a_datawriter.0))
+    }
+
+    /// `lookup_datawriter`, of type `T`.
+    pub fn lookup_datawriter<T: TopicType>(&self, topic_name: &str) -> Option<DataWriter<T>> {
+        self.0.lookup_datawriter(topic_name).ok()?.map(DataWriter)
+    }
+
+    /// `delete_contained_entities`.
+    pub fn delete_contained_entities(&self) -> ReturnCode {
+        ReturnCode::of(&self.0.delete_contained_entities())
+    }
+
+    /// `set_qos`.
+    pub fn set_qos(&self, qos: &PublisherQos) -> ReturnCode {
+        ReturnCode::of(&self.0.set_qos(qos.clone()))
+    }
+
+    /// `get_qos`.
+    pub fn get_qos(&self, qos: &mut PublisherQos) -> ReturnCode {
+        put(self.0.qos(), qos)
+    }
+
+    /// `set_listener`.
+    pub fn set_listener(
+        &self,
+        listener: Option<Box<dyn PublisherListener>>,
+        mask: StatusMask,
+    ) -> ReturnCode {
+        ReturnCode::of(&self.0.set_listener(mask, listener))
+    }
+
+    /// `wait_for_acknowledgments`.
+    pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> ReturnCode {
+        ReturnCode::of(&self.0.wait_for_acknowledgments(max_wait))
+    }
+
+    /// `get_participant`.
+    pub fn get_participant(&self) -> DomainParticipant {
+        DomainParticipant(self.0.participant())
+    }
+
+    /// `set_default_datawriter_qos`.
+    pub fn set_default_datawriter_qos(&self, qos: &DataWriterQos) -> ReturnCode {
+        ReturnCode::of(&self.0.set_default_datawriter_qos(qos.clone()))
+    }
+
+    /// `get_default_datawriter_qos`.
+    pub fn get_default_datawriter_qos(&self, qos: &mut DataWriterQos) -> ReturnCode {
+        put(Ok(self.0.default_datawriter_qos()), qos)
+    }
+
+    /// `copy_from_topic_qos`.
+    pub fn copy_from_topic_qos(
+        &self,
+        a_datawriter_qos: &mut DataWriterQos,
+        a_topic_qos: &TopicQos,
+    ) -> ReturnCode {
+        a_datawriter_qos.copy_from_topic_qos(a_topic_qos);
+        ReturnCode::Ok
+    }
+}
+
+/// `FooDataWriter`.
+#[derive(Debug)]
+pub struct DataWriter<T>(pub crate::DataWriter<T>);
+
+entity!(DataWriter<T>, |writer| enable_part(writer.0.is_enabled()));
+
+impl<T: TopicType> DataWriter<T> {
+    /// `register_instance`; nil when it fails.
+    pub fn register_instance(&self, instance: &T) -> InstanceHandle {
+        self.0.register_instance(instance).unwrap_or_default()
+    }
+
+    /// A handle that is given has to be the sample's own.
+    fn with<R>(
+        &self,
+        instance: &T,
+        handle: InstanceHandle,
+        operation: impl FnOnce() -> Result<R>,
+    ) -> ReturnCode {
+        let own = InstanceHandle::of_instance(instance.key_hash());
+        if handle.key_hash().is_none() && !handle.is_nil() {
+            return ReturnCode::BadParameter;
+        }
+        if !handle.is_nil() && handle != own {
+            return Error::PreconditionNotMet(String::new()).return_code();
+        }
+        ReturnCode::of(&operation())
+    }
+
+    /// `unregister_instance`.
+    pub fn unregister_instance(&self, instance: &T, handle: InstanceHandle) -> ReturnCode {
+        self.with(instance, handle, || self.0.unregister_instance(instance))
+    }
+
+    /// `unregister_instance_w_timestamp`.
+    pub fn unregister_instance_w_timestamp(
+        &self,
+        instance: &T,
+        handle: InstanceHandle,
+        source_timestamp: i64,
+    ) -> ReturnCode {
+        self.with(instance, handle, || {
+            self.0
+                .unregister_instance_w_timestamp(instance, source_timestamp)
+        })
+    }
+
+    /// `write`.
+    pub fn write(&self, instance_data: &T, handle: InstanceHandle) -> ReturnCode {
+        self.with(instance_data, handle, || self.0.write(instance_data))
+    }
+
+    /// `write_w_timestamp`.
+    pub fn write_w_timestamp(
+        &self,
+        instance_data: &T,
+        handle: InstanceHandle,
+        source_timestamp: i64,
+    ) -> ReturnCode {
+        self.with(instance_data, handle, || {
+            self.0.write_w_timestamp(instance_data, source_timestamp)
+        })
+    }
+
+    /// `dispose`.
+    pub fn dispose(&self, instance_data: &T, handle: InstanceHandle) -> ReturnCode {
+        self.with(instance_data, handle, || self.0.dispose(instance_data))
+    }
+
+    /// `dispose_w_timestamp`.
+    pub fn dispose_w_timestamp(
+        &self,
+        instance_data: &T,
+        handle: InstanceHandle,
+        source_timestamp: i64,
+    ) -> ReturnCode {
+        self.with(instance_data, handle, || {
+            self.0.dispose_w_timestamp(instance_data, source_timestamp)
+        })
+    }
+
+    /// `set_listener`.
+    pub fn set_listener(
+        &self,
+        listener: Option<Box<dyn DataWriterListener<T>>>,
+        mask: StatusMask,
+    ) -> ReturnCode {
+        ReturnCode::of(&self.0.set_listener(mask, listener))
+    }
+}
+
+impl<T> DataWriter<T> {
+    /// `set_qos`.
+    pub fn set_qos(&self, qos: &DataWriterQos) -> ReturnCode {
+        ReturnCode::of(&self.0.set_qos(qos.clone()))
+    }
+
+    /// `get_qos`.
+    pub fn get_qos(&self, qos: &mut DataWriterQos) -> ReturnCode {
+        put(self.0.qos(), qos)
+    }
+
+    /// `get_topic`.
+    pub fn get_topic(&self) -> Topic<T> {
+        Topic(self.0.topic())
+    }
+
+    /// `get_publisher`.
+    pub fn get_publisher(&self) -> Option<Publisher> {
+        self.0.publisher().ok().map(Publisher)
+    }
+
+    /// `wait_for_acknowledgments`.
+    pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> ReturnCode {
+        ReturnCode::of(&self.0.wait_for_acknowledgments(max_wait))
+    }
+
+    /// `get_offered_incompatible_qos_status`.
+    pub fn get_offered_incompatible_qos_status(
+        &self,
+        status: &mut OfferedIncompatibleQosStatus,
+    ) -> ReturnCode {
+        put(self.0.offered_incompatible_qos_status(), status)
+    }
+
+    /// `get_publication_matched_status`.
+    pub fn get_publication_matched_status(
+        &self,
+        status: &mut PublicationMatchedStatus,
+    ) -> ReturnCode {
+        put(self.0.publication_matched_status(), status)
+    }
+
+    /// `get_matched_subscriptions`.
+    pub fn get_matched_subscriptions(
+        &self,
+        subscription_handles: &mut Vec<InstanceHandle>,
+    ) -> ReturnCode {
+        put(self.0.matched_subscriptions(), subscription_handles)
+    }
+}
