@@ -168,6 +168,10 @@ impl Group {
         progress.any |= self.deliver_unordered(group, context);
         self.release(group, context);
         progress.room = self.reclaim(group, context);
+        if progress.room || progress.stable {
+            // Pairs with the acquire in `Handle::changes`.
+            group.changes.fetch_add(1, Ordering::Release);
+        }
         self.compare_digests(context)?;
         Ok(progress)
     }
