@@ -3,7 +3,7 @@
 //! | property | on | value | default |
 //! |---|---|---|---|
 //! | `spindle.group.size` | participant | members that the group is formed of, from 1 | required |
-//! | `spindle.subgroups` | participant | subgroups of the domain, from 2 to 4096; the same at all | 16 |
+//! | `spindle.subgroups` | participant | subgroups of the domain, from 2 to 4096; the same at all. One without topics costs nothing; topics that share one share rings | 1024 |
 //! | `spindle.topic.<name>.subgroup` | participant | pins a topic to a subgroup, from 1; the same at all | by hash of the name |
 //! | `spindle.ring.messages` | participant, writer | messages in flight of one sender in a subgroup, 2 to 32768, rounded up to a power of two | 1024 |
 //! | `spindle.ring.bytes` | participant, writer | bytes in flight, 128 to 2^34, rounded up; a sample takes at most half | 8 MiB |
@@ -42,6 +42,10 @@ const DOORBELL: &str = "spindle.doorbell";
 const DIRECTORY: &str = "spindle.directory";
 const STORAGE: &str = "spindle.reader.storage";
 const UNTRUSTED: &str = "spindle.reader.untrusted_peers";
+
+/// So many that unrelated topics hardly ever share a ring: one that is held up
+/// does not hold up the others.
+const SUBGROUPS_DEFAULT: u64 = 1024;
 
 /// What the properties of a participant say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +140,8 @@ impl ParticipantConfig {
         check_names(properties, "a participant", |name| {
             known.contains(&name) || pinned_topic(name).is_some()
         })?;
-        let subgroups = number(properties, SUBGROUPS, 2, SUBGROUPS_MAX as u64)?.unwrap_or(16);
+        let subgroups =
+            number(properties, SUBGROUPS, 2, SUBGROUPS_MAX as u64)?.unwrap_or(SUBGROUPS_DEFAULT);
         let join_timeout = number(properties, JOIN_TIMEOUT, 0, u64::from(u32::MAX))?;
         Ok(Self {
             group_size: number(properties, GROUP_SIZE, 1, MEMBERS_MAX as u64)?
@@ -280,7 +285,7 @@ mod tests {
     #[test]
     fn defaults_and_values() {
         let config = read(&[]).unwrap();
-        assert_eq!((config.group_size, config.subgroups), (None, 16));
+        assert_eq!((config.group_size, config.subgroups), (None, 1024));
         assert_eq!(config.ring, RingSize::DEFAULT);
         let config = read(&[
             ("spindle.group.size", "5"),
@@ -305,7 +310,7 @@ mod tests {
             ("spindle.group.size", "many"),
             ("spindle.grup.size", "2"),
             ("spindle.wait", "busy"),
-            ("spindle.topic.A.subgroup", "16"),
+            ("spindle.topic.A.subgroup", "1024"),
             ("spindle.topic..subgroup", "1"),
             ("spindle.ring.messages", "1"),
         ] {

@@ -35,7 +35,8 @@ pub struct Layout {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowLayout {
     pub(crate) len: usize,
-    pub(crate) subgroups: Vec<Option<Columns>>,
+    /// By subgroup; most may be empty, and then take no more than a pointer.
+    pub(crate) subgroups: Vec<Option<Box<Columns>>>,
 }
 
 /// A subgroup's columns in one member's row: byte offsets.
@@ -111,7 +112,7 @@ impl Layout {
     }
 
     pub(crate) fn columns(&self, rank: Rank, subgroup: usize) -> Option<&Columns> {
-        self.rows[rank.index()].subgroups[subgroup].as_ref()
+        self.rows[rank.index()].subgroups[subgroup].as_deref()
     }
 }
 
@@ -120,7 +121,7 @@ fn row(spec: &ViewSpec, rank: Rank) -> RowLayout {
     let subgroups = spec
         .subgroups
         .iter()
-        .map(|group| columns(group, rank, &mut len))
+        .map(|group| columns(group, rank, &mut len).map(Box::new))
         .collect();
     RowLayout { len, subgroups }
 }

@@ -26,7 +26,8 @@ pub(crate) const STOPPED: u32 = 2;
 pub(crate) struct Shared<F> {
     pub(crate) fabric: F,
     pub(crate) layout: Layout,
-    pub(crate) groups: Box<[Option<GroupShared>]>,
+    /// By subgroup; boxed, as most may be empty.
+    pub(crate) groups: Box<[Option<Box<GroupShared>>]>,
     pub(crate) counters: LiveCounters,
     /// `OPEN`, `LEAVING` or `STOPPED`; only rises.
     pub(crate) status: AtomicU32,
@@ -55,12 +56,14 @@ pub(crate) struct GroupShared {
     pub(crate) stable: AtomicU64,
     /// By ring: my messages below this index have been released by all members.
     pub(crate) released: [AtomicU64; 2],
+    /// Steps that brought room or moved the stable position.
+    pub(crate) changes: AtomicU64,
 }
 
 impl<F: Fabric> Shared<F> {
     pub(crate) fn new(fabric: F, layout: Layout, spec: &ViewSpec) -> Self {
         let me = fabric.me();
-        let group = |at: usize| GroupShared::new(&layout, spec, at, me);
+        let group = |at: usize| GroupShared::new(&layout, spec, at, me).map(Box::new);
         let groups = (0..spec.subgroups.len()).map(group).collect();
         Self {
             fabric,
@@ -120,6 +123,7 @@ impl GroupShared {
                 .map(|at| at as u64),
             stable: AtomicU64::new(0),
             released: [AtomicU64::new(0), AtomicU64::new(0)],
+            changes: AtomicU64::new(0),
             columns,
         })
     }
@@ -269,6 +273,19 @@ impl<F: Fabric> Handle<F> {
         // The sleeper may have announced that it wants data only.
         self.0.fabric.nudge();
         AckWait(self.0.clone())
+    }
+
+    /// The subgroups that this participant is a member of.
+    pub fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
+        let groups = self.0.groups.iter().zip(0..);
+        groups.filter_map(|(group, at)| group.as_ref().map(|_| SubgroupId(at)))
+    }
+
+    /// How many steps have brought room or acknowledgements of a subgroup: while
+    /// it stays the same, trying again is of no use.
+    pub fn changes(&self, subgroup: SubgroupId) -> u64 {
+        let group = self.0.groups.get(subgroup.index()).and_then(Option::as_ref);
+        group.map_or(0, |group| group.changes.load(Ordering::Acquire))
     }
 
     /// The fabric below.

@@ -76,7 +76,7 @@ impl<F: Park> Port<F> {
         let _acks = handle.waiting_for_acks();
         // What would bring room may have come and not been looked at yet.
         session.step();
-        let claimed = session.room().wait(deadline, || {
+        let claimed = session.room().wait(self.subgroup, deadline, || {
             match handle.claim(self.subgroup, self.ring, len) {
                 Err(ClaimError::NoRoom) => None,
                 result => Some(result),
@@ -132,7 +132,7 @@ impl<F: Park> Port<F> {
         }
         let _acks = handle.waiting_for_acks();
         session.step();
-        let stable = session.room().wait(deadline, || {
+        let stable = session.room().wait(self.subgroup, deadline, || {
             if handle.is_acknowledged(&message) {
                 return Some(Ok(()));
             }

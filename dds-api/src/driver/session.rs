@@ -56,10 +56,11 @@ impl<F: Park> Session<F> {
         left: Arc<ArrayQueue<Rank>>,
         depart: fn(&F),
     ) -> Arc<Self> {
+        let handle = engine.handle();
         Arc::new(Self {
-            handle: engine.handle(),
+            room: Room::new(handle.subgroups()),
+            handle,
             engine,
-            room: Room::default(),
             fate,
             bell,
             left,
@@ -140,8 +141,10 @@ impl<F: Park> Session<F> {
     /// One step of the engine, by any thread. `None` when another one steps.
     pub(super) fn step(&self) -> Option<Outcome> {
         let outcome = self.engine.step()?;
-        if outcome.room || outcome.stable || outcome.stopped {
-            self.room.notify();
+        if outcome.stopped {
+            self.room.notify_all();
+        } else if outcome.room || outcome.stable {
+            self.room.notify(|subgroup| self.handle.changes(subgroup));
         }
         Some(outcome)
     }
@@ -198,7 +201,7 @@ impl<F: Park> Session<F> {
 
     fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        self.room.notify();
+        self.room.notify_all();
         self.handle.fabric().nudge();
         self.bell.ring();
     }

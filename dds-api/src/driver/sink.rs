@@ -14,6 +14,8 @@ use super::inlet::Inlet;
 /// Which readers a topic has here.
 pub(crate) struct Routes<F: Fabric> {
     by_subgroup: Vec<Vec<Route<F>>>,
+    /// All readers: most subgroups have none.
+    all: Vec<Arc<Inlet<F>>>,
 }
 
 /// The readers of one topic.
@@ -27,11 +29,13 @@ impl<F: Fabric> Routes<F> {
     pub(crate) fn new(subgroups: usize) -> Self {
         Self {
             by_subgroup: (0..subgroups).map(|_| Vec::new()).collect(),
+            all: Vec::new(),
         }
     }
 
     /// A reader of a topic.
     pub(crate) fn add(&mut self, subgroup: SubgroupId, topic: TopicKey, inlet: Arc<Inlet<F>>) {
+        self.all.push(inlet.clone());
         let topics = &mut self.by_subgroup[subgroup.index()];
         match topics.iter_mut().find(|route| route.topic == topic.low()) {
             Some(route) => route.inlets.push(inlet),
@@ -55,10 +59,7 @@ impl<F: Fabric> Routes<F> {
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Inlet<F>>> {
-        self.by_subgroup
-            .iter()
-            .flatten()
-            .flat_map(|route| &route.inlets)
+        self.all.iter()
     }
 }
 

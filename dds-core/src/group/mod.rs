@@ -28,6 +28,7 @@ use crate::pushes::Pushes;
 use crate::shared::Shared;
 use crate::spec::ViewSpec;
 use crate::stream::Stream;
+use crate::sync::Ordering;
 
 /// The engine's state of one subgroup.
 pub(crate) struct Group {
@@ -168,6 +169,10 @@ impl Group {
         progress.any |= self.deliver_unordered(group, context);
         self.release(group, context);
         progress.room = self.reclaim(group, context);
+        if progress.room || progress.stable {
+            // Pairs with the acquire in `Handle::changes`.
+            group.changes.fetch_add(1, Ordering::Release);
+        }
         self.compare_digests(context)?;
         Ok(progress)
     }

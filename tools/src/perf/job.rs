@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Counts, Latencies};
+use super::isolation::{Findings, Part};
 use super::options::{Doorbell, Level, Wait};
 
 /// What a worker is to do.
@@ -35,6 +36,10 @@ pub(super) struct Job {
     pub(super) period_ns: u64,
     /// How long idle participants do nothing.
     pub(super) idle_ns: u64,
+    /// Length of a phase of the measurement of isolation.
+    pub(super) phase_ns: u64,
+    /// In that measurement: whether the first topic keeps no pace.
+    pub(super) free: bool,
 }
 
 /// Which worker it is.
@@ -44,6 +49,7 @@ pub(super) enum Role {
     Writer(u32),
     Reader(u32),
     Idler(u32),
+    Isolation(Part),
 }
 
 impl std::fmt::Display for Role {
@@ -52,6 +58,7 @@ impl std::fmt::Display for Role {
             Self::Writer(index) => write!(f, "writer {index}"),
             Self::Reader(index) => write!(f, "reader {index}"),
             Self::Idler(index) => write!(f, "participant {index}"),
+            Self::Isolation(part) => write!(f, "{part:?}"),
         }
     }
 }
@@ -84,4 +91,6 @@ pub(super) struct Report {
     /// From when samples were sent.
     pub(super) uncorrected: Latencies,
     pub(super) counts: Counts,
+    /// Of a participant of the measurement of isolation.
+    pub(super) isolation: Option<Findings>,
 }

@@ -8,6 +8,7 @@ mod clock;
 mod figures;
 mod fleet;
 mod idle;
+mod isolation;
 mod job;
 mod latency;
 mod options;
@@ -19,7 +20,7 @@ mod writer;
 
 use std::process::ExitCode;
 
-use options::{IdleOptions, LatencyOptions, ThroughputOptions};
+use options::{IdleOptions, IsolationOptions, LatencyOptions, ThroughputOptions};
 
 spindle_dds::include_idl!("perf");
 
@@ -32,6 +33,14 @@ pub(crate) enum Command {
     Latency(LatencyOptions),
     /// Processor time of participants that have nothing to do, and how fast they wake.
     Idle(IdleOptions),
+    /// Rates of some while another participant holds loans, blocks its listener, and
+    /// stops taking.
+    ///
+    /// The writers keep a pace, so that the rates say what the others were held up,
+    /// and not what the processor was busy with. With --free topic A keeps none;
+    /// where there are fewer processors than threads at work, its ratio is mostly
+    /// noise: the fewer others work, the faster it is.
+    Isolation(IsolationOptions),
     /// A participant of a measurement.
     #[command(hide = true)]
     Worker {
@@ -68,6 +77,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Throughput(options) => throughput::run(&options),
         Command::Latency(options) => latency::run(&options),
         Command::Idle(options) => idle::run(&options),
+        Command::Isolation(options) => isolation::run(&options),
         Command::Worker { job } => return worker::run(&job),
     };
     match outcome {

@@ -99,6 +99,26 @@ pub(crate) struct IdleOptions {
     pub(crate) json: bool,
 }
 
+/// `spindle perf isolation`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct IsolationOptions {
+    /// Length of each of the seven phases.
+    #[arg(long, default_value_t = 10.0)]
+    pub(crate) seconds: f64,
+    /// Samples a second of the topics A and B, each.
+    #[arg(long, default_value_t = 20_000.0)]
+    pub(crate) rate: f64,
+    /// Send A as fast as there is room, instead of at the pace of B.
+    #[arg(long)]
+    pub(crate) free: bool,
+    /// Bytes of payload in a sample.
+    #[arg(long, default_value_t = 64)]
+    pub(crate) size: usize,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// What carries samples between participants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -168,4 +188,4 @@ shown_as_on_the_command_line!(Fabric, Level, Doorbell, Wait);
 /// What a sample takes besides its payload, at most.
 pub(crate) const HEADER_BYTES: u64 = 64;
 const RING_BYTES_MIN: u64 = 1 << 20;
-const RING_BYTES_MAX: u64 = 64 << 20;
+const RING_BYTES_MAX: u64 = 1 << 30;

@@ -16,8 +16,15 @@ use super::reader::Log;
 
 /// A participant, still disabled, and its topic.
 pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
+    let participant = disabled(job)?;
+    let topic = participant.topic("Probe").create()?;
+    Ok((participant, topic))
+}
+
+/// A participant, still disabled.
+pub(super) fn disabled(job: &Job) -> Result<DomainParticipant, Failure> {
     let storage = if job.copy { "copy" } else { "ring" };
-    let participant = DomainParticipant::builder(0)
+    Ok(DomainParticipant::builder(0)
         .property("spindle.directory", &job.directory.to_string_lossy())
         .property("spindle.group.size", &job.group_size.to_string())
         .property("spindle.doorbell", &job.doorbell.to_string())
@@ -26,9 +33,7 @@ pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Fai
         .property("spindle.ring.bytes", &job.ring_bytes.to_string())
         .property("spindle.reader.storage", storage)
         .disabled()
-        .create()?;
-    let topic = participant.topic("Probe").create()?;
-    Ok((participant, topic))
+        .create()?)
 }
 
 pub(super) fn writer(

@@ -108,6 +108,8 @@ pub(super) fn job(common: &Common, samples: u64, warm_up: u64, period_ns: u64) -
         warm_up,
         period_ns,
         idle_ns: 0,
+        phase_ns: 0,
+        free: false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::children::die_with;
 use super::job::{Answer, Job, Report, Role};
-use super::{Failure, idle, reader, writer};
+use super::{Failure, idle, isolation, reader, writer};
 
 pub(super) fn run(job: &str) -> ExitCode {
     let answer = match work(job) {
@@ -32,5 +32,6 @@ fn work(job: &str) -> Result<Report, Failure> {
         Role::Writer(index) => writer::run(&job, index),
         Role::Reader(_) => reader::run(&job),
         Role::Idler(index) => idle::work(&job, index),
+        Role::Isolation(part) => isolation::work(&job, part),
     }
 }

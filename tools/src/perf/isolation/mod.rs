@@ -1,0 +1,304 @@
+//! `spindle perf isolation`: whether one participant that misbehaves costs the others.
+//!
+//! ```text
+//!   writer     publishes A, B, C, D
+//!   reader     reads all, publishes a little of B
+//!   culprit    reads A to D, publishes B and E; between baselines it
+//!                loans      holds samples of A, and builder loans of B and E
+//!                listener   has a listener on B that does not return
+//!                keep_all   does not take from C, of which it keeps 16 samples
+//! ```
+//!
+//! What is compared is the rate at which samples are taken, slice by slice, with
+//! the baselines directly before and after. C is to stand still in the last of
+//! the evils, and with it everybody who reads C; all else is to go on. At the end
+//! both readers must have taken the same samples of each topic in the same order.
+
+mod entities;
+mod pacer;
+mod parts;
+mod timetable;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use self::parts::Misdeeds;
+pub(super) use self::parts::{Findings, Part, work};
+use self::timetable::{PHASES, Phase, SLICES, TOPICS};
+use super::job::{Job, Report, Role};
+use super::options::{Doorbell, IsolationOptions, Level, Wait};
+use super::{Failure, fleet};
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    seconds: f64,
+    rate_hz: f64,
+    /// A is sent as fast as there is room.
+    free: bool,
+    size: usize,
+    phases: Vec<OfPhase>,
+    /// The least of the ratios.
+    least_ratio: f64,
+    /// By topic: at the reader, at the culprit.
+    digests: BTreeMap<String, [String; 2]>,
+    identical: bool,
+    /// Samples published and never taken.
+    missed: u64,
+    misdeeds: Misdeeds,
+    cpu_seconds: BTreeMap<Part, f64>,
+}
+
+/// One evil.
+#[derive(Debug, Serialize)]
+struct OfPhase {
+    phase: Phase,
+    streams: Vec<Stream>,
+    /// By topic.
+    longest_write_ns: BTreeMap<String, u64>,
+}
+
+/// One topic at one of its readers.
+#[derive(Debug, Serialize)]
+struct Stream {
+    participant: Part,
+    topic: &'static str,
+    /// Samples a second in the baselines before and after, and in between: medians.
+    baseline_hz: f64,
+    rate_hz: f64,
+    ratio: f64,
+    /// The same for the slice with the fewest samples.
+    least_slice_ratio: f64,
+}
+
+pub(super) fn run(options: &IsolationOptions) -> Result<(), Failure> {
+    if !(options.rate >= 1.0 && options.rate <= RATE_MAX_HZ) {
+        return Err(Failure::Workers(format!(
+            "a rate is from 1 to {RATE_MAX_HZ}"
+        )));
+    }
+    let job = job(options)?;
+    let phases = Duration::from_nanos(job.phase_ns) * PHASES.len() as u32;
+    let reports = fleet::run(&job, &PARTS.map(Role::Isolation), phases + SLACK)?;
+    let outcome = Outcome::of(options, &job, &reports)?;
+    if options.json {
+        println!("{}", serde_json::to_string(&outcome)?);
+    } else {
+        outcome.print();
+    }
+    if !outcome.identical || outcome.missed > 0 {
+        return Err(Failure::Workers(format!(
+            "the readers do not agree, or missed something: digests {:?}, {} samples missed",
+            outcome.digests, outcome.missed
+        )));
+    }
+    Ok(())
+}
+
+fn job(options: &IsolationOptions) -> Result<Job, Failure> {
+    let phase = Duration::try_from_secs_f64(options.seconds)
+        .map_err(|error| Failure::Workers(error.to_string()))?;
+    Ok(Job {
+        parent: std::process::id(),
+        role: Role::Isolation(Part::Writer),
+        directory: std::path::PathBuf::new(),
+        group_size: PARTS.len() as u32,
+        writers: 1,
+        level: Level::Atomic,
+        doorbell: Doorbell::Auto,
+        wait: Wait::Balanced,
+        ring_messages: 1024,
+        ring_bytes: RING_BYTES,
+        // The readers' storage is the default one.
+        copy: true,
+        fill: false,
+        size: options.size,
+        samples: 0,
+        warm_up: 0,
+        period_ns: (1e9 / options.rate) as u64,
+        idle_ns: 0,
+        phase_ns: phase.as_nanos() as u64,
+        free: options.free,
+    })
+}
+
+impl Outcome {
+    fn of(options: &IsolationOptions, job: &Job, reports: &[Report]) -> Result<Self, Failure> {
+        let findings: Vec<&Findings> = reports
+            .iter()
+            .filter_map(|report| report.isolation.as_ref())
+            .collect();
+        let [writer, reader, culprit] = findings[..] else {
+            let text = "a participant told nothing of what it found";
+            return Err(Failure::Workers(text.to_owned()));
+        };
+        let slice_s = (job.phase_ns / SLICES as u64) as f64 / 1e9;
+        let phases: Vec<OfPhase> = (1..PHASES.len() - 1)
+            .step_by(2)
+            .map(|at| OfPhase {
+                phase: PHASES[at],
+                streams: streams(at, slice_s, reader, culprit),
+                longest_write_ns: writer
+                    .longest_write_ns
+                    .iter()
+                    .map(|(topic, longest)| (topic.clone(), longest[at]))
+                    .collect(),
+            })
+            .collect();
+        let streams = phases.iter().flat_map(|phase| &phase.streams);
+        let digests: BTreeMap<String, [String; 2]> = TOPICS
+            .iter()
+            .map(|topic| {
+                let digest = |of: &Findings| format!("{:016x}", of.seen[*topic].digest);
+                ((*topic).to_owned(), [digest(reader), digest(culprit)])
+            })
+            .collect();
+        Ok(Self {
+            seconds: options.seconds,
+            rate_hz: options.rate,
+            free: options.free,
+            size: options.size,
+            least_ratio: streams.map(|stream| stream.ratio).fold(f64::MAX, f64::min),
+            phases,
+            identical: digests.values().all(|[one, other]| one == other),
+            digests,
+            missed: missed(&findings),
+            misdeeds: culprit.misdeeds,
+            cpu_seconds: PARTS
+                .into_iter()
+                .zip(reports.iter().map(|report| report.cpu_ns as f64 / 1e9))
+                .collect(),
+        })
+    }
+
+    fn print(&self) {
+        println!(
+            "A {}, B {:.0} samples/s, {} bytes, phases of {} s",
+            if self.free { "free" } else { "paced" },
+            self.rate_hz,
+            self.size,
+            self.seconds
+        );
+        println!();
+        println!(
+            "{:<10} {:<8} {:<5} {:>12} {:>12} {:>7} {:>12}",
+            "phase", "reader", "topic", "baseline/s", "samples/s", "ratio", "least slice"
+        );
+        for phase in &self.phases {
+            for stream in &phase.streams {
+                println!(
+                    "{:<10} {:<8} {:<5} {:>12.0} {:>12.0} {:>7.3} {:>12.3}",
+                    format!("{:?}", phase.phase),
+                    format!("{:?}", stream.participant),
+                    stream.topic,
+                    stream.baseline_hz,
+                    stream.rate_hz,
+                    stream.ratio,
+                    stream.least_slice_ratio
+                );
+            }
+        }
+        println!();
+        for phase in &self.phases {
+            let longest = phase.longest_write_ns.iter();
+            let longest: Vec<String> = longest
+                .map(|(topic, ns)| format!("{topic} {:.1}", *ns as f64 / 1e6))
+                .collect();
+            println!(
+                "{:<10} longest write, ms: {}",
+                format!("{:?}", phase.phase),
+                longest.join(", ")
+            );
+        }
+        println!();
+        println!(
+            "digests {}, missed {}, held {} samples and {} loans",
+            if self.identical {
+                "identical"
+            } else {
+                "DIFFER"
+            },
+            self.missed,
+            self.misdeeds.samples_held,
+            self.misdeeds.loans_held
+        );
+    }
+}
+
+/// What is to keep its rate in a phase: all but the topic that is not taken. The
+/// culprit's listener takes B, and nothing of it while it does not return.
+fn streams(at: usize, slice_s: f64, reader: &Findings, culprit: &Findings) -> Vec<Stream> {
+    let of_reader = TOPICS.map(|topic| (Part::Reader, topic, reader));
+    let of_culprit = TOPICS.map(|topic| (Part::Culprit, topic, culprit));
+    let affected = |part: Part, topic: &str| match PHASES[at] {
+        Phase::Listener => part == Part::Culprit && topic == "B",
+        Phase::KeepAll => topic == "C",
+        _ => false,
+    };
+    of_reader
+        .into_iter()
+        .chain(of_culprit)
+        .filter(|(part, topic, _)| !affected(*part, topic))
+        .map(|(participant, topic, findings)| {
+            let phase = |at: usize| &findings.seen[topic].slices[at * SLICES..(at + 1) * SLICES];
+            let baseline = (median(phase(at - 1)) + median(phase(at + 1))) / 2.0;
+            let least = phase(at).iter().copied().min().unwrap_or(0) as f64;
+            let rate = median(phase(at));
+            Stream {
+                participant,
+                topic,
+                baseline_hz: baseline / slice_s,
+                rate_hz: rate / slice_s,
+                ratio: rate / baseline.max(1.0),
+                least_slice_ratio: least / baseline.max(1.0),
+            }
+        })
+        .collect()
+}
+
+fn median(counts: &[u64]) -> f64 {
+    let mut sorted = counts.to_vec();
+    sorted.sort_unstable();
+    match sorted.len() {
+        0 => 0.0,
+        len => (sorted[(len - 1) / 2] + sorted[len / 2]) as f64 / 2.0,
+    }
+}
+
+/// Samples that some reader has not taken though they were published, or taken twice.
+fn missed(findings: &[&Findings]) -> u64 {
+    let published = |topic: &str| -> u64 {
+        let of_topic = findings.iter().filter_map(|one| one.published.get(topic));
+        of_topic.sum()
+    };
+    let seen = findings.iter().flat_map(|one| &one.seen);
+    seen.map(|(topic, seen)| published(topic).abs_diff(seen.samples))
+        .sum()
+}
+
+/// In the order of their reports.
+const PARTS: [Part; 3] = [Part::Writer, Part::Reader, Part::Culprit];
+/// For the formation of the group, and to take what has piled up.
+const SLACK: Duration = Duration::from_secs(120);
+const RING_BYTES: u64 = 1 << 20;
+const RATE_MAX_HZ: f64 = 1e6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_slices() {
+        for (counts, expected) in [
+            (&[][..], 0.0),
+            (&[3], 3.0),
+            (&[5, 1, 3], 3.0),
+            (&[4, 1, 2, 3], 2.5),
+        ] {
+            assert_eq!(median(counts), expected, "{counts:?}");
+        }
+    }
+}

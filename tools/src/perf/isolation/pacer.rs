@@ -1,0 +1,92 @@
+//! Sends samples of a topic, at a pace or as fast as there is room.
+
+use std::time::Duration;
+
+use spindle_dds::DataWriter;
+
+use super::super::clock;
+use super::super::perf::Probe;
+use super::super::{Failure, options::HEADER_BYTES};
+use super::timetable::{PHASES, Timetable};
+
+/// Sends one topic.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    pub(super) writer: DataWriter<Probe>,
+    pub(super) timetable: Timetable,
+    pub(super) size: usize,
+    /// From one sample to the next; 0: as fast as there is room.
+    pub(super) period_ns: u64,
+}
+
+/// What was sent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sent {
+    pub(super) samples: u64,
+    /// By phase: how long the longest write took that began in it.
+    pub(super) longest_ns: Vec<u64>,
+}
+
+impl Pacer {
+    /// Sends from now to the end of the phases, in bursts of a millisecond. A
+    /// delay is caught up with if it is short; what a long one has cost is lost.
+    pub(super) fn run(self) -> Result<Sent, Failure> {
+        let mut sent = Sent {
+            samples: 0,
+            longest_ns: vec![0; PHASES.len()],
+        };
+        let mut next_due_ns = clock::monotonic_ns();
+        loop {
+            let now_ns = clock::monotonic_ns();
+            if self.timetable.is_over(now_ns) {
+                return Ok(sent);
+            }
+            if self.period_ns == 0 {
+                for _ in 0..BURST {
+                    self.timed_send(&mut sent)?;
+                }
+                continue;
+            }
+            next_due_ns = next_due_ns.max(now_ns.saturating_sub(CATCH_UP_NS));
+            while next_due_ns <= now_ns {
+                self.timed_send(&mut sent)?;
+                next_due_ns += self.period_ns;
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    fn timed_send(&self, sent: &mut Sent) -> Result<(), Failure> {
+        let began_ns = clock::monotonic_ns();
+        send(&self.writer, sent.samples, began_ns, self.size)?;
+        sent.samples += 1;
+        if let Some(phase) = self.timetable.phase_at(began_ns) {
+            let longest_ns = &mut sent.longest_ns[phase];
+            *longest_ns = (*longest_ns).max(clock::monotonic_ns() - began_ns);
+        }
+        Ok(())
+    }
+}
+
+/// Builds one sample in place and publishes it.
+pub(super) fn send(
+    writer: &DataWriter<Probe>,
+    number: u64,
+    due_at_ns: u64,
+    size: usize,
+) -> Result<(), Failure> {
+    let mut sample = writer.loan_with(size + HEADER_BYTES as usize)?;
+    sample.set_number(number).set_due_at_ns(due_at_ns);
+    sample
+        .payload_reuse_with(size, |payload| {
+            if let Some(first) = payload.first_mut() {
+                *first = number as u8;
+            }
+        })?
+        .publish()?;
+    Ok(())
+}
+
+const TICK: Duration = Duration::from_millis(1);
+const BURST: u32 = 64;
+const CATCH_UP_NS: u64 = 100_000_000;

@@ -1,0 +1,66 @@
+//! `spindle perf isolation` in short: whoever misbehaves, both readers have taken
+//! the same of each topic in the same order. No bound on rates: machines are noisy.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn isolation(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(["perf", "isolation", "--json"])
+        .args(arguments)
+        .output()
+        .expect("spindle starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no number {name} in {value}"))
+}
+
+fn check(arguments: &[&str]) {
+    let outcome = isolation(arguments);
+    for topic in ["A", "B", "C", "D"] {
+        let digests = &outcome["digests"][topic];
+        assert!(digests[0].is_string(), "{outcome}");
+        assert_eq!(digests[0], digests[1], "{topic}: {outcome}");
+    }
+    assert_eq!(outcome["identical"], true, "{outcome}");
+    assert_eq!(outcome["missed"], 0, "{outcome}");
+
+    let phases = outcome["phases"].as_array().expect("phases");
+    let named: Vec<&Value> = phases.iter().map(|phase| &phase["phase"]).collect();
+    assert_eq!(named, ["loans", "listener", "keep_all"]);
+    for stream in phases.iter().flat_map(|phase| phase["streams"].as_array()) {
+        for stream in stream {
+            assert!(stream["ratio"].as_f64() > Some(0.0), "{stream}");
+        }
+    }
+
+    // It did misbehave: all of the evils lasted, and the writer of C had to wait.
+    let misdeeds = &outcome["misdeeds"];
+    assert!(number(misdeeds, "samples_held") > 0, "{misdeeds}");
+    assert_eq!(number(misdeeds, "loans_held"), 2, "{misdeeds}");
+    for name in ["holding_ns", "listener_ns", "not_taking_ns"] {
+        assert!(number(misdeeds, name) > 0, "{misdeeds}");
+    }
+    let waited_ns = number(&phases[2]["longest_write_ns"], "C");
+    assert!(
+        waited_ns > number(misdeeds, "not_taking_ns") / 4,
+        "{outcome}"
+    );
+}
+
+#[test]
+fn paced() {
+    check(&["--seconds", "0.5", "--rate", "5000"]);
+}
+
+#[test]
+fn as_fast_as_there_is_room() {
+    check(&["--seconds", "0.5", "--rate", "2000", "--free"]);
+}
