@@ -38,7 +38,7 @@ pub(crate) struct Inlet<F: Fabric> {
     closed: AtomicBool,
     /// Something arrived in this batch. The engine's thread alone.
     touched: AtomicBool,
-    /// How often samples were asked for.
+    /// How often samples were asked for, or given back.
     selects: AtomicU64,
     /// Samples are to stay in the ring, but nobody takes them: while this is
     /// so they are copied out like those of any reader.
@@ -224,17 +224,21 @@ impl<F: Fabric> Inlet<F> {
     }
 
     /// Nothing is going on: samples of readers that take copies need not stay
-    /// in the ring, where a large claim may wait for all of it.
-    pub(super) fn relieve(&self) {
-        if self.config.storage == Storage::Ring {
-            return;
-        }
-        if let (Some(link), Ok(mut shelf)) = (self.link.get(), self.shelf.try_lock()) {
-            shelf.relieve(link, 0);
-            drop(shelf);
-            fence(Ordering::SeqCst);
-            self.tidy();
-        }
+    /// in the ring, where a large claim may wait for all of it. Returns whether
+    /// there is more to do.
+    pub(super) fn relieve(&self) -> bool {
+        self.config.storage == Storage::Copy && self.relieve_to(0)
+    }
+
+    fn relieve_to(&self, span_max: u32) -> bool {
+        let (Some(link), Ok(mut shelf)) = (self.link.get(), self.shelf.try_lock()) else {
+            return false;
+        };
+        let more = shelf.relieve(link, span_max);
+        drop(shelf);
+        fence(Ordering::SeqCst);
+        self.tidy();
+        more
     }
 
     /// Of a reader whose samples stay in a ring that is nearly full of them:
@@ -255,12 +259,7 @@ impl<F: Fabric> Inlet<F> {
     /// Nobody has asked for samples for a while, and their writer waits.
     pub(super) fn neglect(&self) {
         self.neglected.store(true, Ordering::Relaxed);
-        if let (Some(link), Ok(mut shelf)) = (self.link.get(), self.shelf.try_lock()) {
-            shelf.relieve(link, SPAN_MAX_RING);
-            drop(shelf);
-            fence(Ordering::SeqCst);
-            self.tidy();
-        }
+        self.relieve_to(SPAN_MAX_RING);
     }
 
     /// The group has failed: whoever waits for data is to find out by taking.
@@ -331,13 +330,19 @@ impl<F: Fabric> Inlet<F> {
 
     /// Hands samples out; see [`DataReader`](crate::DataReader).
     pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {
+        self.is_used();
+        self.with(|shelf| shelf.select(access, query, self.config))
+    }
+
+    /// Somebody takes samples.
+    fn is_used(&self) {
         self.selects.fetch_add(1, Ordering::Relaxed);
         self.neglected.store(false, Ordering::Relaxed);
-        self.with(|shelf| shelf.select(access, query, self.config))
     }
 
     /// Takes a collection back.
     pub(crate) fn give_back(&self, items: Vec<Item<F>>) {
+        self.is_used();
         self.with(|shelf| shelf.give_back(items));
     }
 

@@ -62,11 +62,12 @@ pub(super) fn run<F: Park>(session: &Session<F>, wait: WaitPolicy) {
 }
 
 fn sleep<F: Park>(session: &Session<F>, outcome: Outcome) {
-    let tight = session.engine().with_sink(|sink| {
-        sink.relieve();
-        sink.tight()
-    });
-    let tight = tight.flatten();
+    let upkeep = session
+        .engine()
+        .with_sink(|sink| (sink.relieve(), sink.tight()));
+    let Some((false, tight)) = upkeep else {
+        return;
+    };
     let fabric = session.handle().fabric();
     fabric.announce_sleep(outcome.want);
     // The second look: what was pushed before the announcement was seen.

@@ -65,6 +65,8 @@ pub(super) struct Shelf<F: Fabric> {
     pub(super) statuses: ReaderStatuses,
 }
 
+/// Bytes that are copied out of rings at once.
+const RELIEVE_BYTES_MAX: usize = 4 << 20;
 /// Most collections kept.
 const COLLECTIONS_MAX: usize = 16;
 
@@ -209,14 +211,16 @@ impl<F: Fabric> Shelf<F> {
     }
 
     /// Copies the oldest samples out of rings of which more than `span_max`
-    /// parts of 256 are held here.
-    pub(super) fn relieve(&mut self, link: &Link<F>, span_max: u32) {
+    /// parts of 256 are held here, a few megabytes at most: the lock is not held
+    /// for long. Returns whether there is more to copy.
+    pub(super) fn relieve(&mut self, link: &Link<F>, span_max: u32) -> bool {
         let Self {
             cache,
             in_ring,
             pool,
             ..
         } = self;
+        let mut budget = RELIEVE_BYTES_MAX;
         for InRing {
             sender,
             ring,
@@ -232,14 +236,19 @@ impl<F: Fabric> Shelf<F> {
             while !entries.is_empty()
                 && link.handle.held_parts(link.subgroup, *ring, *sender) > span_max
             {
+                if budget == 0 {
+                    return true;
+                }
                 let Some(oldest) = entries.pop_front() else {
                     break;
                 };
                 if let Some(payload) = cache.payload_mut(oldest) {
+                    budget = budget.saturating_sub(payload.bytes().len());
                     copy_out(payload, pool);
                 }
             }
         }
+        false
     }
 
     /// Hands samples out, in order of presentation.

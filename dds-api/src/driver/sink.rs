@@ -103,9 +103,9 @@ impl<F: Fabric> Sink<F> {
         }
     }
 
-    /// Nothing is going on.
-    pub(super) fn relieve(&self) {
-        self.routes.all().for_each(|inlet| inlet.relieve());
+    /// Nothing is going on. Returns whether there is more to do.
+    pub(super) fn relieve(&self) -> bool {
+        self.routes.all().any(|inlet| inlet.relieve())
     }
 
     /// Whether some ring is nearly full of samples that its readers want to
