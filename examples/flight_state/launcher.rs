@@ -1,7 +1,7 @@
 //! Starts the processes of a run, follows them, and brings their results together.
 
 use std::fs::Permissions;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,12 @@ pub(crate) fn run(options: &Options) -> Result<bool, Failure> {
         if options.repeat == 1 {
             print_table(&mut io::stdout().lock(), &shown)?;
         }
-        println!("{}", serde_json::to_string(&outcome)?);
+        writeln!(io::stdout(), "{}", serde_json::to_string(&outcome)?)?;
         outcomes.push(outcome);
     }
     if options.repeat > 1 {
-        println!("{}", serde_json::to_string(&Summary::of(&outcomes))?);
+        let summary = Summary::of(&outcomes);
+        writeln!(io::stdout(), "{}", serde_json::to_string(&summary)?)?;
     }
     Ok(outcomes.iter().all(Outcome::kept))
 }

@@ -171,3 +171,30 @@ fn nothing_is_left_for_later_in_silence() {
         }
     }
 }
+
+#[test]
+fn the_readme_shows_the_programs_that_run() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a file of the project");
+    let readme = read("README.md");
+    for name in ["publisher", "subscriber"] {
+        let program = read(&format!("examples/hello/{name}.rs"));
+        let shown = program
+            .split_once("#![forbid(unsafe_code)]")
+            .expect("the head of a program")
+            .1;
+        assert!(
+            readme.contains(shown.trim()),
+            "the README shows another {name}"
+        );
+    }
+    let table = read("dds-api/src/properties.rs");
+    for row in table
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | `"))
+    {
+        assert!(
+            readme.contains(row),
+            "the README's table of properties lacks: {row}"
+        );
+    }
+}

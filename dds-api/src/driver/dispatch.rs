@@ -84,6 +84,10 @@ impl Targets {
             let statuses = reader.beacon().take_pending();
             if !statuses.is_empty() {
                 any = true;
+                if statuses.contains(StatusMask::DATA_AVAILABLE) {
+                    // Once more: it may have come after the first look.
+                    reader.wake_streams(spare);
+                }
                 if !reader.base.is_deleted() {
                     reader.dispatch(statuses);
                 }

@@ -40,14 +40,18 @@ pub(super) struct WriterEntry {
     pub(super) is_ordered: bool,
     pub(super) ring_messages: u32,
     pub(super) ring_bytes: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) qos: DataWriterQos,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) publisher: PublisherQos,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReaderEntry {
     pub(super) endpoint: Endpoint,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) qos: DataReaderQos,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) subscriber: SubscriberQos,
 }
 
@@ -131,8 +135,62 @@ impl Announcement {
     }
 }
 
+/// QoS that says nothing of its own need not travel.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// The subgroup of a topic: pinned, or by its name. Subgroup 0 is kept free.
 fn subgroup(config: &ParticipantConfig, topic: &str) -> u32 {
     let by_name = || 1 + TopicKey::of_name(topic).subgroup(config.subgroups - 1).0;
     config.pins.get(topic).copied().unwrap_or_else(by_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Announcement {
+        let endpoint = Endpoint {
+            guid: Guid([7; 16]),
+            topic: "State".to_owned(),
+            type_name: "flight::State".to_owned(),
+            has_key: true,
+            subgroup: 3,
+        };
+        let reader = ReaderEntry {
+            endpoint,
+            qos: DataReaderQos::default(),
+            subscriber: SubscriberQos::default(),
+        };
+        Announcement {
+            protocol: PROTOCOL,
+            guid: Guid([1; 16]),
+            subgroups: 16,
+            writers: Vec::new(),
+            readers: vec![reader],
+        }
+    }
+
+    #[test]
+    fn what_is_announced_is_read() {
+        let announcement = example();
+        let bytes = announcement.to_bytes().unwrap();
+        assert!(bytes.len() < 512, "{} bytes", bytes.len());
+        assert_eq!(Announcement::from_bytes(&bytes, 1), Ok(announcement));
+    }
+
+    #[test]
+    fn other_versions_and_nonsense_are_refused() {
+        let mut other = example();
+        other.protocol += 1;
+        let error = Announcement::from_bytes(&other.to_bytes().unwrap(), 4711).unwrap_err();
+        assert!(error.to_string().contains("4711") && error.to_string().contains("version"));
+        for bytes in [&b""[..], b"{}", b"{\"protocol\":1}", b"\xff\xff"] {
+            assert!(matches!(
+                Announcement::from_bytes(bytes, 1),
+                Err(Error::Error(_))
+            ));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Runs seeds: `spindle-dds-sim --seed 7`, `spindle-dds-sim --seeds 0..20000`.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -2,6 +2,7 @@
 //! they are back.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,10 +49,10 @@ pub(super) fn run(options: &IdleOptions) -> Result<(), Failure> {
             .doorbells
             .insert(doorbell, measure(options, doorbell)?);
     }
-    if options.json {
-        println!("{}", serde_json::to_string(&outcome)?);
-    } else {
-        outcome.print();
+    let mut out = io::stdout().lock();
+    match options.json {
+        true => writeln!(out, "{}", serde_json::to_string(&outcome)?)?,
+        false => outcome.print(&mut out)?,
     }
     Ok(())
 }
@@ -137,25 +138,29 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
 }
 
 impl Outcome {
-    fn print(&self) {
-        println!(
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(
+            out,
             "{} participants, idle for {} s",
             self.participants, self.seconds
-        );
-        println!();
-        println!(
+        )?;
+        writeln!(out)?;
+        writeln!(
+            out,
             "{:<9} {:>8} {:>12} {:>12} {:>12}",
             "doorbell", "CPU %", "wake p50 us", "p99 us", "max us"
-        );
+        )?;
         for (doorbell, one) in &self.doorbells {
             let wake = &one.wake_ns;
             let [p50, p99, max] = [wake.p50, wake.p99, wake.max].map(|ns| ns as f64 / 1e3);
-            println!(
+            writeln!(
+                out,
                 "{:<9} {:>8.3} {p50:>12.1} {p99:>12.1} {max:>12.1}",
                 doorbell.to_string(),
                 one.cpu_percent
-            );
+            )?;
         }
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 //! held up, those behind it are late as well, and a sender that waits with them would
 //! hide that (coordinated omission). `uncorrected` times from the sending.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -77,17 +78,18 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         reader_counters: readers.iter().map(|report| report.counts).collect(),
         writer_counters: writers.iter().map(|report| report.counts).collect(),
     };
-    if common.json {
-        println!("{}", serde_json::to_string(&outcome)?);
-    } else {
-        outcome.print();
+    let mut out = io::stdout().lock();
+    match common.json {
+        true => writeln!(out, "{}", serde_json::to_string(&outcome)?)?,
+        false => outcome.print(&mut out)?,
     }
     Ok(())
 }
 
 impl Outcome {
-    fn print(&self) {
-        println!(
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(
+            out,
             "{} writers at {} samples/s, {} readers, {} bytes, {}, {}",
             self.writers,
             self.rate_hz,
@@ -95,25 +97,28 @@ impl Outcome {
             self.size,
             self.level,
             if self.copy { "copied" } else { "in place" },
-        );
-        println!();
-        println!(
+        )?;
+        writeln!(out)?;
+        writeln!(
+            out,
             "{:<12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
             "one way, us", "min", "p50", "p90", "p99", "p99.9", "max"
-        );
+        )?;
         for (name, ns) in [
             ("since due", &self.latency_ns),
             ("since sent", &self.uncorrected),
         ] {
             let us = [ns.min, ns.p50, ns.p90, ns.p99, ns.p999, ns.max].map(|ns| ns as f64 / 1e3);
             let columns: Vec<String> = us.iter().map(|us| format!("{us:>10.2}")).collect();
-            println!("{name:<12} {}", columns.join(" "));
+            writeln!(out, "{name:<12} {}", columns.join(" "))?;
         }
-        println!();
-        println!(
+        writeln!(out)?;
+        writeln!(
+            out,
             "{} latencies, {} lost, {:.2} CPU seconds",
             self.samples, self.lost, self.cpu_seconds.total
-        );
+        )?;
+        Ok(())
     }
 }
 

@@ -188,4 +188,4 @@ shown_as_on_the_command_line!(Fabric, Level, Doorbell, Wait);
 /// What a sample takes besides its payload, at most.
 pub(crate) const HEADER_BYTES: u64 = 64;
 const RING_BYTES_MIN: u64 = 1 << 20;
-const RING_BYTES_MAX: u64 = 64 << 20;
+const RING_BYTES_MAX: u64 = 1 << 30;

@@ -1,5 +1,6 @@
 //! `spindle perf throughput`.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -72,10 +73,10 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let reports = fleet::run(&job, &roles(common), time_limit)?;
     let (readers, writers) = reports.split_at(common.readers as usize);
     let outcome = Outcome::of(common, &job, readers, writers);
-    if common.json {
-        println!("{}", serde_json::to_string(&outcome)?);
-    } else {
-        outcome.print();
+    let mut out = io::stdout().lock();
+    match common.json {
+        true => writeln!(out, "{}", serde_json::to_string(&outcome)?)?,
+        false => outcome.print(&mut out)?,
     }
     Ok(())
 }
@@ -191,8 +192,9 @@ impl Outcome {
         }
     }
 
-    fn print(&self) {
-        println!(
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(
+            out,
             "{} writers, {} readers, {} bytes, {}, {}{}",
             self.writers,
             self.readers,
@@ -200,40 +202,45 @@ impl Outcome {
             self.level,
             if self.copy { "copied" } else { "in place" },
             if self.fill { ", every byte" } else { "" },
-        );
-        println!();
-        println!(
+        )?;
+        writeln!(out)?;
+        writeln!(
+            out,
             "{:<10} {:>11} {:>9} {:>13} {:>11} {:>8}",
             "", "samples", "seconds", "samples/s", "MB/s", "CPU s"
-        );
+        )?;
         let cpu = &self.cpu_seconds;
         for (index, (one, cpu_s)) in self.per_reader.iter().zip(&cpu.readers).enumerate() {
-            println!(
+            writeln!(
+                out,
                 "reader {index:<3} {:>11} {:>9.3} {:>13.0} {:>11.1} {cpu_s:>8.2}",
                 one.samples,
                 one.seconds,
                 one.samples_per_s,
                 one.bytes_per_s / 1e6
-            );
+            )?;
         }
         for (index, (one, cpu_s)) in self.per_writer.iter().zip(&cpu.writers).enumerate() {
             let samples_per_s = one.samples as f64 / one.seconds.max(1e-9);
-            println!(
+            writeln!(
+                out,
                 "writer {index:<3} {:>11} {:>9.3} {samples_per_s:>13.0} {:>11.1} {cpu_s:>8.2}",
                 one.samples,
                 one.seconds,
                 samples_per_s * self.size as f64 / 1e6
-            );
+            )?;
         }
-        println!();
-        println!(
+        writeln!(out)?;
+        writeln!(
+            out,
             "{:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
             "", "nulls", "send p50", "recv p50", "dlvr p50", "wake-ups", "rings"
-        );
+        )?;
         let readers = self.per_reader.iter().map(|one| ("reader", &one.counters));
         let writers = self.per_writer.iter().map(|one| ("writer", &one.counters));
         for (name, counts) in readers.chain(writers) {
-            println!(
+            writeln!(
+                out,
                 "{name:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
                 counts.nulls,
                 counts.send_batch.p50,
@@ -241,14 +248,16 @@ impl Outcome {
                 counts.delivery_batch.p50,
                 counts.wake_ups,
                 counts.rings
-            );
+            )?;
         }
         if self.lost + self.retries > 0 {
-            println!();
-            println!(
+            writeln!(out)?;
+            writeln!(
+                out,
                 "lost {}, tried again for want of room {}",
                 self.lost, self.retries
-            );
+            )?;
         }
+        Ok(())
     }
 }

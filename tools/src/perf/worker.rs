@@ -1,5 +1,6 @@
 //! A worker process.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use super::children::die_with;
@@ -14,7 +15,10 @@ pub(super) fn run(job: &str) -> ExitCode {
         },
     };
     match serde_json::to_string(&answer) {
-        Ok(line) => println!("{line}"),
+        Ok(line) => {
+            // Nobody listening any more is no concern of a worker's.
+            let _ = writeln!(std::io::stdout(), "{line}");
+        }
         Err(error) => eprintln!("{error}"),
     }
     match answer {
