@@ -232,7 +232,9 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 
     /// Says that this member leaves after what it has committed. Idempotent;
     /// true once all is published and the word is given: then nobody expects
-    /// anything of this member any more. False: step and try again.
+    /// anything of this member any more. False: step and try again. It does not
+    /// leave while it holds messages of others: their senders would reuse the
+    /// room under it.
     pub fn leave(&self) -> bool {
         let status = &self.shared.status;
         // SeqCst: pairs with `Claim::commit`, which counts itself first.
@@ -397,14 +399,15 @@ impl<S> State<S> {
             // Only its own row is read here; what is wrong there, the next step tells.
             let _ = group.publish(&mut context);
         }
-        let published = self.groups.iter().all(|group| group.is_published(shared));
-        if published {
+        let ready = |group: &Group| group.is_published(shared) && !group.is_holding(shared);
+        let ready = self.groups.iter().all(ready);
+        if ready {
             self.left = true;
             self.pushes.address(&self.present);
             self.pushes.word(&shared.fabric, LEFT_WORD, 1);
         }
         self.pushes.flush(&shared.fabric);
-        published
+        ready
     }
 
     fn want<F: Fabric>(&self, shared: &Arc<Shared<F>>) -> Want

@@ -80,6 +80,11 @@ impl Inbox {
         self.passed.store(index, Ordering::Release);
     }
 
+    /// Whether a message that was passed is still held, as of the last release.
+    pub(crate) fn is_held(&self) -> bool {
+        self.passed_real.load(Ordering::Acquire) != self.released_real.load(Ordering::Acquire)
+    }
+
     /// Real messages released so far.
     pub(crate) fn released_real(&self) -> u64 {
         self.released_real.load(Ordering::Acquire)
@@ -102,9 +107,14 @@ impl Inbox {
             return 0;
         }
         let begin = self.places[self.slot(oldest)].load(Ordering::Relaxed) & 0xffff_ffff;
-        let end = self.places[self.slot(passed - 1)].load(Ordering::Relaxed) >> 32;
+        let newest = self.places[self.slot(passed - 1)].load(Ordering::Relaxed);
+        let end = newest >> 32;
         let granules = columns.spec.bytes / GRANULE as u64;
-        let held = end.wrapping_sub(begin) & (granules - 1);
+        let held = match end.wrapping_sub(begin) & (granules - 1) {
+            // All of the ring looks like nothing of it.
+            0 if newest & 0xffff_ffff != end => granules,
+            held => held,
+        };
         let by_messages = messages * 256 / u64::from(columns.spec.messages);
         by_messages.max(held * 256 / granules) as u32
     }
@@ -122,8 +132,9 @@ impl Inbox {
         loop {
             let value = self.oldest();
             if value > self.released.load(Ordering::Relaxed) {
-                self.released.store(value, Ordering::Release);
+                // The column first: who reads `released` may push the column.
                 store(value);
+                self.released.store(value, Ordering::Release);
                 rose = true;
             }
             match self
@@ -161,6 +172,36 @@ impl Inbox {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::spec::RingSpec;
+
+    #[test]
+    fn a_full_ring_is_not_taken_for_an_empty_one() {
+        let spec = RingSpec {
+            messages: 4,
+            bytes: 256,
+        };
+        let columns = RingColumns {
+            guard: 0,
+            headers: 0,
+            payload: 0,
+            spec,
+        };
+        let inbox = Inbox::new(4);
+        let check = |expected: u32| assert_eq!(inbox.held_parts(&columns), expected);
+        check(0);
+        inbox.hold(0);
+        inbox.pass_real(0, 0, 128, 128);
+        check(128);
+        inbox.pass_real(1, 1, 0, 128);
+        check(256);
+        inbox.pass(2);
+        inbox.let_go(0);
+        inbox.release(|_| {});
+        check(0);
+        assert!(!inbox.is_held());
+        inbox.pass_real(2, 2, 128, 0);
+        check(64);
+    }
 
     #[test]
     fn the_oldest_held_message_bounds_what_is_released() {

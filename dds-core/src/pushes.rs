@@ -73,7 +73,8 @@ impl Pushes {
         }
     }
 
-    fn issue<F: Fabric>(&mut self, fabric: &F) {
+    /// Issues what has been collected so far, without waking anybody.
+    pub(crate) fn issue<F: Fabric>(&mut self, fabric: &F) {
         for (to, push) in self.list.drain(..) {
             match push {
                 Push::Range { at, len } => fabric.push(at, len, &to),

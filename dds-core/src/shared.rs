@@ -424,10 +424,8 @@ impl<F: Fabric> Drop for Claim<F> {
     fn drop(&mut self) {
         if let Some((outbox, _, reserved)) = self.parts() {
             outbox.withdraw(reserved);
-            // Somebody may wait for this room.
-            if self.shared.ack_waiters.load(Ordering::SeqCst) != 0 {
-                self.shared.fabric.nudge();
-            }
+            // Somebody may wait for this room. (The nudge fences before it looks.)
+            self.shared.fabric.nudge();
         }
     }
 }
@@ -463,9 +461,10 @@ impl<F: Fabric> Held<F> {
         // SAFETY: in bounds: `Header::from_words` checked offset and length
         // against the ring when the header was taken. Vouched for by the guard
         // that covered the header, loaded with acquire. Not changed while this
-        // lives: `released` stays at or below this message, and its owner
-        // reuses the extent only above it (members of the same user keep to
-        // the protocol; DESIGN of views over peers' memory).
+        // lives: `released` stays at or below this message, its owner reuses
+        // the extent only above it (members of the same user keep to the
+        // protocol), and this member does not leave while it holds a message
+        // (`Engine::leave`): nobody would wait for its `released` any more.
         unsafe { row.bytes(self.at, self.len as usize) }
     }
 }

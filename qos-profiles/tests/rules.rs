@@ -536,7 +536,6 @@ mod not_built {
             DataWriterQos: transport_priority = TransportPriority { value: 3 } => &[];
             DataWriterQos: writer_data_lifecycle =
                 WriterDataLifecycle { autodispose_unregistered_instances: false } => &[];
-            DataWriterQos: user_data = UserData { value: vec![1] } => &[];
             DataReaderQos: representation =
                 DataRepresentation { value: representations.clone() } => &[];
         }
@@ -598,6 +597,10 @@ mod not_built {
                 => &["OWNERSHIP is not supported yet: EXCLUSIVE_OWNERSHIP_QOS"];
             DataWriterQos: ownership_strength = OwnershipStrength { value: 5 }
                 => &["OWNERSHIP_STRENGTH is not supported yet: value 5"];
+            DataWriterQos: user_data = UserData { value: vec![1] }
+                => &["USER_DATA is not supported yet: 1 bytes that nobody can read yet"];
+            SubscriberQos: entity_factory = EntityFactory { autoenable_created_entities: false }
+                => &["ENTITY_FACTORY is not supported yet: autoenable_created_entities false"];
             DataReaderQos: time_based_filter = second.into()
                 => &["TIME_BASED_FILTER is not supported yet: minimum_separation 1s"];
             DataReaderQos: destination_order = DestinationOrderKind::BySourceTimestamp.into()

@@ -80,6 +80,8 @@ pub(crate) struct Cache<P> {
     /// Entries with data.
     samples: u64,
     selected: Vec<EntryId>,
+    /// See [`Self::set_holds_back`].
+    holds_back: bool,
 }
 
 impl<P> Cache<P> {
@@ -94,7 +96,14 @@ impl<P> Cache<P> {
             instances: Instances::default(),
             samples: 0,
             selected: Vec::new(),
+            holds_back: true,
         }
+    }
+
+    /// Whether a full KEEP_ALL cache holds its writers back, as RELIABLE readers
+    /// do; a BEST_EFFORT reader rejects samples, and nobody waits for it.
+    pub(crate) fn set_holds_back(&mut self, holds_back: bool) {
+        self.holds_back = holds_back;
     }
 
     /// Names the writers by whose index samples arrive.
@@ -147,8 +156,8 @@ impl<P> Cache<P> {
 
     fn refuse(&self, reason: RejectedReason, payload: P) -> Offer<P> {
         match self.history.kind {
-            HistoryKind::KeepAll => Offer::Full(payload),
-            HistoryKind::KeepLast => Offer::Rejected { reason, payload },
+            HistoryKind::KeepAll if self.holds_back => Offer::Full(payload),
+            HistoryKind::KeepAll | HistoryKind::KeepLast => Offer::Rejected { reason, payload },
         }
     }
 

@@ -67,7 +67,9 @@ impl Signal {
     /// Says that the calling thread is about to wait. False when another does.
     pub(crate) fn begin(&self) -> bool {
         let mut waiter = self.waiter.write().unwrap_or_else(PoisonError::into_inner);
-        if waiter.is_some() {
+        if let Some(first) = &*waiter {
+            // A change in this very moment found the lock taken.
+            first.unpark();
             return false;
         }
         *waiter = Some(thread::current());

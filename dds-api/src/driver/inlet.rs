@@ -231,8 +231,11 @@ impl<F: Fabric> Inlet<F> {
     }
 
     fn relieve_to(&self, span_max: u32) -> bool {
-        let (Some(link), Ok(mut shelf)) = (self.link.get(), self.shelf.try_lock()) else {
+        let Some(link) = self.link.get() else {
             return false;
+        };
+        let Ok(mut shelf) = self.shelf.try_lock() else {
+            return true;
         };
         let more = shelf.relieve(link, span_max);
         drop(shelf);
@@ -334,6 +337,11 @@ impl<F: Fabric> Inlet<F> {
         self.with(|shelf| shelf.select(access, query, self.config))
     }
 
+    /// Whether taken samples lie in the rings of their writers.
+    pub(crate) fn keeps_in_ring(&self) -> bool {
+        self.config.storage == Storage::Ring && !self.config.untrusted
+    }
+
     /// Somebody takes samples.
     fn is_used(&self) {
         self.selects.fetch_add(1, Ordering::Relaxed);
@@ -355,7 +363,11 @@ impl<F: Fabric> Inlet<F> {
     }
 
     pub(crate) fn with_statuses<R>(&self, work: impl FnOnce(&mut ReaderStatuses) -> R) -> R {
-        work(&mut self.shelf().statuses)
+        let result = work(&mut self.shelf().statuses);
+        // What arrived meanwhile found the lock taken.
+        fence(Ordering::SeqCst);
+        self.tidy();
+        result
     }
 
     /// Samples were thrown away because their bytes made no sense.

@@ -38,6 +38,9 @@ pub(super) fn run<F: Park>(session: &Session<F>, wait: WaitPolicy) {
     let patience = Patience::of(wait);
     let mut idle = 0;
     while !session.is_stopping() {
+        if session.is_leaving() {
+            session.leave_at_last();
+        }
         let Some(outcome) = session.step() else {
             thread::yield_now();
             continue;
@@ -76,7 +79,9 @@ fn sleep<F: Park>(session: &Session<F>, outcome: Outcome) {
         !again.progress && !again.stopped && !wants_more
     });
     if asleep && !session.is_stopping() {
-        let rung = fabric.park(tight.map(|_| NEGLECTED_AFTER));
+        // Who is to leave looks again: nobody rings when a loan is given back.
+        let again = tight.is_some() || session.is_leaving();
+        let rung = fabric.park(again.then_some(NEGLECTED_AFTER));
         session.woke_up();
         if let (false, Some(before)) = (rung, tight) {
             let _ = session.engine().with_sink(|sink| sink.neglect(before));

@@ -14,6 +14,9 @@ use crate::time::{Deadline, source_timestamp};
 /// `flags` of a control message that says that its writer was deleted.
 pub(super) const WRITER_DELETED: u8 = 1;
 
+/// How long a deleted writer waits for room to say so.
+const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
+
 /// A writer's way into its ring.
 pub(crate) struct Port<F: Fabric> {
     session: Arc<Session<F>>,
@@ -63,7 +66,15 @@ impl<F: Park> Port<F> {
         match self.session.handle().claim(self.subgroup, self.ring, len) {
             Ok(claim) => Ok(Claimed::Room(claim)),
             Err(ClaimError::NoRoom) => match patience {
-                None => Ok(Claimed::NoRoom),
+                // Nobody else looks for room of a writer that does not wait.
+                None => {
+                    self.session.step();
+                    match self.session.handle().claim(self.subgroup, self.ring, len) {
+                        Ok(claim) => Ok(Claimed::Room(claim)),
+                        Err(ClaimError::NoRoom) => Ok(Claimed::NoRoom),
+                        Err(error) => Err(self.refused(error)),
+                    }
+                }
                 Some(patience) => self.wait_for_room(len, patience).map(Claimed::Room),
             },
             Err(error) => Err(self.refused(error)),
@@ -103,7 +114,8 @@ impl<F: Park> Port<F> {
         Ok(committed)
     }
 
-    /// Tells the readers that a writer is gone, if there is room to say so.
+    /// Tells the readers that a writer is gone. Waits a little for room to say so;
+    /// without it they find out when this member leaves.
     pub(crate) fn writer_deleted(&self, number: u32) {
         let meta = Meta {
             kind: Kind::Control,
@@ -114,8 +126,15 @@ impl<F: Park> Port<F> {
             topic: 0,
             key_hash: [0; 16],
         };
-        if let Ok(claim) = self.session.handle().claim(self.subgroup, self.ring, 0) {
-            let _ = self.commit(claim, 0, meta);
+        match self.claim(0, Some(FAREWELL_WITHIN)) {
+            Ok(Claimed::Room(claim)) => {
+                let _ = self.commit(claim, 0, meta);
+            }
+            Ok(Claimed::NoRoom) | Err(_) => tracing::warn!(
+                number,
+                "no room to tell that a writer was deleted: its readers learn it when this \
+                 participant leaves"
+            ),
         }
     }
 

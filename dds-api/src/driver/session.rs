@@ -29,6 +29,8 @@ pub(crate) struct Session<F: Fabric> {
     /// Takes this member out of the domain's record.
     depart: fn(&F),
     stopping: AtomicBool,
+    /// The last handle is gone: the polling thread leaves as soon as it can.
+    leaving: AtomicBool,
     wake_ups: AtomicU64,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -37,8 +39,6 @@ pub(crate) struct Session<F: Fabric> {
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// How long `close` waits for a listener that is running.
 const LISTENER_WITHIN: Duration = Duration::from_secs(1);
-/// How often a dropped participant tries to leave.
-const LEAVE_TRIES: u32 = 10_000;
 
 impl<F: Fabric> fmt::Debug for Session<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,6 +66,7 @@ impl<F: Park> Session<F> {
             left,
             depart,
             stopping: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             wake_ups: AtomicU64::new(0),
             threads: Mutex::default(),
         })
@@ -176,19 +177,39 @@ impl<F: Park> Session<F> {
             return;
         }
         self.fate.close();
-        let mut tries = 0;
-        self.leave(|_| {
-            tries += 1;
-            tries < LEAVE_TRIES
-        });
-        self.stop();
+        if self.try_to_leave() {
+            self.stop();
+            return;
+        }
+        // Somebody steps just now, or samples are out that lie in rings.
+        self.leaving.store(true, Ordering::SeqCst);
+        self.handle.fabric().nudge();
+    }
+
+    /// Whether the polling thread is to leave.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::SeqCst)
+    }
+
+    /// The polling thread leaves, if it can by now.
+    pub(super) fn leave_at_last(&self) {
+        if self.try_to_leave() {
+            self.stop();
+        }
+    }
+
+    fn try_to_leave(&self) -> bool {
+        let left = self.engine.leave();
+        if left {
+            (self.depart)(self.handle.fabric());
+        }
+        left
     }
 
     fn leave(&self, mut go_on: impl FnMut(Instant) -> bool) -> bool {
         let since = Instant::now();
         loop {
-            if self.engine.leave() {
-                (self.depart)(self.handle.fabric());
+            if self.try_to_leave() {
                 return true;
             }
             if !go_on(since) {

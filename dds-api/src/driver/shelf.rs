@@ -93,7 +93,7 @@ impl<F: Fabric> Shelf<F> {
         for writer in &link.writers {
             self.statuses.matched.matched(writer.handle);
             self.statuses.writers.push(writer.handle);
-            if self.in_ring_of(writer.rank, writer.ring).is_none() {
+            if self.in_ring_at(writer.rank, writer.ring).is_none() {
                 self.in_ring.push(InRing {
                     sender: writer.rank,
                     ring: writer.ring,
@@ -103,10 +103,10 @@ impl<F: Fabric> Shelf<F> {
         }
     }
 
-    fn in_ring_of(&mut self, sender: Rank, ring: Ring) -> Option<&mut InRing> {
+    fn in_ring_at(&self, sender: Rank, ring: Ring) -> Option<usize> {
         self.in_ring
-            .iter_mut()
-            .find(|known| known.sender == sender && known.ring == ring)
+            .iter()
+            .position(|known| known.sender == sender && known.ring == ring)
     }
 
     /// Whether the cache is full and messages wait in their rings.
@@ -159,8 +159,16 @@ impl<F: Fabric> Shelf<F> {
         match cache.offer(arrived, &mut |old| pool.recycle(old)) {
             Offer::Kept(entry) => {
                 let writer = &link.writers[origin.writer as usize];
-                if let Some(in_ring) = self.in_ring_of(writer.rank, writer.ring) {
-                    in_ring.entries.push_back(entry);
+                if let Some(at) = self.in_ring_at(writer.rank, writer.ring) {
+                    let Self { cache, in_ring, .. } = self;
+                    let entries = &mut in_ring[at].entries;
+                    // What was taken or replaced meanwhile.
+                    while let Some(oldest) = entries.front()
+                        && cache.payload_mut(*oldest).is_none()
+                    {
+                        entries.pop_front();
+                    }
+                    entries.push_back(entry);
                 }
                 StatusMask::DATA_AVAILABLE
             }

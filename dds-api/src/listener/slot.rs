@@ -1,6 +1,7 @@
 //! Where a listener is kept: taken out while it runs, so that no lock is held.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::status::StatusMask;
@@ -44,7 +45,12 @@ impl<L: ?Sized> ListenerSlot<L> {
         let Some(mut listener) = taken else {
             return true;
         };
-        callback(&mut listener);
+        // A listener that panics is user code that failed: it stays, the others
+        // and the thread go on, and the panic has been printed.
+        let called = catch_unwind(AssertUnwindSafe(|| callback(&mut listener)));
+        if called.is_err() {
+            tracing::error!(?status, "a listener panicked");
+        }
         let mut slot = self.lock();
         if slot.version == version {
             slot.listener = Some(listener);

@@ -188,6 +188,16 @@ impl ParticipantCore {
         self.base.delete()
     }
 
+    /// Refuses while samples are out that lie in rings.
+    pub(crate) fn check_ring_loans(&self) -> Result<()> {
+        for subscriber in &self.entities().subscribers {
+            let readers = subscriber.readers();
+            let mut in_ring = readers.iter().filter(|reader| reader.inlet.keeps_in_ring());
+            in_ring.try_for_each(|reader| reader.deletable())?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn delete_contained(&self) {
         let entities = std::mem::take(&mut *self.entities());
         entities
@@ -206,6 +216,8 @@ impl ParticipantCore {
 
 impl Drop for ParticipantCore {
     fn drop(&mut self) {
+        // Whoever waits on a condition of it finds out.
+        self.delete_all();
         if let Some(session) = self.session.get() {
             session.abandon();
         }

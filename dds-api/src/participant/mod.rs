@@ -284,13 +284,16 @@ impl DomainParticipant {
 
     /// Leaves the group and deletes the participant with all it contains: what
     /// was written is on its way, the others are told after which message this
-    /// member left, deliver through it and go on without error. Loans that are
-    /// still held stay readable. Blocks shortly.
+    /// member left, deliver through it and go on without error. Taken samples that
+    /// are copies stay readable. Blocks shortly.
     ///
     /// # Errors
-    /// ALREADY_DELETED; ERROR when the group had failed, or did not let it
+    /// ALREADY_DELETED; PRECONDITION_NOT_MET while samples are out that lie in
+    /// their writers' rings (`spindle.reader.storage` = `ring`): their writers
+    /// would use the memory again; ERROR when the group had failed, or did not let it
     /// leave in time. It is deleted nonetheless.
     pub fn close(&self) -> Result<()> {
+        self.core.check_ring_loans()?;
         if !self.core.delete_all() {
             self.core.base.alive()?;
         }

@@ -47,6 +47,9 @@ impl Beacon {
     /// waits for ever.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
+        // Streams are woken for data, and find that there will be none.
+        let data = StatusMask::DATA_AVAILABLE.bits();
+        self.pending.fetch_or(data, Ordering::AcqRel);
         self.bell.ring();
         self.observers.notify();
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_idl_runtime::TopicType;
-use spindle_dds_qos::{DataReaderQos, PresentationAccessScope};
+use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind};
 
 use super::core::ReaderCore;
 use super::erased::Typed;
@@ -95,7 +95,8 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         let presentation = subscriber.qos().presentation;
         let ordered = presentation.ordered_access
             && presentation.access_scope >= PresentationAccessScope::Topic;
-        let cache = Cache::new(qos.history, qos.resource_limits, ordered);
+        let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
+        cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
         let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
         let inlet = Arc::new(Inlet::new(cache, config, beacons));
         let weak = participant.weak();

@@ -1,7 +1,8 @@
 //! Entities: made, found, changed, deleted.
 
 use spindle_dds::qos::{
-    DataWriterQos, DomainParticipantQos, History, Length, ResourceLimits, TopicQos, UserData,
+    DataWriterQos, DomainParticipantQos, History, Length, ResourceLimits, TopicQos,
+    TransportPriority,
 };
 use spindle_dds::{DataReader, DataWriter, DomainParticipantFactory, Duration, Error, ReturnCode};
 
@@ -123,8 +124,10 @@ fn qos_can_change_where_the_standard_lets_it() {
     let participant = meeting.participant();
     let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
     let mut qos = writer.qos().expect("alive");
-    qos.user_data = UserData { value: vec![1] };
-    writer.set_qos(qos.clone()).expect("USER_DATA may change");
+    qos.transport_priority = TransportPriority { value: 1 };
+    writer
+        .set_qos(qos.clone())
+        .expect("TRANSPORT_PRIORITY may change");
     assert_eq!(writer.qos(), Ok(qos.clone()));
     qos.history = History::keep_last(7);
     let refused = writer.set_qos(qos);

@@ -4,7 +4,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use spindle_dds::qos::DataReaderQos;
-use spindle_dds::{DomainParticipant, DomainParticipantListener, Duration, Error, InstanceState};
+use spindle_dds::{
+    DomainParticipant, DomainParticipantListener, Duration, Error, InstanceState, ReturnCode,
+};
 
 use crate::meeting::{
     Meeting, PATIENCE, enable, keep_all_reader, reader, state, take, wait_until, writer,
@@ -246,4 +248,38 @@ fn best_effort_never_meets_a_reliable_reader_nor_its_samples() {
     numbers.sort_unstable();
     assert_eq!(numbers, [1, 2]);
     assert!(strict.take(1).is_err_and(|error| error.is_no_data()));
+}
+
+/// Samples that lie in the rings of others must be given back first: nobody
+/// waits for who has left, and their writers use the memory again.
+#[test]
+fn who_holds_samples_in_rings_does_not_leave() {
+    let meeting = Meeting::of(1);
+    let participant = meeting.participant();
+    let writer = writer(&participant, "State");
+    let mut qos = keep_all_reader();
+    qos.property.set("spindle.reader.storage", "ring");
+    let topic = writer.topic();
+    let subscriber = participant.subscriber().create().expect("a subscriber");
+    let reader = subscriber
+        .reader(&topic)
+        .qos(qos)
+        .create()
+        .expect("a reader");
+    enable(std::slice::from_ref(&participant));
+    writer.write(&state(1, 1)).expect("room");
+    let samples = loop {
+        match reader.take(1) {
+            Ok(samples) => break samples,
+            Err(error) => assert!(error.is_no_data(), "{error}"),
+        }
+    };
+    let refused = participant.close();
+    assert_eq!(
+        ReturnCode::of(&refused),
+        ReturnCode::PreconditionNotMet,
+        "{refused:?}"
+    );
+    drop(samples);
+    participant.close().expect("nothing is held any more");
 }

@@ -253,6 +253,8 @@ impl Group {
             fabric.store(slot + 8, value);
             pushes.range(fabric, slot, 16);
             pushes.quiet_word(fabric, group.columns.digest_count, number + 1);
+            // The count stands before the next slot is written: readers rely on it.
+            pushes.issue(fabric);
         });
     }
 

@@ -22,6 +22,7 @@ use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
 use crate::engine::{Position, Sink, StopReason};
 use crate::ids::{Ring, SubgroupId};
+use crate::inbox::Inbox;
 use crate::layout::Columns;
 use crate::outgoing::{Outgoing, WriterSeqs};
 use crate::pushes::Pushes;
@@ -220,6 +221,20 @@ impl Group {
             delivered_num: self.delivered_num,
             digest: self.digest.value(),
         }
+    }
+
+    /// Whether messages of other senders are still held here.
+    pub(crate) fn is_holding<F: Fabric>(&self, shared: &Shared<F>) -> bool {
+        let Some(group) = &shared.groups[self.id.index()] else {
+            return false;
+        };
+        let me = shared.fabric.me();
+        Ring::BOTH.into_iter().any(|ring| {
+            let inboxes = group.inboxes[ring.index()].iter().zip(&*group.senders);
+            inboxes
+                .filter(|(_, sender)| **sender != me)
+                .any(|(inbox, _)| inbox.as_ref().is_some_and(Inbox::is_held))
+        })
     }
 
     /// Whether everything committed has been published.

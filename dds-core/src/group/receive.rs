@@ -31,6 +31,8 @@ impl Group {
                 continue;
             }
             let row = fabric.row(sender.rank);
+            // Of a sender that has left, all that is left: its farewell comes after.
+            let limit = if sender.left { u64::MAX } else { limit };
             for ring in Ring::BOTH {
                 let Some(stream) = &mut sender.streams[ring.index()] else {
                     continue;

@@ -15,9 +15,10 @@ use crate::entity::{
 use crate::location::{Location, Origins};
 use crate::policy::{
     DataRepresentation, DataRepresentationId, Deadline, DestinationOrder, DestinationOrderKind,
-    Durability, DurabilityKind, DurabilityService, Lifespan, Liveliness, LivelinessKind, Ownership,
-    OwnershipKind, OwnershipStrength, Partition, Presentation, PresentationAccessScope,
-    ReaderDataLifecycle, TimeBasedFilter, TypeConsistencyEnforcement,
+    Durability, DurabilityKind, DurabilityService, EntityFactory, GroupData, Lifespan, Liveliness,
+    LivelinessKind, Ownership, OwnershipKind, OwnershipStrength, Partition, Presentation,
+    PresentationAccessScope, ReaderDataLifecycle, TimeBasedFilter, TopicData,
+    TypeConsistencyEnforcement, UserData,
 };
 use crate::policy_id::PolicyId;
 use crate::rules::in_file;
@@ -146,6 +147,35 @@ impl NotBuilt for TypeConsistencyEnforcement {
     }
 }
 
+/// Data that built-in topics would show, which are not built.
+fn unseen(value: &[u8]) -> Option<String> {
+    (!value.is_empty()).then(|| format!("{} bytes that nobody can read yet", value.len()))
+}
+
+impl NotBuilt for UserData {
+    fn not_built(&self) -> Option<String> {
+        unseen(&self.value)
+    }
+}
+
+impl NotBuilt for TopicData {
+    fn not_built(&self) -> Option<String> {
+        unseen(&self.value)
+    }
+}
+
+impl NotBuilt for GroupData {
+    fn not_built(&self) -> Option<String> {
+        unseen(&self.value)
+    }
+}
+
+impl NotBuilt for EntityFactory {
+    fn not_built(&self) -> Option<String> {
+        (!self.autoenable_created_entities).then(|| "autoenable_created_entities false".to_owned())
+    }
+}
+
 macro_rules! unsupported {
     ($entity:ty: $($member:ident = $policy:ident),* $(,)?) => {
         impl $entity {
@@ -161,10 +191,21 @@ macro_rules! unsupported {
 }
 
 unsupported!(DomainParticipantFactoryQos:);
-unsupported!(DomainParticipantQos:);
-unsupported!(PublisherQos: presentation = Presentation, partition = Partition);
-unsupported!(SubscriberQos: presentation = Presentation, partition = Partition);
+unsupported!(DomainParticipantQos: user_data = UserData, entity_factory = EntityFactory);
+unsupported!(PublisherQos:
+    presentation = Presentation,
+    partition = Partition,
+    group_data = GroupData,
+    entity_factory = EntityFactory,
+);
+unsupported!(SubscriberQos:
+    presentation = Presentation,
+    partition = Partition,
+    group_data = GroupData,
+    entity_factory = EntityFactory,
+);
 unsupported!(TopicQos:
+    topic_data = TopicData,
     durability = Durability,
     durability_service = DurabilityService,
     deadline = Deadline,
@@ -175,6 +216,7 @@ unsupported!(TopicQos:
     representation = DataRepresentation,
 );
 unsupported!(DataWriterQos:
+    user_data = UserData,
     durability = Durability,
     durability_service = DurabilityService,
     deadline = Deadline,
@@ -186,6 +228,7 @@ unsupported!(DataWriterQos:
     representation = DataRepresentation,
 );
 unsupported!(DataReaderQos:
+    user_data = UserData,
     durability = Durability,
     deadline = Deadline,
     liveliness = Liveliness,
