@@ -67,7 +67,6 @@ pub(super) struct Parts {
     pub(super) bells: Vec<Bell>,
     /// Of the others.
     pub(super) lifelines: Vec<(Rank, OwnedFd)>,
-    pub(super) membership: Option<Membership>,
 }
 
 impl ShmFabric {
@@ -92,9 +91,15 @@ impl ShmFabric {
         Ok(Self {
             _watch: watch,
             shared,
-            membership: parts.membership,
+            membership: None,
             lifeline: None,
         })
+    }
+
+    /// The group exists: this member's place in the record is the fabric's.
+    pub(super) fn with_membership(mut self, membership: Membership) -> Self {
+        self.membership = Some(membership);
+        self
     }
 
     pub(super) fn set_lifeline(&mut self, lifeline: OwnedFd) {
