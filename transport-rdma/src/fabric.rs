@@ -123,7 +123,7 @@ pub trait Fabric: Send + Sync + 'static {
     fn poll(&self) -> Option<Failure>;
 
     /// F6: once it has returned, nothing more of `peer` is seen: its row here
-    /// does not change any more.
+    /// does not change any more. The others wake a sleeper as before.
     fn fence(&self, peer: Rank);
 
     /// What has been done so far.

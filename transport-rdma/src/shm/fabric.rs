@@ -243,6 +243,7 @@ impl Fabric for ShmFabric {
         if peer == shared.me || core::mem::replace(&mut *fenced, true) {
             return;
         }
+        shared.doorbells.ignore(peer);
         if let Err(error) = shared.mappings[peer.index()].freeze() {
             // No memory for the copy. The row stays readable, and the peer is
             // expelled: nobody gives it room to write in.

@@ -76,6 +76,10 @@ pub enum PlantedBug {
     StoresOutOfOrder,
     /// F6: writes of a fenced peer still land.
     FenceLeaks,
+    /// Who has fenced a peer is not rung any more, by anybody.
+    FenceDeafens,
+    /// Who has fenced a peer finds itself rung whenever it goes to sleep.
+    FenceKeepsAwake,
     /// F6: a failure is reported twice.
     FailureTwice,
     /// Shared memory: neither the ringer nor the sleeper fences, so the ringer
@@ -92,7 +96,7 @@ pub enum PlantedBug {
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::LostPush,
         Self::LateWord,
         Self::MergedPush,
@@ -100,6 +104,8 @@ impl PlantedBug {
         Self::TornWord,
         Self::StoresOutOfOrder,
         Self::FenceLeaks,
+        Self::FenceDeafens,
+        Self::FenceKeepsAwake,
         Self::FailureTwice,
         Self::RingWithoutFence,
         Self::SleepNotAnnounced,

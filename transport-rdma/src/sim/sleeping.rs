@@ -75,9 +75,10 @@ impl State {
     }
 
     pub(super) fn announce_sleep(&mut self, me: usize, want: Want) {
+        let kept_awake = self.planted(PlantedBug::FenceKeepsAwake);
         let member = &mut self.members[me];
         member.epoch += 1;
-        member.rung = false;
+        member.rung = kept_awake && member.has_fenced;
         member.counters.sleeps += 1;
         let epoch = want.sleep_word(member.epoch);
         self.announce(me, epoch);
@@ -111,7 +112,8 @@ impl State {
     }
 
     pub(super) fn wake(&mut self, rank: usize) {
-        if self.is_asleep(rank) {
+        let deaf = self.planted(PlantedBug::FenceDeafens) && self.members[rank].has_fenced;
+        if self.is_asleep(rank) && !deaf {
             self.note(3, rank, 0, 0);
             self.members[rank].rung = true;
         }

@@ -23,6 +23,8 @@ pub(super) struct Member {
     pub(super) epoch: u64,
     /// Somebody rang since it announced sleep.
     pub(super) rung: bool,
+    /// It has fenced somebody.
+    pub(super) has_fenced: bool,
     pub(super) crashed: bool,
     pub(super) failures: VecDeque<Failure>,
     pub(super) counters: FabricCounters,
@@ -54,6 +56,7 @@ impl State {
                 stored: vec![false; Region::heap_len(len) / 8],
                 epoch: 0,
                 rung: false,
+                has_fenced: false,
                 crashed: false,
                 failures: VecDeque::new(),
                 counters: FabricCounters::default(),
@@ -198,6 +201,7 @@ impl State {
     }
 
     pub(super) fn fence(&mut self, me: usize, peer: usize) {
+        self.members[me].has_fenced |= peer != me;
         if peer != me && !self.planted(PlantedBug::FenceLeaks) {
             self.link(peer, me).close();
         }

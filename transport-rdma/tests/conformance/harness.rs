@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
 use spindle_dds_transport::sim::{Rng, SimFabric, SimNetwork, SimOptions};
@@ -42,6 +43,17 @@ pub(crate) enum Turn {
     Done,
 }
 
+/// How a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// Somebody rang.
+    Rung,
+    /// Nobody rang, and the time was over.
+    Through,
+    /// Nobody rang, and it ended before its time.
+    CutShort,
+}
+
 type Step<'a, F> = Box<dyn FnMut(&F) -> Outcome<Turn> + Send + 'a>;
 
 /// A thread of a member, as a function that is called until it is through.
@@ -67,6 +79,10 @@ pub(crate) trait Harness {
 
     /// Runs the actors against each other until all are through.
     fn run(&self, actors: Vec<Actor<'_, Self::F>>) -> Outcome;
+
+    /// Blocks a member that has announced sleep until it is rung or a short
+    /// time is over, in which all that was pushed lands.
+    fn sleep(&self, rank: usize) -> Sleep;
 
     /// Returns when all that was pushed has landed.
     fn settle(&self);
@@ -143,6 +159,14 @@ impl Harness for SimGroup {
         Ok(())
     }
 
+    fn sleep(&self, rank: usize) -> Sleep {
+        self.network.settle();
+        match self.network.rung(Rank(rank as u16)) {
+            true => Sleep::Rung,
+            false => Sleep::Through,
+        }
+    }
+
     fn settle(&self) {
         self.network.settle();
     }
@@ -203,6 +227,15 @@ impl Harness for ShmGroup {
                 .into_iter()
                 .try_for_each(|thread| thread.join().expect("no panic"))
         })
+    }
+
+    fn sleep(&self, rank: usize) -> Sleep {
+        let (start, limit) = (Instant::now(), Duration::from_millis(20));
+        match self.0[rank].park(Some(limit)) {
+            true => Sleep::Rung,
+            false if start.elapsed() >= limit => Sleep::Through,
+            false => Sleep::CutShort,
+        }
     }
 
     /// What is stored is in its place.

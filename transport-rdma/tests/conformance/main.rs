@@ -103,6 +103,8 @@ suite! {
     sleeping::only_those_asleep_are_rung,
     sleeping::acknowledgements_ring_only_who_wants_them,
     sleeping::a_death_wakes_sleepers,
+    sleeping::who_has_fenced_sleeps_until_rung,
+    sleeping::no_wake_up_is_lost_after_a_fence,
     sleeping::sleeps_are_counted,
 }
 

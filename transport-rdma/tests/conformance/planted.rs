@@ -31,6 +31,8 @@ fn each_planted_bug_fails_its_clause() {
                 PlantedBug::TornWord => "f4_words_never_tear",
                 PlantedBug::StoresOutOfOrder => "f5_stores_that_show_early_show_in_order",
                 PlantedBug::FenceLeaks => "f6_nothing_of_a_fenced_peer_is_seen",
+                PlantedBug::FenceDeafens => "no_wake_up_is_lost_after_a_fence",
+                PlantedBug::FenceKeepsAwake => "who_has_fenced_sleeps_until_rung",
                 PlantedBug::FailureTwice => "f6_a_death_is_told_once_to_each",
                 PlantedBug::RingWithoutFence
                 | PlantedBug::SleepNotAnnounced
