@@ -40,10 +40,14 @@ pub enum PlantedBug {
     NullsTooFew,
     /// Nulls are sent in answer to nulls of the same round, for ever.
     NullsForEver,
+    /// A guard claims more messages than anybody can have sent.
+    WildGuard,
     /// A member takes other lengths into its digest than the others.
     WrongDigest,
     /// A sender that has left is waited for.
     LeaverNotForgotten,
+    /// A member leaves while it holds messages in the rings of others.
+    LeavesHolding,
 }
 
 impl EngineConfig {

@@ -239,7 +239,7 @@ impl Group {
         room
     }
 
-    fn checkpoint<F: Fabric, S>(
+    pub(super) fn checkpoint<F: Fabric, S>(
         &mut self,
         position: u64,
         group: &GroupShared,
@@ -249,12 +249,12 @@ impl Group {
         let pushes = &mut *context.pushes;
         self.digest.checkpoint(position, |number, value| {
             let slot = group.columns.digest_slot(number);
-            fabric.store(slot, Digest::position(number));
-            fabric.store(slot + 8, value);
-            pushes.range(fabric, slot, 16);
+            // As words, whose values are those of now: a range may be fetched
+            // when its slot is used again. Stored and sent in this order, so that
+            // whoever reads a slot that is used again reads a later count then.
+            pushes.quiet_word(fabric, slot, Digest::position(number));
+            pushes.quiet_word(fabric, slot + 8, value);
             pushes.quiet_word(fabric, group.columns.digest_count, number + 1);
-            // The count stands before the next slot is written: readers rely on it.
-            pushes.issue(fabric);
         });
     }
 

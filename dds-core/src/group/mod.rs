@@ -13,6 +13,8 @@
 
 mod deliver;
 mod receive;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::sync::Arc;
 

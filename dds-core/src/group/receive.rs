@@ -1,6 +1,6 @@
 //! Receive, send and null-send predicates of a subgroup, and what is said of it.
 
-use spindle_dds_transport::Fabric;
+use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Group};
 use crate::config::{EngineConfig, PlantedBug};
@@ -26,30 +26,46 @@ impl Group {
             1
         };
         let (mut taken, mut any) = (0, false);
-        for (at, sender) in self.senders.iter_mut().enumerate() {
-            if sender.rank == me {
+        let mut ordered_reach = 0;
+        for at in 0..self.senders.len() {
+            let rank = self.senders[at].rank;
+            if rank == me {
                 continue;
             }
-            let row = fabric.row(sender.rank);
+            let row = fabric.row(rank);
             // Of a sender that has left, all that is left: its farewell comes after.
-            let limit = if sender.left { u64::MAX } else { limit };
+            let limit = if self.senders[at].left {
+                u64::MAX
+            } else {
+                limit
+            };
             for ring in Ring::BOTH {
-                let Some(stream) = &mut sender.streams[ring.index()] else {
+                let (Some(stream), Some(inbox)) = (
+                    &self.senders[at].streams[ring.index()],
+                    &group.inboxes[ring.index()][at],
+                ) else {
                     continue;
                 };
                 let guard = row.load(stream.guard());
                 if guard == stream.count() {
                     continue;
                 }
-                let Some(inbox) = &group.inboxes[ring.index()][at] else {
+                let reach = match ring {
+                    // Once a pass is enough, unless somebody releases meanwhile.
+                    Ring::Ordered if guard <= ordered_reach => ordered_reach,
+                    Ring::Ordered => {
+                        ordered_reach = self.reach(group, me);
+                        ordered_reach
+                    }
+                    // There are no nulls in this ring.
+                    Ring::Unordered => stream.real() + stream.unseen_max(inbox),
+                };
+                let Some(stream) = &mut self.senders[at].streams[ring.index()] else {
                     continue;
                 };
                 taken += stream
-                    .receive(row, inbox, guard, limit, context.config)
-                    .map_err(|what| StopReason::PeerNonsense {
-                        rank: sender.rank,
-                        what,
-                    })?;
+                    .receive(row, inbox, guard, reach, limit, context.config)
+                    .map_err(|what| StopReason::PeerNonsense { rank, what })?;
                 any = true;
             }
         }
@@ -58,6 +74,40 @@ impl Group {
             context.shared.counters.receive_batches.record(taken);
         }
         Ok(any)
+    }
+
+    /// Where the guard of an ordered ring stands at most, if everybody keeps to
+    /// the protocol. To be computed after the guard was loaded.
+    ///
+    /// Call a real message, or a sender's leaving (which stands where its next
+    /// message would), an event. Message `k` of a sender comes after its message
+    /// `k - 1`, which was an event or a null; and a null `k - 1` comes after an
+    /// event of somebody at `k - 1` or above (`nulls_wanted`). So whoever has
+    /// sent `g` messages, there are events at each of `0..g`. Those that are not
+    /// known here are few: of each of the others at most what its ring holds,
+    /// and its leaving. Hence `g` is at most
+    ///
+    /// - one more than the highest index of an event known here, and
+    /// - the number of events known here,
+    ///
+    /// each plus the number of those unknown. The first bounds how far a hostile
+    /// guard can jump, the second how far such jumps lead: not further than the
+    /// messages that were really sent.
+    fn reach(&self, group: &GroupShared, me: Rank) -> u64 {
+        let (mut highest, mut known, mut unknown) = (0_u64, 0_u64, 0_u64);
+        for &at in &self.ordered {
+            let sender = &self.senders[at];
+            let (Some(stream), Some(inbox)) = (&sender.streams[0], &group.inboxes[0][at]) else {
+                continue;
+            };
+            highest = highest.max(stream.newest());
+            known += stream.real();
+            // Of my own messages, all that are published have been received here.
+            if sender.rank != me {
+                unknown += stream.unseen_max(inbox) + 1;
+            }
+        }
+        highest.min(known) + unknown
     }
 
     pub(super) fn receive_own<F: Fabric, S>(
@@ -82,7 +132,14 @@ impl Group {
             let guard = outgoing.published.index;
             if guard != stream.count() {
                 stream
-                    .receive(fabric.row(me), inbox, guard, u64::MAX, context.config)
+                    .receive(
+                        fabric.row(me),
+                        inbox,
+                        guard,
+                        guard,
+                        u64::MAX,
+                        context.config,
+                    )
                     .map_err(|what| StopReason::PeerNonsense { rank: me, what })?;
                 any = true;
             }
