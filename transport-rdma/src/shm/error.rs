@@ -75,6 +75,12 @@ pub enum JoinError {
         /// Its process id.
         pid: u32,
     },
+    /// The application called it off.
+    #[error("joining domain {domain} was called off")]
+    Cancelled {
+        /// The domain.
+        domain: u32,
+    },
     /// Another member gave up before the group was formed.
     #[error("domain {domain}: another member gave up while the group was being built")]
     GivenUp {

@@ -8,11 +8,13 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
+use super::cancel::Cancel;
 use super::domain::Membership;
 use super::doorbell::Bell;
 use super::error::JoinError;
 use super::fabric::{Parts, ShmFabric};
 use super::memory::{self, Mapping};
+use super::rendezvous::{JoinOptions, called_off};
 use super::socket::{self, Deadline, Packet, Received};
 use super::wire::Message;
 use crate::peers::Rank;
@@ -45,6 +47,7 @@ pub struct Formation {
     hub: Hub,
     membership: Membership,
     timeout: Option<Duration>,
+    cancel: Option<Cancel>,
 }
 
 /// The rows of all, as far as they have come.
@@ -56,7 +59,7 @@ impl Formation {
         mut members: Vec<Member>,
         hub: Hub,
         membership: Membership,
-        timeout: Option<Duration>,
+        options: &JoinOptions,
     ) -> Self {
         let announcements = members
             .iter_mut()
@@ -68,7 +71,8 @@ impl Formation {
             members,
             hub,
             membership,
-            timeout,
+            timeout: options.timeout,
+            cancel: options.cancel.clone(),
         }
     }
 
@@ -97,6 +101,11 @@ impl Formation {
     /// exists for all, or it does not for anybody. Panics unless there is one
     /// length for each member.
     pub fn build(self, row_lens: &[usize]) -> Result<ShmFabric, JoinError> {
+        let (domain, cancel) = (self.membership.domain.id, self.cancel.clone());
+        called_off(self.exchange(row_lens), domain, cancel.as_ref())
+    }
+
+    fn exchange(self, row_lens: &[usize]) -> Result<ShmFabric, JoinError> {
         assert_eq!(
             row_lens.len(),
             self.members.len(),
@@ -105,7 +114,7 @@ impl Formation {
         let (own, file) = memory::create_row(row_lens[self.me.index()])?;
         let mut rows: Rows = vec![None; row_lens.len()];
         rows[self.me.index()] = Some(own);
-        let deadline = Deadline::after(self.timeout);
+        let deadline = Deadline::after(self.timeout).or(self.cancel.as_ref());
         match &self.hub {
             Hub::Members(connections) => {
                 let lead = Lead {
@@ -204,7 +213,7 @@ impl Formation {
         file: &OwnedFd,
         rows: &mut Rows,
         row_lens: &[usize],
-        deadline: Deadline,
+        deadline: Deadline<'_>,
     ) -> Result<(), JoinError> {
         let founder = self.members[0].pid;
         let lost = |errno| match errno {
@@ -241,7 +250,7 @@ impl Formation {
 struct Lead<'a> {
     formation: &'a Formation,
     connections: &'a [OwnedFd],
-    deadline: Deadline,
+    deadline: Deadline<'a>,
 }
 
 impl Lead<'_> {
