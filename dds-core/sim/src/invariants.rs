@@ -65,13 +65,9 @@ fn same_place(a: &Record, b: &Record) -> bool {
     a == b
 }
 
-/// A5: positions rise.
+/// A5: positions rise, those of farewells included.
 pub fn positions_rise(history: &[Record]) -> Result<(), Finding> {
-    let messages: Vec<u64> = history
-        .iter()
-        .filter(|record| record.number > 0)
-        .map(|record| record.position)
-        .collect();
+    let messages: Vec<u64> = history.iter().map(|record| record.position).collect();
     match messages.windows(2).position(|pair| pair[0] >= pair[1]) {
         Some(at) => Err((
             "A5",
