@@ -122,13 +122,18 @@ impl Lifecycle {
             };
         }
         drop(stage);
-        if let Ok(session) = formed
-            && let Err(error) = session.close()
-        {
-            tracing::warn!(%error, "leaving a group that was formed while it was called off");
-        }
+        let error = match formed {
+            Err(error @ Error::AlreadyDeleted(_)) => error,
+            Err(_) => was_deleted(),
+            Ok(session) => {
+                if let Err(error) = session.close() {
+                    tracing::warn!(%error, "leaving a group that was formed while it was called off");
+                }
+                was_deleted()
+            }
+        };
         self.end_closing();
-        Err(was_deleted())
+        Err(error)
     }
 
     /// The calling thread closes the participant, and calls

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::thread;
 
-use spindle_dds::{DomainParticipant, Error, ReturnCode};
+use spindle_dds::{DomainParticipant, Error};
 
 use crate::flight::State;
-use crate::meeting::{Meeting, enable, reader, state, take, writer};
+use crate::meeting::{Meeting, enable, reader, state, take, wait_until, writer};
 
 /// Blocks until a participant is at the rendezvous of its meeting, as far as one
 /// can see from outside.
@@ -39,8 +39,11 @@ fn closing_calls_the_rendezvous_off() {
         alone.close().expect("it was in no group");
         enabling.join().expect("it ends")
     });
-    let code = ReturnCode::of(&error);
-    assert_eq!(code, ReturnCode::AlreadyDeleted, "{error:?}");
+    let why = error.expect_err("it was called off");
+    assert!(
+        matches!(&why, Error::AlreadyDeleted(text) if text.contains("called off")),
+        "{why}"
+    );
     assert!(matches!(alone.enable(), Err(Error::AlreadyDeleted(_))));
     assert!(matches!(alone.close(), Err(Error::AlreadyDeleted(_))));
     let gone = writer.write(&state(1, 1)).expect_err("deleted");
@@ -140,4 +143,29 @@ fn endpoints_are_announced_or_refused_and_may_come_again() {
     writer.write(&state(1, 7)).expect("sent");
     let numbers = take(&known, 1, |sample| sample.data().expect("data").number);
     assert_eq!(numbers, [7]);
+}
+
+/// They have been announced by then, so they are matched, and go at once.
+#[test]
+fn endpoints_that_are_deleted_at_the_rendezvous_are_unmatched() {
+    let meeting = Meeting::of(2);
+    let [first, second]: [_; 2] = meeting.participants();
+    let (goes, stays) = (writer(&first, "State"), writer(&first, "State"));
+    let (gone, heard) = (reader(&first, "State"), reader(&second, "State"));
+    thread::scope(|scope| {
+        let enabling = scope.spawn(|| first.enable());
+        wait_for_rendezvous(&meeting, &first);
+        let publisher = goes.publisher().expect("alive");
+        publisher.delete_datawriter(&goes).expect("no loans");
+        let subscriber = gone.subscriber().expect("alive");
+        subscriber.delete_datareader(&gone).expect("no samples");
+        second.enable().expect("the group forms");
+        enabling.join().expect("it ends").expect("the group forms");
+    });
+    let status = stays.publication_matched_status().expect("alive");
+    assert_eq!((status.total_count, status.current_count), (2, 1));
+    wait_until(heard.status_condition().expect("alive"), || {
+        let status = heard.subscription_matched_status().expect("alive");
+        (status.total_count, status.current_count) == (2, 1)
+    });
 }

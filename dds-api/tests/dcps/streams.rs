@@ -83,13 +83,14 @@ fn a_stream_ends_with_its_reader() {
     enable(std::slice::from_ref(&participant));
     let subscriber = reader.subscriber().expect("alive");
     let mut stream = reader.stream(64);
-    let reading = thread::spawn(move || next(&mut stream).is_none());
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(next(&mut stream).is_none()));
     // It waits by then, or it will see it at once.
     thread::sleep(Duration::from_millis(20));
     subscriber
         .delete_datareader(&reader)
         .expect("no samples out");
-    assert!(reading.join().expect("it ends"));
+    assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
 }
 
 /// Says that it was called, and blocks until told to go on.
