@@ -85,6 +85,8 @@ pub(super) fn connect(
     for (at, (_, writer)) in endpoints.writers.iter().enumerate() {
         connect_writer(writer, at, announcements, me, &session);
     }
+    // Listeners are called from now on, and use what contains their entities.
+    participant.enable_contained();
     // Deleted while the group was being formed: matched above all the same.
     let deleted = endpoints.readers.iter();
     let deleted = deleted.filter(|(_, reader)| reader.base.is_deleted());

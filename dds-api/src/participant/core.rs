@@ -164,13 +164,15 @@ impl ParticipantCore {
             return Ok(());
         };
         let formed = crate::formation::form(self, cancel);
-        self.lifecycle
-            .end_enabling(formed, || self.enable_contained())
+        self.lifecycle.end_enabling(formed, || {
+            // First: what is added from now on is enabled by whoever adds it.
+            self.base.set_enabled();
+            self.enable_contained();
+        })
     }
 
-    fn enable_contained(&self) {
-        // First: what is added from now on is enabled by whoever adds it.
-        self.base.set_enabled();
+    /// Enables what it contains, but for endpoints.
+    pub(crate) fn enable_contained(&self) {
         let Entities {
             topics,
             publishers,

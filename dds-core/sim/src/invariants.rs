@@ -160,6 +160,11 @@ mod tests {
             "A5"
         );
         assert_eq!(
+            id(positions_rise(&[record(1, 0, 1), record(0, 1, 0)])),
+            "A5",
+            "a farewell"
+        );
+        assert_eq!(
             id(all_delivered(SubgroupId(0), Ring::Ordered, Rank(0), &a, 3)),
             "L2"
         );
