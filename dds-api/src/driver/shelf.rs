@@ -59,6 +59,8 @@ pub(super) struct Shelf<F: Fabric> {
     /// wait in the queue of arrivals.
     waiting: Option<Message<F>>,
     in_ring: Vec<InRing>,
+    /// By writer: the writer sequence number that came last.
+    sequences: Vec<u64>,
     pool: Pool,
     /// Empty collections to be used again.
     collections: Vec<Vec<Item<F>>>,
@@ -76,6 +78,7 @@ impl<F: Fabric> Shelf<F> {
             cache,
             waiting: None,
             in_ring: Vec::new(),
+            sequences: Vec::new(),
             pool: Pool::default(),
             collections: Vec::new(),
             statuses: ReaderStatuses::default(),
@@ -90,6 +93,7 @@ impl<F: Fabric> Shelf<F> {
     pub(super) fn connect(&mut self, link: &Link<F>, messages_max: usize) {
         self.cache
             .set_writers(link.writers.iter().map(|writer| writer.handle).collect());
+        self.sequences = vec![0; link.writers.len()];
         for writer in &link.writers {
             self.statuses.matched.matched(writer.handle);
             self.statuses.writers.push(writer.handle);
@@ -130,7 +134,10 @@ impl<F: Fabric> Shelf<F> {
                 Arrival::Gone { writer, position } => {
                     changed |= self.writer_gone(link, writer, position);
                 }
-                Arrival::Message(message) => changed |= self.offer(link, message),
+                Arrival::Message(message) => {
+                    changed |= self.count_lost(&message.origin);
+                    changed |= self.offer(link, message);
+                }
             }
             if self.is_blocked() {
                 break;
@@ -140,6 +147,23 @@ impl<F: Fabric> Shelf<F> {
             self.relieve(link, span_max);
         }
         changed
+    }
+
+    /// A gap in a writer's numbers: samples that a BEST_EFFORT writer dropped for
+    /// want of room. One that is offered again leaves none.
+    fn count_lost(&mut self, origin: &Origin) -> StatusMask {
+        let last = &mut self.sequences[origin.writer as usize];
+        let lost = origin
+            .writer_sequence
+            .saturating_sub(last.saturating_add(1));
+        *last = origin.writer_sequence;
+        if lost == 0 {
+            return StatusMask::NONE;
+        }
+        self.statuses
+            .lost
+            .add(i32::try_from(lost).unwrap_or(i32::MAX));
+        StatusMask::SAMPLE_LOST
     }
 
     fn offer(&mut self, link: &Link<F>, message: Message<F>) -> StatusMask {

@@ -11,6 +11,7 @@ use spindle_dds_transport::Rank;
 
 use super::PublisherCore;
 use super::erased::ErasedWriterListener;
+use super::limits::Limits;
 use super::loan::Memory;
 use super::receipt::Receipt;
 use crate::driver::{Claimed, Port};
@@ -40,8 +41,12 @@ pub(crate) struct WriterCore {
     port: OnceLock<Port<Wire>>,
     /// Loans that are neither published nor dropped.
     pub(crate) loans: AtomicUsize,
+    /// `None`: none.
+    pub(super) limits: Option<Limits>,
     /// Samples that found no room.
     dropped: AtomicU64,
+    /// Of these, those that no reader can know of yet.
+    untold: AtomicU64,
     /// Index of the message after the last one committed.
     committed: AtomicU64,
     /// Memory for samples that will be dropped.
@@ -58,6 +63,15 @@ pub(crate) struct WriterSettings {
     pub(crate) representation: Representation,
     pub(crate) encapsulation: Encapsulation,
     pub(crate) max_blocking_time: Duration,
+}
+
+/// What room is wanted for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Purpose {
+    /// A sample or a disposal, of this instance if it is known already.
+    Sample(Option<KeyHash>),
+    /// RESOURCE_LIMITS do not apply: it gives back what they limit.
+    Unregister,
 }
 
 /// Statuses of a writer.
@@ -88,6 +102,8 @@ impl WriterCore {
         qos: DataWriterQos,
     ) -> Self {
         topic.endpoints.fetch_add(1, Ordering::AcqRel);
+        let in_flight_max = settings.ring_size.messages.next_power_of_two();
+        let limits = Limits::of(qos.resource_limits, in_flight_max);
         Self {
             base,
             topic,
@@ -99,7 +115,9 @@ impl WriterCore {
             statuses: Mutex::default(),
             port: OnceLock::new(),
             loans: AtomicUsize::new(0),
+            limits,
             dropped: AtomicU64::new(0),
+            untold: AtomicU64::new(0),
             committed: AtomicU64::new(0),
             scratch: Mutex::default(),
         }
@@ -119,7 +137,7 @@ impl WriterCore {
         self.base.set_enabled();
     }
 
-    fn port(&self) -> Result<&Port<Wire>> {
+    pub(super) fn port(&self) -> Result<&Port<Wire>> {
         self.base.ready()?;
         let what = self.base.what();
         self.port
@@ -127,30 +145,46 @@ impl WriterCore {
             .ok_or_else(|| Error::NotEnabled(format!("{what} is disabled")))
     }
 
-    /// Room for `len` bytes. RELIABLE waits for it at most max_blocking_time;
-    /// BEST_EFFORT gets memory that is thrown away.
-    pub(crate) fn reserve(&self, len: usize) -> Result<Memory> {
-        let port = self.port()?;
-        let patience = match self.settings.ring {
+    /// How long it waits for room; `None`: it never does.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        match self.settings.ring {
             Ring::Ordered => Some(self.settings.max_blocking_time),
             Ring::Unordered => None,
-        };
-        match port.claim(len, patience)? {
-            Claimed::Room(claim) => Ok(Memory::Ring(claim)),
-            Claimed::NoRoom => {
-                let scratch = self
-                    .scratch
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .pop();
-                let mut scratch = scratch.unwrap_or_default();
-                scratch.resize(len, 0);
-                Ok(Memory::Scratch(scratch))
-            }
         }
     }
 
-    /// Sends the first `used` bytes of what was reserved.
+    /// Room for `len` bytes, within RESOURCE_LIMITS. RELIABLE waits for it at most
+    /// max_blocking_time; BEST_EFFORT gets memory that is thrown away.
+    pub(crate) fn reserve(self: &Arc<Self>, len: usize, purpose: Purpose) -> Result<Memory> {
+        let port = self.port()?;
+        let mut patience = self.patience();
+        let place = match (&self.limits, purpose) {
+            (None, _) | (_, Purpose::Unregister) => None,
+            (Some(limits), Purpose::Sample(key)) => {
+                match self.place(limits, key, &mut patience)? {
+                    Some(place) => Some(place),
+                    None => return Ok(self.scratch(len)),
+                }
+            }
+        };
+        Ok(match port.claim(len, patience)? {
+            Claimed::Room(claim) => Memory::Ring(claim, place),
+            Claimed::NoRoom => self.scratch(len),
+        })
+    }
+
+    fn scratch(&self, len: usize) -> Memory {
+        let mut scratch = self.scratches().pop().unwrap_or_default();
+        scratch.resize(len, 0);
+        Memory::Scratch(scratch)
+    }
+
+    fn scratches(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the first `used` bytes of what was reserved. A loan of a RELIABLE writer
+    /// that limits its samples or instances may wait here: its instance was not known.
     pub(crate) fn send(
         &self,
         memory: Memory,
@@ -159,16 +193,19 @@ impl WriterCore {
         key: KeyHash,
         timestamp: i64,
     ) -> Result<Receipt> {
-        let claim = match memory {
-            Memory::Ring(claim) => claim,
+        let (claim, place) = match memory {
+            Memory::Ring(claim, place) => (claim, place),
             Memory::Scratch(scratch) => {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-                self.scratch
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(scratch);
-                return Ok(Receipt { committed: None });
+                self.scratches().push(scratch);
+                return Ok(self.drop_sample());
             }
+        };
+        let place = match (&self.limits, place) {
+            (Some(limits), Some(place)) => match self.name(limits, place, key)? {
+                Some(place) => Some(place),
+                None => return Ok(self.drop_sample()),
+            },
+            _ => None,
         };
         let meta = Meta {
             kind,
@@ -178,25 +215,61 @@ impl WriterCore {
             timestamp,
             topic: 0,
             key_hash: key.0,
+            skipped: self.take_untold(),
         };
         let committed = self.port()?.commit(claim, used, meta)?;
         self.committed
             .fetch_max(committed.index + 1, Ordering::AcqRel);
+        if let Some(place) = place {
+            place.sent(key, committed.index);
+        }
+        if let (Some(limits), Kind::Unregister | Kind::DisposeUnregister) = (&self.limits, kind) {
+            limits.unregister(key);
+        }
         Ok(Receipt {
             committed: Some(committed),
         })
     }
 
+    /// A BEST_EFFORT sample finds no room.
+    fn drop_sample(&self) -> Receipt {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        self.untold.fetch_add(1, Ordering::Relaxed);
+        Receipt { committed: None }
+    }
+
+    /// Samples dropped since the last one that was sent.
+    fn take_untold(&self) -> u32 {
+        match self.untold.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => u32::try_from(self.untold.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Makes an instance one that this writer has.
+    pub(crate) fn register(&self, key: KeyHash) -> Result<()> {
+        self.base.ready()?;
+        let Some(limits) = &self.limits else {
+            return Ok(());
+        };
+        let told = |full| Error::OutOfResources(limits.describe(full));
+        limits.register(key).map_err(told)
+    }
+
     /// Encodes straight into the ring and sends.
     pub(crate) fn write(
-        &self,
+        self: &Arc<Self>,
         len: usize,
         encode: impl FnOnce(&mut [u8]) -> Result<usize>,
         kind: Kind,
         key: KeyHash,
         timestamp: i64,
     ) -> Result<Receipt> {
-        let mut memory = self.reserve(len)?;
+        let purpose = match kind {
+            Kind::Unregister | Kind::DisposeUnregister => Purpose::Unregister,
+            _ => Purpose::Sample(Some(key)),
+        };
+        let mut memory = self.reserve(len, purpose)?;
         let used = encode(memory.bytes())?;
         self.send(memory, used, kind, key, timestamp)
     }

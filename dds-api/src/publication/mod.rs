@@ -3,7 +3,9 @@
 mod any;
 mod core;
 mod erased;
+mod limits;
 mod loan;
+mod place;
 mod publisher;
 mod receipt;
 mod writer;

@@ -2,7 +2,6 @@
 
 use spindle_dds::qos::{
     DataWriterQos, DomainParticipantQos, History, Length, ResourceLimits, TopicQos,
-    TransportPriority,
 };
 use spindle_dds::{DataReader, DataWriter, DomainParticipantFactory, Duration, Error, ReturnCode};
 
