@@ -13,6 +13,7 @@ use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{IncompatibleCounts, MatchCounts, RejectedReason, StatusMask, TotalCount};
+use crate::subscription::SampleInfo;
 
 /// What comes from the engine, in order.
 #[derive(Debug)]
@@ -304,6 +305,19 @@ impl<F: Fabric> Shelf<F> {
             }
         }
         items
+    }
+
+    /// Throws away a sample whose bytes make no sense. Whether it was there still.
+    pub(super) fn lose(&mut self, access: Access, info: &SampleInfo) -> bool {
+        let Self { cache, pool, .. } = self;
+        if access == Access::Read {
+            let Some(payload) = cache.remove_sample(info.publication_handle, info.position) else {
+                return false;
+            };
+            pool.recycle(payload);
+        }
+        self.statuses.lost.add(1);
+        true
     }
 
     /// Throws everything away: the reader is deleted.

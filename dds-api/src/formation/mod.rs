@@ -17,7 +17,7 @@ use spindle_dds_transport::shm::{DoorbellChoice, JoinError, JoinOptions, join};
 use crate::driver::Session;
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
-use crate::properties::Doorbell;
+use crate::properties::{Doorbell, pin};
 use crate::wire::Wire;
 use announcement::Announcement;
 use plan::Plan;
@@ -33,6 +33,7 @@ pub(crate) fn form(participant: &ParticipantCore) -> Result<Arc<Session<Wire>>> 
                 .to_owned(),
         ));
     };
+    warn_of_unused_pins(participant);
     let endpoints = connect::Endpoints::of(participant);
     let mine = Announcement::of(participant, &endpoints).to_bytes()?;
     let options = JoinOptions {
@@ -67,6 +68,20 @@ pub(crate) fn form(participant: &ParticipantCore) -> Result<Arc<Session<Wire>>> 
         pids,
         fabric,
     )
+}
+
+/// A profile may be shared by participants that have different topics; but it may be a
+/// misspelled name too.
+fn warn_of_unused_pins(participant: &ParticipantCore) {
+    let entities = participant.entities();
+    for name in participant.config.pins.keys() {
+        if !entities.topics.iter().any(|topic| topic.name == *name) {
+            tracing::warn!(
+                property = pin(name),
+                "the participant has no topic of this name: the property has no effect"
+            );
+        }
+    }
 }
 
 fn refused(error: JoinError) -> Error {
