@@ -8,6 +8,7 @@ mod loan;
 mod place;
 mod publisher;
 mod receipt;
+mod sending;
 mod writer;
 mod writer_builder;
 

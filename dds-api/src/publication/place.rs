@@ -20,10 +20,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Its sample, of instance `key`, is message `index`.
-    pub(super) fn sent(mut self, key: KeyHash, index: u64) {
+    /// Its sample is message `index`. Its instance is known by then.
+    pub(super) fn sent(mut self, index: u64) {
         self.sent = true;
-        if let Some(limits) = &self.writer.limits {
+        if let (Some(limits), Some(key)) = (&self.writer.limits, self.key) {
             limits.committed(key, index);
         }
         // Who looked when it was released already did not know that it was sent.

@@ -8,9 +8,10 @@ use spindle_dds_core::Kind;
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataWriterQos, Duration};
 
-use super::core::{Purpose, WriterCore};
+use super::core::WriterCore;
 use super::erased::Typed;
 use super::loan::Loan;
+use super::sending::Purpose;
 use super::{AnyDataWriter, Publisher, Receipt};
 use crate::choice::check_qos;
 use crate::entity::entity_operations;
