@@ -13,7 +13,7 @@ use crate::plan::Plan;
 
 /// Turns after which a member that was woken and heard nothing sleeps again: more than
 /// the messages of its rings.
-const WAKE_TURNS_MAX: usize = 1000;
+const WAKE_TURNS_MAX: usize = 100;
 
 /// What a run without a violation did.
 #[derive(Debug, Clone, PartialEq, Eq)]
