@@ -56,7 +56,7 @@ pub(crate) struct GroupShared {
     pub(crate) stable: AtomicU64,
     /// By ring: my messages below this index have been released by all members.
     pub(crate) released: [AtomicU64; 2],
-    /// Steps that brought room or moved the stable position.
+    /// Steps that brought room, or moved `stable` or `released`.
     pub(crate) changes: AtomicU64,
 }
 
@@ -189,6 +189,9 @@ pub struct Meta {
     pub topic: u64,
     /// Key hash of the instance.
     pub key_hash: [u8; 16],
+    /// Messages that the writer dropped before this one: as many writer sequence
+    /// numbers are left out, by which readers count what they lost.
+    pub skipped: u32,
 }
 
 /// A committed message: a receipt to ask about.
@@ -266,6 +269,16 @@ impl<F: Fabric> Handle<F> {
         }
     }
 
+    /// How far the messages of this participant's ring have been released by all
+    /// members: their room is this participant's again. The exclusive end of their
+    /// indexes, nulls counted; it only rises. 0 where this participant does not send.
+    pub fn released(&self, subgroup: SubgroupId, ring: Ring) -> u64 {
+        let group = self.0.groups.get(subgroup.index()).and_then(Option::as_ref);
+        group.map_or(0, |group| {
+            group.released[ring.index()].load(Ordering::Acquire)
+        })
+    }
+
     /// While the guard lives, a sleeping engine wants to be woken by
     /// acknowledgements: for threads that wait for room or for a receipt.
     pub fn waiting_for_acks(&self) -> AckWait<F> {
@@ -281,7 +294,7 @@ impl<F: Fabric> Handle<F> {
         groups.filter_map(|(group, at)| group.as_ref().map(|_| SubgroupId(at)))
     }
 
-    /// How many steps have brought room or acknowledgements of a subgroup: while
+    /// How many steps have brought room, releases or acknowledgements of a subgroup: while
     /// it stays the same, trying again is of no use.
     pub fn changes(&self, subgroup: SubgroupId) -> u64 {
         let group = self.0.groups.get(subgroup.index()).and_then(Option::as_ref);
@@ -400,8 +413,8 @@ impl<F: Fabric> Claim<F> {
             flags: meta.flags,
             encapsulation: meta.encapsulation,
             writer: meta.writer,
-            // Filled in by whoever publishes, in order.
-            writer_seq: 0,
+            // Whoever publishes, in order, makes the number of it.
+            writer_seq: meta.skipped.into(),
             timestamp: meta.timestamp,
             topic: meta.topic,
             key_hash: meta.key_hash,

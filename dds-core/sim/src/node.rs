@@ -371,6 +371,7 @@ impl Node {
             timestamp: number as i64,
             topic: 7,
             key_hash: [number as u8; 16],
+            skipped: 0,
         };
         if claim.commit(used, &meta).is_ok() {
             app.number = number;

@@ -11,6 +11,10 @@ use crate::invariants::{self, Finding};
 use crate::node::{Mode, Node, Record, SentMessage};
 use crate::plan::Plan;
 
+/// Turns after which a member that was woken and heard nothing sleeps again: more than
+/// the messages of its rings.
+const WAKE_TURNS_MAX: usize = 100;
+
 /// What a run without a violation did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -331,8 +335,12 @@ impl<'a> World<'a> {
             while node.mode != Mode::Awake {
                 node.poll(true);
             }
-            for _ in 0..6 {
+            // Without batching it delivers one message a step.
+            for _ in 0..WAKE_TURNS_MAX {
                 node.poll(false);
+                if node.mode == Mode::Asleep {
+                    break;
+                }
             }
         }
         self.network.settle();

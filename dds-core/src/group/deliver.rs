@@ -210,7 +210,7 @@ impl Group {
         }
     }
 
-    /// Takes room back that all members have released.
+    /// Takes room back that all members have released. Whether there was any.
     pub(super) fn reclaim<F: Fabric, S>(
         &mut self,
         group: &GroupShared,
@@ -237,7 +237,14 @@ impl Group {
                 })
                 .min()
                 .unwrap_or(0);
-            group.released[ring].store(released, Ordering::Release);
+            // An older value of a word may come after a newer one.
+            if released > group.released[ring].load(Ordering::Relaxed) {
+                // Pairs with the acquire in `Handle::released`.
+                group.released[ring].store(released, Ordering::Release);
+                // Also without room, behind a message that is still being built:
+                // somebody may wait for just these.
+                room = true;
+            }
             let too_far = u64::from(context.config.plants(PlantedBug::ReleaseTooFar));
             room |= outbox.reclaim(released + too_far);
         }
