@@ -27,8 +27,9 @@ const PROFILE: &str = r#"<dds><qos_library name="L"><qos_profile name="P">
   <datareader_qos><history><kind>KEEP_LAST_HISTORY_QOS</kind><depth>7</depth></history></datareader_qos>
 </qos_profile></qos_library></dds>"#;
 
-/// What was set comes before the profile, which comes before the standard's default; the
-/// getter says the same as an entity that is made.
+/// What was set comes before the participant's profile, which comes before the standard's
+/// default; the getter says the same as an entity that is made. A profile that is named for
+/// a participant comes before what is set at the factory for all.
 #[test]
 fn what_is_set_comes_before_the_profile() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -71,7 +72,9 @@ fn what_is_set_comes_before_the_profile() {
         .expect("it makes sense");
     let set = factory.default_participant_qos();
     assert_eq!(set.property.get("of"), Some("factory"));
-    assert_eq!(of(&with_profile()).as_deref(), Some("factory"));
+    assert_eq!(of(&with_profile()).as_deref(), Some("profile"));
+    let plain = DomainParticipant::builder(0).disabled().create();
+    assert_eq!(of(&plain.expect("one")).as_deref(), Some("factory"));
 
     let ordered = |presentation: Presentation| presentation.ordered_access;
     let publisher = || participant.publisher().create().expect("a publisher");

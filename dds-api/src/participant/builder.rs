@@ -6,7 +6,7 @@ use spindle_dds_qos::{DomainParticipantQos, Properties};
 
 use super::core::ParticipantCore;
 use super::{DomainParticipant, factory};
-use crate::choice::{QosChoice, check_qos, default_qos};
+use crate::choice::{QosChoice, check_qos};
 use crate::error::{Error, Result};
 use crate::listener::DomainParticipantListener;
 use crate::profiles::Profiles;
@@ -60,7 +60,7 @@ impl ParticipantBuilder {
 
     /// The profile, as `Library::Profile`, from which the participant and all
     /// of its entities take their QoS unless told otherwise: by the builder of the entity,
-    /// or by a default that was set with `set_default_*_qos`.
+    /// or, for contained entities, by a default that was set with `set_default_*_qos`.
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
         self
@@ -112,10 +112,12 @@ impl ParticipantBuilder {
         let profiles = Profiles::load(&self.files, self.profile)?;
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
-            _ => {
-                let set = factory::set_participant_qos();
-                default_qos(&profiles, |profile| profile.participant_qos(), set)
-            }
+            // A profile is named for this participant alone: it comes before the
+            // factory's default.
+            _ => match profiles.default_profile() {
+                Some(profile) => profile.participant_qos(),
+                None => factory::set_participant_qos().unwrap_or_default(),
+            },
         };
         for property in &self.properties {
             qos.property.insert(property.clone());
