@@ -58,6 +58,11 @@ pub enum Event {
         ring: Ring,
         /// Who.
         rank: Rank,
+        /// Where the farewell stands: right behind the sender's last message
+        /// of this ring, counted as positions of messages are.
+        position: u64,
+        /// Source timestamp of that last message; 0 when there was none.
+        timestamp: i64,
     },
     /// The group has stopped; nothing is delivered any more.
     Stopped(StopReason),

@@ -35,10 +35,13 @@ impl Group {
             let rank = self.senders[at].rank;
             if !self.hand_over(Ring::Ordered, at, seq, group, context) {
                 self.senders[at].left_told[0] = true;
+                let stream = self.senders[at].streams[0].as_ref();
                 context.sink.event(Event::SenderLeft {
                     subgroup: self.id,
                     ring: Ring::Ordered,
                     rank,
+                    position: seq,
+                    timestamp: stream.map_or(0, Stream::last_timestamp),
                 });
                 continue;
             }
@@ -170,6 +173,8 @@ impl Group {
                     subgroup: self.id,
                     ring: Ring::Unordered,
                     rank: sender.rank,
+                    position: stream.count(),
+                    timestamp: stream.last_timestamp(),
                 });
             }
         }
