@@ -23,7 +23,9 @@ impl State {
             }
         }
         for segment in 0..self.segments.len() {
-            self.free_unused(segment);
+            if let Some(rank) = self.segments[segment].rank_of(node) {
+                self.close(Seat { segment, rank });
+            }
         }
     }
 

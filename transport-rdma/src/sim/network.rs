@@ -71,7 +71,7 @@ impl SimNetwork {
 
     /// A member's fabric: with the first, its node has opened the segment, with
     /// the last that is dropped, it has closed it. More than one are the same
-    /// fabric. Panics if it has been closed.
+    /// fabric. Panics if it has been closed, or the node has crashed.
     pub fn fabric(&self, segment: SegmentId, rank: Rank) -> SimFabric {
         let seat = Seat {
             segment: segment.0,

@@ -23,7 +23,7 @@ pub(super) enum Phase {
     /// It will open it: what is queued for it waits, and so does all behind.
     Agreed,
     Open,
-    /// It has dropped it: what comes for it is thrown away.
+    /// It has dropped it, or is dead: what comes for it is thrown away.
     Closed,
 }
 
@@ -101,13 +101,18 @@ impl State {
             self.links[from][to].admit(spot);
         }
         self.segments.push(segment);
+        for (rank, (node, _)) in rows.iter().enumerate() {
+            if self.nodes[node.0].crashed {
+                self.close(Seat { segment: at, rank });
+            }
+        }
         at
     }
 
     /// One more fabric for a member; with the first it opens the segment.
     pub(super) fn acquire(&mut self, seat: Seat) -> Vec<Region> {
         let end = self.end_mut(seat);
-        assert_ne!(end.phase, Phase::Closed, "{seat:?} is closed");
+        assert_ne!(end.phase, Phase::Closed, "closed, or dead: {seat:?}");
         end.handles += 1;
         let rows = end.rows.clone();
         if core::mem::replace(&mut end.phase, Phase::Open) == Phase::Agreed {
@@ -182,13 +187,10 @@ impl State {
 
     /// The memory of a segment is freed once nobody has it any more: until
     /// then queued ranges may be fetched from the rows of those who dropped it.
-    pub(super) fn free_unused(&mut self, segment: usize) {
-        let Segment { nodes, ends, .. } = &mut self.segments[segment];
-        let crashed = |node: usize| self.nodes[node].crashed;
-        let mut ends_of = nodes.iter().zip(&*ends);
-        if ends_of.all(|(&node, end)| end.phase == Phase::Closed || crashed(node)) {
+    fn free_unused(&mut self, segment: usize) {
+        let ends = &mut self.segments[segment].ends;
+        if ends.iter().all(|end| end.phase == Phase::Closed) {
             for end in ends {
-                end.phase = Phase::Closed;
                 end.rows = Vec::new();
                 end.stored = Vec::new();
             }

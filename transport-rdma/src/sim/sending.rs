@@ -8,11 +8,9 @@ use crate::fabric::FABRIC_AREA;
 use crate::peers::{PeerSet, Rank};
 
 impl State {
-    /// The node that acts; `None` when it is dead or has dropped the segment.
+    /// The node that acts; `None` when it has dropped the segment, or is dead.
     fn acting(&self, seat: Seat) -> Option<usize> {
-        let node = self.node_of(seat);
-        let acts = !self.nodes[node].crashed && self.end(seat).phase == Phase::Open;
-        acts.then_some(node)
+        (self.end(seat).phase == Phase::Open).then(|| self.node_of(seat))
     }
 
     /// The peers of a set, as nodes, and where pushes to them land.

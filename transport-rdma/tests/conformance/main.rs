@@ -1,7 +1,9 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
-//! and over shared memory (threads, both doorbells). A backend that comes later
-//! implements `Harness` and adds a line at the end of this file.
+//! and over shared memory (threads, both doorbells). Clauses about more than one
+//! segment run over those that have them ([`harness::Segments`]): shared memory
+//! does not yet. A backend that comes later implements `Harness` and adds a line
+//! at the end of this file.
 
 mod data;
 mod failure;

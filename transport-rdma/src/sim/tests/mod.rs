@@ -1,5 +1,7 @@
 //! What is the simulator's own: repeatability, freedom, crashes.
 
+mod segments;
+
 use super::{NodeId, Rng, SimFabric, SimNetwork, SimOptions};
 use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, Want};
 use crate::peers::{PeerSet, Rank};
