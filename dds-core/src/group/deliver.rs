@@ -279,17 +279,22 @@ impl<F: Fabric> Group<F> {
         room
     }
 
-    fn checkpoint<S>(&mut self, seq: u64, lane: &Lane<F>, context: &mut Context<'_, S>) {
+    pub(super) fn checkpoint<S>(
+        &mut self,
+        seq: u64,
+        lane: &Lane<F>,
+        context: &mut Context<'_, S>,
+    ) {
         let fabric = &lane.fabric;
         let pushes = &mut *context.pushes;
         self.digest.checkpoint(seq, |number, value| {
             let slot = lane.columns.digest_slot(number);
-            fabric.store(slot, Digest::position(number));
-            fabric.store(slot + 8, value);
-            pushes.range(fabric, slot, 16);
+            // As words, whose values are those of now: a range may be fetched
+            // when its slot is used again. Stored and sent in this order, so that
+            // whoever reads a slot that is used again reads a later count then.
+            pushes.quiet_word(fabric, slot, Digest::position(number));
+            pushes.quiet_word(fabric, slot + 8, value);
             pushes.quiet_word(fabric, lane.columns.digest_count, number + 1);
-            // The count stands before the next slot is written: readers rely on it.
-            pushes.issue(fabric);
         });
     }
 

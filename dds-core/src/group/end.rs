@@ -100,7 +100,7 @@ impl<F: Fabric> Group<F> {
         {
             for ring in Ring::BOTH {
                 // Where it makes no sense, it ends.
-                let _ = self.receive_ring(lane, at, ring, u64::MAX, context);
+                let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0, context);
             }
         }
         let member = &mut self.members[place.index()];

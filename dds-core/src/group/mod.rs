@@ -15,6 +15,8 @@
 mod deliver;
 mod end;
 mod receive;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::sync::Arc;
 

@@ -21,6 +21,7 @@ impl<F: Fabric> Group<F> {
         let me = lane.fabric.me();
         let batching = context.config.receive_batching;
         let (mut taken, mut any) = (0, false);
+        let mut reach = 0;
         for at in 0..self.senders.len() {
             let sender = &self.senders[at];
             if sender.rank == me || self.members[sender.rank.index()].fenced {
@@ -31,7 +32,8 @@ impl<F: Fabric> Group<F> {
             let all = batching || sender.left || self.phase != Phase::Open;
             let limit = if all { u64::MAX } else { 1 };
             for ring in Ring::BOTH {
-                if let Some(messages) = self.receive_ring(lane, at, ring, limit, context)? {
+                let received = self.receive_ring(lane, (at, ring), limit, &mut reach, context)?;
+                if let Some(messages) = received {
                     taken += messages;
                     any = true;
                 }
@@ -44,19 +46,56 @@ impl<F: Fabric> Group<F> {
         Ok(any)
     }
 
+    /// Where the guard of an ordered ring stands at most, if everybody keeps to
+    /// the protocol. To be computed after the guard was loaded.
+    ///
+    /// Call a real message, or a sender's leaving (which stands where its next
+    /// message would), an event. Message `k` of a sender comes after its message
+    /// `k - 1`, which was an event or a null; and a null `k - 1` comes after an
+    /// event of somebody at `k - 1` or above (`nulls_wanted`). So whoever has
+    /// sent `g` messages, there are events at each of `0..g`. Those that are not
+    /// known here are few: of each of the others at most what its ring holds,
+    /// and its leaving. Hence `g` is at most
+    ///
+    /// - one more than the highest index of an event known here, and
+    /// - the number of events known here,
+    ///
+    /// each plus the number of those unknown. The first bounds how far a hostile
+    /// guard can jump, the second how far such jumps lead: not further than the
+    /// messages that were really sent.
+    fn reach(&self, lane: &Lane<F>) -> u64 {
+        let me = lane.fabric.me();
+        let (mut highest, mut known, mut unknown) = (0_u64, 0_u64, 0_u64);
+        for &at in &self.ordered {
+            let sender = &self.senders[at];
+            let (Some(stream), Some(inbox)) = (&sender.streams[0], &lane.inboxes[0][at]) else {
+                continue;
+            };
+            highest = highest.max(stream.newest());
+            known += stream.real();
+            // Of my own messages, all that are published have been received here.
+            if sender.rank != me {
+                unknown += stream.unseen_max(inbox) + 1;
+            }
+        }
+        highest.min(known) + unknown
+    }
+
     /// Takes what a sender's guard vouches for; `None` when there is nothing new.
+    /// `ordered_reach` is as of this pass: computing it once is enough, unless
+    /// somebody releases meanwhile.
     pub(super) fn receive_ring<S>(
         &mut self,
         lane: &Lane<F>,
-        at: usize,
-        ring: Ring,
+        (at, ring): (usize, Ring),
         limit: u64,
+        ordered_reach: &mut u64,
         context: &Context<'_, S>,
     ) -> Result<Option<u64>, Trouble> {
         let place = self.senders[at].rank;
         let row = lane.fabric.row(place);
         let (Some(stream), Some(inbox)) = (
-            &mut self.senders[at].streams[ring.index()],
+            &self.senders[at].streams[ring.index()],
             &lane.inboxes[ring.index()][at],
         ) else {
             return Ok(None);
@@ -65,7 +104,19 @@ impl<F: Fabric> Group<F> {
         if guard == stream.count() {
             return Ok(None);
         }
-        let taken = stream.receive(row, inbox, guard, limit, context.config);
+        let reach = match ring {
+            // There are no nulls in this ring.
+            Ring::Unordered => stream.real() + stream.unseen_max(inbox),
+            Ring::Ordered if guard <= *ordered_reach => *ordered_reach,
+            Ring::Ordered => {
+                *ordered_reach = self.reach(lane);
+                *ordered_reach
+            }
+        };
+        let Some(stream) = &mut self.senders[at].streams[ring.index()] else {
+            return Ok(None);
+        };
+        let taken = stream.receive(row, inbox, guard, reach, limit, context.config);
         taken.map(Some).map_err(|what| Trouble {
             place,
             what: Found::Nonsense(what),
@@ -93,7 +144,7 @@ impl<F: Fabric> Group<F> {
             let guard = outgoing.published.index;
             if guard != stream.count() {
                 stream
-                    .receive(lane.fabric.row(me), inbox, guard, u64::MAX, context.config)
+                    .receive(lane.fabric.row(me), inbox, guard, guard, u64::MAX, context.config)
                     .map_err(|what| Trouble {
                         place: me,
                         what: Found::Nonsense(what),
