@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_core::{Claim, ClaimError, Committed, Kind, Meta, Ring, SubgroupId, TopicKey};
+use spindle_dds_core::{Claim, ClaimError, Committed, Kind, Lane, Meta, Ring, TopicKey};
 use spindle_dds_qos::Duration;
 use spindle_dds_transport::{Fabric, Park};
 
@@ -20,7 +20,7 @@ const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
 /// A writer's way into its ring.
 pub(crate) struct Port<F: Fabric> {
     session: Arc<Session<F>>,
-    subgroup: SubgroupId,
+    lane: Arc<Lane<F>>,
     ring: Ring,
     topic: TopicKey,
 }
@@ -37,7 +37,7 @@ pub(crate) enum Claimed<F: Fabric> {
 impl<F: Fabric> fmt::Debug for Port<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Port")
-            .field("subgroup", &self.subgroup)
+            .field("lane", &self.lane)
             .field("ring", &self.ring)
             .finish_non_exhaustive()
     }
@@ -46,13 +46,13 @@ impl<F: Fabric> fmt::Debug for Port<F> {
 impl<F: Park> Port<F> {
     pub(crate) fn new(
         session: Arc<Session<F>>,
-        subgroup: SubgroupId,
+        lane: Arc<Lane<F>>,
         ring: Ring,
         topic: TopicKey,
     ) -> Self {
         Self {
             session,
-            subgroup,
+            lane,
             ring,
             topic,
         }
@@ -63,13 +63,13 @@ impl<F: Park> Port<F> {
         let Ok(len) = u32::try_from(len) else {
             return Err(self.too_large(len as u64, self.len_max()));
         };
-        match self.session.handle().claim(self.subgroup, self.ring, len) {
+        match self.lane.claim(self.ring, len) {
             Ok(claim) => Ok(Claimed::Room(claim)),
             Err(ClaimError::NoRoom) => match patience {
                 // Nobody else looks for room of a writer that does not wait.
                 None => {
                     self.session.step();
-                    match self.session.handle().claim(self.subgroup, self.ring, len) {
+                    match self.lane.claim(self.ring, len) {
                         Ok(claim) => Ok(Claimed::Room(claim)),
                         Err(ClaimError::NoRoom) => Ok(Claimed::NoRoom),
                         Err(error) => Err(self.refused(error)),
@@ -82,13 +82,13 @@ impl<F: Park> Port<F> {
     }
 
     fn wait_for_room(&self, len: u32, patience: Duration) -> Result<Claim<F>> {
-        let (session, handle) = (&self.session, self.session.handle());
+        let session = &self.session;
         let deadline = Deadline::after(patience);
-        let _acks = handle.waiting_for_acks();
+        let _acks = session.handle().waiting_for_acks();
         // What would bring room may have come and not been looked at yet.
         session.step();
-        let claimed = session.room().wait(self.subgroup, deadline, || {
-            match handle.claim(self.subgroup, self.ring, len) {
+        let claimed = session.room().wait(self.lane.subgroup(), deadline, || {
+            match self.lane.claim(self.ring, len) {
                 Err(ClaimError::NoRoom) => None,
                 result => Some(result),
             }
@@ -109,8 +109,8 @@ impl<F: Park> Port<F> {
         let used = u32::try_from(used).unwrap_or(u32::MAX);
         let committed = claim
             .commit(used, &meta)
-            .map_err(|error| self.refused(error))?;
-        self.session.publish(self.subgroup);
+            .map_err(|refused| self.refused(refused.error))?;
+        self.session.publish(&self.lane);
         Ok(committed)
     }
 
@@ -140,19 +140,20 @@ impl<F: Park> Port<F> {
 
     /// Blocks until all members have received message `index` of the ordered ring.
     pub(crate) fn wait_stable(&self, index: u64, deadline: Deadline) -> Result<()> {
-        let (session, handle) = (&self.session, self.session.handle());
+        let (session, lane) = (&self.session, &self.lane);
         let message = Committed {
-            subgroup: self.subgroup,
+            subgroup: lane.subgroup(),
+            epoch: lane.epoch(),
             ring: self.ring,
             index,
         };
-        if handle.is_acknowledged(&message) {
+        if lane.is_acknowledged(&message) {
             return Ok(());
         }
-        let _acks = handle.waiting_for_acks();
+        let _acks = session.handle().waiting_for_acks();
         session.step();
-        let stable = session.room().wait(self.subgroup, deadline, || {
-            if handle.is_acknowledged(&message) {
+        let stable = session.room().wait(lane.subgroup(), deadline, || {
+            if lane.is_acknowledged(&message) {
                 return Some(Ok(()));
             }
             session.fate().check().err().map(Err)
@@ -164,10 +165,7 @@ impl<F: Park> Port<F> {
     }
 
     fn len_max(&self) -> u64 {
-        self.session
-            .handle()
-            .message_len_max(self.subgroup, self.ring)
-            .unwrap_or_default()
+        self.lane.message_len_max(self.ring).unwrap_or_default()
     }
 
     #[cold]
@@ -184,7 +182,7 @@ impl<F: Park> Port<F> {
             ClaimError::TooLarge { len, max } => self.too_large(len, max),
             ClaimError::NoRoom => Error::Timeout(error.to_string()),
             ClaimError::NotASender => Error::Error(error.to_string()),
-            ClaimError::Leaving | ClaimError::Stopped => {
+            ClaimError::Wedged | ClaimError::Leaving | ClaimError::Stopped => {
                 let ended = self.session.fate().check().err();
                 ended.unwrap_or_else(|| Error::Error(error.to_string()))
             }

@@ -132,7 +132,10 @@ impl<F: Fabric> Sink<F> {
 
 impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
     fn deliver(&mut self, delivery: &Delivery<'_, F>) {
-        for inlet in self.routes.of(delivery.subgroup, delivery.header.topic) {
+        for inlet in self
+            .routes
+            .of(delivery.lane.subgroup(), delivery.header.topic)
+        {
             if inlet.accept(delivery) {
                 self.touched.push(inlet.clone());
             }
@@ -154,16 +157,19 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
             Event::SenderLeft {
                 subgroup,
                 ring,
-                rank,
+                sender,
+                ..
             } => {
                 for inlet in self.routes.of_subgroup(subgroup) {
-                    if inlet.sender_left(rank, ring) {
+                    if inlet.sender_left(sender, ring) {
                         self.touched.push(inlet.clone());
                     }
                 }
                 // A farewell may stand at the end of a batch without messages.
                 self.batch_end();
             }
+            // Lanes live as long as their group, which is formed once.
+            Event::LaneEnded { .. } => {}
             Event::Stopped(reason) => {
                 let members: Vec<String> = self
                     .pids
