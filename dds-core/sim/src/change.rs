@@ -85,7 +85,8 @@ impl World<'_> {
         }
         let due = self.changes_left > 0 && self.rng.chance(self.plan.change_chance);
         let forced = self.lanes_have_dead() && self.rng.chance(0.05);
-        if (due || forced) && self.is_settled() {
+        let anybody = self.nodes.iter().any(|node| node.is_present());
+        if (due || forced) && anybody && self.is_settled() {
             self.begin();
         }
     }

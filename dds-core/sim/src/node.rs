@@ -311,7 +311,14 @@ impl Node {
                 claim.bytes().copy_from_slice(carried.claim.bytes());
                 self.commit(plan, at, claim, carried.used, carried.meta);
             }
-            Err(_) => app.carried = Some(carried),
+            Err(error) => {
+                app.carried = Some(carried);
+                if error == ClaimError::NoRoom {
+                    // Its own claims may take the room that it waits for.
+                    app.left += app.claims.len();
+                    app.claims.clear();
+                }
+            }
         }
     }
 

@@ -157,14 +157,17 @@ impl<'a> World<'a> {
             self.check_node(at, true)?;
             return Ok(self.is_busy());
         }
+        let unaware = self.nodes.iter().any(|node| node.expelled && !node.dead);
         let node = &mut self.nodes[at];
         if acting {
             node.act(self.plan, self.turn);
         }
         let rung = node.mode == Mode::Asleep && self.network.rung(NodeId(node.rank.index()));
         let leaver = self.plan.leavers.contains(&node.rank) && node.is_present();
-        // Who takes part in a change sees it through.
-        if leaver && node.is_done() && self.change.is_none() {
+        // Who takes part in a change sees it through. There is one control segment
+        // here for all views: who was expelled from one is not to read in it that
+        // somebody has left another.
+        if leaver && node.is_done() && self.change.is_none() && !unaware {
             node.leave();
         }
         node.poll(rung);
@@ -186,8 +189,8 @@ impl<'a> World<'a> {
     }
 
     fn is_busy(&self) -> bool {
-        let expelled = |node: &Node| node.expelled && !node.dead;
-        if self.change.is_some() || self.lanes_have_dead() || self.nodes.iter().any(expelled) {
+        let unaware = |node: &Node| node.expelled && !node.dead;
+        if self.change.is_some() || self.lanes_have_dead() || self.nodes.iter().any(unaware) {
             return true;
         }
         let mut present = self.nodes.iter().filter(|node| node.is_present());
