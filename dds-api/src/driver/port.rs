@@ -11,8 +11,10 @@ use super::session::Session;
 use crate::error::{Error, Result};
 use crate::time::{Deadline, source_timestamp};
 
-/// `flags` of a control message that says that its writer was deleted.
+/// In the `flags` of a control message: its writer was deleted.
 pub(super) const WRITER_DELETED: u8 = 1;
+/// Beside it: its instances are disposed of with that.
+pub(super) const DISPOSES: u8 = 2;
 
 /// How long a deleted writer waits for room to say so.
 const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
@@ -114,12 +116,13 @@ impl<F: Park> Port<F> {
         Ok(committed)
     }
 
-    /// Tells the readers that a writer is gone. Waits a little for room to say so;
-    /// without it they find out when this member leaves.
-    pub(crate) fn writer_deleted(&self, number: u32) {
+    /// Tells the readers that a writer is gone, and whether its instances are
+    /// disposed of with that. Waits a little for room to say so; without it they
+    /// find out when this member leaves.
+    pub(crate) fn writer_deleted(&self, number: u32, disposes: bool) {
         let meta = Meta {
             kind: Kind::Control,
-            flags: WRITER_DELETED,
+            flags: WRITER_DELETED | if disposes { DISPOSES } else { 0 },
             encapsulation: 0,
             writer: number,
             timestamp: source_timestamp(),

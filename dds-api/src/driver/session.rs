@@ -10,7 +10,8 @@ use crossbeam_queue::ArrayQueue;
 use spindle_dds_core::{Engine, Handle, Lane, Outcome, SubgroupId};
 use spindle_dds_transport::{Fabric, Park, Rank};
 
-use super::bell::DispatchBell;
+use super::bell::Bells;
+use super::crew::{self, Crew};
 use super::fate::Fate;
 use super::poll;
 use super::room::Room;
@@ -28,7 +29,7 @@ pub(crate) struct Session<F: Fabric> {
     /// When the engine's time began.
     since: Instant,
     fate: Arc<Fate>,
-    bell: Arc<DispatchBell>,
+    bells: Arc<Bells>,
     pub(super) left: Arc<ArrayQueue<Rank>>,
     /// Takes this member out of the domain's record.
     depart: fn(&F),
@@ -56,7 +57,7 @@ impl<F: Park> Session<F> {
     pub(crate) fn new(
         engine: Engine<F, Sink<F>>,
         fate: Arc<Fate>,
-        bell: Arc<DispatchBell>,
+        bells: Arc<Bells>,
         left: Arc<ArrayQueue<Rank>>,
         depart: fn(&F),
     ) -> Arc<Self> {
@@ -70,7 +71,7 @@ impl<F: Park> Session<F> {
             handle,
             engine,
             fate,
-            bell,
+            bells,
             left,
             depart,
             stopping: AtomicBool::new(false),
@@ -80,35 +81,20 @@ impl<F: Park> Session<F> {
         })
     }
 
-    /// Starts the polling thread and the dispatch thread.
-    pub(crate) fn start(
+    /// The threads begin: one polls, one calls listeners, one wakes.
+    pub(crate) fn begin(
         self: &Arc<Self>,
+        crew: Crew,
         wait: WaitPolicy,
-        dispatch: impl FnOnce() + Send + 'static,
-    ) -> Result<()> {
-        let session = self.clone();
-        let polling = thread::Builder::new()
-            .name("spindle-poll".to_owned())
-            .spawn(move || poll::run(&session, wait));
-        let dispatching = thread::Builder::new()
-            .name("spindle-dispatch".to_owned())
-            .spawn(dispatch);
-        let mut failed = None;
-        for started in [polling, dispatching] {
-            match started {
-                Ok(thread) => self.threads().push(thread),
-                Err(error) => failed = Some(error),
-            }
-        }
-        match failed {
-            None => Ok(()),
-            Some(error) => {
-                self.abandon();
-                Err(Error::OutOfResources(format!(
-                    "no thread can be started: {error}"
-                )))
-            }
-        }
+        dispatch: impl FnOnce(&Self) + Send + 'static,
+        wake: impl FnOnce(&Self) + Send + 'static,
+    ) {
+        let [polling, dispatching, waking] = [0; 3].map(|_| self.clone());
+        *self.threads() = crew.begin([
+            Box::new(move || poll::run(&polling, wait)),
+            Box::new(move || dispatch(&dispatching)),
+            Box::new(move || wake(&waking)),
+        ]);
     }
 
     fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
@@ -139,8 +125,8 @@ impl<F: Park> Session<F> {
         &self.fate
     }
 
-    pub(super) fn bell(&self) -> &DispatchBell {
-        &self.bell
+    pub(super) fn bells(&self) -> &Bells {
+        &self.bells
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -178,7 +164,7 @@ impl<F: Park> Session<F> {
         self.fate.close();
         let left = self.leave(|since| since.elapsed() < LEAVE_WITHIN);
         self.stop();
-        self.join();
+        crew::join(std::mem::take(&mut *self.threads()), LISTENER_WITHIN);
         if let Some(reason) = self.fate.failure() {
             return Err(Error::Error(reason.to_owned()));
         }
@@ -242,24 +228,7 @@ impl<F: Park> Session<F> {
         self.stopping.store(true, Ordering::SeqCst);
         self.room.notify_all();
         self.handle.fabric().nudge();
-        self.bell.ring();
-    }
-
-    fn join(&self) {
-        let me = thread::current().id();
-        let threads = std::mem::take(&mut *self.threads());
-        let since = Instant::now();
-        for thread in threads
-            .into_iter()
-            .filter(|thread| thread.thread().id() != me)
-        {
-            // A listener may wait for this very thread.
-            while !thread.is_finished() && since.elapsed() < LISTENER_WITHIN {
-                thread::sleep(Duration::from_micros(200));
-            }
-            if thread.is_finished() {
-                let _ = thread.join();
-            }
-        }
+        self.bells.listeners.ring();
+        self.bells.wakers.ring();
     }
 }

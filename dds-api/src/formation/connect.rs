@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use spindle_dds_core::{Engine, EngineConfig, Lane, SubgroupId, TopicKey};
-use spindle_dds_transport::Rank;
+use spindle_dds_qos::WriterDataLifecycle;
+use spindle_dds_transport::{Fabric, Rank};
 
 use super::announcement::{Announcement, WriterEntry};
 use super::matching::{Match, is_inconsistent};
 use super::plan::{Plan, Segments, impossible};
-use crate::driver::{Fate, Link, MatchedWriter, Port, Routes, Session, Sink, Targets};
+use crate::driver::{
+    Crew, Fate, Link, MatchedWriter, Port, Routes, Session, Sink, Sleepers, Targets,
+};
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::participant::ParticipantCore;
@@ -23,8 +26,6 @@ use crate::wire::Wire;
 /// writers and readers in the same order.
 pub(super) struct Endpoints {
     pub(super) topics: Vec<Arc<TopicCore>>,
-    pub(super) publishers: Vec<Arc<PublisherCore>>,
-    pub(super) subscribers: Vec<Arc<SubscriberCore>>,
     pub(super) writers: Vec<(Arc<PublisherCore>, Arc<WriterCore>)>,
     pub(super) readers: Vec<(Arc<SubscriberCore>, Arc<ReaderCore>)>,
 }
@@ -34,17 +35,15 @@ impl Endpoints {
         let entities = participant.entities();
         let mut endpoints = Self {
             topics: entities.topics.clone(),
-            publishers: entities.publishers.clone(),
-            subscribers: entities.subscribers.clone(),
             writers: Vec::new(),
             readers: Vec::new(),
         };
-        for publisher in &endpoints.publishers {
+        for publisher in &entities.publishers {
             let writers = publisher.writers().clone();
             let of = |writer| (publisher.clone(), writer);
             endpoints.writers.extend(writers.into_iter().map(of));
         }
-        for subscriber in &endpoints.subscribers {
+        for subscriber in &entities.subscribers {
             let readers = subscriber.readers().clone();
             let of = |reader| (subscriber.clone(), reader);
             endpoints.readers.extend(readers.into_iter().map(of));
@@ -59,10 +58,11 @@ pub(super) fn connect(
     endpoints: Endpoints,
     announcements: &[Announcement],
     plan: &Plan,
-    me: Rank,
     pids: Vec<u32>,
     segments: Segments,
+    crew: Crew,
 ) -> Result<Arc<Session<Wire>>> {
+    let me = segments.control.me();
     let mine = &announcements[me.index()];
     let fate = Arc::<Fate>::default();
     let left = Arc::new(ArrayQueue::new(announcements.len()));
@@ -72,14 +72,14 @@ pub(super) fn connect(
         let topic = TopicKey::of_name(&entry.endpoint.topic);
         routes.add(subgroup, topic, reader.inlet.clone());
     }
-    let bell = participant.bell().clone();
-    let sink = Sink::new(routes, fate.clone(), bell.clone(), left.clone(), pids);
+    let bells = participant.bells().clone();
+    let sink = Sink::new(routes, fate.clone(), bells.clone(), left.clone(), pids);
     let engine = Engine::new(segments.control, EngineConfig::default(), sink);
     for (lane, segment) in segments.lanes {
         engine.add_lane(&lane, segment).map_err(impossible)?;
     }
     let depart = |control: &Wire| control.whole().leave();
-    let session = Session::new(engine, fate, bell, left, depart);
+    let session = Session::new(engine, fate, bells, left, depart);
 
     find_inconsistent(&endpoints, announcements, me);
     for (at, (_, reader)) in endpoints.readers.iter().enumerate() {
@@ -88,35 +88,29 @@ pub(super) fn connect(
     for (at, (_, writer)) in endpoints.writers.iter().enumerate() {
         connect_writer(writer, at, announcements, me, &session)?;
     }
-    endpoints
-        .topics
-        .iter()
-        .for_each(|topic| topic.base.set_enabled());
-    endpoints
-        .publishers
-        .iter()
-        .for_each(|publisher| publisher.base.set_enabled());
-    endpoints
-        .subscribers
-        .iter()
-        .for_each(|subscriber| subscriber.base.set_enabled());
+    // Listeners are called from now on, and use what contains their entities.
+    participant.enable_contained();
+    // Deleted while the group was being formed: matched above all the same.
+    let deleted = endpoints.readers.iter();
+    let deleted = deleted.filter(|(_, reader)| reader.base.is_deleted());
+    deleted.for_each(|(_, reader)| reader.tell_writers());
 
+    let writers = endpoints.writers.into_iter().map(|(_, writer)| writer);
+    let readers = endpoints.readers.into_iter().map(|(_, reader)| reader);
+    let (writers, readers) = (writers.collect::<Vec<_>>(), readers.collect::<Vec<_>>());
     let targets = Targets {
         participant: participant.weak(),
         topics: endpoints.topics,
-        writers: endpoints
-            .writers
-            .into_iter()
-            .map(|(_, writer)| writer)
-            .collect(),
-        readers: endpoints
-            .readers
-            .into_iter()
-            .map(|(_, reader)| reader)
-            .collect(),
+        writers: writers.clone(),
+        readers: readers.clone(),
     };
-    let dispatching = session.clone();
-    session.start(participant.config.wait, move || targets.run(&dispatching))?;
+    let sleepers = Sleepers { writers, readers };
+    session.begin(
+        crew,
+        participant.config.wait,
+        |session| targets.run(session),
+        |session| sleepers.run(session),
+    );
     Ok(session)
 }
 
@@ -155,9 +149,11 @@ fn connect_reader(
             Match::Matched => {
                 matched.extend(plan.place(subgroup, rank).map(|place| MatchedWriter {
                     place,
+                    rank,
                     number: writer.number,
                     ring: writer.ring(),
                     handle: InstanceHandle::of_entity(writer.endpoint.guid),
+                    autodispose: lifecycle(writer).autodispose_unregistered_instances,
                 }))
             }
             Match::Incompatible(policies) => {
@@ -188,6 +184,10 @@ fn connect_reader(
     }
     reader.base.set_enabled();
     Ok(())
+}
+
+fn lifecycle(writer: &WriterEntry) -> WriterDataLifecycle {
+    writer.qos.writer_data_lifecycle
 }
 
 fn connect_writer(

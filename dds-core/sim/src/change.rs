@@ -290,7 +290,11 @@ impl World<'_> {
                 *least = (*least).min(*count);
             }
         }
-        let base = lane.spec.end(&trim);
+        // Farewells have places of their own.
+        let senders = lane.spec.senders.iter().zip(&trim);
+        let left = |place: Rank| self.nodes[lane.spec.members[place.index()].index()].left;
+        let taken = senders.map(|(sender, count)| count + u64::from(left(sender.rank)));
+        let base = lane.spec.end(&taken.collect::<Vec<_>>());
         let present = |rank: Rank| self.nodes[rank.index()].is_present();
         let next = self.plan.groups[group].lane(change.number, base, present);
         let next = self.open(next)?;

@@ -65,13 +65,9 @@ fn same_place(a: &Record, b: &Record) -> bool {
     a == b
 }
 
-/// A5: positions rise.
+/// A5: positions rise, those of farewells included.
 pub fn positions_rise(history: &[Record]) -> Result<(), Finding> {
-    let messages: Vec<u64> = history
-        .iter()
-        .filter(|record| record.number > 0)
-        .map(|record| record.position)
-        .collect();
+    let messages: Vec<u64> = history.iter().map(|record| record.position).collect();
     match messages.windows(2).position(|pair| pair[0] >= pair[1]) {
         Some(at) => Err((
             "A5",
@@ -188,6 +184,11 @@ mod tests {
         assert_eq!(
             id(positions_rise(&[record(1, 0, 1), record(1, 1, 1)])),
             "A5"
+        );
+        assert_eq!(
+            id(positions_rise(&[record(1, 0, 1), record(0, 1, 0)])),
+            "A5",
+            "a farewell"
         );
         assert_eq!(
             id(all_delivered(
