@@ -11,7 +11,6 @@ use crate::ids::{Ring, SubgroupId};
 use crate::lane::{ENDED, LEAVING, Lane, OPEN, WEDGED};
 use crate::layout::RingColumns;
 use crate::outbox::{Outbox, Reserved};
-use crate::sync::Ordering;
 
 /// Why a claim was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -154,16 +153,24 @@ impl<F: Fabric> Claim<F> {
     ///
     /// A lane that is wedged gives the claim back, see [`Refused`].
     pub fn commit(mut self, used: u32, meta: &Meta) -> Result<Committed, Refused<F>> {
-        self.lane.committing.fetch_add(1, Ordering::SeqCst);
-        let result = self.commit_counted(used, meta);
-        self.lane.committing.fetch_sub(1, Ordering::SeqCst);
+        let (status, inside) = self.lane.gate.enter();
+        let result = self.commit_inside(status, used, meta);
+        drop(inside);
+        let result = result.and_then(|committed| {
+            self.reserved = None;
+            committed.ok_or(ClaimError::Stopped)
+        });
         result.map_err(|error| Refused { error, claim: self })
     }
 
-    fn commit_counted(&mut self, used: u32, meta: &Meta) -> Result<Committed, ClaimError> {
-        // SeqCst, after the count: who closes the lane sets the status, then
-        // reads the count.
-        let status = self.lane.status.load(Ordering::SeqCst);
+    /// `None` when the lane's message indexes are used up; the claim is withdrawn
+    /// then.
+    fn commit_inside(
+        &self,
+        status: u32,
+        used: u32,
+        meta: &Meta,
+    ) -> Result<Option<Committed>, ClaimError> {
         if !self.lane.config.plants(PlantedBug::CommitAfterWedge) {
             ClaimError::of_status(status)?;
         }
@@ -172,8 +179,7 @@ impl<F: Fabric> Claim<F> {
         };
         let used = used.min(reserved.len);
         let Some(place) = outbox.commit(reserved, used) else {
-            self.reserved = None;
-            return Err(ClaimError::Stopped);
+            return Ok(None);
         };
         let header = Header {
             index: place.index,
@@ -194,13 +200,12 @@ impl<F: Fabric> Claim<F> {
             self.lane.fabric.store(at + i * 8, word);
         }
         outbox.written(place);
-        self.reserved = None;
-        Ok(Committed {
+        Ok(Some(Committed {
             subgroup: self.lane.subgroup(),
             epoch: self.lane.epoch(),
             ring: self.ring,
             index: place.index,
-        })
+        }))
     }
 }
 

@@ -74,7 +74,7 @@ impl<F: Fabric> Participant<F> {
         table.status = table.status.max(status);
         let lanes = table.lanes.values();
         lanes.clone().for_each(|lane| lane.close(status));
-        lanes.clone().any(|lane| lane.is_committing())
+        lanes.clone().any(|lane| lane.gate.is_busy())
     }
 }
 

@@ -22,13 +22,14 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use crate::claim::{Claim, ClaimError, Committed};
 use crate::config::EngineConfig;
+use crate::gate::Gate;
 use crate::handle::Common;
 use crate::ids::{Ring, SubgroupId};
 use crate::inbox::Inbox;
 use crate::layout::{Columns, Layout, RingColumns};
 use crate::outbox::{Outbox, ReserveError};
 use crate::spec::{LaneSpec, SpecError};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 pub(crate) const OPEN: u32 = 0;
 pub(crate) const LEAVING: u32 = 1;
@@ -64,10 +65,8 @@ pub struct Lane<F> {
     pub(crate) released: [AtomicU64; 2],
     /// How often there was room, or a stable position moved, or the status changed.
     pub(crate) changes: AtomicU64,
-    /// `OPEN`, `LEAVING`, `WEDGED`, `ENDED` or `STOPPED`; only rises.
-    pub(crate) status: AtomicU32,
-    /// Commits under way; who wedges or leaves waits until it is 0.
-    pub(crate) committing: AtomicU32,
+    /// `OPEN`, `LEAVING`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
+    pub(crate) gate: Gate,
 }
 
 impl<F: Fabric> Lane<F> {
@@ -115,8 +114,7 @@ impl<F: Fabric> Lane<F> {
             stable: AtomicU64::new(0),
             released: [AtomicU64::new(0), AtomicU64::new(0)],
             changes: AtomicU64::new(0),
-            status: AtomicU32::new(OPEN),
-            committing: AtomicU32::new(0),
+            gate: Gate::new(),
             columns,
             fabric,
             common,
@@ -128,7 +126,7 @@ impl<F: Fabric> Lane<F> {
     /// allocates nothing. The claim costs room in this participant's own ring
     /// until it is committed and released, or dropped.
     pub fn claim(self: &Arc<Self>, ring: Ring, len: u32) -> Result<Claim<F>, ClaimError> {
-        ClaimError::of_status(self.status.load(Ordering::Acquire))?;
+        ClaimError::of_status(self.gate.status())?;
         let outbox = self.outboxes[ring.index()].as_ref();
         let outbox = outbox.ok_or(ClaimError::NotASender)?;
         match outbox.reserve(len) {
@@ -158,7 +156,7 @@ impl<F: Fabric> Lane<F> {
         if message.subgroup != self.subgroup || message.epoch > self.epoch {
             return false;
         }
-        if message.epoch < self.epoch || self.status.load(Ordering::Acquire) == ENDED {
+        if message.epoch < self.epoch || self.gate.status() == ENDED {
             return true;
         }
         match (message.ring, self.my_order) {
@@ -201,7 +199,7 @@ impl<F: Fabric> Lane<F> {
 
     /// Whether no claim is taken any more because the lane ends: go to the next.
     pub fn is_wedged(&self) -> bool {
-        matches!(self.status.load(Ordering::Acquire), WEDGED | ENDED)
+        matches!(self.gate.status(), WEDGED | ENDED)
     }
 
     /// The segment below.
@@ -211,20 +209,14 @@ impl<F: Fabric> Lane<F> {
 
     /// The status rises, or stays.
     pub(crate) fn close(&self, status: u32) {
-        // SeqCst: pairs with `Claim::commit`, which counts itself first.
-        if self.status.fetch_max(status, Ordering::SeqCst) < status {
+        if self.gate.close(status) {
             self.has_changed();
         }
     }
 
-    /// Whether somebody is about to commit. SeqCst: after the status.
-    pub(crate) fn is_committing(&self) -> bool {
-        self.committing.load(Ordering::SeqCst) != 0
-    }
-
     /// Whether the lane takes part in everything.
     pub(crate) fn is_live(&self) -> bool {
-        self.status.load(Ordering::Relaxed) < WEDGED
+        self.gate.status() < WEDGED
     }
 
     /// A holder lets go of real message `real`: room may come back.
@@ -268,7 +260,7 @@ impl<F> fmt::Debug for Lane<F> {
             .field("subgroup", &self.subgroup)
             .field("epoch", &self.epoch)
             .field("base", &self.base)
-            .field("status", &self.status)
+            .field("status", &self.gate.status())
             .finish_non_exhaustive()
     }
 }

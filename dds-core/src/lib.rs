@@ -27,6 +27,7 @@ mod config;
 mod counters;
 mod digest;
 mod engine;
+mod gate;
 mod group;
 mod handle;
 mod header;

@@ -49,7 +49,7 @@ impl<F: Fabric> Group<F> {
         self.phase = Phase::Wedged;
         self.lane.close(WEDGED);
         // After the status: whoever commits from now on sees it.
-        if self.lane.is_committing() {
+        if self.lane.gate.is_busy() {
             return false;
         }
         // Nothing is wrong with my own row; if it were, the next step tells.
