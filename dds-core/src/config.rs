@@ -46,6 +46,13 @@ pub enum PlantedBug {
     WrongDigest,
     /// A sender that has left is waited for.
     LeaverNotForgotten,
+    /// A message is committed in a lane that is wedged.
+    CommitAfterWedge,
+    /// What failed members send is received, and acknowledged, after the counts
+    /// have been reported.
+    AckAfterFreeze,
+    /// A lane ends at the first message that is missing, at some members.
+    StopsAtHole,
     /// A member leaves while it holds messages in the rings of others.
     LeavesHolding,
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Delivery, Handle, Kind, Ring, SubgroupId};
+use spindle_dds_core::{Delivery, Kind, Lane, Ring};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -56,9 +56,8 @@ const SPAN_MAX_RING: u32 = 192;
 /// What a reader has once the group is formed.
 pub(crate) struct Link<F: Fabric> {
     pub(super) arrivals: ArrayQueue<Arrival<F>>,
-    pub(super) handle: Handle<F>,
-    pub(super) subgroup: SubgroupId,
-    /// By rank and number.
+    pub(super) lane: Arc<Lane<F>>,
+    /// By place and number.
     pub(super) writers: Vec<MatchedWriter>,
     /// Which of them are gone: nothing of them is taken any more. The engine's
     /// thread alone.
@@ -69,8 +68,11 @@ pub(crate) struct Link<F: Fabric> {
 /// A writer that a reader accepts samples from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MatchedWriter {
-    pub(crate) rank: Rank,
+    /// Place of its member in the lane.
+    pub(crate) place: Rank,
     pub(crate) number: u32,
+    /// Its member.
+    pub(crate) rank: Rank,
     pub(crate) ring: Ring,
     pub(crate) handle: InstanceHandle,
     /// Whether its instances are disposed of when it leaves with its member.
@@ -88,9 +90,8 @@ impl<F: Fabric> Link<F> {
     /// `in_flight` messages can be in the rings of the writers together,
     /// `ring_max` in the largest of them.
     pub(crate) fn new(
-        handle: Handle<F>,
+        lane: Arc<Lane<F>>,
         fate: Arc<Fate>,
-        subgroup: SubgroupId,
         mut writers: Vec<MatchedWriter>,
         in_flight: usize,
     ) -> Self {
@@ -98,19 +99,18 @@ impl<F: Fabric> Link<F> {
         Self {
             // Each writer can go once.
             arrivals: ArrayQueue::new(in_flight + writers.len() + 1),
-            handle,
-            subgroup,
+            lane,
             gone: writers.iter().map(|_| AtomicBool::new(false)).collect(),
             writers,
             fate,
         }
     }
 
-    fn writer(&self, rank: Rank, number: u32) -> Option<u32> {
-        let key = (rank, number);
+    fn writer(&self, place: Rank, number: u32) -> Option<u32> {
+        let key = (place, number);
         let found = self
             .writers
-            .binary_search_by_key(&key, |writer| (writer.rank, writer.number));
+            .binary_search_by_key(&key, |writer| (writer.place, writer.number));
         found.ok().map(|at| at as u32)
     }
 
@@ -228,13 +228,13 @@ impl<F: Fabric> Inlet<F> {
 
     /// A sender's last message of a ring has been delivered: its writers that did
     /// not find room for their own farewell go here.
-    pub(super) fn sender_left(&self, rank: Rank, ring: Ring, at: Stamp) -> bool {
+    pub(super) fn sender_left(&self, place: Rank, ring: Ring, at: Stamp) -> bool {
         let Some(link) = self.link.get() else {
             return false;
         };
         let mut any = false;
         for (writer, number) in link.writers.iter().zip(0..) {
-            if writer.rank == rank && writer.ring == ring {
+            if writer.place == place && writer.ring == ring {
                 any |= link.say_gone(number, Some(at), writer.autodispose);
             }
         }
@@ -278,11 +278,10 @@ impl<F: Fabric> Inlet<F> {
             .link
             .get()
             .filter(|_| self.config.storage == Storage::Ring)?;
-        let tight = link.writers.iter().any(|writer| {
-            link.handle
-                .held_parts(link.subgroup, writer.ring, writer.rank)
-                > SPAN_MAX_RING
-        });
+        let tight = link
+            .writers
+            .iter()
+            .any(|writer| link.lane.held_parts(writer.ring, writer.place) > SPAN_MAX_RING);
         tight.then(|| self.selects.load(Ordering::Relaxed))
     }
 

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Engine, Handle, Outcome, SubgroupId};
+use spindle_dds_core::{Engine, Handle, Lane, Outcome, SubgroupId};
 use spindle_dds_transport::{Fabric, Park, Rank};
 
 use super::bell::Bells;
@@ -23,7 +23,11 @@ use crate::properties::WaitPolicy;
 pub(crate) struct Session<F: Fabric> {
     engine: Engine<F, Sink<F>>,
     handle: Handle<F>,
+    /// By subgroup, ascending.
+    lanes: Box<[Arc<Lane<F>>]>,
     room: Room,
+    /// When the engine's time began.
+    since: Instant,
     fate: Arc<Fate>,
     bells: Arc<Bells>,
     pub(super) left: Arc<ArrayQueue<Rank>>,
@@ -58,8 +62,12 @@ impl<F: Park> Session<F> {
         depart: fn(&F),
     ) -> Arc<Self> {
         let handle = engine.handle();
+        let subgroups = handle.subgroups();
+        let lanes = subgroups.iter().filter_map(|id| handle.lane(*id));
         Arc::new(Self {
-            room: Room::new(handle.subgroups()),
+            lanes: lanes.collect(),
+            room: Room::new(subgroups.into_iter()),
+            since: Instant::now(),
             handle,
             engine,
             fate,
@@ -97,6 +105,14 @@ impl<F: Park> Session<F> {
         &self.handle
     }
 
+    /// The lane of a subgroup that this participant is in.
+    pub(crate) fn lane(&self, subgroup: SubgroupId) -> Option<&Arc<Lane<F>>> {
+        let at = self
+            .lanes
+            .binary_search_by_key(&subgroup, |lane| lane.subgroup());
+        Some(&self.lanes[at.ok()?])
+    }
+
     pub(super) fn engine(&self) -> &Engine<F, Sink<F>> {
         &self.engine
     }
@@ -127,18 +143,20 @@ impl<F: Park> Session<F> {
 
     /// One step of the engine, by any thread. `None` when another one steps.
     pub(super) fn step(&self) -> Option<Outcome> {
-        let outcome = self.engine.step()?;
+        let now = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let outcome = self.engine.step(now)?;
         if outcome.stopped {
             self.room.notify_all();
         } else if outcome.room || outcome.stable {
-            self.room.notify(|subgroup| self.handle.changes(subgroup));
+            let changes = |subgroup| self.lane(subgroup).map_or(0, |lane| lane.changes());
+            self.room.notify(changes);
         }
         Some(outcome)
     }
 
     /// What was committed goes out.
-    pub(super) fn publish(&self, subgroup: SubgroupId) {
-        self.engine.publish(subgroup);
+    pub(super) fn publish(&self, lane: &Arc<Lane<F>>) {
+        self.engine.publish(lane);
     }
 
     /// Leaves the group and ends the threads. Blocks shortly.

@@ -110,9 +110,9 @@ impl<F: Fabric> Shelf<F> {
         for writer in &link.writers {
             self.statuses.matched.matched(writer.handle);
             self.statuses.writers.push(writer.handle);
-            if self.in_ring_at(writer.rank, writer.ring).is_none() {
+            if self.in_ring_at(writer.place, writer.ring).is_none() {
                 self.in_ring.push(InRing {
-                    sender: writer.rank,
+                    sender: writer.place,
                     ring: writer.ring,
                     entries: VecDeque::with_capacity(messages_max),
                 });
@@ -205,7 +205,7 @@ impl<F: Fabric> Shelf<F> {
         match cache.offer(arrived, &mut |old| pool.recycle(old)) {
             Offer::Kept(entry) => {
                 let writer = &link.writers[origin.writer as usize];
-                if let Some(at) = self.in_ring_at(writer.rank, writer.ring) {
+                if let Some(at) = self.in_ring_at(writer.place, writer.ring) {
                     let Self { cache, in_ring, .. } = self;
                     let entries = &mut in_ring[at].entries;
                     // What was taken or replaced meanwhile.
@@ -280,9 +280,7 @@ impl<F: Fabric> Shelf<F> {
             {
                 entries.pop_front();
             }
-            while !entries.is_empty()
-                && link.handle.held_parts(link.subgroup, *ring, *sender) > span_max
-            {
+            while !entries.is_empty() && link.lane.held_parts(*ring, *sender) > span_max {
                 if budget == 0 {
                     return true;
                 }

@@ -133,7 +133,10 @@ impl<F: Fabric> Sink<F> {
 
 impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
     fn deliver(&mut self, delivery: &Delivery<'_, F>) {
-        for inlet in self.routes.of(delivery.subgroup, delivery.header.topic) {
+        for inlet in self
+            .routes
+            .of(delivery.lane.subgroup(), delivery.header.topic)
+        {
             if inlet.accept(delivery) {
                 self.touched.push(inlet.clone());
             }
@@ -155,7 +158,7 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
             Event::SenderLeft {
                 subgroup,
                 ring,
-                rank,
+                sender,
                 position,
                 timestamp,
             } => {
@@ -164,13 +167,15 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
                     timestamp,
                 };
                 for inlet in self.routes.of_subgroup(subgroup) {
-                    if inlet.sender_left(rank, ring, stamp) {
+                    if inlet.sender_left(sender, ring, stamp) {
                         self.touched.push(inlet.clone());
                     }
                 }
                 // A farewell may stand at the end of a batch without messages.
                 self.batch_end();
             }
+            // Lanes live as long as their group, which is formed once.
+            Event::LaneEnded { .. } => {}
             Event::Stopped(reason) => {
                 let members: Vec<String> = self
                     .pids

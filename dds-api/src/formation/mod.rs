@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   endpoints --Announcement--> join --announcements of all--> Plan (the same at all)
-//!   Plan --ViewSpec--> build --ShmFabric--> Engine, Session --Links, Ports--> endpoints
+//!   Plan --Rows--> build --parts of one fabric--> Engine and its lanes, Session
+//!                                                 --Links, Ports--> endpoints
 //! ```
 
 mod announcement;
@@ -59,15 +60,16 @@ pub(crate) fn form(participant: &ParticipantCore, cancel: Cancel) -> Result<Arc<
         .map(|(bytes, pid)| Announcement::from_bytes(bytes, *pid))
         .collect::<Result<Vec<_>>>()?;
     let plan = Plan::of(&announcements, &pids, formation.group_id())?;
-    let layout = plan.layout()?;
-    let fabric = formation.build(&layout.row_lens()).map_err(refused)?;
+    let rows = plan.rows()?;
+    let fabric = formation.build(&rows.lens).map_err(refused)?;
+    let segments = plan.segments(&rows, fabric)?;
     connect::connect(
         participant,
         endpoints,
         &announcements,
         &plan,
         pids,
-        fabric,
+        segments,
         crew,
     )
 }

@@ -52,12 +52,13 @@ fn one(seed: u64) -> ExitCode {
 }
 
 fn many(seeds: std::ops::Range<u64>) -> ExitCode {
-    let (mut violations, mut delivered, mut nulls) = (0_u64, 0_usize, 0_u64);
+    let (mut violations, mut delivered, mut nulls, mut changes) = (0_u64, 0_usize, 0_u64, 0_usize);
     for seed in seeds.clone() {
         match run(&Plan::draw(seed)) {
             Ok(report) => {
                 delivered += report.delivered;
                 nulls += report.nulls;
+                changes += report.changes;
             }
             Err(violation) => {
                 println!("{violation}");
@@ -66,7 +67,10 @@ fn many(seeds: std::ops::Range<u64>) -> ExitCode {
         }
     }
     let count = seeds.end.saturating_sub(seeds.start);
-    println!("{count} seeds, {violations} violations, {delivered} deliveries, {nulls} nulls");
+    println!(
+        "{count} seeds, {violations} violations, {delivered} deliveries, {nulls} nulls, {changes} \
+         changes of lanes"
+    );
     if violations == 0 {
         ExitCode::SUCCESS
     } else {
