@@ -34,6 +34,7 @@ mod layout;
 pub mod limits;
 #[cfg(all(test, loom))]
 mod loom_models;
+pub mod membership;
 mod outbox;
 mod outgoing;
 mod pushes;

@@ -1,5 +1,6 @@
 //! What a view is: members, subgroups, senders, ring sizes. Agreed by all.
 
+use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use crate::ids::TopicKey;
@@ -39,7 +40,7 @@ pub struct SenderSpec {
 }
 
 /// Sizes of a ring; both are powers of two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingSpec {
     /// Message headers: how many messages can be in flight.
     pub messages: u32,
@@ -57,6 +58,14 @@ impl RingSpec {
             .clamp(RING_BYTES_MIN, RING_BYTES_MAX)
             .next_power_of_two();
         Self { messages, bytes }
+    }
+
+    /// As large as either.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        Self {
+            messages: self.messages.max(other.messages),
+            bytes: self.bytes.max(other.bytes),
+        }
     }
 }
 
