@@ -123,6 +123,10 @@ struct World {
     born: u128,
     planted: Option<PlantedBug>,
     joining: BTreeMap<MemberId, Member>,
+    /// Those on the one side of a divided network.
+    apart: BTreeSet<MemberId>,
+    apart_then: BTreeSet<MemberId>,
+    divides_at: Option<u64>,
 }
 
 type Check = Result<(), String>;
@@ -149,11 +153,53 @@ impl World {
             born: count,
             planted,
             joining: BTreeMap::new(),
+            apart: BTreeSet::new(),
+            apart_then: BTreeSet::new(),
+            divides_at: None,
         };
         for member in &view.members {
             world.spawn(member.id, &view);
         }
         world
+    }
+
+    /// A world of several hosts whose network is about to divide.
+    fn divided(seed: u64) -> Self {
+        let mut world = Self::new(seed, None);
+        let mut rng = Rng::new(seed);
+        let count = 2 + rng.below(4);
+        let mut members: Vec<Member> = (1..=count as u128).map(|id| member(id, &mut rng)).collect();
+        let apart = 1 + rng.below(count - 1);
+        for (at, member) in members.iter_mut().enumerate() {
+            // Members of one host are never divided.
+            let side = u128::from(at < apart);
+            member.host = HostId(side << 8 | rng.below(2) as u128);
+        }
+        let mut all = Proposal::empty(1);
+        all.joins = members.split_off(1);
+        let first = View::first(members.remove(0)).unwrap();
+        let view = Arc::new(first.next(&all).unwrap());
+        world.networks.clear();
+        world.nodes.clear();
+        world.record = view.clone();
+        for member in &view.members {
+            world.spawn(member.id, &view);
+        }
+        world.divides_at = Some(1 + rng.below(500) as u64);
+        world.apart_then = (1..=apart as u128).map(MemberId).collect();
+        world
+    }
+
+    fn divide(&mut self) {
+        if self.divides_at != Some(self.now) {
+            return;
+        }
+        self.apart = self.apart_then.clone();
+        let apart = &self.apart;
+        for node in &self.nodes {
+            let view = node.membership.view();
+            sever(&self.networks[&view.id], view, apart);
+        }
     }
 
     fn spawn(&mut self, id: MemberId, view: &Arc<View>) {
@@ -202,6 +248,7 @@ impl World {
                 network.crash(rank);
             }
         }
+        sever(network, view, &self.apart);
         let rules = Rules {
             detection: Detection { limit: LIMIT },
             prefer_availability: false,
@@ -247,9 +294,11 @@ impl World {
         let crash_chance = [0.0, 0.0005, 0.002, 0.01][self.rng.below(4)];
         for turn in 0..60_000 {
             self.now += 1;
-            let faults = turn < faults_until;
+            self.divide();
+            let faults = turn < faults_until && self.divides_at.is_none();
             self.turn(faults, crash_chance)?;
-            if !faults && turn % 64 == 0 && self.is_settled() {
+            let divided = self.divides_at.is_none_or(|at| at < self.now);
+            if !faults && divided && turn % 64 == 0 && self.is_settled() {
                 return Ok(());
             }
         }
@@ -281,7 +330,10 @@ impl World {
         let view = self.nodes[first].membership.view().clone();
         let ids: BTreeSet<_> = up.iter().map(|&at| self.nodes[at].id).collect();
         let members: BTreeSet<_> = view.members.iter().map(|member| member.id).collect();
+        let apart = members.iter().filter(|id| self.apart.contains(id)).count();
+        let whole = apart == 0 || apart == members.len();
         ids == members
+            && whole
             && up.iter().all(|&at| {
                 let node = &self.nodes[at];
                 node.next.is_none()
@@ -418,6 +470,12 @@ impl World {
         }
         match node.membership.step(now, &mut node.lanes) {
             None => Ok(()),
+            // Several hosts: the majority has decided it already.
+            Some(Action::Decide(next)) if self.divides_at.is_some() => {
+                self.record = next;
+                let _ = self.nodes[at].membership.decided(Ok(()));
+                Ok(())
+            }
             Some(Action::Decide(next)) => {
                 let ends = node.membership.view().id;
                 let answer = if self.record.id == ends {
@@ -442,9 +500,9 @@ impl World {
         let legal = match reason {
             OutReason::Left => self.nodes[at].leaving,
             OutReason::Expelled { .. } | OutReason::Refused(_) => {
-                self.nodes.iter().any(|node| node.disturbed)
+                self.divides_at.is_some() || self.nodes.iter().any(|node| node.disturbed)
             }
-            OutReason::NoMajority { .. } => false,
+            OutReason::NoMajority { .. } => self.divides_at.is_some(),
         };
         self.crash(at);
         self.nodes[at].out = Some(reason.clone());
@@ -534,6 +592,17 @@ impl World {
     }
 }
 
+/// Cuts all links between those of `apart` and the rest.
+fn sever(network: &SimNetwork, view: &View, apart: &BTreeSet<MemberId>) {
+    let side = |rank: Rank| apart.contains(&view.members[rank.index()].id);
+    let ranks = || (0..view.members.len() as u16).map(Rank);
+    for a in ranks().filter(|a| side(*a)) {
+        for b in ranks().filter(|b| !side(*b)) {
+            network.sever(a, b);
+        }
+    }
+}
+
 fn endpoint(rng: &mut Rng) -> Endpoint {
     let ring = RingSpec::at_least(4, 256);
     let kind = [
@@ -574,6 +643,28 @@ fn seeds(range: core::ops::Range<u64>, planted: Option<PlantedBug>) -> Check {
 fn views_are_agreed_whatever_happens() {
     let end = std::env::var("MEMBERSHIP_SEEDS").map_or(100, |end| end.parse().unwrap());
     seeds(0..end, None).unwrap();
+}
+
+/// Three to five members on hosts of their own, but some on one, and the network
+/// divides: a strict majority goes on, the rest stops.
+#[test]
+fn a_divided_network_has_at_most_one_group() {
+    let mut went_on = 0;
+    for seed in 0..60 {
+        let mut world = World::divided(seed);
+        let members = world.nodes.len();
+        let apart = world.apart_then.len();
+        world.run(seed).unwrap();
+        let up: BTreeSet<_> = (0..members).filter(|&at| world.is_up(at)).collect();
+        let majority = (members - apart).max(apart);
+        if majority * 2 > members {
+            assert_eq!(up.len(), majority, "seed {seed}: {}", world.describe());
+            went_on += 1;
+        } else {
+            assert!(up.is_empty(), "seed {seed}: {}", world.describe());
+        }
+    }
+    assert!(went_on > 20);
 }
 
 #[test]
