@@ -40,6 +40,8 @@ pub enum PlantedBug {
     NullsTooFew,
     /// Nulls are sent in answer to nulls of the same round, for ever.
     NullsForEver,
+    /// A guard claims more messages than anybody can have sent.
+    WildGuard,
     /// A member takes other lengths into its digest than the others.
     WrongDigest,
     /// A sender that has left is waited for.
@@ -54,6 +56,15 @@ pub enum PlantedBug {
     OwnTrim,
     /// The leader commits before all have repeated its proposal.
     CommitsUnrepeated,
+    /// A message is committed in a lane that is wedged.
+    CommitAfterWedge,
+    /// What failed members send is received, and acknowledged, after the counts
+    /// have been reported.
+    AckAfterFreeze,
+    /// A lane ends at the first message that is missing, at some members.
+    StopsAtHole,
+    /// A member leaves while it holds messages in the rings of others.
+    LeavesHolding,
 }
 
 impl EngineConfig {

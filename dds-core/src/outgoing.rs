@@ -108,7 +108,8 @@ impl Outgoing {
         for run in [payload, wrapped, headers].into_iter().flatten() {
             pushes.range(fabric, run.at, run.len);
         }
-        pushes.word(fabric, self.columns.guard, self.published.index);
+        let wild = u64::from(order.config.plants(PlantedBug::WildGuard)) << 40;
+        pushes.word(fabric, self.columns.guard, self.published.index + wild);
     }
 
     /// Gives a message its writer sequence number.

@@ -61,7 +61,7 @@ impl Pushes {
         self.range(fabric, at, len);
     }
 
-    /// A word that vouches for what was pushed before and wakes nobody.
+    /// A word that goes out with the value given here and wakes nobody.
     pub(crate) fn quiet_word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
         self.list.push((self.to, Push::Word { word, value }));
         self.unless_late(fabric);
@@ -73,8 +73,7 @@ impl Pushes {
         }
     }
 
-    /// Issues what has been collected so far, without waking anybody.
-    pub(crate) fn issue<F: Fabric>(&mut self, fabric: &F) {
+    fn issue<F: Fabric>(&mut self, fabric: &F) {
         for (to, push) in self.list.drain(..) {
             match push {
                 Push::Range { at, len } => fabric.push(at, len, &to),

@@ -195,3 +195,38 @@ fn waiting_for_acknowledgments_ends_or_times_out() {
         .wait_for_acknowledgments(Duration::INFINITE)
         .expect("received");
 }
+
+/// Acknowledgements do not wake a participant none of whose writers waits, so
+/// a writer that finds no room looks itself for what has come back.
+#[test]
+fn a_best_effort_writer_finds_the_room_that_readers_gave_back() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let mut qos = small_ring(0);
+    qos.reliability = Reliability::best_effort();
+    let writer = writer_with(&participants[0], "State", qos);
+    let mut qos = keep_all_reader();
+    qos.reliability = Reliability::best_effort();
+    qos.property.set("spindle.reader.storage", "ring");
+    let reader = reader_with(&participants[1], "State", qos);
+    enable(&participants);
+    let write = |number| writer.write(&state(1, number)).expect("never waits");
+    assert!(!write(0).was_dropped());
+    let held = crate::meeting::take_some(&reader, 1);
+    let sent = (1..1_000).take_while(|&number| !write(number).was_dropped());
+    let sent = sent.last().expect("room for more than one");
+    assert!(sent < 999, "the loan holds nothing");
+    // The participant of the writer is asleep by then.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    drop(held);
+    let numbers = take(&reader, sent as usize, |sample| {
+        sample.data().expect("data").number
+    });
+    assert_eq!(numbers, (1..=sent).collect::<Vec<_>>());
+    // What is given back shows when the reader's participant has said so.
+    let found = (0..10_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        !write(sent + 1).was_dropped()
+    });
+    assert!(found, "all room is free, and the writer finds none");
+}

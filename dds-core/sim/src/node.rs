@@ -157,9 +157,10 @@ impl Sink<SimFabric> for Recorder {
                 subgroup,
                 ring,
                 rank,
+                position,
+                timestamp: _,
             } => {
                 // Farewells of the ordered ring are part of the order.
-                let position = self.histories.get(&(subgroup, ring)).map_or(0, Vec::len) as u64;
                 let record = Record {
                     position,
                     sender: rank,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use spindle_dds_core::{Layout, Ring, SubgroupId};
-use spindle_dds_transport::sim::{Rng, SimNetwork};
+use spindle_dds_transport::sim::{NodeId, Rng, SimNetwork};
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::invariants::{self, Finding};
@@ -85,9 +85,10 @@ impl<'a> World<'a> {
         let lens = Layout::new(&plan.view)
             .map(|layout| layout.row_lens())
             .unwrap_or_default();
-        let network = SimNetwork::new(plan.seed, &lens, plan.network.clone());
-        let nodes = (0..plan.view.members as u16)
-            .filter_map(|rank| Node::new(Rank(rank), network.fabric(Rank(rank)), plan, &mut rng))
+        let (network, fabrics) = SimNetwork::group(plan.seed, &lens, plan.network.clone());
+        let nodes = fabrics
+            .into_iter()
+            .filter_map(|fabric| Node::new(fabric.me(), fabric, plan, &mut rng))
             .collect();
         Self {
             plan,
@@ -132,6 +133,7 @@ impl<'a> World<'a> {
         if self.nodes[at].left {
             // Its polling thread may not know it yet: some more steps do no harm.
             self.nodes[at].step_after_leaving();
+            self.return_loans(at);
             self.check_node(at)?;
             return Ok(self.is_busy());
         }
@@ -139,20 +141,24 @@ impl<'a> World<'a> {
         if acting {
             node.act(self.plan, self.turn);
         }
-        let turn = self.turn;
-        let rung = node.mode == Mode::Asleep && self.network.rung(node.rank);
+        let rung = node.mode == Mode::Asleep && self.network.rung(NodeId(node.rank.index()));
         let due = node.is_done() && self.plan.leavers.contains(&node.rank) && !node.left;
         if due {
             node.leave();
         }
         node.poll(rung);
-        let node = &mut self.nodes[at];
-        node.engine.with_sink(|sink| {
+        self.return_loans(at);
+        self.check_node(at)?;
+        Ok(self.is_busy())
+    }
+
+    /// What has been held long enough is read once more, also by who has left.
+    fn return_loans(&self, at: usize) {
+        let turn = self.turn;
+        self.nodes[at].engine.with_sink(|sink| {
             sink.turn = turn;
             sink.return_loans(false);
         });
-        self.check_node(at)?;
-        Ok(self.is_busy())
     }
 
     fn is_busy(&self) -> bool {

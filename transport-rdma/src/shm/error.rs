@@ -75,6 +75,14 @@ pub enum JoinError {
         /// Its process id.
         pid: u32,
     },
+    /// A member could not build its part of the group.
+    #[error("process {pid} cannot build its part of the group: {reason}")]
+    MemberFailed {
+        /// Its process id.
+        pid: u32,
+        /// Its words.
+        reason: String,
+    },
     /// Another member gave up before the group was formed.
     #[error("domain {domain}: another member gave up while the group was being built")]
     GivenUp {

@@ -67,7 +67,6 @@ pub(super) struct Parts {
     pub(super) bells: Vec<Bell>,
     /// Of the others.
     pub(super) lifelines: Vec<(Rank, OwnedFd)>,
-    pub(super) membership: Option<Membership>,
 }
 
 impl ShmFabric {
@@ -92,9 +91,15 @@ impl ShmFabric {
         Ok(Self {
             _watch: watch,
             shared,
-            membership: parts.membership,
+            membership: None,
             lifeline: None,
         })
+    }
+
+    /// The group exists: this member's place in the record is the fabric's.
+    pub(super) fn with_membership(mut self, membership: Membership) -> Self {
+        self.membership = Some(membership);
+        self
     }
 
     pub(super) fn set_lifeline(&mut self, lifeline: OwnedFd) {
@@ -238,6 +243,7 @@ impl Fabric for ShmFabric {
         if peer == shared.me || core::mem::replace(&mut *fenced, true) {
             return;
         }
+        shared.doorbells.ignore(peer);
         if let Err(error) = shared.mappings[peer.index()].freeze() {
             // No memory for the copy. The row stays readable, and the peer is
             // expelled: nobody gives it room to write in.

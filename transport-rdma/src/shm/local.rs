@@ -66,7 +66,6 @@ pub fn local_group_of(
             mappings,
             bells,
             lifelines,
-            membership: None,
         })?;
         fabric.set_lifeline(copy(&seats[me].3)?);
         Ok(fabric)

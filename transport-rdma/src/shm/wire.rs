@@ -46,11 +46,11 @@ pub(super) enum Message {
     },
     /// Both ways: the row of a member. With its memory file.
     Row { rank: Rank, len: u64 },
-    /// Member to founder: I have mapped all rows.
+    /// Member to founder: I have mapped all rows, and need nothing more.
     Mapped,
     /// Founder to member: the group is formed.
     Formed,
-    /// Founder to member: no, and why.
+    /// Both ways: no, and why.
     Refused { reason: String },
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
-use spindle_dds_transport::sim::{Rng, SimFabric, SimNetwork, SimOptions};
+use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{Fabric, Park, Rank};
 
 /// A clause that does not hold.
@@ -42,6 +43,17 @@ pub(crate) enum Turn {
     Done,
 }
 
+/// How a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// Somebody rang.
+    Rung,
+    /// Nobody rang, and the time was over.
+    Through,
+    /// Nobody rang, and it ended before its time.
+    CutShort,
+}
+
 type Step<'a, F> = Box<dyn FnMut(&F) -> Outcome<Turn> + Send + 'a>;
 
 /// A thread of a member, as a function that is called until it is through.
@@ -59,14 +71,18 @@ impl<'a, F> Actor<'a, F> {
     }
 }
 
-/// A group of one backend.
-pub(crate) trait Harness {
+/// A group of one backend; its fabrics are of a control segment.
+pub(crate) trait Harness: Sync {
     type F: Fabric;
 
     fn fabric(&self, rank: usize) -> &Self::F;
 
     /// Runs the actors against each other until all are through.
     fn run(&self, actors: Vec<Actor<'_, Self::F>>) -> Outcome;
+
+    /// Blocks a member that has announced sleep until it is rung or a short
+    /// time is over, in which all that was pushed lands.
+    fn sleep(&self, rank: usize) -> Sleep;
 
     /// Returns when all that was pushed has landed.
     fn settle(&self);
@@ -78,6 +94,18 @@ pub(crate) trait Harness {
     fn rounds(&self) -> u64;
 }
 
+/// A group whose members can be in further segments.
+pub(crate) trait Segments: Harness {
+    type Segment: Copy + Send + Sync;
+
+    /// Agrees on one more segment, with rows as long as those of the group: its
+    /// ranks are these members, in this order.
+    fn agree(&self, members: &[usize], control: bool) -> Self::Segment;
+
+    /// The member with this rank in a segment opens it.
+    fn open(&self, segment: Self::Segment, rank: usize) -> Self::F;
+}
+
 /// The simulator: actors and network take turns as the seed says.
 pub(crate) struct SimGroup {
     network: SimNetwork,
@@ -87,10 +115,7 @@ pub(crate) struct SimGroup {
 
 impl SimGroup {
     pub(crate) fn new(seed: u64, members: usize, row_len: usize, options: SimOptions) -> Self {
-        let network = SimNetwork::new(seed, &vec![row_len; members], options);
-        let fabrics = (0..members)
-            .map(|rank| network.fabric(Rank(rank as u16)))
-            .collect();
+        let (network, fabrics) = SimNetwork::group(seed, &vec![row_len; members], options);
         Self {
             network,
             fabrics,
@@ -118,7 +143,7 @@ impl Harness for SimGroup {
                     .for_each(|t| *t = Turn::Busy);
             }
             for (actor, turn) in actors.iter().zip(&mut last) {
-                if *turn == Turn::Asleep && self.network.rung(actor.rank) {
+                if *turn == Turn::Asleep && self.network.rung(NodeId(actor.rank.index())) {
                     *turn = Turn::Busy;
                 }
             }
@@ -143,16 +168,41 @@ impl Harness for SimGroup {
         Ok(())
     }
 
+    fn sleep(&self, rank: usize) -> Sleep {
+        self.network.settle();
+        match self.network.rung(NodeId(rank)) {
+            true => Sleep::Rung,
+            false => Sleep::Through,
+        }
+    }
+
     fn settle(&self) {
         self.network.settle();
     }
 
     fn kill(&self, rank: usize) {
-        self.network.crash(Rank(rank as u16));
+        self.network.crash(NodeId(rank));
     }
 
     fn rounds(&self) -> u64 {
         40
+    }
+}
+
+impl Segments for SimGroup {
+    type Segment = SegmentId;
+
+    fn agree(&self, members: &[usize], control: bool) -> SegmentId {
+        let row_len = self.fabrics[0].row(Rank(0)).len();
+        let rows: Vec<_> = members.iter().map(|&at| (NodeId(at), row_len)).collect();
+        match control {
+            true => self.network.open_control(&rows),
+            false => self.network.open(&rows),
+        }
+    }
+
+    fn open(&self, segment: SegmentId, rank: usize) -> SimFabric {
+        self.network.fabric(segment, Rank(rank as u16))
     }
 }
 
@@ -203,6 +253,15 @@ impl Harness for ShmGroup {
                 .into_iter()
                 .try_for_each(|thread| thread.join().expect("no panic"))
         })
+    }
+
+    fn sleep(&self, rank: usize) -> Sleep {
+        let (start, limit) = (Instant::now(), Duration::from_millis(20));
+        match self.0[rank].park(Some(limit)) {
+            true => Sleep::Rung,
+            false if start.elapsed() >= limit => Sleep::Through,
+            false => Sleep::CutShort,
+        }
     }
 
     /// What is stored is in its place.

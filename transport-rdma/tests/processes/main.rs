@@ -224,6 +224,50 @@ fn when_anybody_is_killed_before_the_group_is_built_the_rest_get_an_error() {
     }
 }
 
+/// Two members, one of them short of something, build: true if both have a
+/// group, false if both know that there is none.
+fn builds_short_of(what: &str, starved: usize) -> bool {
+    let directory = directory();
+    let mut members = Process::start_many(2, directory.path(), 2);
+    let joined: Vec<_> = members.iter_mut().map(Process::hear).collect();
+    if rank(&joined[0]) == 1 {
+        members.reverse();
+    }
+    members[starved].tell(&format!("starve {what}"));
+    members.iter_mut().for_each(|member| member.tell("build"));
+    let answers = [members[0].hear(), members[1].hear()];
+    if answers == ["built", "built"] {
+        return true;
+    }
+    let refused = answers.iter().all(|answer| answer.starts_with("error"));
+    assert!(refused, "{what} at {starved}: {answers:?}");
+    let reason = &answers[1 - starved];
+    let named = reason.contains(&members[starved].pid().to_string());
+    assert!(named, "{what} at {starved}: {reason}");
+    drop(members);
+    drop(join(&options(directory.path(), 1), b"").expect("a free domain"));
+    false
+}
+
+/// A member may run out of descriptors at any point of the building: then
+/// nobody gets a group, and all are told whose fault it is.
+#[test]
+fn short_of_descriptors_all_build_or_nobody() {
+    for starved in 0..2 {
+        let enough =
+            (0..16).find(|spare| builds_short_of(&format!("descriptors {spare}"), starved));
+        assert!(matches!(enough, Some(2..)), "{enough:?}");
+    }
+}
+
+/// The watching thread comes last of all that may fail.
+#[test]
+fn without_memory_for_a_thread_nobody_gets_a_group() {
+    for starved in 0..2 {
+        assert!(!builds_short_of("memory", starved));
+    }
+}
+
 /// One of three is killed a little later each time, and a fourth comes: nobody
 /// hangs, and whoever builds a group builds the same one as the others in it.
 #[test]
