@@ -46,6 +46,7 @@ mod pushes;
 mod spec;
 mod stream;
 mod sync;
+mod views;
 
 pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
 pub use config::EngineConfig;
@@ -63,3 +64,4 @@ pub use lanes::{LaneError, Lanes};
 pub use layout::{CONTROL_ROW_LEN, Layout};
 pub use spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
 pub use stream::Nonsense;
+pub use views::{InstallError, Prepared};

@@ -279,12 +279,7 @@ impl<F: Fabric> Group<F> {
         room
     }
 
-    pub(super) fn checkpoint<S>(
-        &mut self,
-        seq: u64,
-        lane: &Lane<F>,
-        context: &mut Context<'_, S>,
-    ) {
+    pub(super) fn checkpoint<S>(&mut self, seq: u64, lane: &Lane<F>, context: &mut Context<'_, S>) {
         let fabric = &lane.fabric;
         let pushes = &mut *context.pushes;
         self.digest.checkpoint(seq, |number, value| {

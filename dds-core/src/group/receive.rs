@@ -144,7 +144,14 @@ impl<F: Fabric> Group<F> {
             let guard = outgoing.published.index;
             if guard != stream.count() {
                 stream
-                    .receive(lane.fabric.row(me), inbox, guard, guard, u64::MAX, context.config)
+                    .receive(
+                        lane.fabric.row(me),
+                        inbox,
+                        guard,
+                        guard,
+                        u64::MAX,
+                        context.config,
+                    )
                     .map_err(|what| Trouble {
                         place: me,
                         what: Found::Nonsense(what),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::proposal::{Proposal, Request, Touched, Why};
-use super::protocol::{Lanes, Membership};
+use super::protocol::{LaneEnds, Membership};
 use super::row::{Nonsense, Text};
 use crate::ids::SubgroupId;
 
@@ -71,7 +71,12 @@ impl<F: Fabric> Membership<F> {
             return;
         }
         let ids: Vec<u32> = match proposal.touched(&self.view) {
-            Touched::All => self.view.subgroups.iter().map(|group| group.id.0).collect(),
+            Touched::All => self
+                .view
+                .subgroups
+                .iter()
+                .map(|group| group.subgroup.0)
+                .collect(),
             Touched::Only(some) => some.iter().map(|id| id.0).collect(),
         };
         match postcard::to_allocvec(&ids) {
@@ -87,7 +92,7 @@ impl<F: Fabric> Membership<F> {
         ranks.any(|rank| self.rows.has(rank, Text::Request))
     }
 
-    pub(super) fn heed_intent(&mut self, lanes: &mut impl Lanes) {
+    pub(super) fn heed_intent(&mut self, lanes: &mut impl LaneEnds) {
         let leader = self.leader();
         if self.intent.is_some() || !self.suspected.is_empty() {
             return;

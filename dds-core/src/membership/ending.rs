@@ -6,14 +6,15 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 use super::proposal::{Proposal, Request, Touched, Trim, Why};
-use super::protocol::{Action, Finish, Lanes, Membership, OutReason};
+use super::protocol::{Action, Finish, LaneEnds, Membership, OutReason};
 use super::row::{Level, Nonsense, Text};
-use super::view::{Subgroup, View};
+use super::view::View;
 use crate::config::PlantedBug;
 use crate::ids::SubgroupId;
+use crate::spec::LaneSpec;
 
 impl<F: Fabric> Membership<F> {
-    pub(super) fn wedge(&mut self, lanes: &mut impl Lanes) {
+    pub(super) fn wedge(&mut self, lanes: &mut impl LaneEnds) {
         let level = self.level();
         if level > self.wedged && lanes.wedge(&self.touched()) {
             self.wedged = level;
@@ -21,7 +22,7 @@ impl<F: Fabric> Membership<F> {
         }
     }
 
-    pub(super) fn report(&mut self, lanes: &mut impl Lanes) {
+    pub(super) fn report(&mut self, lanes: &mut impl LaneEnds) {
         let level = self.level();
         if level <= self.reported || self.wedged < level {
             return;
@@ -34,7 +35,10 @@ impl<F: Fabric> Membership<F> {
                 Err(Nonsense) => return self.suspect(rank, "it is wedged beyond all", lanes),
             }
         }
-        let counts = lanes.freeze(&self.touched());
+        let counts = match lanes.freeze(&self.touched()) {
+            Ok(counts) => counts,
+            Err((rank, cause)) => return self.suspect(rank, &cause, lanes),
+        };
         let Ok(bytes) = postcard::to_allocvec(&counts) else {
             return;
         };
@@ -54,7 +58,7 @@ impl<F: Fabric> Membership<F> {
             .all(|rank| before.without(&self.rows.suspected(rank)).is_empty())
     }
 
-    pub(super) fn propose(&mut self, lanes: &mut impl Lanes) {
+    pub(super) fn propose(&mut self, lanes: &mut impl LaneEnds) {
         if self.rows.label(self.me) == Some(self.me) {
             return;
         }
@@ -68,7 +72,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// Takes over a proposal that somebody has repeated. False: try again.
-    fn adopt(&mut self, lanes: &mut impl Lanes) -> bool {
+    fn adopt(&mut self, lanes: &mut impl LaneEnds) -> bool {
         if self.echo.is_some() {
             return true;
         }
@@ -81,7 +85,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// Makes the proposal, once everybody has reported. False: not yet.
-    fn compose(&mut self, lanes: &mut impl Lanes) -> bool {
+    fn compose(&mut self, lanes: &mut impl LaneEnds) -> bool {
         let level = self.level();
         if level == Level::None || self.reported < level {
             return false;
@@ -163,7 +167,7 @@ impl<F: Fabric> Membership<F> {
         };
         let report: Vec<Trim> = postcard::from_bytes(&bytes).map_err(|_| Nonsense)?;
         let sound = report.iter().all(|trim| {
-            let group = self.view.subgroup(trim.subgroup);
+            let group = self.view.lane(trim.subgroup);
             group.is_some_and(|group| {
                 group.members.contains(&rank) && group.senders.len() == trim.counts.len()
             })
@@ -178,19 +182,19 @@ impl<F: Fabric> Membership<F> {
     /// Where the subgroups end: what all have that are left of each.
     fn trims(&self, touched: &Touched, reports: &[(Rank, Vec<Trim>)]) -> Vec<Trim> {
         let groups = self.view.subgroups.iter();
-        let replaced = groups.filter(|group| touched.contains(group.id));
-        let trim = |group: &Subgroup| {
+        let replaced = groups.filter(|group| touched.contains(group.subgroup));
+        let trim = |group: &LaneSpec| {
             let own = self.rules.plants(PlantedBug::OwnTrim);
             let reports = reports.iter().filter(|(rank, _)| !own || *rank == self.me);
             let counts = reports.filter_map(|(_, report)| {
-                let trim = report.iter().find(|trim| trim.subgroup == group.id)?;
+                let trim = report.iter().find(|trim| trim.subgroup == group.subgroup)?;
                 Some(trim.counts.clone())
             });
             let least =
                 |a: Vec<u64>, b: Vec<u64>| a.iter().zip(&b).map(|(a, b)| *a.min(b)).collect();
             let counts = counts.reduce(least)?;
             Some(Trim {
-                subgroup: group.id,
+                subgroup: group.subgroup,
                 counts,
             })
         };
@@ -198,7 +202,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// Copies a proposal into this member's row. False when it makes no sense.
-    fn copy(&mut self, from: Rank, lanes: &mut impl Lanes) -> bool {
+    fn copy(&mut self, from: Rank, lanes: &mut impl LaneEnds) -> bool {
         let text = self.rows.text(from, Text::Proposal);
         let found = text.ok().flatten().and_then(|bytes| {
             let (proposal, next) = Proposal::read(&bytes, &self.view)?;
@@ -234,7 +238,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// Repeats what the leader proposes: the acknowledgement.
-    pub(super) fn repeat(&mut self, lanes: &mut impl Lanes) {
+    pub(super) fn repeat(&mut self, lanes: &mut impl LaneEnds) {
         let leader = self.leader();
         let proposed = self.rows.label(leader) == Some(leader);
         if proposed && self.rows.label(self.me) != Some(leader) && self.copy(leader, lanes) {
@@ -312,7 +316,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// Somebody whom this member trusts says that it is decided: so it is.
-    pub(super) fn finish_if_committed(&mut self, lanes: &mut impl Lanes) -> Option<Action> {
+    pub(super) fn finish_if_committed(&mut self, lanes: &mut impl LaneEnds) -> Option<Action> {
         let mut trusted = self.trusted().iter();
         let committed = trusted.find(|rank| self.rows.is_committed(*rank))?;
         if self.echo.is_none() && !self.copy(committed, lanes) {

@@ -7,6 +7,7 @@ use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::view::{Endpoint, Member, MemberId, View};
 use crate::ids::SubgroupId;
+use crate::spec::LaneSpec;
 
 /// Something that a member asks the leader for. It stands until a view has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +57,7 @@ pub enum Why {
 pub struct Trim {
     /// Which.
     pub subgroup: SubgroupId,
-    /// By the order of [`Subgroup::senders`](super::Subgroup::senders).
+    /// By the order of [`LaneSpec::senders`](crate::LaneSpec::senders).
     pub counts: Vec<u64>,
 }
 
@@ -177,7 +178,7 @@ impl Proposal {
             let rank = Rank(removal.rank);
             let groups = view.subgroups.iter();
             let theirs = groups.filter(move |group| group.members.contains(&rank));
-            theirs.map(|group| group.id)
+            theirs.map(|group| group.subgroup)
         });
         Touched::Only(updates.chain(joins).chain(leaving).collect())
     }
@@ -194,7 +195,7 @@ impl Proposal {
                 .iter()
                 .all(|removal| usize::from(removal.rank) < members)
             && proposal.trims.iter().all(|trim| {
-                let group = view.subgroup(trim.subgroup);
+                let group = view.lane(trim.subgroup);
                 group.is_some_and(|group| group.senders.len() == trim.counts.len())
             });
         if !sound {
@@ -206,12 +207,14 @@ impl Proposal {
         let replaced = view
             .subgroups
             .iter()
-            .filter(|group| touched.contains(group.id) && !group.senders.is_empty());
+            .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
         let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);
-        let told = |group: &super::Subgroup| {
+        let told = |group: &LaneSpec| {
             let trims = proposal.trims.iter();
             group.members.iter().all(gone)
-                || trims.into_iter().any(|trim| trim.subgroup == group.id)
+                || trims
+                    .into_iter()
+                    .any(|trim| trim.subgroup == group.subgroup)
         };
         replaced.into_iter().all(told).then_some((proposal, next))
     }

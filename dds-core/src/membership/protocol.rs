@@ -10,9 +10,10 @@ use super::proposal::{Proposal, Request, Touched, Trim};
 use super::row::{Level, Rows};
 use super::view::View;
 use crate::config::PlantedBug;
+use crate::ids::SubgroupId;
 
 /// The lanes of a member, as the end of a view needs them.
-pub trait Lanes {
+pub trait LaneEnds {
     /// Stops sending in these subgroups: nothing is committed any more, what was
     /// committed is published, nothing more is said of deliveries. True once all
     /// of it is pushed. Called again until then.
@@ -21,7 +22,8 @@ pub trait Lanes {
     /// Receives what was published by all who wedged; from then on the counts do
     /// not change. How many messages of each sender's ordered ring are here, by
     /// place, for each of these subgroups that this member is in.
-    fn freeze(&mut self, which: &Touched) -> Vec<Trim>;
+    /// Fails, and is called again, when the row of a member makes no sense.
+    fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)>;
 
     /// Nothing more is read of what this member of the view writes.
     fn fence(&mut self, member: Rank);
@@ -87,6 +89,12 @@ pub enum OutReason {
         left: usize,
         /// Members that count.
         of: usize,
+    },
+    /// It has not what the others deliver.
+    #[error("subgroup {subgroup} cannot be delivered as agreed")]
+    Behind {
+        /// Where.
+        subgroup: SubgroupId,
     },
     /// The domain on this host has gone on without this member.
     #[error("the domain has gone on without this member: {0}")]
@@ -207,7 +215,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// Somebody's row makes no sense, or its lane.
-    pub fn suspect(&mut self, rank: Rank, cause: &str, lanes: &mut impl Lanes) {
+    pub fn suspect(&mut self, rank: Rank, cause: &str, lanes: &mut impl LaneEnds) {
         if rank == self.me || self.suspected.contains(rank) {
             return;
         }
@@ -236,7 +244,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// One pass over everything. `now` in nanoseconds of a clock that never falls.
-    pub fn step(&mut self, now: u64, lanes: &mut impl Lanes) -> Option<Action> {
+    pub fn step(&mut self, now: u64, lanes: &mut impl LaneEnds) -> Option<Action> {
         if self.over {
             return None;
         }
@@ -245,7 +253,7 @@ impl<F: Fabric> Membership<F> {
         action
     }
 
-    fn pass(&mut self, now: u64, lanes: &mut impl Lanes) -> Option<Action> {
+    fn pass(&mut self, now: u64, lanes: &mut impl LaneEnds) -> Option<Action> {
         self.watch(now, lanes);
         if let Some(by) = self.spread(lanes).or(self.expelled_by) {
             return self.out(OutReason::Expelled { by });
@@ -318,7 +326,7 @@ impl<F: Fabric> Membership<F> {
         }
     }
 
-    fn watch(&mut self, now: u64, lanes: &mut impl Lanes) {
+    fn watch(&mut self, now: u64, lanes: &mut impl LaneEnds) {
         // What it carried over from the view before is said first.
         let told = self.rows.suspected(self.me);
         if !self.suspected.without(&told).is_empty() {
@@ -352,7 +360,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// Suspicions of others become one's own. Returns who suspects this member.
-    fn spread(&mut self, lanes: &mut impl Lanes) -> Option<Rank> {
+    fn spread(&mut self, lanes: &mut impl LaneEnds) -> Option<Rank> {
         for rank in self.trusted_others() {
             let theirs = self.rows.suspected(rank);
             if theirs.contains(self.me) {

@@ -10,7 +10,7 @@ use spindle_dds_transport::sim::{Rng, SimFabric, SimNetwork, SimOptions};
 use super::*;
 use crate::config::PlantedBug;
 use crate::ids::{Ring, SubgroupId, TopicKey};
-use crate::spec::RingSpec;
+use crate::spec::{LaneSpec, RingSpec};
 
 const LIMIT: u64 = 3_000;
 
@@ -38,17 +38,17 @@ struct Mock {
 }
 
 impl Mock {
-    fn mine(&self, which: &Touched) -> Vec<Subgroup> {
+    fn mine(&self, which: &Touched) -> Vec<LaneSpec> {
         let me = self.view.rank(self.id);
         let groups = self.view.subgroups.iter();
-        let mine = groups.filter(|group| which.contains(group.id));
-        let member = |group: &&Subgroup| me.is_some_and(|me| group.members.contains(&me));
+        let mine = groups.filter(|group| which.contains(group.subgroup));
+        let member = |group: &&LaneSpec| me.is_some_and(|me| group.members.contains(&me));
         mine.filter(member).cloned().collect()
     }
 }
 
-fn lane(group: &Subgroup) -> (u32, u64) {
-    (group.id.0, group.epoch)
+fn lane(group: &LaneSpec) -> (u32, u64) {
+    (group.subgroup.0, group.epoch)
 }
 
 fn senders<'a>(view: &'a View, group: &'a Subgroup) -> impl Iterator<Item = MemberId> + 'a {
@@ -58,7 +58,7 @@ fn senders<'a>(view: &'a View, group: &'a Subgroup) -> impl Iterator<Item = Memb
         .map(|sender| view.members[group.members[sender.rank.index()].index()].id)
 }
 
-impl Lanes for Mock {
+impl LaneEnds for Mock {
     fn wedge(&mut self, which: &Touched) -> bool {
         if self.slow > 0 {
             self.slow -= 1;
@@ -69,10 +69,10 @@ impl Lanes for Mock {
         true
     }
 
-    fn freeze(&mut self, which: &Touched) -> Vec<Trim> {
+    fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)> {
         let view = self.view.clone();
         let groups = self.mine(which);
-        let trim = |group: &Subgroup| {
+        let trim = |group: &LaneSpec| {
             let lane = lane(group);
             let first = self.frozen.insert(lane);
             let counts = senders(&view, group).map(|sender| {
@@ -85,11 +85,11 @@ impl Lanes for Mock {
                 *have
             });
             Trim {
-                subgroup: group.id,
+                subgroup: group.subgroup,
                 counts: counts.collect(),
             }
         };
-        groups.iter().map(trim).collect()
+        Ok(groups.iter().map(trim).collect())
     }
 
     fn fence(&mut self, member: Rank) {
@@ -502,6 +502,7 @@ impl World {
             OutReason::Expelled { .. } | OutReason::Refused(_) => {
                 self.divides_at.is_some() || self.nodes.iter().any(|node| node.disturbed)
             }
+            OutReason::Behind { .. } => false,
             OutReason::NoMajority { .. } => self.divides_at.is_some(),
         };
         self.crash(at);
@@ -545,7 +546,7 @@ impl World {
     fn check_trims(&self, at: usize, view: &View, finish: &Finish) -> Check {
         let node = &self.nodes[at];
         for trim in &finish.proposal.trims {
-            let Some(group) = view.subgroup(trim.subgroup) else {
+            let Some(group) = view.lane(trim.subgroup) else {
                 return Err("a trim of nothing".to_owned());
             };
             if !group.members.contains(&node.membership.me()) {

@@ -9,7 +9,7 @@ use spindle_dds_transport::{MEMBERS_MAX, Rank};
 use super::proposal::{Proposal, Touched, Why};
 use crate::ids::{Ring, SubgroupId, TopicKey};
 use crate::limits::{REPORT_LEN_MAX, SUBGROUPS_MAX};
-use crate::spec::{RingSpec, SenderSpec};
+use crate::spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
 
 /// Identity of a participant: never used twice, by anybody.
 #[derive(
@@ -60,23 +60,6 @@ pub struct Member {
     pub endpoints: BTreeMap<u64, Endpoint>,
 }
 
-/// A subgroup of a view: everybody with an endpoint on one of its topics.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subgroup {
-    /// Which.
-    pub id: SubgroupId,
-    /// The view that gave it its present lane.
-    pub epoch: u64,
-    /// Position at which the lane's order begins.
-    pub base: u64,
-    /// Ranks in the view, ascending; a member's index here is its place in the lane.
-    pub members: Vec<Rank>,
-    /// Senders by their place in the lane.
-    pub senders: Vec<SenderSpec>,
-    /// What it carries.
-    pub topics: Vec<TopicKey>,
-}
-
 /// A view: agreed by all its members, and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
@@ -84,8 +67,8 @@ pub struct View {
     pub id: u64,
     /// The members by rank, the oldest first.
     pub members: Vec<Member>,
-    /// The subgroups that have members, ascending.
-    pub subgroups: Vec<Subgroup>,
+    /// The lanes of the subgroups that have members, ascending.
+    pub subgroups: Vec<LaneSpec>,
 }
 
 /// Why a view cannot be.
@@ -97,12 +80,9 @@ pub enum ViewError {
     /// A subgroup that does not exist.
     #[error("subgroup {0} does not exist: there are {SUBGROUPS_MAX}")]
     Subgroup(SubgroupId),
-    /// A ring of sizes that are not legal.
-    #[error("an endpoint of member {0} asks for a ring of sizes that are not legal")]
-    Ring(MemberId),
-    /// Two topics cannot be told apart by their headers.
-    #[error("subgroup {0}: two topics have the same key; rename one of them")]
-    TopicClash(SubgroupId),
+    /// A subgroup that cannot have a lane.
+    #[error(transparent)]
+    Lane(#[from] SpecError),
     /// More senders in more subgroups than a member can report of.
     #[error("the endpoints of all members together make too many senders in too many subgroups")]
     TooLarge,
@@ -129,11 +109,11 @@ impl View {
         Self::of(1, vec![founder], |_| (1, 0))
     }
 
-    /// Derives the subgroups. `lane` gives epoch and base of each.
+    /// Derives the subgroups. `since` gives epoch and base of each.
     fn of(
         id: u64,
         members: Vec<Member>,
-        lane: impl Fn(SubgroupId) -> (u64, u64),
+        since: impl Fn(SubgroupId) -> (u64, u64),
     ) -> Result<Self, ViewError> {
         if members.is_empty() || members.len() > MEMBERS_MAX {
             return Err(ViewError::Members(members.len()));
@@ -143,11 +123,14 @@ impl View {
             return Err(ViewError::Twice(twice.id));
         }
         let ids: BTreeSet<_> = members.iter().flat_map(Member::subgroups).collect();
+        if let Some(beyond) = ids.iter().find(|id| id.index() >= SUBGROUPS_MAX) {
+            return Err(ViewError::Subgroup(*beyond));
+        }
         let subgroups = ids.into_iter().map(|id| {
-            let (epoch, base) = lane(id);
-            Subgroup::of(id, epoch, base, &members)
+            let (epoch, base) = since(id);
+            lane(id, epoch, base, &members)
         });
-        let subgroups: Vec<Subgroup> = subgroups.collect::<Result<_, _>>()?;
+        let subgroups: Vec<LaneSpec> = subgroups.collect::<Result<_, _>>()?;
         // A number is at most ten bytes, and a list has a length.
         let counts = subgroups
             .iter()
@@ -168,15 +151,17 @@ impl View {
         Some(Rank(at as u16))
     }
 
-    /// A subgroup that has members.
-    pub fn subgroup(&self, id: SubgroupId) -> Option<&Subgroup> {
-        let at = self.subgroups.binary_search_by_key(&id, |group| group.id);
+    /// The lane of a subgroup that has members.
+    pub fn lane(&self, id: SubgroupId) -> Option<&LaneSpec> {
+        let at = self
+            .subgroups
+            .binary_search_by_key(&id, |lane| lane.subgroup);
         at.ok().map(|at| &self.subgroups[at])
     }
 
     /// The view as bytes, for joiners.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let lane = |group: &Subgroup| (group.id.0, group.epoch, group.base);
+        let lane = |lane: &LaneSpec| (lane.subgroup.0, lane.epoch, lane.base);
         let wire = Wire {
             id: self.id,
             members: self.members.clone(),
@@ -197,7 +182,7 @@ impl View {
         let view = Self::of(wire.id, wire.members, |id| {
             lanes.get(&id.0).copied().unwrap_or_default()
         })?;
-        let known = |group: &Subgroup| group.epoch > 0 && group.epoch <= view.id;
+        let known = |lane: &LaneSpec| lane.epoch > 0 && lane.epoch <= view.id;
         if view.subgroups.iter().all(known) && lanes.len() == view.subgroups.len() {
             Ok(view)
         } else {
@@ -225,9 +210,9 @@ impl View {
         members.extend(proposal.joins.iter().cloned());
         let ends = |id| {
             let trim = proposal.trims.iter().find(|trim| trim.subgroup == id)?;
-            Some(self.subgroup(id)?.end(&trim.counts))
+            Some(self.lane(id)?.end(&trim.counts))
         };
-        Self::of(id, members, |group| match self.subgroup(group) {
+        Self::of(id, members, |group| match self.lane(group) {
             Some(old) if !touched.contains(group) => (old.epoch, old.base),
             Some(_) => (id, ends(group).unwrap_or(0)),
             None => (id, 0),
@@ -245,82 +230,48 @@ impl Member {
     fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
         self.endpoints.values().map(|endpoint| endpoint.subgroup)
     }
-
-    /// What this member alone may make impossible.
-    pub fn check(&self) -> Result<(), ViewError> {
-        for endpoint in self.endpoints.values() {
-            endpoint.check(self.id)?;
-        }
-        Ok(())
-    }
 }
 
-impl Endpoint {
-    pub(super) fn check(&self, owner: MemberId) -> Result<(), ViewError> {
-        if self.subgroup.index() >= SUBGROUPS_MAX {
-            return Err(ViewError::Subgroup(self.subgroup));
+/// The lane of a subgroup: everybody with an endpoint on one of its topics. A
+/// sender's ring is as large as the largest of its writers asks for.
+fn lane(
+    subgroup: SubgroupId,
+    epoch: u64,
+    base: u64,
+    members: &[Member],
+) -> Result<LaneSpec, ViewError> {
+    let mut lane = LaneSpec {
+        subgroup,
+        epoch,
+        base,
+        members: Vec::new(),
+        senders: Vec::new(),
+        topics: Vec::new(),
+    };
+    let mut topics = BTreeSet::new();
+    for (rank, member) in (0..).zip(members) {
+        let here = |endpoint: &&Endpoint| endpoint.subgroup == subgroup;
+        let mut endpoints = member.endpoints.values().filter(here).peekable();
+        if endpoints.peek().is_none() {
+            continue;
         }
-        let legal = |ring: RingSpec| ring == RingSpec::at_least(ring.messages, ring.bytes);
-        match self.ring {
-            Some((_, ring)) if !legal(ring) => Err(ViewError::Ring(owner)),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Subgroup {
-    fn of(id: SubgroupId, epoch: u64, base: u64, members: &[Member]) -> Result<Self, ViewError> {
-        let mut group = Self {
-            id,
-            epoch,
-            base,
-            members: Vec::new(),
-            senders: Vec::new(),
-            topics: Vec::new(),
-        };
-        let mut topics = BTreeSet::new();
-        for (rank, member) in (0..).zip(members) {
-            let here = |endpoint: &&Endpoint| endpoint.subgroup == id;
-            let mut endpoints = member.endpoints.values().filter(here).peekable();
-            if endpoints.peek().is_none() {
-                continue;
-            }
-            let place = Rank(group.members.len() as u16);
-            group.members.push(Rank(rank));
-            let mut rings = [None, None];
-            for endpoint in endpoints {
-                endpoint.check(member.id)?;
-                topics.insert(endpoint.topic);
-                if let Some((ring, spec)) = endpoint.ring {
-                    let have: &mut Option<RingSpec> = &mut rings[ring.index()];
-                    *have = Some(have.map_or(spec, |have| have.larger(spec)));
-                }
-            }
-            if rings.iter().any(Option::is_some) {
-                group.senders.push(SenderSpec { rank: place, rings });
+        let place = Rank(lane.members.len() as u16);
+        lane.members.push(Rank(rank));
+        let mut rings = [None, None];
+        for endpoint in endpoints {
+            topics.insert(endpoint.topic);
+            if let Some((ring, spec)) = endpoint.ring {
+                let have: &mut Option<RingSpec> = &mut rings[ring.index()];
+                *have = Some(have.map_or(spec, |have| have.larger(spec)));
             }
         }
-        let mut keys = BTreeSet::new();
-        if topics.iter().any(|topic| !keys.insert(topic.low())) {
-            return Err(ViewError::TopicClash(id));
+        if rings.iter().any(Option::is_some) {
+            lane.senders.push(SenderSpec { rank: place, rings });
         }
-        group.topics = topics.into_iter().collect();
-        Ok(group)
     }
-
-    /// Where the order of this lane ends when it is cut at these counts of its
-    /// senders: behind the last place in the order that anybody has taken.
-    pub fn end(&self, counts: &[u64]) -> u64 {
-        let ordered = self
-            .senders
-            .iter()
-            .zip(counts)
-            .filter(|(sender, _)| sender.rings[Ring::Ordered.index()].is_some());
-        let n = ordered.clone().count() as u64;
-        let ends = (0..).zip(ordered).filter(|(_, (_, count))| **count > 0);
-        let ends = ends.map(|(place, (_, count)): (u64, _)| (count - 1) * n + place + 1);
-        self.base + ends.max().unwrap_or(0)
-    }
+    lane.topics = topics.into_iter().collect();
+    lane.check()?;
+    Ok(lane)
 }
 
 impl Touched {
