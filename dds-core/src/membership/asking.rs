@@ -73,7 +73,7 @@ impl<F: Fabric> Membership<F> {
         let ids: Vec<u32> = match proposal.touched(&self.view) {
             Touched::All => self
                 .view
-                .subgroups
+                .lanes
                 .iter()
                 .map(|group| group.subgroup.0)
                 .collect(),

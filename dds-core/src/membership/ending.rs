@@ -181,7 +181,7 @@ impl<F: Fabric> Membership<F> {
 
     /// Where the subgroups end: what all have that are left of each.
     fn trims(&self, touched: &Touched, reports: &[(Rank, Vec<Trim>)]) -> Vec<Trim> {
-        let groups = self.view.subgroups.iter();
+        let groups = self.view.lanes.iter();
         let replaced = groups.filter(|group| touched.contains(group.subgroup));
         let trim = |group: &LaneSpec| {
             let own = self.rules.plants(PlantedBug::OwnTrim);

@@ -176,7 +176,7 @@ impl Proposal {
             .flat_map(|member| member.endpoints.values().map(|endpoint| endpoint.subgroup));
         let leaving = self.removals.iter().flat_map(|removal| {
             let rank = Rank(removal.rank);
-            let groups = view.subgroups.iter();
+            let groups = view.lanes.iter();
             let theirs = groups.filter(move |group| group.members.contains(&rank));
             theirs.map(|group| group.subgroup)
         });
@@ -205,7 +205,7 @@ impl Proposal {
         // Whatever is replaced and had senders has to say where it ends.
         let touched = proposal.touched(view);
         let replaced = view
-            .subgroups
+            .lanes
             .iter()
             .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
         let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);

@@ -40,7 +40,7 @@ struct Mock {
 impl Mock {
     fn mine(&self, which: &Touched) -> Vec<LaneSpec> {
         let me = self.view.rank(self.id);
-        let groups = self.view.subgroups.iter();
+        let groups = self.view.lanes.iter();
         let mine = groups.filter(|group| which.contains(group.subgroup));
         let member = |group: &&LaneSpec| me.is_some_and(|me| group.members.contains(&me));
         mine.filter(member).cloned().collect()

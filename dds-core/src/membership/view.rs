@@ -68,7 +68,7 @@ pub struct View {
     /// The members by rank, the oldest first.
     pub members: Vec<Member>,
     /// The lanes of the subgroups that have members, ascending.
-    pub subgroups: Vec<LaneSpec>,
+    pub lanes: Vec<LaneSpec>,
 }
 
 /// Why a view cannot be.
@@ -130,9 +130,9 @@ impl View {
             let (epoch, base) = since(id);
             lane(id, epoch, base, &members)
         });
-        let subgroups: Vec<LaneSpec> = subgroups.collect::<Result<_, _>>()?;
+        let lanes: Vec<LaneSpec> = subgroups.collect::<Result<_, _>>()?;
         // A number is at most ten bytes, and a list has a length.
-        let counts = subgroups
+        let counts = lanes
             .iter()
             .map(|group| 2 * 10 + group.senders.len() * 10);
         if counts.sum::<usize>() > REPORT_LEN_MAX {
@@ -141,7 +141,7 @@ impl View {
         Ok(Self {
             id,
             members,
-            subgroups,
+            lanes,
         })
     }
 
@@ -154,9 +154,9 @@ impl View {
     /// The lane of a subgroup that has members.
     pub fn lane(&self, id: SubgroupId) -> Option<&LaneSpec> {
         let at = self
-            .subgroups
+            .lanes
             .binary_search_by_key(&id, |lane| lane.subgroup);
-        at.ok().map(|at| &self.subgroups[at])
+        at.ok().map(|at| &self.lanes[at])
     }
 
     /// The view as bytes, for joiners.
@@ -165,7 +165,7 @@ impl View {
         let wire = Wire {
             id: self.id,
             members: self.members.clone(),
-            lanes: self.subgroups.iter().map(lane).collect(),
+            lanes: self.lanes.iter().map(lane).collect(),
         };
         // Nothing in it can fail to be written into memory.
         postcard::to_allocvec(&wire).unwrap_or_default()
@@ -183,7 +183,7 @@ impl View {
             lanes.get(&id.0).copied().unwrap_or_default()
         })?;
         let known = |lane: &LaneSpec| lane.epoch > 0 && lane.epoch <= view.id;
-        if view.subgroups.iter().all(known) && lanes.len() == view.subgroups.len() {
+        if view.lanes.iter().all(known) && lanes.len() == view.lanes.len() {
             Ok(view)
         } else {
             Err(ViewError::Unreadable)
