@@ -252,6 +252,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         for group in &mut self.groups {
             if let Some(spec) = view.lane(group.id()) {
                 group.spec = spec.clone();
+                group.reopen();
             }
         }
         for (subgroup, segment) in lanes {

@@ -77,7 +77,11 @@ impl Book {
         if known == proposal {
             return Ok(());
         }
-        Err(("V5", format!("view {} ends in two ways", proposal.view)))
+        let what = format!(
+            "view {} ends in two ways: {known:?} and {proposal:?}",
+            proposal.view
+        );
+        Err(("V5", what))
     }
 
     pub(super) fn send(&mut self, sender: MemberId, committed: &Committed, sent: Sent) {

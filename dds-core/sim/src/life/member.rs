@@ -262,6 +262,14 @@ impl Member {
         idle && (self.left == 0 || !writes)
     }
 
+    pub(super) fn todo(&self) -> String {
+        let stranded = self.stranded.iter().map(|(g, r, _, b)| {
+            let claim = self.claim(*g, *r, b.len() as u32);
+            format!("{g} {r:?} {} {:?}", b.len(), claim.map(|c| c.err()))
+        });
+        format!("left {} building {} stranded {:?} endpoints {:?}", self.left, self.building.len(), stranded.collect::<Vec<_>>(), self.endpoints)
+    }
+
     /// Whether a view has all that it asked for.
     pub(super) fn is_content(&self, view: &View) -> bool {
         let rank = view.rank(self.id);

@@ -39,6 +39,7 @@ pub struct LifeReport {
 pub fn live(plan: &LifePlan) -> Result<LifeReport, Violation> {
     let mut world = World::new(plan);
     let result = world.run();
+    if result.is_err() && std::env::var("TRACE").is_ok() { eprintln!("now {} pending {} {}", world.now, world.network.pending(), world.describe()); }
     result.map_err(|(property, what)| Violation {
         seed: plan.seed,
         property,
@@ -58,32 +59,20 @@ struct World<'a> {
     hosts: BTreeMap<MemberId, HostId>,
     controls: BTreeMap<u64, SegmentId>,
     lanes: BTreeMap<(SubgroupId, u64), SegmentId>,
-    /// The domain's record on the one host, if there is one host only.
-    record: Arc<View>,
+    /// The domain's records, by host.
+    records: BTreeMap<HostId, Arc<View>>,
     /// Who wants to join, and whom it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
     divided: Vec<(HostId, HostId)>,
     book: Book,
     may_err: bool,
+    haste: usize,
 }
 
 impl<'a> World<'a> {
     fn new(plan: &'a LifePlan) -> Self {
         let mut rng = Rng::new(plan.seed);
         let network = SimNetwork::new(plan.seed, 0, plan.network.clone());
-        let founder = ViewMember {
-            id: MemberId(1),
-            host: HostId(0),
-            address: Vec::new(),
-            info: Vec::new(),
-            updates: 0,
-            endpoints: BTreeMap::new(),
-        };
-        let record = View {
-            id: 1,
-            members: vec![founder],
-            lanes: Vec::new(),
-        };
         let mut world = Self {
             plan,
             network,
@@ -94,17 +83,19 @@ impl<'a> World<'a> {
             hosts: BTreeMap::new(),
             controls: BTreeMap::new(),
             lanes: BTreeMap::new(),
-            record: Arc::new(record),
+            records: BTreeMap::new(),
             joiners: Vec::new(),
             divided: Vec::new(),
             book: Book::default(),
             may_err: plan.may_err(),
+            haste: 0,
             rng: rng.fork(),
         };
         let founder = world.born();
         if let Ok(first) = View::first(founder.clone()) {
-            world.record = Arc::new(first);
-            world.spawn(&founder, world.record.clone());
+            let first = Arc::new(first);
+            world.records.insert(founder.host, first.clone());
+            world.spawn(&founder, first);
         }
         for _ in 1..plan.members {
             let newcomer = world.born();
@@ -170,13 +161,14 @@ impl<'a> World<'a> {
         let members = self.members.iter().map(|member| {
             let view = member.view.as_ref().map_or(0, |view| view.id);
             format!(
-                "{:?} in view {view} {:?} preparing {:?} down {} stopped {:?} done {}",
+                "\n{:?} in view {view} due {} {:?} preparing {:?} down {} stopped {:?} done {}",
                 member.id.0,
+                member.due,
                 member.mode,
                 member.preparing.as_ref().map(|(view, _)| view.id),
                 member.is_down,
                 member.stopped,
-                member.is_done()
+                member.todo()
             )
         });
         members.collect::<Vec<_>>().join("; ")
@@ -184,7 +176,11 @@ impl<'a> World<'a> {
 
     fn take_turn(&mut self) -> Result<(), Finding> {
         self.pass_time();
-        for _ in 0..self.rng.below(6) {
+        // What waits for long is a failure: the more there is, the faster it goes.
+        if self.turn.is_multiple_of(64) {
+            self.haste = self.network.pending() / 64;
+        }
+        for _ in 0..self.rng.below(6) + self.haste {
             self.network.step();
         }
         self.let_in();
@@ -337,22 +333,33 @@ impl<'a> World<'a> {
         self.network.crash(member.node);
     }
 
-    /// The compare-and-set in the domain's record.
+    /// The compare-and-set in the domain's record on the host. Across hosts the
+    /// majority has decided; the record is for those who come.
     fn decide(&mut self, at: usize, next: Arc<View>) {
-        let ends = next.id - 1;
-        let one_host = self.plan.hosts == 1;
-        let answer = if !one_host {
-            Ok(())
-        } else if self.record.id == ends {
-            self.record = next;
-            Ok(())
-        } else if *self.record == *next {
-            Ok(())
-        } else {
-            Err(format!("view {} is there", self.record.id))
+        let member = &self.members[at];
+        let host = self.hosts[&member.id];
+        let ends = member.view.as_ref();
+        let one_host = ends.is_some_and(|view| view.members.iter().all(|one| one.host == host));
+        let record = self.records.get(&host);
+        let answer = match record {
+            Some(record) if one_host && record.id + 1 != next.id && **record != *next => {
+                Err(format!("view {} is there", record.id))
+            }
+            _ => {
+                self.note(host, &next);
+                Ok(())
+            }
         };
         self.members[at].engine.decided(answer);
         self.members[at].mode = Mode::Awake;
+    }
+
+    /// Records of a host only go on.
+    fn note(&mut self, host: HostId, view: &Arc<View>) {
+        let record = self.records.entry(host).or_insert_with(|| view.clone());
+        if record.id < view.id {
+            *record = view.clone();
+        }
     }
 
     // What is seen.
@@ -372,7 +379,10 @@ impl<'a> World<'a> {
                 News::LaneEnded { lane, end, digest } => self.book.end(lane, id, end, digest)?,
                 News::Decide(next) => self.decide(at, next),
                 News::ViewEnded(finish) => self.view_ended(at, &finish)?,
-                News::ViewBegun(view) => self.book.view(&view)?,
+                News::ViewBegun(view) => {
+                    self.note(self.hosts[&id], &view);
+                    self.book.view(&view)?;
+                }
                 News::Corrupt(what) => return Err(("M3", what)),
                 News::Stopped(reason) => self.stopped(at, reason)?,
             }
