@@ -1,5 +1,29 @@
-//! temp
-mod life;
-mod violation;
-pub use life::{LifePlan, LifeReport, live};
-pub use violation::{Finding, Violation};
+//! The deterministic simulator: the real engine over the simulated fabric, in
+//! one thread, from one seed.
+//!
+//! ```text
+//!   seed -> Plan (members, subgroups, rings, switches, network, what is sent)
+//!        -> World: Node 0 .. Node n, each an engine, its applications, a recorder
+//!             step: one of  { a node's application acts,
+//!                             a node's engine steps, goes to sleep, wakes,
+//!                             the network lands a piece,
+//!                             lanes are replaced, a member fails }
+//!        -> safety is checked at every delivery, liveness when all is quiet
+//! ```
+//!
+//! A run ends in a [`Report`], or in a [`Violation`] that names the property
+//! (docs/properties.md) and the seed; the same seed gives the same run.
+
+#![forbid(unsafe_code)]
+
+mod change;
+pub mod invariants;
+mod node;
+mod plan;
+mod recorder;
+mod world;
+
+pub use node::Blunder;
+pub use plan::{GroupPlan, Plan, SenderPlan};
+pub use recorder::{Record, SentMessage};
+pub use world::{Report, Violation, run};
