@@ -185,12 +185,19 @@ impl<P> Cache<P> {
         changed
     }
 
-    /// A writer is gone, at this position of the stream: its instances lose it.
-    /// Whether there is something new to read.
-    pub(crate) fn writer_gone(&mut self, origin: Origin) -> bool {
+    /// A writer is gone, at this position of the stream: its instances lose it,
+    /// and are disposed of if it `disposes` (WRITER_DATA_LIFECYCLE, DDS 1.4
+    /// §2.2.3.21). Whether there is something new to read.
+    pub(crate) fn writer_gone(&mut self, origin: Origin, disposes: bool) -> bool {
         let mut any = false;
         for at in self.instances.ids() {
-            if self.instances[at].lose_writer(origin.writer) {
+            let instance = &mut self.instances[at];
+            if !instance.is_written_by(origin.writer) {
+                continue;
+            }
+            let mut changed = disposes && instance.dispose();
+            changed |= instance.lose_writer(origin.writer);
+            if changed {
                 self.announce_state(at, origin);
                 any = true;
             }

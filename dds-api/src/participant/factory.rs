@@ -46,13 +46,8 @@ impl DomainParticipantFactory {
 
     /// A participant of the domain in this process, if there is one.
     pub fn lookup_participant(&self, domain_id: u32) -> Option<DomainParticipant> {
-        // Collected first: the last handle must not go while the map is locked.
-        let all: Vec<Arc<ParticipantCore>> = self
-            .participants
-            .iter()
-            .filter_map(|entry| entry.value().upgrade())
-            .collect();
-        all.into_iter()
+        local_participants()
+            .into_iter()
             .find(|core| core.domain_id == domain_id && !core.base.is_deleted())
             .map(DomainParticipant::of)
     }
@@ -101,6 +96,13 @@ impl DomainParticipantFactory {
         self.settings().participant_qos = qos;
         Ok(())
     }
+}
+
+/// The participants of this process.
+pub(crate) fn local_participants() -> Vec<Arc<ParticipantCore>> {
+    // Collected: the last handle must not go while the map is locked.
+    let all = INSTANCE.participants.iter();
+    all.filter_map(|entry| entry.value().upgrade()).collect()
 }
 
 pub(super) fn register(participant: &DomainParticipant) {

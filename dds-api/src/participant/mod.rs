@@ -4,6 +4,7 @@ mod builder;
 mod core;
 mod counters;
 mod factory;
+mod lifecycle;
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub use self::builder::ParticipantBuilder;
 pub(crate) use self::core::ParticipantCore;
 pub use self::counters::ParticipantCounters;
 pub use self::factory::DomainParticipantFactory;
+pub(crate) use self::factory::local_participants;
 
 /// Membership in a domain: what all other entities belong to.
 ///
@@ -103,12 +105,15 @@ impl DomainParticipant {
     /// Enables it and all it contains: meets the other participants of the
     /// domain on this host and forms the group. Blocks until as many have come
     /// as the property `spindle.group.size` says, at most as long as
-    /// `spindle.join.timeout_ms` says. Enabling twice does nothing.
+    /// `spindle.join.timeout_ms` says, or until another thread calls
+    /// [`close`](Self::close). Enabling twice does nothing; after an error it may be
+    /// tried again.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET without `spindle.group.size`, or when the domain has
     /// a running group; TIMEOUT; OUT_OF_RESOURCES; ERROR when the participants
-    /// contradict each other, or a member ended meanwhile.
+    /// contradict each other, or a member ended meanwhile; ALREADY_DELETED when it
+    /// was closed meanwhile.
     pub fn enable(&self) -> Result<()> {
         self.core.enable()
     }
@@ -226,8 +231,7 @@ impl DomainParticipant {
         let known = |core: &Arc<_>| Arc::ptr_eq(core, &publisher.core);
         let at = entities.publishers.iter().position(known);
         let at = at.ok_or_else(|| not_mine("publisher"))?;
-        publisher.core.deletable()?;
-        publisher.core.base.delete();
+        publisher.core.delete_empty()?;
         entities.publishers.remove(at);
         Ok(())
     }
@@ -243,8 +247,7 @@ impl DomainParticipant {
         let known = |core: &Arc<_>| Arc::ptr_eq(core, &subscriber.core);
         let at = entities.subscribers.iter().position(known);
         let at = at.ok_or_else(|| not_mine("subscriber"))?;
-        subscriber.core.deletable()?;
-        subscriber.core.base.delete();
+        subscriber.core.delete_empty()?;
         entities.subscribers.remove(at);
         Ok(())
     }
@@ -272,20 +275,22 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Deletes all that it contains, recursively.
+    /// Deletes all that it contains, recursively: all of it or, if something
+    /// cannot be deleted, nothing.
     ///
     /// # Errors
-    /// ALREADY_DELETED.
+    /// ALREADY_DELETED; PRECONDITION_NOT_MET when a writer has loans that are not
+    /// published, or a reader has samples out or is waited for.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.core.base.alive()?;
-        self.core.delete_contained();
-        Ok(())
+        self.core.delete_contained()
     }
 
     /// Leaves the group and deletes the participant with all it contains: what
     /// was written is on its way, the others are told after which message this
     /// member left, deliver through it and go on without error. Taken samples that
-    /// are copies stay readable. Blocks shortly.
+    /// are copies stay readable. Blocks shortly; so it does while another thread is
+    /// in [`enable`](Self::enable), whose rendezvous it calls off.
     ///
     /// # Errors
     /// ALREADY_DELETED; PRECONDITION_NOT_MET while samples are out that lie in
@@ -293,14 +298,7 @@ impl DomainParticipant {
     /// would use the memory again; ERROR when the group had failed, or did not let it
     /// leave in time. It is deleted nonetheless.
     pub fn close(&self) -> Result<()> {
-        self.core.check_ring_loans()?;
-        if !self.core.delete_all() {
-            self.core.base.alive()?;
-        }
-        match self.core.session() {
-            Some(session) => session.close(),
-            None => Ok(()),
-        }
+        self.core.close()
     }
 
     /// What the engine and the fabric have done so far.
@@ -308,7 +306,7 @@ impl DomainParticipant {
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn counters(&self) -> Result<ParticipantCounters> {
-        Ok(ParticipantCounters::of(self.core.ready()?))
+        Ok(ParticipantCounters::of(&*self.core.ready()?))
     }
 }
 

@@ -1,10 +1,10 @@
 //! What a writer holds, shared by all handles to it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use spindle_dds_core::{Kind, Meta, Ring};
+use spindle_dds_core::{Committed, Kind, Meta, Ring};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash, Representation};
 use spindle_dds_qos::{DataWriterQos, Duration};
 use spindle_dds_transport::Rank;
@@ -117,6 +117,11 @@ impl WriterCore {
     pub(crate) fn connect(&self, port: Port<Wire>) {
         let _ = self.port.set(port);
         self.base.set_enabled();
+        // Pairs with the fence in `delete`: one of the two sees the other.
+        fence(Ordering::SeqCst);
+        if self.base.is_deleted() {
+            self.say_farewell();
+        }
     }
 
     fn port(&self) -> Result<&Port<Wire>> {
@@ -167,7 +172,7 @@ impl WriterCore {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(scratch);
-                return Ok(Receipt { committed: None });
+                return Ok(self.receipt(None));
             }
         };
         let meta = Meta {
@@ -182,9 +187,14 @@ impl WriterCore {
         let committed = self.port()?.commit(claim, used, meta)?;
         self.committed
             .fetch_max(committed.index + 1, Ordering::AcqRel);
-        Ok(Receipt {
-            committed: Some(committed),
-        })
+        Ok(self.receipt(Some(committed)))
+    }
+
+    fn receipt(&self, committed: Option<Committed>) -> Receipt {
+        Receipt {
+            committed,
+            writer: self.base.guid(),
+        }
     }
 
     /// Encodes straight into the ring and sends.
@@ -215,6 +225,12 @@ impl WriterCore {
 
     pub(crate) fn wait_for(&self, receipt: &Receipt, deadline: Deadline) -> Result<()> {
         let port = self.port()?;
+        if receipt.writer != self.base.guid() {
+            let what = self.base.what();
+            return Err(Error::BadParameter(format!(
+                "the receipt is of a sample that another writer wrote, not {what}"
+            )));
+        }
         match &receipt.committed {
             Some(committed) if committed.ring == Ring::Ordered => {
                 port.wait_stable(committed.index, deadline)
@@ -236,6 +252,18 @@ impl WriterCore {
         if gone {
             self.base.beacon().raise(StatusMask::PUBLICATION_MATCHED);
         }
+    }
+
+    /// A reader of this process was deleted.
+    pub(crate) fn reader_deleted(&self, reader: InstanceHandle) {
+        let mut statuses = self.statuses();
+        let Some(at) = statuses.readers.iter().position(|(_, of)| *of == reader) else {
+            return;
+        };
+        statuses.readers.swap_remove(at);
+        statuses.matched.unmatched(reader);
+        drop(statuses);
+        self.base.beacon().raise(StatusMask::PUBLICATION_MATCHED);
     }
 
     pub(crate) fn matched_status(&self) -> PublicationMatchedStatus {
@@ -281,8 +309,22 @@ impl WriterCore {
             return;
         }
         self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+        self.say_farewell();
+    }
+
+    /// Its readers lose it; its instances go as WRITER_DATA_LIFECYCLE says.
+    fn say_farewell(&self) {
+        let disposes = self.autodisposes();
         if let Some(port) = self.port.get() {
-            port.writer_deleted(self.settings.number);
+            port.writer_deleted(self.settings.number, disposes);
         }
+    }
+
+    /// Whether instances are disposed of when they are unregistered.
+    pub(crate) fn autodisposes(&self) -> bool {
+        self.qos()
+            .writer_data_lifecycle
+            .autodispose_unregistered_instances
     }
 }

@@ -119,7 +119,8 @@ impl<T> DataWriter<T> {
     /// Blocks until one sample has been received like that.
     ///
     /// # Errors
-    /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments).
+    /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments);
+    /// BAD_PARAMETER for a receipt of another writer.
     pub fn wait_for(&self, receipt: &Receipt, timeout: impl Into<Duration>) -> Result<()> {
         self.core.wait_for(receipt, Deadline::after(timeout.into()))
     }
@@ -269,8 +270,7 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`write`](Self::write).
     pub fn unregister_instance_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
-        let lifecycle = self.core.qos().writer_data_lifecycle;
-        let kind = if lifecycle.autodispose_unregistered_instances {
+        let kind = if self.core.autodisposes() {
             Kind::DisposeUnregister
         } else {
             Kind::Unregister

@@ -1,7 +1,7 @@
 //! Room, and who waits for it.
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, Reliability, ResourceLimits};
-use spindle_dds::{Duration, Error};
+use spindle_dds::{Duration, Error, RejectedReason};
 
 use crate::flight::Blob;
 use crate::meeting::{
@@ -182,6 +182,7 @@ fn waiting_for_acknowledgments_ends_or_times_out() {
     let meeting = Meeting::of(2);
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
+    let other = crate::meeting::writer(&participants[0], "State");
     let _reader = reader(&participants[1], "State");
     enable(&participants);
     writer
@@ -194,6 +195,35 @@ fn waiting_for_acknowledgments_ends_or_times_out() {
     writer
         .wait_for_acknowledgments(Duration::INFINITE)
         .expect("received");
+    let refused = other.wait_for(&receipt, Duration::INFINITE);
+    assert!(
+        matches!(refused, Err(Error::BadParameter(_))),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_best_effort_reader_that_is_full_rejects_and_holds_nobody_back() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer_with(&participants[0], "State", small_ring(60_000));
+    let qos = DataReaderQos {
+        reliability: Reliability::best_effort(),
+        ..limited_reader(3)
+    };
+    let reader = reader_with(&participants[1], "State", qos);
+    enable(&participants);
+    for number in 0..100 {
+        writer
+            .write(&state(1, number))
+            .expect("nobody is waited for");
+    }
+    crate::meeting::wait_until(reader.status_condition().expect("alive"), || {
+        let rejected = reader.sample_rejected_status().expect("alive");
+        rejected.total_count == 97 && rejected.last_reason == RejectedReason::BySamplesLimit
+    });
+    let numbers = take(&reader, 3, |sample| sample.data().expect("data").number);
+    assert_eq!(numbers, [0, 1, 2]);
 }
 
 /// Acknowledgements do not wake a participant none of whose writers waits, so

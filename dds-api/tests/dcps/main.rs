@@ -1,8 +1,11 @@
 //! The DCPS interface over real groups: participants in threads, each a member
 //! of its own, meeting in a directory of their own.
 
+mod conditions;
+mod endings;
 mod errors;
 mod flow;
+mod forming;
 mod generated;
 mod idle;
 mod instances;
@@ -14,6 +17,7 @@ mod membership;
 mod order;
 mod places;
 mod psm;
+mod streams;
 
 /// Made of `tests/idl/flight.idl`.
 mod types {

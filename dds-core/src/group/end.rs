@@ -139,10 +139,14 @@ impl<F: Fabric> Group<F> {
         self.deliver_trimmed(&lane, trim, last, context);
         self.deliver_unordered(&lane, context);
         lane.close(ENDED);
+        // A farewell has a place of its own.
+        let senders = self.senders.iter().zip(trim);
+        let taken = senders.map(|(sender, count)| count + u64::from(sender.left));
+        let end = self.spec.end(&taken.collect::<Vec<_>>());
         context.sink.event(Event::LaneEnded {
             subgroup: self.id(),
             epoch: self.spec.epoch,
-            end: self.spec.end(trim),
+            end,
             digest: self.digest.value(),
         });
         true

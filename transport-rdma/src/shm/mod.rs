@@ -23,6 +23,7 @@
 //! All members live in one pid namespace. A process that forks keeps its
 //! membership; the child has none and must not use the fabric.
 
+mod cancel;
 mod domain;
 mod doorbell;
 mod error;
@@ -37,6 +38,7 @@ mod socket;
 mod watch;
 mod wire;
 
+pub use cancel::Cancel;
 pub use doorbell::{DoorbellChoice, DoorbellKind};
 pub use error::JoinError;
 pub use fabric::ShmFabric;
