@@ -219,7 +219,6 @@ impl<F: Fabric> Membership<F> {
         if rank == self.me || self.suspected.contains(rank) {
             return;
         }
-        if std::env::var("TRACE").is_ok() { eprintln!("view {} member {} suspects {rank}: {cause}", self.view.id, self.me); }
         // First nothing more is read, then it is said: what this member repeats
         // of that row, it has read before.
         self.rows.fabric.fence(rank);
@@ -340,7 +339,6 @@ impl<F: Fabric> Membership<F> {
         }
         if self.detector.tick(now) {
             self.rows.beat();
-            if std::env::var("TRACE").is_ok() { eprintln!("view {} member {} beats at {now}: sees {:?}", self.view.id, self.me, (0..self.view.members.len() as u16).map(|r| self.rows.heartbeat(Rank(r))).collect::<Vec<_>>()); }
         }
         while let Some(failure) = self.rows.fabric.poll() {
             if failure.cause == FailureCause::ProcessEnded {

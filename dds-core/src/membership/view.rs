@@ -132,17 +132,11 @@ impl View {
         });
         let lanes: Vec<LaneSpec> = subgroups.collect::<Result<_, _>>()?;
         // A number is at most ten bytes, and a list has a length.
-        let counts = lanes
-            .iter()
-            .map(|group| 2 * 10 + group.senders.len() * 10);
+        let counts = lanes.iter().map(|group| 2 * 10 + group.senders.len() * 10);
         if counts.sum::<usize>() > REPORT_LEN_MAX {
             return Err(ViewError::TooLarge);
         }
-        Ok(Self {
-            id,
-            members,
-            lanes,
-        })
+        Ok(Self { id, members, lanes })
     }
 
     /// The rank of a member.
@@ -153,9 +147,7 @@ impl View {
 
     /// The lane of a subgroup that has members.
     pub fn lane(&self, id: SubgroupId) -> Option<&LaneSpec> {
-        let at = self
-            .lanes
-            .binary_search_by_key(&id, |lane| lane.subgroup);
+        let at = self.lanes.binary_search_by_key(&id, |lane| lane.subgroup);
         at.ok().map(|at| &self.lanes[at])
     }
 

@@ -27,12 +27,15 @@ pub(super) struct Delivered {
     pub(super) sent: Sent,
 }
 
+/// What was handed over of an ordered ring: position, sender, message.
+type Order = Vec<(u64, MemberId, Sent)>;
+
 /// How a lane ended, as the first who ended it saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct End {
     position: u64,
     digest: u64,
-    order: Vec<(u64, MemberId, Sent)>,
+    order: Order,
 }
 
 /// Everything that was seen.
@@ -44,7 +47,7 @@ pub(super) struct Book {
     /// By receiver: what it was handed of each sender.
     taken: BTreeMap<(LaneKey, Ring, MemberId, MemberId), usize>,
     /// By receiver: the ordered rings, in order.
-    orders: BTreeMap<(LaneKey, MemberId), Vec<(u64, MemberId, Sent)>>,
+    orders: BTreeMap<(LaneKey, MemberId), Order>,
     ends: BTreeMap<LaneKey, End>,
     ended: BTreeMap<(LaneKey, MemberId), ()>,
     pub(super) delivered: usize,
@@ -122,7 +125,10 @@ impl Book {
             self.check_order(lane, to, false)?;
         }
         if self.ended.contains_key(&(lane, to)) {
-            return Err(("V3", format!("{to} was handed {what:?} after the lane's end")));
+            return Err((
+                "V3",
+                format!("{to} was handed {what:?} after the lane's end"),
+            ));
         }
         Ok(())
     }
@@ -162,7 +168,10 @@ impl Book {
         self.ended.insert((lane, at), ());
         let order = self.orders.get(&(lane, at)).cloned().unwrap_or_default();
         if order.last().is_some_and(|(last, _, _)| *last >= position) {
-            return Err(("A5", format!("{at}: {lane:?} ends at {position}, before its order")));
+            return Err((
+                "A5",
+                format!("{at}: {lane:?} ends at {position}, before its order"),
+            ));
         }
         let end = End {
             position,
@@ -192,7 +201,10 @@ impl Book {
         let longest = self.orders.iter().filter(|((other, _), _)| *other == lane);
         let longest = longest.map(|(_, order)| order.len()).max().unwrap_or(0);
         if longest > end.order.len() {
-            return Err(("V6", format!("somebody has more of {lane:?} than {at} who ended it")));
+            return Err((
+                "V6",
+                format!("somebody has more of {lane:?} than {at} who ended it"),
+            ));
         }
         Ok(())
     }

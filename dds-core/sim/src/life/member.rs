@@ -257,7 +257,10 @@ impl Member {
 
     /// Whether its applications have nothing under way.
     pub(super) fn is_done(&self) -> bool {
-        let writes = self.endpoints.values().any(|endpoint| endpoint.ring.is_some());
+        let writes = self
+            .endpoints
+            .values()
+            .any(|endpoint| endpoint.ring.is_some());
         let idle = self.building.is_empty() && self.stranded.is_empty();
         idle && (self.left == 0 || !writes)
     }
@@ -267,7 +270,13 @@ impl Member {
             let claim = self.claim(*g, *r, b.len() as u32);
             format!("{g} {r:?} {} {:?}", b.len(), claim.map(|c| c.err()))
         });
-        format!("left {} building {} stranded {:?} endpoints {:?}", self.left, self.building.len(), stranded.collect::<Vec<_>>(), self.endpoints)
+        format!(
+            "left {} building {} stranded {:?} endpoints {:?}",
+            self.left,
+            self.building.len(),
+            stranded.collect::<Vec<_>>(),
+            self.endpoints
+        )
     }
 
     /// Whether a view has all that it asked for.

@@ -11,5 +11,5 @@ mod member;
 mod plan;
 mod world;
 
-pub use plan::LifePlan;
+pub use plan::{Deed, LifePlan};
 pub use world::{LifeReport, live};

@@ -49,6 +49,47 @@ pub struct LifePlan {
     pub malice: f64,
     /// Heartbeats that stand still for so many turns are a failure.
     pub limit: u64,
+    /// What happens at certain turns, besides what chance brings.
+    pub script: Vec<(usize, Deed)>,
+}
+
+/// Something that happens to a member, named by when it was born: 0 is the founder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// Its process ends.
+    Crash(usize),
+    /// Its process stops for so many turns.
+    Pause(usize, u64),
+    /// It begins to leave.
+    Leave(usize),
+    /// It changes its endpoints.
+    Update(usize),
+    /// Somebody is born and wants to join.
+    Join,
+}
+
+impl LifePlan {
+    /// A life of `members` members in which nothing happens by chance but the
+    /// order of things: for scripts.
+    pub fn quiet(seed: u64, members: usize, messages: usize) -> Self {
+        Self {
+            members,
+            members_max: members,
+            hosts: 1,
+            config: EngineConfig::SPINDLE,
+            app_chance: 0.3,
+            messages,
+            turns: 1500,
+            crashes: 0.0,
+            pauses: 0.0,
+            divisions: 0.0,
+            joins: 0.0,
+            leaves: 0.0,
+            updates: 0.0,
+            malice: 1.0,
+            ..Self::draw(seed)
+        }
+    }
 }
 
 impl LifePlan {
@@ -59,7 +100,11 @@ impl LifePlan {
         let mut network = SimOptions::swarm(&mut rng);
         // Beyond the limit a stall is a failure; that is what pauses are for.
         network.stall_steps_max = network.stall_steps_max.min(200);
-        let hosts = if rng.chance(0.75) { 1 } else { 2 + rng.below(2) };
+        let hosts = if rng.chance(0.75) {
+            1
+        } else {
+            2 + rng.below(2)
+        };
         let mut config = EngineConfig::SPINDLE;
         if rng.chance(0.2) {
             config.send_batching = rng.chance(0.5);
@@ -93,12 +138,14 @@ impl LifePlan {
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
+            script: Vec::new(),
         }
     }
 
     /// Whether members that did nothing wrong may be taken for failed.
     pub(super) fn may_err(&self) -> bool {
-        self.pauses > 0.0 || self.divisions > 0.0
+        let pauses = |(_, deed): &(usize, Deed)| matches!(deed, Deed::Pause(..));
+        self.pauses > 0.0 || self.divisions > 0.0 || self.script.iter().any(pauses)
     }
 
     pub(super) fn endpoint(&self, rng: &mut Rng) -> Endpoint {

@@ -1,6 +1,6 @@
 //! The world of a life: turns, harm, and what lies outside of the processes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
@@ -12,7 +12,7 @@ use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use super::book::Book;
 use super::member::{Member, Mode, News};
-use super::plan::LifePlan;
+use super::plan::{Deed, LifePlan};
 use crate::violation::Finding;
 use crate::violation::Violation;
 
@@ -39,7 +39,6 @@ pub struct LifeReport {
 pub fn live(plan: &LifePlan) -> Result<LifeReport, Violation> {
     let mut world = World::new(plan);
     let result = world.run();
-    if result.is_err() && std::env::var("TRACE").is_ok() { eprintln!("now {} pending {} {}", world.now, world.network.pending(), world.describe()); }
     result.map_err(|(property, what)| Violation {
         seed: plan.seed,
         property,
@@ -65,6 +64,8 @@ struct World<'a> {
     joiners: Vec<(ViewMember, MemberId)>,
     divided: Vec<(HostId, HostId)>,
     book: Book,
+    /// Died while they asked to join: views may have them, but nobody is there.
+    stillborn: BTreeSet<MemberId>,
     may_err: bool,
     haste: usize,
 }
@@ -87,6 +88,7 @@ impl<'a> World<'a> {
             joiners: Vec::new(),
             divided: Vec::new(),
             book: Book::default(),
+            stillborn: BTreeSet::new(),
             may_err: plan.may_err(),
             haste: 0,
             rng: rng.fork(),
@@ -143,7 +145,11 @@ impl<'a> World<'a> {
             }
             self.take_turn()?;
             let over = self.turn > self.plan.turns;
-            quiet = if over && self.is_at_rest() { quiet + 1 } else { 0 };
+            quiet = if over && self.is_at_rest() {
+                quiet + 1
+            } else {
+                0
+            };
         }
         self.check_end()?;
         Ok(LifeReport {
@@ -184,6 +190,7 @@ impl<'a> World<'a> {
             self.network.step();
         }
         self.let_in();
+        self.follow_script();
         if self.members.is_empty() {
             return Ok(());
         }
@@ -207,7 +214,9 @@ impl<'a> World<'a> {
         let member = &mut self.members[at];
         let rung = member.mode == Mode::Asleep && self.network.rung(member.node);
         member.poll(rung, now);
-        member.engine.with_sink(|sink| sink.return_loans(turn, false));
+        member
+            .engine
+            .with_sink(|sink| sink.return_loans(turn, false));
         self.read_news(at)
     }
 
@@ -216,7 +225,10 @@ impl<'a> World<'a> {
         self.now += 1;
         let up = || self.members.iter().filter(|member| member.is_up());
         let asleep = up().all(|member| member.mode == Mode::Asleep && member.preparing.is_none());
-        if self.turn > self.plan.turns && asleep && self.network.pending() == 0 && !self.is_at_rest()
+        if self.turn > self.plan.turns
+            && asleep
+            && self.network.pending() == 0
+            && !self.is_at_rest()
         {
             let due = up().map(|member| member.due).filter(|due| *due > 0).min();
             self.now = self.now.max(due.unwrap_or(0));
@@ -248,7 +260,10 @@ impl<'a> World<'a> {
         let id = self.members[at].id;
         let node = |rank: &Rank| self.nodes[&view.members[rank.index()].id];
         let ranks: Vec<Rank> = (0..view.members.len() as u16).map(Rank).collect();
-        let rows: Vec<_> = ranks.iter().map(|rank| (node(rank), CONTROL_ROW_LEN)).collect();
+        let rows: Vec<_> = ranks
+            .iter()
+            .map(|rank| (node(rank), CONTROL_ROW_LEN))
+            .collect();
         let network = &self.network;
         let control = *self
             .controls
@@ -309,6 +324,44 @@ impl<'a> World<'a> {
         }
     }
 
+    fn follow_script(&mut self) {
+        let plan = self.plan;
+        let now = self.turn;
+        let due = plan.script.iter().filter(|(turn, _)| *turn == now);
+        for (_, deed) in due {
+            let who = match *deed {
+                Deed::Join => {
+                    let newcomer = self.born();
+                    self.joiners.push((newcomer, MemberId(0)));
+                    continue;
+                }
+                Deed::Crash(who) | Deed::Pause(who, _) | Deed::Leave(who) | Deed::Update(who) => {
+                    who
+                }
+            };
+            let id = MemberId(who as u128 + 1);
+            let at = self.members.iter().position(|member| member.id == id);
+            let Some(at) = at else {
+                // It has not been let in, and now it never will be.
+                if *deed == Deed::Crash(who) {
+                    self.joiners.retain(|(joiner, _)| joiner.id != id);
+                    self.stillborn.insert(id);
+                }
+                continue;
+            };
+            if !self.members[at].is_up() {
+                continue;
+            }
+            match *deed {
+                Deed::Crash(_) => self.end(at),
+                Deed::Pause(_, turns) => self.members[at].paused_until = self.now + turns,
+                Deed::Leave(_) => self.members[at].leave(),
+                Deed::Update(_) => self.members[at].update(plan),
+                Deed::Join => {}
+            }
+        }
+    }
+
     /// Two hosts lose each other, for good.
     fn divide(&mut self) {
         let host = |rng: &mut Rng, count| HostId(rng.below(count) as u128);
@@ -352,6 +405,16 @@ impl<'a> World<'a> {
         };
         self.members[at].engine.decided(answer);
         self.members[at].mode = Mode::Awake;
+        // The most delicate moment: it is decided, and nobody knows.
+        let plan = self.plan;
+        let running = self.turn < plan.turns;
+        if running
+            && self
+                .rng
+                .chance((10.0 * plan.crashes * plan.malice).min(0.3))
+        {
+            self.end(at);
+        }
     }
 
     /// Records of a host only go on.
@@ -398,6 +461,8 @@ impl<'a> World<'a> {
             if let Some(joined) = joined {
                 let (who, _) = self.joiners.remove(joined);
                 self.spawn(&who, finish.next.clone());
+            } else if self.stillborn.remove(&member.id) {
+                self.network.crash(self.nodes[&member.id]);
             }
         }
         if finish.next.rank(self.members[at].id).is_some() {
@@ -435,7 +500,10 @@ impl<'a> World<'a> {
         let same = |member: &Member| {
             member.preparing.is_none()
                 && member.paused_until <= self.now
-                && member.view.as_ref().is_some_and(|other| other.id == view.id)
+                && member
+                    .view
+                    .as_ref()
+                    .is_some_and(|other| other.id == view.id)
                 && member.mode == Mode::Asleep
                 && member.is_done()
                 && member.is_content(view)
@@ -449,7 +517,9 @@ impl<'a> World<'a> {
     fn check_end(&mut self) -> Result<(), Finding> {
         let turn = self.turn;
         for member in &self.members {
-            member.engine.with_sink(|sink| sink.return_loans(turn, true));
+            member
+                .engine
+                .with_sink(|sink| sink.return_loans(turn, true));
         }
         for at in 0..self.members.len() {
             self.read_news(at)?;
