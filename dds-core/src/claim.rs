@@ -127,6 +127,11 @@ impl<F: Fabric> Claim<F> {
         &self.lane
     }
 
+    /// By which ring it will be sent.
+    pub fn ring(&self) -> Ring {
+        self.ring
+    }
+
     fn parts(&self) -> Option<(&Outbox, &RingColumns, Reserved)> {
         let ring = self.ring.index();
         Some((

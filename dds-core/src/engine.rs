@@ -20,11 +20,13 @@ use crate::ids::{Ring, SubgroupId};
 use crate::lane::{LEAVING, Lane, STOPPED};
 use crate::lanes::Lanes;
 use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
+use crate::membership::{Finish, OutReason, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
 use crate::spec::{LaneSpec, SpecError};
 use crate::stream::Nonsense;
 use crate::sync::Ordering;
+use crate::views::{Views, describe};
 
 /// The layer above: what the engine hands messages and events to. Called by
 /// whoever steps, in order; must not block, and must not call the engine.
@@ -79,6 +81,15 @@ pub enum Event {
         /// Digest of the lane's order: the same at all who go on.
         digest: u64,
     },
+    /// To be decided by the driver, in the domain's record on this host: whether
+    /// the domain goes on with this view. The answer goes to
+    /// [`Engine::decided`].
+    Decide(Arc<View>),
+    /// A view is over, and all of it has been delivered. The driver prepares the
+    /// next one for [`Engine::install`], if this participant is in it.
+    ViewEnded(Finish),
+    /// The view has begun.
+    ViewBegun(Arc<View>),
     /// The group has stopped; nothing is delivered any more.
     Stopped(StopReason),
 }
@@ -102,6 +113,9 @@ pub enum StopReason {
         /// What was found.
         what: Nonsense,
     },
+    /// This participant is out of the sequence of views.
+    #[error(transparent)]
+    Out(#[from] OutReason),
     /// Two members delivered different orders.
     #[error(
         "subgroup {subgroup}: the order up to position {position} has digest {mine:016x} here and \
@@ -147,6 +161,8 @@ pub struct Outcome {
     pub stopped: bool,
     /// What the engine would have to be woken for if it went to sleep now.
     pub want: Want,
+    /// When the next step is due whatever happens, in the time of `step`; 0 if never.
+    pub due: u64,
 }
 
 /// A participant's engine: its lanes, over the segments that it is given.
@@ -165,6 +181,8 @@ pub(crate) struct State<F, S> {
     present: PeerSet,
     stopped: bool,
     left: bool,
+    /// Its part in the sequence of views, if it takes part.
+    pub(crate) views: Option<Views<F>>,
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
@@ -187,6 +205,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             config,
             stopped: false,
             left: false,
+            views: None,
         };
         Self {
             participant: Arc::new(Participant::new(control)),
@@ -197,6 +216,15 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// Access for the participant's threads.
     pub fn handle(&self) -> Handle<F> {
         Handle(self.participant.clone())
+    }
+
+    pub(crate) fn participant(&self) -> &Participant<F> {
+        &self.participant
+    }
+
+    /// Waits for a step that is under way.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State<F, S>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn try_state(&self) -> Option<MutexGuard<'_, State<F, S>>> {
@@ -212,8 +240,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// lane's [`Layout`](crate::Layout). Allocates all that the lane will need;
     /// waits for a step that is under way.
     pub fn add_lane(&self, spec: &LaneSpec, segment: F) -> Result<Arc<Lane<F>>, SpecError> {
-        let state = self.state.lock();
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         Lanes::new(&self.participant, &mut state).add(spec, segment)
     }
 
@@ -229,10 +256,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// allocates nothing once warm, makes no system call but what the fabric
     /// needs to push and to wake sleepers.
     pub fn step(&self, now: u64) -> Option<Outcome> {
-        // Members are not expelled for being silent yet.
-        let _ = now;
         let mut state = self.try_state()?;
-        let outcome = state.step(&self.participant);
+        let outcome = state.step(&self.participant, now);
         let counters = &self.participant.common.counters;
         let counter = if outcome.progress {
             &counters.steps
@@ -285,17 +310,27 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 }
 
 impl<F: Fabric, S: Sink<F>> State<F, S> {
-    fn step(&mut self, participant: &Participant<F>) -> Outcome {
+    fn step(&mut self, participant: &Participant<F>, now: u64) -> Outcome {
         let mut progress = Progress::default();
+        let mut due = 0;
         // Nobody waits for who has left: its copies may be overwritten any time.
         if !self.stopped && !self.left {
-            self.look_for_leavers(participant);
-            let failure = self.poll_failures(participant);
+            let failure = if self.views.is_none() {
+                self.look_for_leavers(participant);
+                self.poll_failures(participant)
+            } else {
+                Ok(())
+            };
             // What was received before a failure is still worth its delivery.
-            let stepped = self.step_groups(&mut progress);
+            let stepped = self.step_groups(participant, &mut progress);
             if let Err(reason) = stepped.and(failure) {
                 self.stop(participant, reason);
                 progress.any = true;
+            }
+            if !self.stopped {
+                let (changed, when) = self.step_views(participant, now);
+                progress.any |= changed;
+                due = when;
             }
         }
         let groups = self.groups.iter();
@@ -306,6 +341,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             stable: progress.stable,
             stopped: self.stopped,
             want: want(participant, wants_acks),
+            due,
         }
     }
 
@@ -328,16 +364,41 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         (groups, context)
     }
 
-    fn step_groups(&mut self, progress: &mut Progress) -> Result<(), StopReason> {
-        let (groups, mut context) = self.split();
-        for group in groups {
-            let stepped = group.step(&mut context);
-            let of_group = stepped.map_err(|trouble| reason(group, trouble))?;
-            progress.any |= of_group.any;
-            progress.room |= of_group.room;
-            progress.stable |= of_group.stable;
+    fn step_groups(
+        &mut self,
+        participant: &Participant<F>,
+        progress: &mut Progress,
+    ) -> Result<(), StopReason> {
+        for at in 0..self.groups.len() {
+            let (groups, mut context) = self.split();
+            let stepped = groups[at].step(&mut context);
+            match stepped {
+                Ok(of_group) => {
+                    progress.any |= of_group.any;
+                    progress.room |= of_group.room;
+                    progress.stable |= of_group.stable;
+                }
+                Err(trouble) => self.blame(participant, at, trouble)?,
+            }
         }
         Ok(())
+    }
+
+    /// A member of a lane is broken: it is suspected, or all is over.
+    fn blame(
+        &mut self,
+        participant: &Participant<F>,
+        at: usize,
+        trouble: Trouble,
+    ) -> Result<(), StopReason> {
+        let group = &self.groups[at];
+        let rank = group.spec.members[trouble.place.index()];
+        let reason = reason(group, trouble);
+        if self.trouble(participant, rank, &describe(trouble.what)) {
+            Ok(())
+        } else {
+            Err(reason)
+        }
     }
 
     fn publish(&mut self, participant: &Participant<F>, lane: &Arc<Lane<F>>) -> Want {
@@ -352,11 +413,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             // It has ended: what was committed was published before.
             return Want::Data;
         };
-        let published = group.publish(&mut context);
+        // Only its own row is read here: the next step tells what is wrong there.
+        let _ = group.publish(&mut context);
         let wants_acks = group.wants_acks(&*context.sink);
-        if let Err(reason) = published.map_err(|trouble| reason(group, trouble)) {
-            self.stop(participant, reason);
-        }
         want(participant, [wants_acks].into_iter())
     }
 
@@ -404,7 +463,11 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         self.present.remove(rank);
     }
 
-    fn stop(&mut self, participant: &Participant<F>, reason: StopReason) {
+    pub(crate) fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    pub(crate) fn stop(&mut self, participant: &Participant<F>, reason: StopReason) {
         self.stopped = true;
         participant.close(STOPPED);
         self.sink.event(Event::Stopped(reason));

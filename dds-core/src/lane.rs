@@ -214,6 +214,15 @@ impl<F: Fabric> Lane<F> {
         &self.fabric
     }
 
+    /// Takes claims again, if it is wedged.
+    pub(crate) fn reopen(&self) {
+        // SeqCst, as all changes of the status: see `Claim::commit`.
+        let _ = self
+            .status
+            .compare_exchange(WEDGED, OPEN, Ordering::SeqCst, Ordering::SeqCst);
+        self.has_changed();
+    }
+
     /// The status rises, or stays.
     pub(crate) fn close(&self, status: u32) {
         if self.gate.close(status) {

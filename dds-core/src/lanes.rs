@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::engine::{Sink, State};
-use crate::group::{Counts, Found, Group};
+use crate::group::{Context, Counts, Found, Group};
 use crate::handle::Participant;
 use crate::ids::SubgroupId;
 use crate::lane::Lane;
@@ -52,6 +52,14 @@ pub enum LaneError {
 impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     pub(crate) fn new(participant: &'a Participant<F>, state: &'a mut State<F, S>) -> Self {
         Self { participant, state }
+    }
+
+    pub(crate) fn groups(&self) -> &[Group<F>] {
+        &self.state.groups
+    }
+
+    pub(crate) fn split(&mut self) -> (&mut Vec<Group<F>>, Context<'_, S>) {
+        self.state.split()
     }
 
     fn at(&self, subgroup: SubgroupId) -> Result<usize, LaneError> {

@@ -40,12 +40,14 @@ mod layout;
 pub mod limits;
 #[cfg(all(test, loom))]
 mod loom_models;
+pub mod membership;
 mod outbox;
 mod outgoing;
 mod pushes;
 mod spec;
 mod stream;
 mod sync;
+mod views;
 
 pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
 pub use config::EngineConfig;
@@ -63,3 +65,4 @@ pub use lanes::{LaneError, Lanes};
 pub use layout::{CONTROL_ROW_LEN, Layout};
 pub use spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
 pub use stream::Nonsense;
+pub use views::{InstallError, Prepared};

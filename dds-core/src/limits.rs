@@ -32,6 +32,19 @@ pub const DIGEST_EVERY: u64 = 1 << 16;
 /// Checkpoints of the digest that a row keeps.
 pub const DIGESTS_KEPT: u64 = 8;
 
+/// Bytes of what a member can ask for in one view: its changed endpoints, and
+/// those of the participants that it brings in.
+pub const REQUEST_LEN_MAX: usize = 1 << 16;
+
+/// Bytes of the list of subgroups that a leader is about to replace.
+pub const INTENT_LEN_MAX: usize = 1 << 14;
+
+/// Bytes of a member's report of its counts.
+pub const REPORT_LEN_MAX: usize = 1 << 16;
+
+/// Bytes of a proposal.
+pub const PROPOSAL_LEN_MAX: usize = 1 << 18;
+
 const _: () = {
     assert!(RING_MESSAGES_MAX.is_power_of_two() && RING_MESSAGES_MAX <= 1 << 15);
     assert!(RING_BYTES_MAX.is_power_of_two() && RING_BYTES_MIN.is_power_of_two());

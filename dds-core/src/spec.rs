@@ -1,5 +1,6 @@
 //! What a lane is: members, senders, ring sizes. The same at all its members.
 
+use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use crate::ids::{Ring, SubgroupId, TopicKey};
@@ -34,7 +35,7 @@ pub struct SenderSpec {
 }
 
 /// Sizes of a ring; both are powers of two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingSpec {
     /// Message headers: how many messages can be in flight.
     pub messages: u32,
@@ -52,6 +53,14 @@ impl RingSpec {
             .clamp(RING_BYTES_MIN, RING_BYTES_MAX)
             .next_power_of_two();
         Self { messages, bytes }
+    }
+
+    /// As large as either.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        Self {
+            messages: self.messages.max(other.messages),
+            bytes: self.bytes.max(other.bytes),
+        }
     }
 }
 

@@ -12,8 +12,9 @@ use spindle_dds_core::{CONTROL_ROW_LEN, Counts, LaneSpec, Layout};
 use spindle_dds_transport::sim::{NodeId, SegmentId};
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
-use crate::invariants::{self, Finding};
+use crate::invariants;
 use crate::node::Blunder;
+use crate::violation::Finding;
 use crate::world::World;
 
 /// Where a member says in its control row up to which change it is wedged.

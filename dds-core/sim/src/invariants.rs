@@ -6,9 +6,7 @@ use spindle_dds_core::{Ring, SubgroupId};
 use spindle_dds_transport::Rank;
 
 use crate::recorder::{Record, SentMessage};
-
-/// What went wrong: the property's id and what was seen.
-pub type Finding = (&'static str, String);
+use crate::violation::Finding;
 
 /// A1, A2: every message is one that its sender sent, unaltered in length, once,
 /// in the order of its sender, none left out. `next` counts by sender.

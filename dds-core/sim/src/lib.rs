@@ -18,12 +18,16 @@
 
 mod change;
 pub mod invariants;
+mod life;
 mod node;
 mod plan;
 mod recorder;
+mod violation;
 mod world;
 
+pub use life::{Deed, LifePlan, LifeReport, live};
 pub use node::Blunder;
 pub use plan::{GroupPlan, Plan, SenderPlan};
 pub use recorder::{Record, SentMessage};
-pub use world::{Report, Violation, run};
+pub use violation::{Finding, Violation};
+pub use world::{Report, run};

@@ -9,9 +9,9 @@ use spindle_dds_core::{
 use spindle_dds_transport::sim::{Rng, SimFabric};
 use spindle_dds_transport::{Fabric, Rank, Want};
 
-use crate::invariants::Finding;
 use crate::plan::Plan;
 use crate::recorder::{Recorder, SentMessage, payload_byte};
+use crate::violation::Finding;
 
 /// Mistakes of a driver around the engine that the harness must find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

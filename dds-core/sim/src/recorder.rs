@@ -209,6 +209,7 @@ impl Sink<SimFabric> for Recorder {
                 end,
                 digest,
             }),
+            Event::Decide(_) | Event::ViewEnded(_) | Event::ViewBegun(_) => {}
             Event::Stopped(reason) => self.stopped = Some(reason),
         }
     }

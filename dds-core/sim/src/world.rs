@@ -1,17 +1,17 @@
 //! The world: turns taken by chance, properties checked as it goes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use spindle_dds_core::{Ring, SubgroupId};
 use spindle_dds_transport::sim::{NodeId, Rng, SimNetwork};
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::change::{Change, Open, ROW_LEN};
-use crate::invariants::{self, Finding};
+use crate::invariants;
 use crate::node::{Mode, Node};
 use crate::plan::Plan;
 use crate::recorder::{Record, SentMessage};
+use crate::violation::{Finding, Violation};
 
 /// Turns after which a member that was woken and heard nothing sleeps again: more than
 /// the messages of its rings.
@@ -33,36 +33,6 @@ pub struct Report {
     /// Hash over everything that happened.
     pub trace_hash: u64,
 }
-
-/// A property that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// The run.
-    pub seed: u64,
-    /// The property's id.
-    pub property: &'static str,
-    /// What was seen.
-    pub what: String,
-    /// When.
-    pub turn: usize,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            seed,
-            property,
-            what,
-            turn,
-        } = self;
-        write!(
-            f,
-            "seed {seed}: {property} does not hold at turn {turn}: {what}"
-        )
-    }
-}
-
-impl std::error::Error for Violation {}
 
 /// Runs a plan to its end.
 pub fn run(plan: &Plan) -> Result<Report, Violation> {

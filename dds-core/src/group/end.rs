@@ -83,6 +83,13 @@ impl<F: Fabric> Group<F> {
         }))))
     }
 
+    /// Goes on after all: the view ended without replacing the lane. (Somebody was
+    /// suspected who then left by the change that was under way.)
+    pub(crate) fn reopen(&mut self) {
+        self.phase = Phase::Open;
+        self.lane.reopen();
+    }
+
     /// Nothing more is read of the member's row: what had come of it is received
     /// now. It does not take part in the lane's end.
     pub(crate) fn fence<S>(&mut self, place: Rank, context: &mut Context<'_, S>) {
