@@ -21,9 +21,5 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
 /// # Errors
 /// Those of [`DataWriter::loan`].
 pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
-    Ok(Loan::new(
-        writer.core.clone(),
-        writer.core.reserve(len)?,
-        None,
-    ))
+    writer.slot(len, None)
 }

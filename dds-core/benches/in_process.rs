@@ -143,6 +143,7 @@ fn send(node: &Node, messages: u64, size: u32) {
         timestamp: 0,
         topic: TopicKey::of_name("bench").low(),
         key_hash: [0; 16],
+        skipped: 0,
     };
     let mut sent = 0;
     while sent < messages {

@@ -69,6 +69,9 @@ pub struct Meta {
     pub topic: u64,
     /// Key hash of the instance.
     pub key_hash: [u8; 16],
+    /// Messages that the writer dropped before this one: as many writer sequence
+    /// numbers are left out, by which readers count what they lost.
+    pub skipped: u32,
 }
 
 /// A committed message: a receipt to ask about.
@@ -189,8 +192,8 @@ impl<F: Fabric> Claim<F> {
             flags: meta.flags,
             encapsulation: meta.encapsulation,
             writer: meta.writer,
-            // Filled in by whoever publishes, in order.
-            writer_seq: 0,
+            // Whoever publishes, in order, makes the number of it.
+            writer_seq: meta.skipped.into(),
             timestamp: meta.timestamp,
             topic: meta.topic,
             key_hash: meta.key_hash,

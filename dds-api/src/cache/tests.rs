@@ -124,6 +124,14 @@ fn keep_all_waits_where_keep_last_refuses() {
         payload: 30,
     };
     assert_eq!(full.offer(Kind::Data, 3, 0, 30), refused);
+    // Disposing of it would make it known too.
+    assert_eq!(full.offer(Kind::Dispose, 3, 0, 30), refused);
+    assert_eq!(full.offer(Kind::DisposeUnregister, 3, 0, 30), refused);
+    let unchanged = Offer::State {
+        changed: false,
+        payload: 30,
+    };
+    assert_eq!(full.offer(Kind::Unregister, 3, 0, 30), unchanged);
     full.write(1, 11);
     assert_eq!(full.evicted, [10]);
 }

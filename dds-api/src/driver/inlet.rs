@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{Beacon, StatusMask};
+use crate::subscription::SampleInfo;
 
 /// The data side of a reader.
 pub(crate) struct Inlet<F: Fabric> {
@@ -413,10 +414,13 @@ impl<F: Fabric> Inlet<F> {
         result
     }
 
-    /// Samples were thrown away because their bytes made no sense.
-    pub(crate) fn lost(&self, count: usize) {
-        let count = i32::try_from(count).unwrap_or(i32::MAX);
-        self.with_statuses(|statuses| statuses.lost.add(count));
+    /// The bytes of a sample that was handed out make no sense: it is thrown away, and
+    /// lost, once.
+    pub(crate) fn lose(&self, access: Access, info: &SampleInfo) {
+        let lost = self.with(|shelf| shelf.lose(access, info));
+        if lost {
+            self.reader.raise(StatusMask::SAMPLE_LOST);
+        }
     }
 
     fn is_failed(&self) -> bool {

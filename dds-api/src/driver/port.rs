@@ -105,6 +105,42 @@ impl<F: Park> Port<F> {
         }
     }
 
+    /// Messages of this participant in this ring below this index are released.
+    pub(crate) fn released(&self) -> u64 {
+        self.lane.released(self.ring)
+    }
+
+    /// Repeats `attempt`, which is given [`released`](Self::released), whenever more
+    /// messages are, until `deadline`; without one, once after a look.
+    ///
+    /// # Errors
+    /// What ended the group.
+    pub(crate) fn wait_for_release<R>(
+        &self,
+        deadline: Option<Deadline>,
+        mut attempt: impl FnMut(u64) -> Option<R>,
+    ) -> Result<Option<R>> {
+        let session = &self.session;
+        let Some(deadline) = deadline else {
+            session.step();
+            return Ok(attempt(self.released()));
+        };
+        let _acks = session.handle().waiting_for_acks();
+        session.step();
+        let waited = session.room().wait(self.lane.subgroup(), deadline, || {
+            let result = attempt(self.released());
+            let ended = || session.fate().check().err().map(Err);
+            result.map(Ok).or_else(ended)
+        });
+        waited.transpose()
+    }
+
+    /// Whoever waits in `wait_for_release` tries again: something else than a
+    /// release came in between.
+    pub(crate) fn tell_waiters(&self) {
+        self.session.room().tell(self.lane.subgroup());
+    }
+
     /// Sends the first `used` bytes. Publishes them by itself if it can.
     pub(crate) fn commit(&self, claim: Claim<F>, used: usize, mut meta: Meta) -> Result<Committed> {
         meta.topic = self.topic.low();
@@ -128,6 +164,7 @@ impl<F: Park> Port<F> {
             timestamp: source_timestamp(),
             topic: 0,
             key_hash: [0; 16],
+            skipped: 0,
         };
         match self.claim(0, Some(FAREWELL_WITHIN)) {
             Ok(Claimed::Room(claim)) => {

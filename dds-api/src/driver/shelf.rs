@@ -13,6 +13,7 @@ use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{IncompatibleCounts, MatchCounts, RejectedReason, StatusMask, TotalCount};
+use crate::subscription::SampleInfo;
 
 /// What comes from the engine, in order.
 #[derive(Debug)]
@@ -70,6 +71,8 @@ pub(super) struct Shelf<F: Fabric> {
     in_ring: Vec<InRing>,
     /// Of what arrived last.
     last: Stamp,
+    /// By writer: the writer sequence number that came last.
+    sequences: Vec<u64>,
     pool: Pool,
     /// Empty collections to be used again.
     collections: Vec<Vec<Item<F>>>,
@@ -88,6 +91,7 @@ impl<F: Fabric> Shelf<F> {
             waiting: None,
             in_ring: Vec::new(),
             last: Stamp::default(),
+            sequences: Vec::new(),
             pool: Pool::default(),
             collections: Vec::new(),
             statuses: ReaderStatuses::default(),
@@ -102,6 +106,7 @@ impl<F: Fabric> Shelf<F> {
     pub(super) fn connect(&mut self, link: &Link<F>, messages_max: usize) {
         self.cache
             .set_writers(link.writers.iter().map(|writer| writer.handle).collect());
+        self.sequences = vec![0; link.writers.len()];
         for writer in &link.writers {
             self.statuses.matched.matched(writer.handle);
             self.statuses.writers.push(writer.handle);
@@ -147,7 +152,10 @@ impl<F: Fabric> Shelf<F> {
                     self.last = at.unwrap_or(self.last);
                     changed |= self.writer_gone(link, writer, disposes);
                 }
-                Arrival::Message(message) => changed |= self.offer(link, message),
+                Arrival::Message(message) => {
+                    changed |= self.count_lost(&message.origin);
+                    changed |= self.offer(link, message);
+                }
             }
             if self.is_blocked() {
                 break;
@@ -157,6 +165,23 @@ impl<F: Fabric> Shelf<F> {
             self.relieve(link, span_max);
         }
         changed
+    }
+
+    /// A gap in a writer's numbers: samples that a BEST_EFFORT writer dropped for
+    /// want of room. One that is offered again leaves none.
+    fn count_lost(&mut self, origin: &Origin) -> StatusMask {
+        let last = &mut self.sequences[origin.writer as usize];
+        let lost = origin
+            .writer_sequence
+            .saturating_sub(last.saturating_add(1));
+        *last = origin.writer_sequence;
+        if lost == 0 {
+            return StatusMask::NONE;
+        }
+        self.statuses
+            .lost
+            .add(i32::try_from(lost).unwrap_or(i32::MAX));
+        StatusMask::SAMPLE_LOST
     }
 
     fn offer(&mut self, link: &Link<F>, message: Message<F>) -> StatusMask {
@@ -292,6 +317,19 @@ impl<F: Fabric> Shelf<F> {
             }
         }
         items
+    }
+
+    /// Throws away a sample whose bytes make no sense. Whether it was there still.
+    pub(super) fn lose(&mut self, access: Access, info: &SampleInfo) -> bool {
+        let Self { cache, pool, .. } = self;
+        if access == Access::Read {
+            let Some(payload) = cache.remove_sample(info.publication_handle, info.position) else {
+                return false;
+            };
+            pool.recycle(payload);
+        }
+        self.statuses.lost.add(1);
+        true
     }
 
     /// Throws everything away: the reader is deleted.

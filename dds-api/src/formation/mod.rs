@@ -18,7 +18,7 @@ use spindle_dds_transport::shm::{Cancel, DoorbellChoice, JoinError, JoinOptions,
 use crate::driver::{Crew, Session};
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
-use crate::properties::Doorbell;
+use crate::properties::{Doorbell, pin};
 use crate::wire::Wire;
 use announcement::Announcement;
 use plan::Plan;
@@ -34,6 +34,7 @@ pub(crate) fn form(participant: &ParticipantCore, cancel: Cancel) -> Result<Arc<
                 .to_owned(),
         ));
     };
+    warn_of_unused_pins(participant);
     // Before anybody is promised anything.
     let crew = Crew::muster()?;
     let endpoints = connect::Endpoints::of(participant);
@@ -71,6 +72,20 @@ pub(crate) fn form(participant: &ParticipantCore, cancel: Cancel) -> Result<Arc<
         segments,
         crew,
     )
+}
+
+/// A profile may be shared by participants that have different topics; but it may be a
+/// misspelled name too.
+fn warn_of_unused_pins(participant: &ParticipantCore) {
+    let entities = participant.entities();
+    for name in participant.config.pins.keys() {
+        if !entities.topics.iter().any(|topic| topic.name == *name) {
+            tracing::warn!(
+                property = pin(name),
+                "the participant has no topic of this name: the property has no effect"
+            );
+        }
+    }
 }
 
 fn refused(error: JoinError) -> Error {

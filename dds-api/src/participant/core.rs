@@ -35,12 +35,12 @@ pub(crate) struct ParticipantCore {
     myself: Weak<Self>,
 }
 
-/// QoS for entities about which nothing is said.
+/// QoS for entities about which nothing is said, as far as it was set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Defaults {
-    pub(crate) topic: TopicQos,
-    pub(crate) publisher: PublisherQos,
-    pub(crate) subscriber: SubscriberQos,
+    pub(crate) topic: Option<TopicQos>,
+    pub(crate) publisher: Option<PublisherQos>,
+    pub(crate) subscriber: Option<SubscriberQos>,
 }
 
 /// What a participant contains.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
-use crate::choice::check_qos;
+use crate::choice::{check_qos, default_qos};
 use crate::entity::entity_operations;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
@@ -144,48 +144,61 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// QoS of topics about which nothing is said.
+    /// QoS of topics about which nothing is said: the default that was set; else what
+    /// the participant's profile has for topics of a name that no
+    /// filter of it names; else the standard's.
     pub fn default_topic_qos(&self) -> TopicQos {
-        self.core.defaults().topic.clone()
+        let set = self.core.defaults().topic.clone();
+        let profiles = self.core.profiles();
+        default_qos(profiles, |profile| profile.topic_qos(""), set)
     }
 
-    /// Sets the QoS of topics about which nothing is said.
+    /// Sets the QoS of topics about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_topic_qos(&self, qos: TopicQos) -> Result<()> {
         check_qos!(qos);
-        self.core.defaults().topic = qos;
+        self.core.defaults().topic = Some(qos);
         Ok(())
     }
 
-    /// QoS of publishers about which nothing is said.
+    /// QoS of publishers about which nothing is said: the default that was set; else what
+    /// the participant's profile has for publishers; else the standard's.
     pub fn default_publisher_qos(&self) -> PublisherQos {
-        self.core.defaults().publisher.clone()
+        let set = self.core.defaults().publisher.clone();
+        let profiles = self.core.profiles();
+        default_qos(profiles, |profile| profile.publisher_qos(), set)
     }
 
-    /// Sets the QoS of publishers about which nothing is said.
+    /// Sets the QoS of publishers about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_publisher_qos(&self, qos: PublisherQos) -> Result<()> {
         check_qos!(qos);
-        self.core.defaults().publisher = qos;
+        self.core.defaults().publisher = Some(qos);
         Ok(())
     }
 
-    /// QoS of subscribers about which nothing is said.
+    /// QoS of subscribers about which nothing is said: the default that was set; else what
+    /// the participant's profile has for subscribers; else the standard's.
     pub fn default_subscriber_qos(&self) -> SubscriberQos {
-        self.core.defaults().subscriber.clone()
+        let set = self.core.defaults().subscriber.clone();
+        let profiles = self.core.profiles();
+        default_qos(profiles, |profile| profile.subscriber_qos(), set)
     }
 
-    /// Sets the QoS of subscribers about which nothing is said.
+    /// Sets the QoS of subscribers about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_subscriber_qos(&self, qos: SubscriberQos) -> Result<()> {
         check_qos!(qos);
-        self.core.defaults().subscriber = qos;
+        self.core.defaults().subscriber = Some(qos);
         Ok(())
     }
 

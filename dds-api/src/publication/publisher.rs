@@ -8,7 +8,7 @@ use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
 use super::core::WriterCore;
 use super::{DataWriter, DataWriterBuilder};
-use crate::choice::{QosChoice, check_qos};
+use crate::choice::{QosChoice, check_qos, default_qos};
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, InstanceHandle};
@@ -20,7 +20,8 @@ use crate::topic::Topic;
 pub(crate) struct PublisherCore {
     pub(crate) base: EntityBase,
     qos: Mutex<PublisherQos>,
-    default_writer: Mutex<DataWriterQos>,
+    /// `None`: none was set.
+    default_writer: Mutex<Option<DataWriterQos>>,
     pub(crate) listener: Arc<ListenerSlot<dyn PublisherListener>>,
     writers: Mutex<Vec<Arc<WriterCore>>>,
 }
@@ -38,7 +39,7 @@ impl PublisherCore {
         self.qos.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn default_writer(&self) -> MutexGuard<'_, DataWriterQos> {
+    pub(crate) fn default_writer(&self) -> MutexGuard<'_, Option<DataWriterQos>> {
         self.default_writer
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -147,18 +148,23 @@ impl Publisher {
         Ok(())
     }
 
-    /// QoS of writers about which nothing is said.
+    /// QoS of writers about which nothing is said: the default that was set; else
+    /// what the participant's profile has for writers of a topic that no filter of it
+    /// names; else the standard's.
     pub fn default_datawriter_qos(&self) -> DataWriterQos {
-        self.core.default_writer().clone()
+        let set = self.core.default_writer().clone();
+        let profiles = self.participant.profiles();
+        default_qos(profiles, |profile| profile.datawriter_qos(""), set)
     }
 
-    /// Sets the QoS of writers about which nothing is said.
+    /// Sets the QoS of writers about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_datawriter_qos(&self, qos: DataWriterQos) -> Result<()> {
         check_qos!(qos);
-        *self.core.default_writer() = qos;
+        *self.core.default_writer() = Some(qos);
         Ok(())
     }
 

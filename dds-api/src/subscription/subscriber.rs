@@ -9,7 +9,7 @@ use spindle_dds_qos::{DataReaderQos, SubscriberQos, TopicQos};
 
 use super::core::ReaderCore;
 use super::{AnyDataReader, DataReader, DataReaderBuilder};
-use crate::choice::{QosChoice, check_qos};
+use crate::choice::{QosChoice, check_qos, default_qos};
 use crate::condition::StateMasks;
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
@@ -22,7 +22,8 @@ use crate::topic::Topic;
 pub(crate) struct SubscriberCore {
     pub(crate) base: EntityBase,
     qos: Mutex<SubscriberQos>,
-    default_reader: Mutex<DataReaderQos>,
+    /// `None`: none was set.
+    default_reader: Mutex<Option<DataReaderQos>>,
     pub(crate) listener: Arc<ListenerSlot<dyn SubscriberListener>>,
     readers: Mutex<Vec<Arc<ReaderCore>>>,
 }
@@ -40,7 +41,7 @@ impl SubscriberCore {
         self.qos.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn default_reader(&self) -> MutexGuard<'_, DataReaderQos> {
+    pub(crate) fn default_reader(&self) -> MutexGuard<'_, Option<DataReaderQos>> {
         self.default_reader
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -149,18 +150,23 @@ impl Subscriber {
         Ok(())
     }
 
-    /// QoS of readers about which nothing is said.
+    /// QoS of readers about which nothing is said: the default that was set; else
+    /// what the participant's profile has for readers of a topic that no filter of it
+    /// names; else the standard's.
     pub fn default_datareader_qos(&self) -> DataReaderQos {
-        self.core.default_reader().clone()
+        let set = self.core.default_reader().clone();
+        let profiles = self.participant.profiles();
+        default_qos(profiles, |profile| profile.datareader_qos(""), set)
     }
 
-    /// Sets the QoS of readers about which nothing is said.
+    /// Sets the QoS of readers about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_datareader_qos(&self, qos: DataReaderQos) -> Result<()> {
         check_qos!(qos);
-        *self.core.default_reader() = qos;
+        *self.core.default_reader() = Some(qos);
         Ok(())
     }
 

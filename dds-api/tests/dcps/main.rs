@@ -10,6 +10,7 @@ mod generated;
 mod idle;
 mod instances;
 mod lifecycle;
+mod limits;
 mod listeners;
 mod matching;
 mod meeting;

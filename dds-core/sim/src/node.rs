@@ -257,6 +257,7 @@ impl Node {
             timestamp: number as i64,
             topic: 7,
             key_hash: [number as u8; 16],
+            skipped: 0,
         };
         self.commit(plan, at, claim, used, meta);
     }

@@ -13,6 +13,10 @@ use crate::node::{Mode, Node};
 use crate::plan::Plan;
 use crate::recorder::{Record, SentMessage};
 
+/// Turns after which a member that was woken and heard nothing sleeps again: more than
+/// the messages of its rings.
+const WAKE_TURNS_MAX: usize = 100;
+
 /// What a run without a violation did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -360,8 +364,12 @@ impl<'a> World<'a> {
             while node.mode != Mode::Awake {
                 node.poll(true);
             }
-            for _ in 0..6 {
+            // Without batching it delivers one message a step.
+            for _ in 0..WAKE_TURNS_MAX {
                 node.poll(false);
+                if node.mode == Mode::Asleep {
+                    break;
+                }
             }
         }
         self.network.settle();

@@ -95,6 +95,7 @@ fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
             timestamp: 0,
             topic: 1,
             key_hash: [0; 16],
+            skipped: 0,
         };
         claim.commit(len, &meta).expect("a commit");
         *writer_seq += 1;

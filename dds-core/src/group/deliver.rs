@@ -245,8 +245,8 @@ impl<F: Fabric> Group<F> {
         }
     }
 
-    /// Takes room back that all members have released. Of somebody whose row is
-    /// not read any more nobody knows it.
+    /// Takes room back that all members have released; of somebody whose row is
+    /// not read any more nobody knows it. Whether there was any.
     pub(super) fn reclaim<S>(&mut self, lane: &Lane<F>, context: &Context<'_, S>) -> bool {
         let fabric = &lane.fabric;
         let Ok(mine) = lane.senders.binary_search(&fabric.me()) else {
@@ -272,7 +272,14 @@ impl<F: Fabric> Group<F> {
                 })
                 .min()
                 .unwrap_or(0);
-            lane.released[ring].store(released, Ordering::Release);
+            // An older value of a word may come after a newer one.
+            if released > lane.released[ring].load(Ordering::Relaxed) {
+                // Pairs with the acquire in `Lane::released`.
+                lane.released[ring].store(released, Ordering::Release);
+                // Also without room, behind a message that is still being built:
+                // somebody may wait for just these.
+                room = true;
+            }
             let too_far = u64::from(context.config.plants(PlantedBug::ReleaseTooFar));
             room |= outbox.reclaim(released + too_far);
         }

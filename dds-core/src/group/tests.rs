@@ -151,6 +151,7 @@ const META: Meta = Meta {
     timestamp: 0,
     topic: 1,
     key_hash: [0; 16],
+    skipped: 0,
 };
 
 fn send(node: &Node, count: usize) -> Option<Committed> {
