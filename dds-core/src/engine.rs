@@ -451,6 +451,25 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         first
     }
 
+    /// Those who left or failed before the last lane was added do so in it too.
+    pub(crate) fn settle_last(&mut self, participant: &Participant<F>) {
+        let (me, present, config) = (participant.control.me(), self.present, self.config);
+        let (groups, mut context) = self.split();
+        let Some(group) = groups.last_mut() else {
+            return;
+        };
+        for (rank, place) in group.spec.members.clone().into_iter().zip((0..).map(Rank)) {
+            if rank == me || present.contains(rank) {
+                continue;
+            }
+            if participant.control.row(rank).load(LEFT_WORD) == 1 {
+                group.member_left(place, &config);
+            } else {
+                group.fence(place, &mut context);
+            }
+        }
+    }
+
     /// Nothing more is read of a member's rows.
     pub(crate) fn fence(&mut self, participant: &Participant<F>, rank: Rank) {
         let (groups, mut context) = self.split();

@@ -6,7 +6,7 @@
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// A status that only rises, and those who passed while it was low.
+/// A status that rises, but for reopening, and those who passed while it was low.
 #[derive(Debug)]
 pub(crate) struct Gate {
     status: AtomicU32,
@@ -43,6 +43,14 @@ impl Gate {
     /// The status rises, or stays. Whether it rose.
     pub(crate) fn close(&self, status: u32) -> bool {
         self.status.fetch_max(status, Ordering::SeqCst) < status
+    }
+
+    /// Opens the gate again, if this is its status. Whether it was.
+    pub(crate) fn reopen(&self, status: u32) -> bool {
+        let opened = self
+            .status
+            .compare_exchange(status, 0, Ordering::SeqCst, Ordering::SeqCst);
+        opened.is_ok()
     }
 
     /// Whether somebody is inside. To be asked after `close`.

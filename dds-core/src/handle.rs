@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_transport::Fabric;
 
+use crate::claim::ClaimError;
 use crate::counters::{Counters, LiveCounters};
 use crate::ids::SubgroupId;
-use crate::lane::{LEAVING, Lane, OPEN, STOPPED};
+use crate::lane::{Lane, OPEN};
 use crate::sync::{AtomicU32, Ordering};
 
 /// What all lanes of a participant share.
@@ -92,7 +93,7 @@ impl<F: Fabric> Handle<F> {
     /// The lane of a subgroup; `None` while there is none, because the old one
     /// has ended and the next one is not here yet, or because this participant
     /// is no member. Takes a short lock: writers keep what they got until it
-    /// refuses a claim with [`ClaimError::Wedged`](crate::ClaimError::Wedged).
+    /// refuses a claim with [`ClaimError::Wedged`].
     pub fn lane(&self, subgroup: SubgroupId) -> Option<Arc<Lane<F>>> {
         self.0.table().lanes.get(&subgroup).cloned()
     }
@@ -102,14 +103,10 @@ impl<F: Fabric> Handle<F> {
         self.0.table().lanes.keys().copied().collect()
     }
 
-    /// Whether the group has stopped: no lane will take a claim again.
-    pub fn has_stopped(&self) -> bool {
-        self.0.table().status == STOPPED
-    }
-
-    /// Whether this participant leaves, or the group has stopped.
-    pub fn is_leaving(&self) -> bool {
-        self.0.table().status >= LEAVING
+    /// Whether lanes to come will take claims: not when this participant leaves,
+    /// or the group has stopped. For writers that wait for a lane. Takes a short lock.
+    pub fn check(&self) -> Result<(), ClaimError> {
+        ClaimError::of_status(self.0.table().status)
     }
 
     /// While the guard lives, a sleeping engine wants to be woken by

@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Index of a subgroup in the view's list.
+/// Number of a subgroup in its domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SubgroupId(pub u32);
 
@@ -23,7 +23,7 @@ impl fmt::Display for SubgroupId {
 
 /// Identity of a topic: 128 bits of a hash of its name. Headers carry the low
 /// half; two topics of one subgroup whose low halves agree are refused when
-/// the view is made.
+/// a lane is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TopicKey(pub u128);
 

@@ -63,7 +63,7 @@ pub struct Lane<F> {
     pub(crate) stable: AtomicU64,
     /// By ring: my messages below this index have been released by all members.
     pub(crate) released: [AtomicU64; 2],
-    /// How often there was room, or a stable position moved, or the status changed.
+    /// How often there was room, or `stable` or `released` moved, or the status changed.
     pub(crate) changes: AtomicU64,
     /// `OPEN`, `LEAVING`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
     pub(crate) gate: Gate,
@@ -174,12 +174,16 @@ impl<F: Fabric> Lane<F> {
 
     /// How far the messages of this participant's ring have been released by all
     /// members: their room is this participant's again. The exclusive end of their
-    /// indexes, nulls counted; it only rises. 0 where this participant does not send.
+    /// indexes, nulls counted; it only rises. 0 where this participant does not
+    /// send; without end once the lane has ended, where nobody needs room.
     pub fn released(&self, ring: Ring) -> u64 {
+        if self.gate.status() == ENDED {
+            return u64::MAX;
+        }
         self.released[ring.index()].load(Ordering::Acquire)
     }
 
-    /// How often there was room or an acknowledgement, or the lane was closed:
+    /// How often there was room, a release or an acknowledgement, or the lane was closed:
     /// while it stays the same, trying again is of no use.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
@@ -216,11 +220,9 @@ impl<F: Fabric> Lane<F> {
 
     /// Takes claims again, if it is wedged.
     pub(crate) fn reopen(&self) {
-        // SeqCst, as all changes of the status: see `Claim::commit`.
-        let _ = self
-            .status
-            .compare_exchange(WEDGED, OPEN, Ordering::SeqCst, Ordering::SeqCst);
-        self.has_changed();
+        if self.gate.reopen(WEDGED) {
+            self.has_changed();
+        }
     }
 
     /// The status rises, or stays.

@@ -19,11 +19,11 @@ pub const RING_BYTES_MAX: u64 = 1 << 34;
 /// Fewest payload bytes in a ring.
 pub const RING_BYTES_MIN: u64 = 128;
 
-/// Messages one sender can send in one ring of one view, nulls included: at
+/// Messages one sender can send in one ring of one lane, nulls included: at
 /// ten million a second it lasts more than 300 days.
 pub const MESSAGE_INDEX_MAX: u64 = (1 << 48) - 1;
 
-/// Most subgroups of a view.
+/// Most subgroups of a domain.
 pub const SUBGROUPS_MAX: usize = 4096;
 
 /// Ordered positions between two checkpoints of the digest.

@@ -135,9 +135,6 @@ impl Node {
         self.engine
             .add_lane(spec, segment)
             .map_err(|error| ("X0", error.to_string()))?;
-        for rank in self.suspects.clone() {
-            self.engine.with_lanes(|lanes| lanes.fence(rank));
-        }
         for app in self.apps.iter_mut().filter(|app| app.subgroup == subgroup) {
             app.room = true;
         }

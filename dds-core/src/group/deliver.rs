@@ -245,8 +245,8 @@ impl<F: Fabric> Group<F> {
         }
     }
 
-    /// Takes room back that all members have released; whether there was any. Of
-    /// somebody whose row is not read any more nobody knows it.
+    /// Takes room back that all members have released; of somebody whose row is
+    /// not read any more nobody knows it. Whether there was any.
     pub(super) fn reclaim<S>(&mut self, lane: &Lane<F>, context: &Context<'_, S>) -> bool {
         let fabric = &lane.fabric;
         let Ok(mine) = lane.senders.binary_search(&fabric.me()) else {

@@ -457,3 +457,64 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     let occupied = world.nodes[0].add_lane(&next, world.network.fabric(world.segment, Rank(0)));
     assert!(occupied.is_err(), "the lane before has not ended");
 }
+
+/// Who finds nonsense while a lane ends fences the member, and goes on without it.
+#[test]
+fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
+    let world = World::new(2, EngineConfig::SPINDLE);
+    let (honest, liar) = (
+        &world.nodes[0],
+        world.network.fabric(world.segment, Rank(1)),
+    );
+    let columns = Layout::new(&spec(2)).expect("a lane");
+    let guard = columns.columns(Rank(1)).rings[0]
+        .as_ref()
+        .expect("a sender");
+    assert_eq!(lanes(honest, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
+    liar.push_word(guard.guard, 1 << 40, &[Rank(0)].into_iter().collect());
+    world.network.settle();
+    let named = Err(LaneError::Nonsense {
+        rank: Rank(1),
+        what: Nonsense::GuardTooFar,
+    });
+    assert_eq!(lanes(honest, |lanes| lanes.freeze(SUBGROUP)), named);
+    lanes(honest, |lanes| lanes.fence(Rank(1)));
+    let frozen = lanes(honest, |lanes| lanes.freeze(SUBGROUP));
+    let nothing = Counts([vec![0, 0], vec![0, 0]]);
+    assert_eq!(frozen, Ok(nothing));
+    assert_eq!(
+        lanes(honest, |lanes| lanes.finish(SUBGROUP, &[0, 0])),
+        Ok(())
+    );
+    let none = lanes(honest, |lanes| lanes.wedge(SUBGROUP));
+    assert_eq!(none, Err(LaneError::NoLane(SUBGROUP)));
+}
+
+/// Who was known to have failed before a lane was there is not waited for in it
+/// as if it were alive: it is fenced there too.
+#[test]
+fn those_who_failed_before_have_failed_in_the_next_lane() {
+    let mut world = World::new(2, EngineConfig::SPINDLE);
+    for at in [0, 1] {
+        lanes(&world.nodes[at], |lanes| lanes.wedge(SUBGROUP)).expect("a lane");
+    }
+    lanes(&world.nodes[0], |lanes| lanes.fence(Rank(1)));
+    for at in [0, 1] {
+        lanes(&world.nodes[at], |lanes| lanes.freeze(SUBGROUP)).expect("wedged");
+        lanes(&world.nodes[at], |lanes| lanes.finish(SUBGROUP, &[0, 0])).expect("frozen");
+    }
+    let mut next = spec(2);
+    next.epoch = 10;
+    world.add_lane(&next);
+    send(&world.nodes[1], 1);
+    world.run(&[0, 1]);
+    let frozen = lanes(&world.nodes[0], |lanes| {
+        lanes.wedge(SUBGROUP)?;
+        lanes.freeze(SUBGROUP)
+    });
+    assert_eq!(
+        frozen.expect("wedged").ordered(),
+        [0, 0],
+        "nothing of it is read"
+    );
+}
