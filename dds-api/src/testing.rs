@@ -11,7 +11,8 @@ use spindle_dds_transport::{Fabric, Rank};
 /// NOT_ENABLED, ALREADY_DELETED.
 pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
     let session = participant.core.ready()?;
-    let fabric = session.handle().fabric().whole();
+    let control = session.handle().fabric();
+    let fabric = control.whole();
     let rows = (0..fabric.members()).map(|rank| fabric.row(Rank(rank as u16)));
     Ok(rows.map(|row| (row.address(), row.len())).collect())
 }

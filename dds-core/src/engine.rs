@@ -156,6 +156,7 @@ pub struct Engine<F: Fabric, S> {
 }
 
 pub(crate) struct State<F, S> {
+    pub(crate) control: Arc<F>,
     pub(crate) config: EngineConfig,
     pub(crate) groups: Vec<Group<F>>,
     sink: S,
@@ -171,19 +172,20 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// An engine without lanes, over a control segment whose rows have at least
     /// [`CONTROL_ROW_LEN`] bytes.
     pub fn new(control: F, config: EngineConfig, sink: S) -> Self {
-        let me = control.me();
         let members = (0..control.members() as u16).map(Rank);
         debug_assert!(
             members
                 .clone()
                 .all(|rank| control.row(rank).len() >= CONTROL_ROW_LEN)
         );
+        let control = Arc::new(control);
         let state = State {
+            control: control.clone(),
             groups: Vec::new(),
             sink,
             pushes: Pushes::new(config.late_pushes),
             seqs: WriterSeqs::default(),
-            present: members.filter(|rank| *rank != me).collect(),
+            present: others(&*control),
             config,
             stopped: false,
             left: false,
@@ -266,8 +268,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         if self.participant.close(LEAVING) {
             return false;
         }
-        self.try_state()
-            .is_some_and(|mut state| state.leave(&self.participant))
+        self.try_state().is_some_and(|mut state| state.leave())
     }
 
     /// Runs `f` on the sink between two steps. `None` when another thread is stepping.
@@ -289,8 +290,8 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let mut progress = Progress::default();
         // Nobody waits for who has left: its copies may be overwritten any time.
         if !self.stopped && !self.left {
-            self.look_for_leavers(participant);
-            let failure = self.poll_failures(participant);
+            self.look_for_leavers();
+            let failure = self.poll_failures();
             // What was received before a failure is still worth its delivery.
             let stepped = self.step_groups(&mut progress);
             if let Err(reason) = stepped.and(failure) {
@@ -361,9 +362,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     }
 
     /// Members that have left say so in their rows, after their last guards.
-    fn look_for_leavers(&mut self, participant: &Participant<F>) {
+    fn look_for_leavers(&mut self) {
         for rank in self.present.iter() {
-            if participant.control.row(rank).load(LEFT_WORD) == 1 {
+            if self.control.row(rank).load(LEFT_WORD) == 1 {
                 self.present.remove(rank);
                 for group in &mut self.groups {
                     if let Some(place) = group.place(rank) {
@@ -375,14 +376,14 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         }
     }
 
-    fn poll_failures(&mut self, participant: &Participant<F>) -> Result<(), StopReason> {
-        let control = &participant.control;
+    fn poll_failures(&mut self) -> Result<(), StopReason> {
+        let control = self.control.clone();
         let mut first = Ok(());
         while let Some(failure) = control.poll() {
             let rank = failure.peer;
             // Its last words may have come with the news of its end.
             if self.present.contains(rank) && control.row(rank).load(LEFT_WORD) != 1 {
-                self.fence(participant, rank);
+                self.fence(rank);
                 first = first.and(Err(StopReason::PeerFailed {
                     rank,
                     cause: failure.cause,
@@ -392,18 +393,24 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         first
     }
 
+    /// The next view has begun.
+    pub(crate) fn enter(&mut self, control: Arc<F>) {
+        self.present = others(&*control);
+        self.control = control;
+    }
+
     /// Those who left or failed before the last lane was added do so in it too.
-    pub(crate) fn settle_last(&mut self, participant: &Participant<F>) {
-        let (me, present, config) = (participant.control.me(), self.present, self.config);
+    pub(crate) fn settle_last(&mut self) {
+        let (control, present, config) = (self.control.clone(), self.present, self.config);
         let (groups, mut context) = self.split();
         let Some(group) = groups.last_mut() else {
             return;
         };
         for (rank, place) in group.spec.members.clone().into_iter().zip((0..).map(Rank)) {
-            if rank == me || present.contains(rank) {
+            if rank == control.me() || present.contains(rank) {
                 continue;
             }
-            if participant.control.row(rank).load(LEFT_WORD) == 1 {
+            if control.row(rank).load(LEFT_WORD) == 1 {
                 group.member_left(place, &config);
             } else {
                 group.fence(place, &mut context);
@@ -412,14 +419,14 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     }
 
     /// Nothing more is read of a member's rows.
-    pub(crate) fn fence(&mut self, participant: &Participant<F>, rank: Rank) {
+    pub(crate) fn fence(&mut self, rank: Rank) {
         let (groups, mut context) = self.split();
         for group in groups {
             if let Some(place) = group.place(rank) {
                 group.fence(place, &mut context);
             }
         }
-        participant.control.fence(rank);
+        self.control.fence(rank);
         self.present.remove(rank);
     }
 
@@ -429,7 +436,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         self.sink.event(Event::Stopped(reason));
     }
 
-    fn leave(&mut self, participant: &Participant<F>) -> bool {
+    fn leave(&mut self) -> bool {
         if self.left || self.stopped {
             return true;
         }
@@ -444,11 +451,17 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         if ready {
             self.left = true;
             self.pushes.address(&self.present);
-            self.pushes.word(&participant.control, LEFT_WORD, 1);
-            self.pushes.flush(&participant.control);
+            self.pushes.word(&*self.control, LEFT_WORD, 1);
+            self.pushes.flush(&*self.control);
         }
         ready
     }
+}
+
+/// The members of a segment but me.
+fn others<F: Fabric>(segment: &F) -> PeerSet {
+    let ranks = (0..segment.members() as u16).map(Rank);
+    ranks.filter(|rank| *rank != segment.me()).collect()
 }
 
 fn want<F: Fabric>(

@@ -30,24 +30,25 @@ impl Common {
 
 /// A participant, as its threads see it.
 pub(crate) struct Participant<F> {
-    pub(crate) control: F,
     pub(crate) common: Arc<Common>,
     table: Mutex<Table<F>>,
 }
 
-/// The lanes that have not ended.
+/// What changes with the view: the control segment, and the lanes that have not
+/// ended.
 struct Table<F> {
+    control: Arc<F>,
     lanes: BTreeMap<SubgroupId, Arc<Lane<F>>>,
     /// Of all lanes, and of those that will be.
     status: u32,
 }
 
 impl<F: Fabric> Participant<F> {
-    pub(crate) fn new(control: F) -> Self {
+    pub(crate) fn new(control: Arc<F>) -> Self {
         Self {
-            control,
             common: Arc::new(Common::new()),
             table: Mutex::new(Table {
+                control,
                 lanes: BTreeMap::new(),
                 status: OPEN,
             }),
@@ -63,6 +64,10 @@ impl<F: Fabric> Participant<F> {
         let mut table = self.table();
         lane.close(table.status);
         table.lanes.insert(lane.subgroup(), lane);
+    }
+
+    pub(crate) fn set_control(&self, control: Arc<F>) {
+        self.table().control = control;
     }
 
     pub(crate) fn remove(&self, subgroup: SubgroupId) {
@@ -115,13 +120,13 @@ impl<F: Fabric> Handle<F> {
         let common = self.0.common.clone();
         common.ack_waiters.fetch_add(1, Ordering::SeqCst);
         // The sleeper may have announced that it wants data only.
-        self.0.control.nudge();
+        self.fabric().nudge();
         AckWait(common)
     }
 
-    /// The control segment.
-    pub fn fabric(&self) -> &F {
-        &self.0.control
+    /// The control segment. Takes a short lock.
+    pub fn fabric(&self) -> Arc<F> {
+        self.0.table().control.clone()
     }
 
     /// What has been done so far.

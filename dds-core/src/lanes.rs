@@ -1,5 +1,6 @@
 //! The lanes of an engine, for whoever decides on the members of subgroups.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
         if self.at(spec.subgroup).is_ok() {
             return Err(SpecError::Occupied(spec.subgroup));
         }
-        let control = &self.participant.control;
+        let control = &self.state.control;
         let known = |rank: &Rank| rank.index() < control.members();
         let mine = spec.members.get(segment.me().index());
         if mine != Some(&control.me()) || !spec.members.iter().all(known) {
@@ -77,7 +78,7 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
         let lane = Arc::new(lane);
         let group = Group::new(lane.clone(), spec.clone(), &layout);
         self.state.groups.push(group);
-        self.state.settle_last(self.participant);
+        self.state.settle_last();
         self.participant.add(lane.clone());
         Ok(lane)
     }
@@ -127,10 +128,39 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
         Ok(())
     }
 
+    /// The next view has begun: it has a control segment of its own, where members
+    /// have other ranks. `members` has for each lane that goes on the ranks of its
+    /// members, by place; a lane that is not named keeps what it had. Nobody has
+    /// failed in the new view yet: who is known to have, is to be fenced again.
+    pub fn enter(
+        &mut self,
+        control: F,
+        members: &BTreeMap<SubgroupId, Vec<Rank>>,
+    ) -> Result<(), SpecError> {
+        let renamed = |group: &Group<F>| members.get(&group.id());
+        for group in &self.state.groups {
+            let ranks = renamed(group).unwrap_or(&group.spec.members);
+            let known = ranks.iter().all(|rank| rank.index() < control.members());
+            let me = ranks.get(group.lane.fabric.me().index());
+            if !known || me != Some(&control.me()) || ranks.len() != group.spec.members.len() {
+                return Err(SpecError::Segment(group.id()));
+            }
+        }
+        for group in &mut self.state.groups {
+            if let Some(ranks) = members.get(&group.id()) {
+                group.spec.members.clone_from(ranks);
+            }
+        }
+        let control = Arc::new(control);
+        self.state.enter(control.clone());
+        self.participant.set_control(control);
+        Ok(())
+    }
+
     /// Nothing more is read of what a member of the control segment writes, in
     /// any lane. It acknowledges nothing any more: its lanes have to end.
     pub fn fence(&mut self, member: Rank) {
-        self.state.fence(self.participant, member);
+        self.state.fence(member);
     }
 }
 

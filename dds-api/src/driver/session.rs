@@ -205,7 +205,7 @@ impl<F: Park> Session<F> {
     fn try_to_leave(&self) -> bool {
         let left = self.engine.leave();
         if left {
-            (self.depart)(self.handle.fabric());
+            (self.depart)(&self.handle.fabric());
         }
         left
     }

@@ -22,7 +22,7 @@ impl ParticipantCounters {
     pub(super) fn of(session: &Session<Wire>) -> Self {
         Self {
             engine: session.handle().counters(),
-            fabric: spindle_dds_transport::Fabric::counters(session.handle().fabric()),
+            fabric: spindle_dds_transport::Fabric::counters(&*session.handle().fabric()),
             wake_ups: session.wake_ups(),
         }
     }

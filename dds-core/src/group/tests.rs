@@ -23,6 +23,8 @@ const RING_MESSAGES: u32 = 4;
 struct Log {
     order: Vec<(Rank, u64)>,
     stopped: Option<StopReason>,
+    /// Members that left, by their ranks.
+    left: Vec<Rank>,
     /// Position and digest at the end of the lane.
     ended: Option<(u64, u64)>,
     holds: bool,
@@ -51,7 +53,8 @@ impl Sink<SimFabric> for Log {
             }
             Event::Stopped(reason) => self.stopped = Some(reason),
             Event::LaneEnded { end, digest, .. } => self.ended = Some((end, digest)),
-            Event::SenderLeft { .. } | Event::MemberLeft { .. } => {}
+            Event::MemberLeft { rank } => self.left.push(rank),
+            Event::SenderLeft { .. } => {}
         }
     }
 
@@ -517,4 +520,38 @@ fn those_who_failed_before_have_failed_in_the_next_lane() {
         [0, 0],
         "nothing of it is read"
     );
+}
+
+/// A lane outlives the view that made it: its members have other ranks then.
+#[test]
+fn a_lane_goes_on_in_the_next_view() {
+    let world = World::new(3, EngineConfig::SPINDLE);
+    send(&world.nodes[0], 1);
+    // Whoever was last is first now.
+    let rows: Vec<_> = [2, 1, 0].map(|node| (NodeId(node), CONTROL_ROW_LEN)).into();
+    let control = world.network.open_control(&rows);
+    let members = [2, 1, 0].map(Rank).to_vec();
+    for (at, rank) in [(0, 2), (1, 1), (2, 0)] {
+        let control = |rank| world.network.fabric(control, Rank(rank));
+        // The last fabric that is dropped closes the segment.
+        let _open = control(rank);
+        let entered = lanes(&world.nodes[at], |lanes| {
+            let wrong = lanes.enter(control(rank), &[(SUBGROUP, vec![Rank(0)])].into());
+            assert_eq!(wrong, Err(crate::SpecError::Segment(SUBGROUP)));
+            lanes.enter(control(rank), &[(SUBGROUP, members.clone())].into())
+        });
+        assert_eq!(entered, Ok(()));
+    }
+    assert!(world.nodes[2].leave());
+    world.run(&[0, 1]);
+    for at in [0, 1] {
+        let order = log(&world.nodes[at], |log| log.order.clone());
+        assert_eq!(order, [(Rank(0), 1), (Rank(2), 0)], "named by their places");
+        assert_eq!(log(&world.nodes[at], |log| log.left.clone()), [Rank(0)]);
+    }
+    world.network.crash(NodeId(1));
+    world.run(&[0]);
+    let stopped = log(&world.nodes[0], |log| log.stopped.clone());
+    let failed = matches!(stopped, Some(StopReason::PeerFailed { rank: Rank(1), .. }));
+    assert!(failed, "{stopped:?}");
 }
