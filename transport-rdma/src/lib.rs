@@ -1,6 +1,6 @@
 //! The `Fabric` contract and its backends: rows of bytes, pushes, peers.
 //!
-//! Each member of a view owns one row of memory, writes only that, and reads
+//! Each member of a segment owns one row of memory, writes only that, and reads
 //! its copies of the others'. [`Fabric`] says what every backend promises about
 //! it (clauses F1 to F7), [`Park`] how a member sleeps.
 //!

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use spindle_dds_core::{Layout, Ring, SubgroupId};
-use spindle_dds_transport::sim::{Rng, SimNetwork};
+use spindle_dds_transport::sim::{NodeId, Rng, SimNetwork};
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::invariants::{self, Finding};
@@ -85,9 +85,10 @@ impl<'a> World<'a> {
         let lens = Layout::new(&plan.view)
             .map(|layout| layout.row_lens())
             .unwrap_or_default();
-        let network = SimNetwork::new(plan.seed, &lens, plan.network.clone());
-        let nodes = (0..plan.view.members as u16)
-            .filter_map(|rank| Node::new(Rank(rank), network.fabric(Rank(rank)), plan, &mut rng))
+        let (network, fabrics) = SimNetwork::group(plan.seed, &lens, plan.network.clone());
+        let nodes = fabrics
+            .into_iter()
+            .filter_map(|fabric| Node::new(fabric.me(), fabric, plan, &mut rng))
             .collect();
         Self {
             plan,
@@ -140,7 +141,7 @@ impl<'a> World<'a> {
         if acting {
             node.act(self.plan, self.turn);
         }
-        let rung = node.mode == Mode::Asleep && self.network.rung(node.rank);
+        let rung = node.mode == Mode::Asleep && self.network.rung(NodeId(node.rank.index()));
         let due = node.is_done() && self.plan.leavers.contains(&node.rank) && !node.left;
         if due {
             node.leave();

@@ -62,12 +62,11 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
         }],
     };
     let layout = Layout::new(&view).expect("a view");
-    let network = SimNetwork::new(1, &layout.row_lens(), SimOptions::default());
-    let node = |(rank, config): (usize, &EngineConfig)| {
-        let fabric = network.fabric(Rank(rank as u16));
+    let (network, fabrics) = SimNetwork::group(1, &layout.row_lens(), SimOptions::default());
+    let node = |(fabric, config): (SimFabric, &EngineConfig)| {
         Engine::new(fabric, &view, *config, Counter::default()).expect("an engine")
     };
-    let nodes = configs.iter().enumerate().map(node).collect();
+    let nodes = fabrics.into_iter().zip(configs).map(node).collect();
     (network, nodes)
 }
 

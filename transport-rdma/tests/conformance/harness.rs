@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
-use spindle_dds_transport::sim::{Rng, SimFabric, SimNetwork, SimOptions};
+use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{Fabric, Park, Rank};
 
 /// A clause that does not hold.
@@ -71,8 +71,8 @@ impl<'a, F> Actor<'a, F> {
     }
 }
 
-/// A group of one backend.
-pub(crate) trait Harness {
+/// A group of one backend; its fabrics are of a control segment.
+pub(crate) trait Harness: Sync {
     type F: Fabric;
 
     fn fabric(&self, rank: usize) -> &Self::F;
@@ -94,6 +94,18 @@ pub(crate) trait Harness {
     fn rounds(&self) -> u64;
 }
 
+/// A group whose members can be in further segments.
+pub(crate) trait Segments: Harness {
+    type Segment: Copy + Send + Sync;
+
+    /// Agrees on one more segment, with rows as long as those of the group: its
+    /// ranks are these members, in this order.
+    fn agree(&self, members: &[usize], control: bool) -> Self::Segment;
+
+    /// The member with this rank in a segment opens it.
+    fn open(&self, segment: Self::Segment, rank: usize) -> Self::F;
+}
+
 /// The simulator: actors and network take turns as the seed says.
 pub(crate) struct SimGroup {
     network: SimNetwork,
@@ -103,10 +115,7 @@ pub(crate) struct SimGroup {
 
 impl SimGroup {
     pub(crate) fn new(seed: u64, members: usize, row_len: usize, options: SimOptions) -> Self {
-        let network = SimNetwork::new(seed, &vec![row_len; members], options);
-        let fabrics = (0..members)
-            .map(|rank| network.fabric(Rank(rank as u16)))
-            .collect();
+        let (network, fabrics) = SimNetwork::group(seed, &vec![row_len; members], options);
         Self {
             network,
             fabrics,
@@ -134,7 +143,7 @@ impl Harness for SimGroup {
                     .for_each(|t| *t = Turn::Busy);
             }
             for (actor, turn) in actors.iter().zip(&mut last) {
-                if *turn == Turn::Asleep && self.network.rung(actor.rank) {
+                if *turn == Turn::Asleep && self.network.rung(NodeId(actor.rank.index())) {
                     *turn = Turn::Busy;
                 }
             }
@@ -161,7 +170,7 @@ impl Harness for SimGroup {
 
     fn sleep(&self, rank: usize) -> Sleep {
         self.network.settle();
-        match self.network.rung(Rank(rank as u16)) {
+        match self.network.rung(NodeId(rank)) {
             true => Sleep::Rung,
             false => Sleep::Through,
         }
@@ -172,11 +181,28 @@ impl Harness for SimGroup {
     }
 
     fn kill(&self, rank: usize) {
-        self.network.crash(Rank(rank as u16));
+        self.network.crash(NodeId(rank));
     }
 
     fn rounds(&self) -> u64 {
         40
+    }
+}
+
+impl Segments for SimGroup {
+    type Segment = SegmentId;
+
+    fn agree(&self, members: &[usize], control: bool) -> SegmentId {
+        let row_len = self.fabrics[0].row(Rank(0)).len();
+        let rows: Vec<_> = members.iter().map(|&at| (NodeId(at), row_len)).collect();
+        match control {
+            true => self.network.open_control(&rows),
+            false => self.network.open(&rows),
+        }
+    }
+
+    fn open(&self, segment: SegmentId, rank: usize) -> SimFabric {
+        self.network.fabric(segment, Rank(rank as u16))
     }
 }
 

@@ -1,15 +1,18 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
-//! and over shared memory (threads, both doorbells). A backend that comes later
-//! implements `Harness` and adds a line at the end of this file.
+//! and over shared memory (threads, both doorbells). Clauses about more than one
+//! segment run over those that have them ([`harness::Segments`]): shared memory
+//! does not yet. A backend that comes later implements `Harness` and adds a line
+//! at the end of this file.
 
 mod data;
 mod failure;
 mod harness;
 mod planted;
+mod segments;
 mod sleeping;
 
-use harness::{Harness, Outcome, ShmGroup, SimGroup};
+use harness::{Outcome, Segments, ShmGroup, SimGroup};
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
@@ -49,10 +52,16 @@ fn over_shm(clause: impl Fn(&ShmGroup) -> Outcome, doorbells: &[DoorbellChoice])
 }
 
 macro_rules! suite {
-    ($($module:ident::$clause:ident,)*) => {
+    (
+        all: { $($module:ident::$clause:ident,)* }
+        with_segments: { $($segments:ident::$further:ident,)* }
+    ) => {
         mod sim {
             $(#[test] fn $clause() {
                 super::over_sim(crate::$module::$clause);
+            })*
+            $(#[test] fn $further() {
+                super::over_sim(crate::$segments::$further);
             })*
         }
         mod shm_futex {
@@ -74,9 +83,10 @@ macro_rules! suite {
             })*
         }
         /// Every clause by its name, for the planted bugs.
-        fn clause<H: Harness>(name: &str) -> Option<fn(&H) -> Outcome> {
+        fn clause<H: Segments>(name: &str) -> Option<fn(&H) -> Outcome> {
             match name {
                 $(stringify!($clause) => Some($module::$clause::<H>),)*
+                $(stringify!($further) => Some($segments::$further::<H>),)*
                 _ => None,
             }
         }
@@ -84,28 +94,39 @@ macro_rules! suite {
 }
 
 suite! {
-    data::rows_begin_zeroed,
-    data::f1_a_pushed_range_arrives,
-    data::f1b_a_guard_vouches_for_what_was_pushed_before_it,
-    data::f2_words_take_effect_in_call_order,
-    data::f2_a_range_takes_effect_before_later_pushes,
-    data::f3_a_dead_peer_holds_up_nobody,
-    data::f4_words_never_tear,
-    data::f5_stores_that_show_early_show_in_order,
-    data::counters_count_what_was_sent,
-    failure::f6_a_death_is_told_once_to_each,
-    failure::f6_no_push_to_the_living_is_lost,
-    failure::f6_nothing_of_a_fenced_peer_is_seen,
-    failure::f7_rows_of_the_dead_stay_readable,
-    sleeping::no_wake_up_is_lost_when_a_token_goes_round,
-    sleeping::no_wake_up_is_lost_in_a_crowd,
-    sleeping::no_nudge_is_lost,
-    sleeping::only_those_asleep_are_rung,
-    sleeping::acknowledgements_ring_only_who_wants_them,
-    sleeping::a_death_wakes_sleepers,
-    sleeping::who_has_fenced_sleeps_until_rung,
-    sleeping::no_wake_up_is_lost_after_a_fence,
-    sleeping::sleeps_are_counted,
+    all: {
+        data::rows_begin_zeroed,
+        data::f1_a_pushed_range_arrives,
+        data::f1b_a_guard_vouches_for_what_was_pushed_before_it,
+        data::f2_words_take_effect_in_call_order,
+        data::f2_a_range_takes_effect_before_later_pushes,
+        data::f3_a_dead_peer_holds_up_nobody,
+        data::f4_words_never_tear,
+        data::f5_stores_that_show_early_show_in_order,
+        data::counters_count_what_was_sent,
+        failure::f6_a_death_is_told_once_to_each,
+        failure::f6_no_push_to_the_living_is_lost,
+        failure::f6_nothing_of_a_fenced_peer_is_seen,
+        failure::f7_rows_of_the_dead_stay_readable,
+        sleeping::no_wake_up_is_lost_when_a_token_goes_round,
+        sleeping::no_wake_up_is_lost_in_a_crowd,
+        sleeping::no_nudge_is_lost,
+        sleeping::only_those_asleep_are_rung,
+        sleeping::acknowledgements_ring_only_who_wants_them,
+        sleeping::a_death_wakes_sleepers,
+        sleeping::who_has_fenced_sleeps_until_rung,
+        sleeping::no_wake_up_is_lost_after_a_fence,
+        sleeping::sleeps_are_counted,
+    }
+    with_segments: {
+        segments::f2_order_holds_across_segments,
+        segments::f6_a_late_opener_sees_all_that_was_pushed,
+        segments::f6_a_fence_leaves_other_segments_alone,
+        segments::f6_each_control_segment_reports_a_death,
+        segments::ranks_are_of_the_segment,
+        segments::no_wake_up_is_lost_when_a_token_changes_segments,
+        segments::sleep_is_shared_by_all_segments,
+    }
 }
 
 /// More members than bell words in a row: ranks share them.
