@@ -23,17 +23,23 @@
 //! All members live in one pid namespace. A process that forks keeps its
 //! membership; the child has none and must not use the fabric.
 
+mod descriptor;
 mod domain;
 mod doorbell;
 mod error;
 mod fabric;
+mod failures;
 mod founder;
 mod local;
 mod memory;
+mod process;
 mod record;
+mod register;
 mod rendezvous;
 mod setup;
 mod socket;
+mod station;
+mod view_record;
 mod watch;
 mod wire;
 
@@ -41,6 +47,12 @@ pub use doorbell::{DoorbellChoice, DoorbellKind};
 pub use error::JoinError;
 pub use fabric::ShmFabric;
 pub use local::{local_group, local_group_of};
+pub use register::{Entered, Refusal, Register};
 pub use rendezvous::{JoinOptions, join};
 pub use setup::Formation;
+pub use station::{
+    Event, MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, ShmSegment, Station, StationError,
+    StationOptions,
+};
+pub use view_record::{Decision, Entry};
 pub use wire::ANNOUNCEMENT_LEN_MAX;

@@ -1,4 +1,4 @@
-//! Messages between members that join: packets with descriptors, in time.
+//! Packets with descriptors between processes of a host, in time.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,7 +13,11 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
-use super::wire::{FDS_MAX, PACKET_LEN_MAX};
+/// Longest packet.
+pub(super) const PACKET_LEN_MAX: usize = 64 * 1024 + 64;
+
+/// Most descriptors in one packet.
+const FDS_MAX: usize = 3;
 
 /// When a wait ends; `None` is never.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +26,14 @@ pub(super) struct Deadline(Option<Instant>);
 impl Deadline {
     pub(super) fn after(timeout: Option<Duration>) -> Self {
         Self(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+    }
+
+    pub(super) fn at(end: Option<Instant>) -> Self {
+        Self(end)
+    }
+
+    pub(super) fn instant(self) -> Option<Instant> {
+        self.0
     }
 
     pub(super) fn is_over(self) -> bool {
@@ -97,6 +109,25 @@ pub(super) fn send(
     fds: &[BorrowedFd<'_>],
     deadline: Deadline,
 ) -> Result<(), Errno> {
+    loop {
+        match send_now(connection, bytes, fds) {
+            Err(Errno::AGAIN) => {
+                let mut fds = [PollFd::new(connection, PollFlags::OUT)];
+                if !wait(&mut fds, deadline)? {
+                    return Err(Errno::TIMEDOUT);
+                }
+            }
+            sent => return sent,
+        }
+    }
+}
+
+/// Sends one packet if there is room.
+pub(super) fn send_now(
+    connection: &OwnedFd,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     loop {
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -107,12 +138,6 @@ pub(super) fn send(
         match rustix::net::sendmsg(connection, &iov, &mut control, SendFlags::NOSIGNAL) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                let mut fds = [PollFd::new(connection, PollFlags::OUT)];
-                if !wait(&mut fds, deadline)? {
-                    return Err(Errno::TIMEDOUT);
-                }
-            }
             Err(errno) => return Err(errno),
         }
     }
@@ -130,7 +155,9 @@ pub(super) struct Packet {
 pub(super) enum Received {
     Packet(Packet),
     Nothing,
-    /// The other end is closed, or sent what cannot be read.
+    /// A packet of which bytes or descriptors are lost.
+    Cut,
+    /// The other end is closed.
     End,
 }
 
@@ -153,7 +180,10 @@ pub(super) fn receive(connection: &OwnedFd) -> Received {
         }
     }
     let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
-    if message.bytes == 0 || message.flags.intersects(cut) {
+    if message.flags.intersects(cut) {
+        return Received::Cut;
+    }
+    if message.bytes == 0 {
         return Received::End;
     }
     bytes.truncate(message.bytes);
@@ -165,7 +195,7 @@ pub(super) fn receive_until(connection: &OwnedFd, deadline: Deadline) -> Result<
     loop {
         match receive(connection) {
             Received::Packet(packet) => return Ok(packet),
-            Received::End => return Err(Errno::CONNRESET),
+            Received::End | Received::Cut => return Err(Errno::CONNRESET),
             Received::Nothing => {
                 let mut fds = [PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN)];
                 if !wait(&mut fds, deadline)? {
