@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spindle_dds_transport::Rank;
 use spindle_dds_transport::shm::{
     DoorbellChoice, SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions,
 };
-use spindle_dds_transport::{Fabric, Rank};
 use tempfile::TempDir;
 
 use crate::harness::{Actor, Harness, Outcome, Segments, Sleep, park_for_a_while, run_threads};

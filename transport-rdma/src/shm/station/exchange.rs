@@ -10,7 +10,6 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use super::QUEUE_LEN_MAX;
 use super::error::StationError;
 use super::packet::{Packet, SegmentKey};
 use super::segment::{Place, ShmSegment};
@@ -271,8 +270,8 @@ impl Side<'_> {
             return false;
         };
         self.sent.insert(rank);
-        if link.out_len > QUEUE_LEN_MAX {
-            let waiting = format!("{} bytes wait for it, which takes none", link.out_len);
+        if link.is_full() {
+            let waiting = format!("{} packets wait for it, which takes none", link.out.len());
             let cause = FailureCause::Unreachable(waiting);
             failed.entry(id).or_insert(cause);
             return false;
@@ -283,7 +282,7 @@ impl Side<'_> {
             rank: self.request.me.0,
             len: self.request.row_lens[self.request.me.index()] as u64,
         };
-        link.put(row.write(), vec![Arc::clone(&self.file)], Some(key));
+        link.put(row.write(), vec![Arc::clone(&self.file)]);
         true
     }
 

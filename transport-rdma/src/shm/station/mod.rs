@@ -220,7 +220,7 @@ impl Station {
         };
         let mut link = Link::new(socket, pid, Role::Called { id, bell });
         let (bytes, fds) = self.shared.hello(pid, bell);
-        link.put(bytes, fds, None);
+        link.put(bytes, fds);
         let number = state.add_link(link);
         self.shared.kick();
         Ok(Some(number))
@@ -239,7 +239,7 @@ impl Station {
             let reason = cause.unwrap_or_else(|| "it is not connected".into());
             return Err(StationError::Unreachable { id: to, reason });
         };
-        if link.out_len + bytes.len() > QUEUE_LEN_MAX {
+        if link.is_full() || link.out_len + bytes.len() > QUEUE_LEN_MAX {
             let waiting = link.out_len;
             return Err(StationError::Full { id: to, waiting });
         }
@@ -247,7 +247,7 @@ impl Station {
         loop {
             let (bytes, after) = rest.split_at(rest.len().min(PART_LEN_MAX));
             let last = after.is_empty();
-            link.put(Packet::Part { last, bytes }.write(), Vec::new(), None);
+            link.put(Packet::Part { last, bytes }.write(), Vec::new());
             if last {
                 break;
             }

@@ -64,7 +64,7 @@ pub(super) fn welcome(
         link.role = Role::Member(id);
         if called.is_none() {
             let (bytes, fds) = shared.hello(pid, bell);
-            link.put(bytes, fds, None);
+            link.put(bytes, fds);
         }
     }
     state.events.push_back(Event::Connected { id });

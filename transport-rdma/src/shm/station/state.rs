@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use super::QUEUE_LEN_MAX;
 use super::bed::{BELLS, Bed, Contact};
 use super::packet::SegmentKey;
 use crate::fabric::{Failure, FailureCause};
@@ -23,6 +24,9 @@ use crate::shm::socket::Deadline;
 /// Most rows of one peer that wait until they are asked for; the oldest epoch
 /// gives way.
 const EARLY_ROWS_MAX: usize = 4096;
+
+/// Most packets that wait for a peer: rows among them hold descriptors.
+const OUTGOING_MAX: usize = 4096;
 
 /// What happened at a station.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,8 +58,6 @@ pub enum Event {
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
     pub(super) fds: Vec<Arc<OwnedFd>>,
-    /// Of a row.
-    pub(super) key: Option<SegmentKey>,
 }
 
 /// Who is at the other end of a connection.
@@ -101,9 +103,14 @@ impl Link {
         }
     }
 
-    pub(super) fn put(&mut self, bytes: Vec<u8>, fds: Vec<Arc<OwnedFd>>, key: Option<SegmentKey>) {
+    pub(super) fn put(&mut self, bytes: Vec<u8>, fds: Vec<Arc<OwnedFd>>) {
         self.out_len += bytes.len();
-        self.out.push_back(Outgoing { bytes, fds, key });
+        self.out.push_back(Outgoing { bytes, fds });
+    }
+
+    /// Whether nothing more is to be put in its queue.
+    pub(super) fn is_full(&self) -> bool {
+        self.out_len > QUEUE_LEN_MAX || self.out.len() > OUTGOING_MAX
     }
 }
 
@@ -311,21 +318,12 @@ impl State {
         });
     }
 
-    /// What came or waits for a segment goes.
+    /// What has come for a segment goes. What is on its way to others does not:
+    /// they may wait for it.
     pub(super) fn forget(&mut self, key: SegmentKey) {
         self.asked.remove(&key);
         for peer in self.peers.values_mut() {
             peer.rows.remove(&key);
-        }
-        for link in self.links.values_mut() {
-            let out_len = &mut link.out_len;
-            link.out.retain(|out| {
-                let stays = out.key != Some(key);
-                if !stays {
-                    *out_len -= out.bytes.len();
-                }
-                stays
-            });
         }
     }
 }
