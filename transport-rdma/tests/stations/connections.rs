@@ -93,7 +93,7 @@ fn a_station_that_closes_says_so_and_may_not_come_back_unasked() {
     drop(two);
     let within = Duration::from_secs(20);
     assert_eq!(one.next_event(within), Some(Event::Connected { id: 2 }));
-    let cause = FailureCause::Unreachable("it has closed its station".into());
+    let cause = FailureCause::Unreachable("it has closed the connection".into());
     assert_eq!(one.next_event(within), Some(Event::Closed { id: 2, cause }));
     let again = open(2);
     let error = again
@@ -155,4 +155,47 @@ fn who_does_not_answer_is_not_waited_for() {
     let error = one.connect(&address, Instant::now() + Duration::from_millis(100));
     let error = error.expect_err("silent").to_string();
     assert!(error.contains("did not answer in time"), "{error}");
+}
+
+#[test]
+fn a_connection_that_breaks_while_the_process_lives_is_no_death() {
+    let directory = directory();
+    let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
+    let (one, two) = (open(1), open(2));
+    one.connect(&two.address(), soon()).expect("connected");
+    // The other closes, as to the dead.
+    one.feign_death();
+    let lost = |station: &Station| {
+        let events = [(); 2].map(|()| station.next_event(Duration::from_secs(20)));
+        match events {
+            [
+                Some(Event::Connected { .. }),
+                Some(Event::Closed { cause, .. }),
+            ] => cause,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(lost(&two), FailureCause::ProcessEnded);
+    let cause = lost(&one).to_string();
+    assert!(cause.contains("its process lives"), "{cause}");
+}
+
+#[test]
+fn who_is_dropped_is_told_and_may_come_back() {
+    let directory = directory();
+    let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
+    let (one, two) = (open(1), open(2));
+    for _ in 0..300 {
+        one.connect(&two.address(), soon()).expect("connected");
+        one.drop_peer(2);
+        let within = Duration::from_secs(20);
+        assert_eq!(two.next_event(within), Some(Event::Connected { id: 1 }));
+        let closed = two.next_event(within);
+        assert!(
+            matches!(closed, Some(Event::Closed { id: 1, .. })),
+            "{closed:?}"
+        );
+        two.drop_peer(1);
+        assert_eq!(one.next_event(Duration::ZERO), None);
+    }
 }

@@ -14,12 +14,14 @@
 //!
 //! - `packet`, `address`: what stations say, and where they listen.
 //! - `state`, `shared`: what a station knows, and who shares it.
-//! - `porter`, `reception`: the background thread, and what a hello makes.
+//! - `porter`, `reception`, `calling`: the background thread, what a hello makes,
+//!   and calling others.
 //! - `exchange`, `segment`: making segments; their data path.
 //! - `bed`: sleeping and waking.
 
 mod address;
 mod bed;
+mod calling;
 mod error;
 mod exchange;
 mod packet;
@@ -38,12 +40,10 @@ use self::address::Address;
 use self::packet::{PART_LEN_MAX, Packet};
 use self::porter::Porter;
 use self::shared::Shared;
-use self::state::{Answer, Life, Link, Role};
 use crate::shm::descriptor::write_event;
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::JoinError;
-use crate::shm::socket::{self};
 
 pub(super) use self::address::sweep_sockets;
 pub use self::error::StationError;
@@ -57,9 +57,6 @@ pub const MESSAGE_LEN_MAX: usize = 1 << 20;
 
 /// Most bytes that wait for a peer, or of a peer to be taken.
 const QUEUE_LEN_MAX: usize = 16 * MESSAGE_LEN_MAX;
-
-/// Between two calls of a peer that is about to be connected, or busy.
-const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 /// How to open a [`Station`].
 #[derive(Debug, Clone)]
@@ -142,88 +139,7 @@ impl Station {
     pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, StationError> {
         let target = Address::read(address)
             .ok_or_else(|| StationError::Address(String::from_utf8_lossy(address).into_owned()))?;
-        let id = target.id;
-        if id == self.id() {
-            let reason = "it is this station itself".to_owned();
-            return Err(StationError::Refused { id, reason });
-        }
-        let unreachable = |reason: String| StationError::Unreachable { id, reason };
-        let mut last = "it did not answer in time".to_owned();
-        let mut call = None;
-        let mut state = self.shared.state();
-        loop {
-            match state.peers.get(&id).map(|peer| &peer.life) {
-                Some(Life::Open { .. }) => return Ok(id),
-                Some(Life::Closed(cause)) => return Err(unreachable(cause.to_string())),
-                Some(Life::Closing { .. }) | None => {}
-            }
-            match call.and_then(|number| state.answers.remove(&number)) {
-                Some(Answer::Refused {
-                    already: false,
-                    reason,
-                }) => return Err(StationError::Refused { id, reason }),
-                Some(Answer::Refused { reason, .. }) => last = reason,
-                Some(Answer::Lost(reason)) => return Err(unreachable(reason)),
-                None => {}
-            }
-            let mut wait_until = deadline;
-            if state.call_to(id).is_none() && !state.peers.contains_key(&id) {
-                // A refusal for being called already is settled by that call.
-                let soon = Instant::now() + CALL_AGAIN_AFTER;
-                match call.take() {
-                    Some(_) => wait_until = deadline.min(soon),
-                    None => match self.call(&mut state, &target)? {
-                        Some(number) => call = Some(number),
-                        None => wait_until = deadline.min(soon),
-                    },
-                }
-            }
-            let in_time;
-            (state, in_time) = self.shared.wait(state, wait_until);
-            if !in_time && Instant::now() >= deadline {
-                if let Some(number) = call {
-                    state.end_call(number, None);
-                }
-                return Err(unreachable(last));
-            }
-        }
-    }
-
-    /// Puts a call on its way; `None` if the peer has too many to take it.
-    fn call(
-        &self,
-        state: &mut state::State,
-        target: &Address,
-    ) -> Result<Option<u64>, StationError> {
-        let id = target.id;
-        let unreachable = |reason: String| StationError::Unreachable { id, reason };
-        let path = self.shared.domain.file_path(&target.file());
-        let socket = match socket::connect(&path) {
-            Ok(socket) => socket,
-            Err(rustix::io::Errno::AGAIN) => return Ok(None),
-            Err(errno) => {
-                let domain = self.shared.domain.id;
-                return Err(unreachable(format!(
-                    "nobody answers at its socket in the directory of domain {domain} here: {errno}"
-                )));
-            }
-        };
-        let (pid, user) = socket::peer(&socket).map_err(JoinError::system("looking at a peer"))?;
-        if user != rustix::process::geteuid().as_raw() {
-            return Err(unreachable(format!("it belongs to user {user}")));
-        }
-        let Some(bell) = state.take_bell() else {
-            let most = bed::BELLS - 1;
-            return Err(unreachable(format!(
-                "this station has {most} peers already"
-            )));
-        };
-        let mut link = Link::new(socket, pid, Role::Called { id, bell });
-        let (bytes, fds) = self.shared.hello(pid, bell);
-        link.put(bytes, fds);
-        let number = state.add_link(link);
-        self.shared.kick();
-        Ok(Some(number))
+        calling::connect(&self.shared, &target, deadline)
     }
 
     /// Sends a message of at most [`MESSAGE_LEN_MAX`] bytes to a peer that is
@@ -311,9 +227,9 @@ impl Station {
         self.shared.forget(key);
     }
 
-    /// Closes the connection to a peer without a word, and forgets it: it does
-    /// not wake this participant any more, and may come back. What it had said
-    /// is thrown away. Segments stay as they are; they report it no more.
+    /// Closes the connection to a peer and forgets it: it does not wake this
+    /// participant any more, and may come back. What it had said is thrown away.
+    /// Segments stay as they are; they report it no more.
     pub fn drop_peer(&self, id: u128) {
         self.shared.state().drop_peer(id, &self.shared.bed);
         self.shared.kick();

@@ -254,7 +254,11 @@ impl Porter {
                         reception::welcome(&self.shared, state, number, id, bell, received.fds)
                     }
                     Packet::Refused { already, reason } => {
-                        state.end_call(number, Some(Answer::Refused { already, reason }));
+                        let answer = match already {
+                            true => Answer::Already(reason),
+                            false => Answer::Refused(reason),
+                        };
+                        state.end_call(number, Some(answer));
                         Ok(())
                     }
                     _ => Err("it did not say hello first".to_owned()),
@@ -278,7 +282,7 @@ impl Porter {
                 Ok(())
             }
             (Packet::Bye, None) => {
-                let cause = FailureCause::Unreachable("it has closed its station".into());
+                let cause = FailureCause::Unreachable("it has closed the connection".into());
                 state.close_peer(from, cause, &self.shared.bed);
                 Ok(())
             }
@@ -322,8 +326,7 @@ impl Porter {
                 state.links.remove(&number);
             }
             Role::Called { .. } => {
-                let already = false;
-                state.end_call(number, Some(Answer::Refused { already, reason }));
+                state.end_call(number, Some(Answer::Refused(reason)));
             }
             Role::Member(id) => {
                 state.close_peer(id, FailureCause::Unreachable(reason), &self.shared.bed);
@@ -368,7 +371,8 @@ impl Porter {
         let over = |life: &Life| matches!(life, Life::Closing { until } if *until <= now);
         let peers = state.peers.iter().filter(|(_, peer)| over(&peer.life));
         for id in peers.map(|(&id, _)| id).collect::<Vec<_>>() {
-            let cause = FailureCause::Unreachable("it closed the connection, alive".into());
+            let cause =
+                FailureCause::Unreachable("its connection broke, and its process lives".into());
             state.close_peer(id, cause, &self.shared.bed);
         }
     }

@@ -60,6 +60,7 @@ pub(super) fn welcome(
         unread: 0,
     };
     state.peers.insert(id, peer);
+    state.answers.remove(&id);
     if let Some(link) = state.links.get_mut(&number) {
         link.role = Role::Member(id);
         if called.is_none() {

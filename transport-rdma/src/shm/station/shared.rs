@@ -47,6 +47,8 @@ impl Shared {
     ) -> Result<(Arc<Self>, OwnedFd), JoinError> {
         let (own, row) = memory::create_row(BELL_ROW_LEN)?;
         let event = Arc::new(descriptor::event()?);
+        let (kick, last_sign) = (descriptor::event()?, Arc::new(descriptor::event()?));
+        let pidfd = Arc::new(descriptor::own_pidfd()?);
         let address = Address::here(id)?;
         // Under the lock, so that no other takes the socket for a dead one's.
         let locked = domain.lock(Deadline::after(Some(LOCK_WITHIN)))?;
@@ -58,11 +60,11 @@ impl Shared {
             address,
             domain,
             bed: Bed::new(own.region(), Arc::clone(&event), futexes),
-            kick: descriptor::event()?,
+            kick,
             row: Arc::new(row),
             event,
-            pidfd: Arc::new(descriptor::own_pidfd()?),
-            last_sign: Arc::new(descriptor::event()?),
+            pidfd,
+            last_sign,
             state: Mutex::new(State::new()),
             changed: Condvar::new(),
         };

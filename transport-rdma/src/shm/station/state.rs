@@ -14,7 +14,8 @@ use std::time::Instant;
 
 use super::QUEUE_LEN_MAX;
 use super::bed::{BELLS, Bed, Contact};
-use super::packet::SegmentKey;
+use super::packet::{Packet, SegmentKey};
+use super::shared::say;
 use crate::fabric::{Failure, FailureCause};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -178,7 +179,9 @@ impl Control {
 /// How a call has ended that did not lead to a hello.
 #[derive(Debug)]
 pub(super) enum Answer {
-    Refused { already: bool, reason: String },
+    Refused(String),
+    /// For being connected, or about to be.
+    Already(String),
     Lost(String),
 }
 
@@ -187,8 +190,8 @@ pub(super) struct State {
     pub(super) links: BTreeMap<u64, Link>,
     next_link: u64,
     pub(super) peers: BTreeMap<u128, Peer>,
-    /// Of links of mine that are no more.
-    pub(super) answers: BTreeMap<u64, Answer>,
+    /// Of calls of mine, by whom they were for, until the caller has looked.
+    pub(super) answers: BTreeMap<u128, Answer>,
     pub(super) events: VecDeque<Event>,
     pub(super) controls: Vec<Control>,
     /// Segments that I have asked for and not forgotten.
@@ -235,14 +238,14 @@ impl State {
 
     /// A call of mine has come to an end without a hello.
     pub(super) fn end_call(&mut self, number: u64, answer: Option<Answer>) {
-        let Some(Role::Called { bell, .. }) = self.links.get(&number).map(|link| &link.role) else {
+        let Some(&Role::Called { id, bell }) = self.links.get(&number).map(|link| &link.role)
+        else {
             return;
         };
-        let bell = *bell;
         self.return_bell(bell);
         self.links.remove(&number);
         if let Some(answer) = answer {
-            self.answers.insert(number, answer);
+            self.answers.insert(id, answer);
         }
     }
 
@@ -307,10 +310,13 @@ impl State {
         let Some(peer) = self.peers.remove(&id) else {
             return;
         };
-        if let Life::Open { link } = peer.life {
-            self.links.remove(&link);
+        if let Life::Open { link } = peer.life
+            && let Some(link) = self.links.remove(&link)
+        {
+            say(&link.socket, &Packet::Bye);
         }
         bed.unhear(&peer.row);
+        self.answers.remove(&id);
         self.return_bell(peer.bell);
         self.events.retain(|event| match event {
             Event::Connected { id: of } | Event::Closed { id: of, .. } => *of != id,
