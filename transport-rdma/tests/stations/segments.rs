@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{
-    DoorbellChoice, SegmentKey, SegmentRequest, Station, StationError, StationOptions,
+    DoorbellChoice, SegmentKey, SegmentRequest, ShmSegment, Station, StationError, StationOptions,
 };
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
@@ -223,6 +223,26 @@ fn rows_stay_mapped_while_a_region_lives_and_segments_work_without_their_station
     assert_eq!(row.load(FABRIC_AREA), 7);
 }
 
+#[test]
+fn who_comes_after_somebody_lay_down_wakes_it() {
+    let directory = directory();
+    let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
+    let (one, two) = (open(1), open(2));
+    let alone = one.segment(&request(1, &[1], 0), soon()).expect("alone");
+    alone.announce_sleep(Want::Data);
+    one.connect(&two.address(), soon()).expect("connected");
+    let both = std::thread::scope(|scope| {
+        let first = scope.spawn(|| one.segment(&request(2, &[1, 2], 0), soon()));
+        let second = two.segment(&request(2, &[1, 2], 1), soon());
+        [first.join().expect("no panic"), second].map(|made| made.expect("a segment"))
+    });
+    let to: PeerSet = [Rank(0)].into_iter().collect();
+    both[1].push_word(FABRIC_AREA, 1, &to);
+    both[1].ring(&to, &PeerSet::EMPTY);
+    assert!(alone.park(None), "by a peer that it did not know");
+    alone.announce_awake();
+}
+
 /// More than 128 words to wait for: a sleeper changes to its event descriptor.
 #[test]
 fn who_has_more_peers_than_futexes_sleeps_by_event_and_back() {
@@ -248,8 +268,7 @@ fn who_has_more_peers_than_futexes_sleeps_by_event_and_back() {
             (mine, other.join().expect("no panic").expect("the other's"))
         })
     };
-    let rings = |(mine, other): &(spindle_dds_transport::shm::ShmSegment, _), value: u64| {
-        let other: &spindle_dds_transport::shm::ShmSegment = other;
+    let rings = |(mine, other): &(ShmSegment, ShmSegment), value: u64| {
         for (sleeper, ringer, to) in [(mine, other, 0), (other, mine, 1)] {
             let to: PeerSet = [Rank(to)].into_iter().collect();
             sleeper.announce_sleep(Want::Data);

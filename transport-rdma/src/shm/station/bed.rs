@@ -280,3 +280,81 @@ fn park_on_futexes(
     let mut each = listening.iter().zip(before);
     each.any(|(heard, &before)| heard.row.load(heard.at) != before)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::descriptor;
+    use std::thread;
+
+    fn bed(futexes: bool) -> Bed {
+        let event = Arc::new(descriptor::event().expect("an event descriptor"));
+        Bed::new(Region::heap(BELL_ROW_LEN), event, futexes)
+    }
+
+    /// `ringer` as a peer that `sleeper` hears by a bell.
+    fn contact(ringer: &Bed, sleeper: &Bed, bell: u16) -> Contact {
+        sleeper.hear(&ringer.row, bell);
+        let event = sleeper.event.try_clone().expect("a copy");
+        Contact::new(sleeper.row.clone(), event, bell)
+    }
+
+    const LONG: Option<Duration> = Some(Duration::from_secs(20));
+
+    #[test]
+    fn whoever_is_heard_wakes_a_sleeper_once_for_each_sleep() {
+        for futexes in [true, false] {
+            let (sleeper, ringer) = (bed(futexes), bed(true));
+            let contact = contact(&ringer, &sleeper, 3);
+            for sleeps in 1..=3 {
+                sleeper.announce_sleep(Want::Data);
+                for _ in 0..2 {
+                    ringer.ring(&contact, &sleep::before_ring(), |_| true);
+                }
+                assert_eq!(ringer.rings.load(Ordering::Relaxed), sleeps);
+                assert!(sleeper.park(LONG));
+                sleeper.announce_awake();
+            }
+            ringer.ring(&contact, &sleep::before_ring(), |_| true);
+            assert_eq!(ringer.rings.load(Ordering::Relaxed), 3, "rung awake");
+        }
+    }
+
+    #[test]
+    fn whoever_comes_cuts_short_the_sleep_of_who_does_not_hear_it_yet() {
+        let (sleeper, ringer) = (bed(true), bed(true));
+        thread::scope(|scope| {
+            sleeper.announce_sleep(Want::Data);
+            let parked = scope.spawn(|| sleeper.park(LONG));
+            // Most likely it sleeps by now; if not, it will not.
+            thread::sleep(Duration::from_millis(20));
+            contact(&ringer, &sleeper, 1);
+            assert!(parked.join().expect("no panic"));
+        });
+        sleeper.announce_awake();
+        sleeper.announce_sleep(Want::Data);
+        contact(&ringer, &sleeper, 2);
+        // Its own bell was rung; but for that, it would look who is there.
+        assert!(sleeper.park(LONG));
+    }
+
+    #[test]
+    fn how_it_sleeps_goes_with_the_number_of_peers() {
+        let (sleeper, ringer) = (bed(true), bed(true));
+        let mut contacts = Vec::new();
+        for bell in 1..=FUTEXES_MAX as u16 {
+            contacts.push(contact(&ringer, &sleeper, bell));
+            sleeper.announce_sleep(Want::Data);
+            let by_event = sleeper.word().load(Ordering::Relaxed) & BY_EVENT != 0;
+            assert_eq!(by_event, usize::from(bell) == FUTEXES_MAX, "{bell}");
+            let last = contacts.last().expect("one");
+            ringer.ring(last, &sleep::before_ring(), |_| true);
+            assert!(sleeper.park(LONG), "{bell}");
+            sleeper.announce_awake();
+            assert_eq!(sleeper.word().load(Ordering::Relaxed) & (BY_EVENT | 3), 0);
+        }
+        sleeper.unhear(&ringer.row);
+        sleeper.announce_sleep(Want::Data);
+        assert_eq!(sleeper.word().load(Ordering::Relaxed) & BY_EVENT, 0);
+    }
+}
