@@ -223,6 +223,32 @@ fn rows_stay_mapped_while_a_region_lives_and_segments_work_without_their_station
     assert_eq!(row.load(FABRIC_AREA), 7);
 }
 
+/// Of two rows in one exchange the other member hands over one.
+#[test]
+fn whoever_lacks_in_a_lane_is_told_by_the_control_segment_made_with_it() {
+    let directory = directory();
+    let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
+    let (one, two) = (open(1), open(2));
+    one.connect(&two.address(), soon()).expect("connected");
+    let control = |me| SegmentRequest {
+        control: true,
+        ..request(1, &[1, 2], me)
+    };
+    let lane = request(2, &[1, 2], 0);
+    let (made, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| two.segment(&control(1), soon()).expect("one"));
+        let within = Instant::now() + Duration::from_millis(300);
+        let made = one.segments(&[lane, control(0)], within).expect("two");
+        (made, other.join().expect("no panic"))
+    });
+    assert_eq!(made[0].absent().len(), 1);
+    assert!(made[1].absent().is_empty());
+    let failure = made[1].poll().expect("told");
+    assert_eq!(failure.peer, Rank(1));
+    assert!(made[1].poll().is_none() && made[0].poll().is_none());
+    assert!(other.poll().is_none(), "it knows of nothing");
+}
+
 #[test]
 fn who_comes_after_somebody_lay_down_wakes_it() {
     let directory = directory();

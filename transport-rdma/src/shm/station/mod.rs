@@ -58,6 +58,9 @@ pub const MESSAGE_LEN_MAX: usize = 1 << 20;
 /// Most bytes that wait for a peer, or of a peer to be taken.
 const QUEUE_LEN_MAX: usize = 16 * MESSAGE_LEN_MAX;
 
+/// As good as for ever: 30 years.
+const AGES: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 /// How to open a [`Station`].
 #[derive(Debug, Clone)]
 pub struct StationOptions {
@@ -135,7 +138,8 @@ impl Station {
     }
 
     /// Connects to the station at an address, unless the two are connected, and
-    /// gives its id. Blocks until it has answered, at most until `deadline`.
+    /// gives its id. Blocks until it has answered, at most until `deadline`. One
+    /// that answers too late takes this station for lost.
     pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, StationError> {
         let target = Address::read(address)
             .ok_or_else(|| StationError::Address(String::from_utf8_lossy(address).into_owned()))?;
@@ -177,7 +181,8 @@ impl Station {
     /// What happened next; `None` if nothing does before `timeout` is over. Who
     /// sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
     pub fn next_event(&self, timeout: Duration) -> Option<Event> {
-        let deadline = Instant::now() + timeout;
+        let now = Instant::now();
+        let deadline = now.checked_add(timeout).unwrap_or(now + AGES);
         let mut state = self.shared.state();
         loop {
             if let Some(event) = state.events.pop_front() {

@@ -269,10 +269,8 @@ impl State {
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
-        peer.rows.insert(key, row);
-        if peer.rows.len() > EARLY_ROWS_MAX {
-            let oldest = peer.rows.pop_first();
-            tracing::warn!(from, oldest = ?oldest.map(|(key, _)| key), "a row is thrown away");
+        if let Some((oldest, _)) = keep(&mut peer.rows, key, row, EARLY_ROWS_MAX) {
+            tracing::warn!(from, ?oldest, "a row that nobody asked for is thrown away");
         }
     }
 
@@ -331,5 +329,55 @@ impl State {
         for peer in self.peers.values_mut() {
             peer.rows.remove(&key);
         }
+    }
+}
+
+/// Puts something in, and what comes first out if there are too many then.
+fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, key: K, value: V, max: usize) -> Option<(K, V)> {
+    kept.insert(key, value);
+    let over = kept.len() > max;
+    over.then(|| kept.pop_first()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_rows_give_way() {
+        let mut kept = BTreeMap::new();
+        let key = |epoch, lane| SegmentKey { epoch, lane };
+        assert_eq!(keep(&mut kept, key(2, 0), 'a', 2), None);
+        assert_eq!(keep(&mut kept, key(1, 9), 'b', 2), None);
+        assert_eq!(keep(&mut kept, key(2, 0), 'c', 2), None, "in its place");
+        assert_eq!(keep(&mut kept, key(2, 1), 'd', 2), Some((key(1, 9), 'b')));
+        assert_eq!(kept.into_values().collect::<String>(), "cd");
+    }
+
+    #[test]
+    fn bells_are_given_out_once_and_again_when_they_are_returned() {
+        let mut state = State::new();
+        let all: BTreeSet<_> = core::iter::from_fn(|| state.take_bell()).collect();
+        assert_eq!(all.len(), BELLS - 1);
+        assert!(!all.contains(&0), "that is its own");
+        state.return_bell(7);
+        assert_eq!(state.take_bell(), Some(7));
+    }
+
+    #[test]
+    fn a_control_segment_is_told_of_each_member_once() {
+        let failures = Arc::<Failures>::default();
+        let mut control = Control {
+            members: vec![5, 6],
+            told: PeerSet::EMPTY,
+            failures: Arc::downgrade(&failures),
+        };
+        for _ in 0..2 {
+            control.tell(6, &FailureCause::ProcessEnded);
+            control.tell(7, &FailureCause::ProcessEnded);
+        }
+        let failure = failures.take().expect("told");
+        assert_eq!(failure.peer, Rank(1));
+        assert!(failures.take().is_none());
     }
 }
