@@ -168,6 +168,12 @@ impl Stream {
         })
     }
 
+    /// Source timestamp of the last message that was delivered; 0 before there is one.
+    pub(crate) fn last_timestamp(&self) -> i64 {
+        let last = self.delivered.checked_sub(1);
+        last.map_or(0, |last| self.headers[self.columns.slot(last)].timestamp)
+    }
+
     /// Real messages that are received and not delivered.
     pub(crate) fn waiting(&self) -> u64 {
         self.real - self.delivered

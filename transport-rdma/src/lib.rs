@@ -12,6 +12,7 @@
 //!      +-- shm   rows are mapped; a push is at most a doorbell   (one host)
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
 //!
+//!   part         several segments of a group out of one fabric
 //!   mem          what a row is: atomic words, bytes that a word vouches for
 //!   sleep        the one handshake that all backends sleep by, run under loom
 //! ```
@@ -27,6 +28,7 @@ compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch
 
 mod fabric;
 pub mod mem;
+mod part;
 mod peers;
 pub mod shm;
 pub mod sim;
@@ -37,4 +39,5 @@ pub use fabric::{
     Want,
 };
 pub use mem::Region;
+pub use part::{Part, Window};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};

@@ -96,6 +96,35 @@ fn leaving_with_loans_is_found() {
     });
 }
 
+/// Where lanes are replaced and members fail all the time.
+fn often(plan: &mut Plan) {
+    (plan.changes, plan.change_chance, plan.expel_chance) = (4, 0.02, 0.9);
+}
+
+#[test]
+fn a_few_hundred_seeds_of_members_that_fail() {
+    let found = first_violation(300, often);
+    assert_eq!(found.map(|violation| violation.to_string()), None);
+}
+
+#[test]
+fn bugs_of_the_end_of_a_lane_are_found() {
+    for (bug, properties) in [
+        (PlantedBug::CommitAfterWedge, ["A2", "A3", "L2"]),
+        (PlantedBug::AckAfterFreeze, ["A3", "A6", "A4"]),
+        (PlantedBug::StopsAtHole, ["A3", "A2", "L2"]),
+    ] {
+        must_be_found(&format!("{bug:?}"), &properties, |plan| {
+            often(plan);
+            plan.config.planted = Some(bug);
+        });
+    }
+    must_be_found("OwnTrim", &["A3"], |plan| {
+        often(plan);
+        plan.blunder = Some(Blunder::OwnTrim);
+    });
+}
+
 #[test]
 fn blunders_of_the_driver_are_found() {
     for blunder in [Blunder::NoSecondLook, Blunder::WantsTooLittle] {

@@ -73,7 +73,7 @@ impl Domain {
 
     /// Locks the record. Nobody holds the lock for long, but a process can be
     /// stopped while it does.
-    pub(super) fn lock(self: &Arc<Self>, deadline: Deadline) -> Result<Locked, JoinError> {
+    pub(super) fn lock(self: &Arc<Self>, deadline: Deadline<'_>) -> Result<Locked, JoinError> {
         let lock = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
         loop {
             match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -295,7 +295,7 @@ impl Membership {
     }
 
     /// From Full to Formed, if nobody has given up.
-    pub(super) fn commit(&self, deadline: Deadline) -> Result<bool, JoinError> {
+    pub(super) fn commit(&self, deadline: Deadline<'_>) -> Result<bool, JoinError> {
         let locked = self.domain.lock(deadline)?;
         let Some(mut record) = self.load(&locked)? else {
             return Ok(false);

@@ -83,6 +83,12 @@ pub enum JoinError {
         /// Its words.
         reason: String,
     },
+    /// The application called it off.
+    #[error("joining domain {domain} was called off")]
+    Cancelled {
+        /// The domain.
+        domain: u32,
+    },
     /// Another member gave up before the group was formed.
     #[error("domain {domain}: another member gave up while the group was being built")]
     GivenUp {

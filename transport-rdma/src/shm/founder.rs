@@ -25,7 +25,7 @@ const STRANGERS_MAX: usize = 64;
 struct Guest {
     connection: OwnedFd,
     pid: u32,
-    speak_until: Deadline,
+    speak_until: Deadline<'static>,
     hello: Option<Hello>,
 }
 
@@ -85,7 +85,7 @@ impl Founder {
             .count()
     }
 
-    fn wait(&self, deadline: Deadline) -> Result<(), JoinError> {
+    fn wait(&self, deadline: Deadline<'_>) -> Result<(), JoinError> {
         let mut until = deadline;
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         for guest in &self.guests {
@@ -181,7 +181,7 @@ impl Founder {
             members,
             Hub::Members(connections),
             self.membership,
-            joiner.options.timeout,
+            joiner.options,
         )))
     }
 }

@@ -31,6 +31,7 @@
 //! All members live in one pid namespace. A process that forks keeps its
 //! membership; the child has none and must use neither station nor fabric.
 
+mod cancel;
 mod descriptor;
 mod domain;
 mod doorbell;
@@ -51,6 +52,7 @@ mod view_record;
 mod watch;
 mod wire;
 
+pub use cancel::Cancel;
 pub use doorbell::{DoorbellChoice, DoorbellKind};
 pub use error::JoinError;
 pub use fabric::ShmFabric;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::cancel::Cancel;
 use super::descriptor;
 use super::domain::{Domain, Membership};
 use super::doorbell::{Bell, DoorbellChoice, DoorbellKind};
@@ -44,6 +45,8 @@ pub struct JoinOptions {
     pub timeout: Option<Duration>,
     /// How this member sleeps. Members of a group may differ.
     pub doorbell: DoorbellChoice,
+    /// Ends `join`, and then `build`, before their time.
+    pub cancel: Option<Cancel>,
 }
 
 impl JoinOptions {
@@ -55,6 +58,7 @@ impl JoinOptions {
             directory: None,
             timeout: None,
             doorbell: DoorbellChoice::Auto,
+            cancel: None,
         }
     }
 }
@@ -81,21 +85,23 @@ pub fn join(options: &JoinOptions, announcement: &[u8]) -> Result<Formation, Joi
         domain: Arc::new(Domain::open(options.domain, options.directory.as_deref())?),
         doorbell: DoorbellKind::choose(options.doorbell, options.group_size)?,
         me: Entry::here(random_word()?)?,
-        deadline: Deadline::after(options.timeout),
+        deadline: Deadline::after(options.timeout).or(options.cancel.as_ref()),
     };
-    loop {
-        let attempt = match joiner.look()? {
-            Found::Nothing(founder) => founder.gather(&joiner)?,
-            Found::Gathering(record) => joiner.say_hello(&record)?,
-        };
-        if let Some(formation) = attempt {
-            return Ok(formation);
-        }
-        if joiner.deadline.is_over() {
-            return Err(joiner.timeout(None));
-        }
-        thread::sleep(LOOK_AGAIN_AFTER);
-    }
+    let joined = joiner.join();
+    called_off(joined, options.domain, options.cancel.as_ref())
+}
+
+/// Whatever a join that was called off failed of, that is why.
+pub(super) fn called_off<T>(
+    result: Result<T, JoinError>,
+    domain: u32,
+    cancel: Option<&Cancel>,
+) -> Result<T, JoinError> {
+    let cancelled = cancel.is_some_and(Cancel::is_cancelled);
+    result.map_err(|error| match cancelled {
+        true => JoinError::Cancelled { domain },
+        false => error,
+    })
 }
 
 /// Descriptors of this process for the others.
@@ -119,10 +125,27 @@ pub(super) struct Joiner<'a> {
     pub(super) domain: Arc<Domain>,
     pub(super) doorbell: DoorbellKind,
     pub(super) me: Entry,
-    pub(super) deadline: Deadline,
+    pub(super) deadline: Deadline<'a>,
 }
 
 impl Joiner<'_> {
+    /// Tries until the group has come together, or the time is over.
+    fn join(&self) -> Result<Formation, JoinError> {
+        loop {
+            let attempt = match self.look()? {
+                Found::Nothing(founder) => founder.gather(self)?,
+                Found::Gathering(record) => self.say_hello(&record)?,
+            };
+            if let Some(formation) = attempt {
+                return Ok(formation);
+            }
+            if self.deadline.is_over() {
+                return Err(self.timeout(None));
+            }
+            thread::sleep(LOOK_AGAIN_AFTER);
+        }
+    }
+
     /// The one decision: found, join or go away. Under the lock.
     fn look(&self) -> Result<Found, JoinError> {
         let locked = self.domain.lock(self.deadline)?;
@@ -258,7 +281,7 @@ impl Joiner<'_> {
             members,
             Hub::Founder(connection),
             membership,
-            self.options.timeout,
+            self.options,
         )))
     }
 }

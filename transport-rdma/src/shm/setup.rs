@@ -8,11 +8,13 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
+use super::cancel::Cancel;
 use super::domain::Membership;
 use super::doorbell::Bell;
 use super::error::JoinError;
 use super::fabric::{Parts, ShmFabric};
 use super::memory::{self, Mapping};
+use super::rendezvous::{JoinOptions, called_off};
 use super::socket::{self, Deadline, Packet, Received};
 use super::wire::Message;
 use crate::peers::Rank;
@@ -46,6 +48,7 @@ pub struct Formation {
     hub: Hub,
     membership: Membership,
     timeout: Option<Duration>,
+    cancel: Option<Cancel>,
 }
 
 /// How a member's end is noticed, and how it is woken.
@@ -60,7 +63,7 @@ impl Formation {
         members: Vec<Member>,
         hub: Hub,
         membership: Membership,
-        timeout: Option<Duration>,
+        options: &JoinOptions,
     ) -> Self {
         let (mut announcements, mut pids, mut contacts) = (vec![], vec![], vec![]);
         for member in members {
@@ -75,7 +78,8 @@ impl Formation {
             contacts,
             hub,
             membership,
-            timeout,
+            timeout: options.timeout,
+            cancel: options.cancel.clone(),
         }
     }
 
@@ -103,10 +107,16 @@ impl Formation {
     /// Blocks until every member has mapped every row: either the group then
     /// exists for all, or it does not for anybody. Panics unless there is one
     /// length for each member.
-    pub fn build(mut self, row_lens: &[usize]) -> Result<ShmFabric, JoinError> {
+    pub fn build(self, row_lens: &[usize]) -> Result<ShmFabric, JoinError> {
+        let (domain, cancel) = (self.membership.domain.id, self.cancel.clone());
+        called_off(self.exchange(row_lens), domain, cancel.as_ref())
+    }
+
+    fn exchange(mut self, row_lens: &[usize]) -> Result<ShmFabric, JoinError> {
         assert_eq!(row_lens.len(), self.pids.len(), "one row for each member");
         let contacts = core::mem::take(&mut self.contacts);
-        let deadline = Deadline::after(self.timeout);
+        let cancel = self.cancel.clone();
+        let deadline = Deadline::after(self.timeout).or(cancel.as_ref());
         let fabric = match &self.hub {
             Hub::Members(connections) => {
                 let lead = Lead {
@@ -212,7 +222,7 @@ impl Formation {
         connection: &OwnedFd,
         row_lens: &[usize],
         contacts: Vec<Contact>,
-        deadline: Deadline,
+        deadline: Deadline<'_>,
     ) -> Result<ShmFabric, JoinError> {
         let founder = self.pids[0];
         let (mut rows, file) = self.own_row(row_lens)?;
@@ -251,7 +261,7 @@ impl Formation {
 struct Lead<'a> {
     formation: &'a Formation,
     connections: &'a [OwnedFd],
-    deadline: Deadline,
+    deadline: Deadline<'a>,
 }
 
 impl Lead<'_> {

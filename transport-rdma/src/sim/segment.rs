@@ -175,15 +175,18 @@ impl State {
     }
 
     pub(super) fn fence(&mut self, seat: Seat, peer: usize) {
-        let node = self.segments[seat.segment].nodes[seat.rank];
-        self.nodes[node].has_fenced |= peer != seat.rank;
-        if peer == seat.rank || self.planted(PlantedBug::FenceLeaks) {
+        if peer == seat.rank {
+            return;
+        }
+        let node = self.node_of(seat);
+        self.nodes[node].has_fenced = true;
+        if self.planted(PlantedBug::FenceLeaks) {
             return;
         }
         self.dismiss(seat, peer);
         if self.planted(PlantedBug::FenceTooWide) {
-            let other = self.segments[seat.segment].nodes[peer];
-            self.links[other][node].close();
+            let nodes = &self.segments[seat.segment].nodes;
+            self.links[nodes[peer]][nodes[seat.rank]].close();
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use child::{DOMAIN, Process, options};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType};
-use spindle_dds_transport::shm::{JoinError, JoinOptions, join};
+use spindle_dds_transport::shm::{Cancel, JoinError, JoinOptions, join};
 use spindle_dds_transport::{Fabric, Park, Want};
 use tempfile::TempDir;
 
@@ -352,6 +352,33 @@ fn joining_alone_times_out_and_leaves_nothing() {
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
     assert_eq!(left, [format!("domain-{DOMAIN}.lock").as_str()]);
+}
+
+#[test]
+fn a_join_that_is_called_off_ends_and_leaves_nothing() {
+    let directory = directory();
+    let cancel = Cancel::new().expect("a descriptor");
+    let options = JoinOptions {
+        cancel: Some(cancel.clone()),
+        ..options(directory.path(), 2)
+    };
+    let record = directory.path().join(format!("domain-{DOMAIN}.record"));
+    // While it waits for members, as the founder; then before it has begun.
+    for _ in 0..2 {
+        let error = thread::scope(|scope| {
+            let joining = scope.spawn(|| join(&options, b""));
+            while !record.exists() && !cancel.is_cancelled() {
+                thread::yield_now();
+            }
+            cancel.cancel();
+            joining.join().expect("it ends").expect_err("called off")
+        });
+        assert!(
+            matches!(error, JoinError::Cancelled { domain: DOMAIN }),
+            "{error}"
+        );
+        assert!(!record.exists(), "nobody is there");
+    }
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Porter {
             }
             until(link.rest_until);
             if let Role::Stranger { until: end } = link.role {
-                until(end.instant());
+                until(Some(end));
             }
             watch(Source::Link(number), &link.socket, flags);
         }
@@ -201,7 +201,7 @@ impl Porter {
             {
                 state.links.remove(&oldest);
             }
-            let until = Deadline::after(Some(HELLO_WITHIN));
+            let until = Instant::now() + HELLO_WITHIN;
             state.add_link(Link::new(connection, pid, Role::Stranger { until }));
         }
     }
@@ -362,7 +362,7 @@ impl Porter {
         }
         state
             .links
-            .retain(|_, link| !matches!(link.role, Role::Stranger { until } if until.is_over()));
+            .retain(|_, link| !matches!(link.role, Role::Stranger { until } if until <= now));
         for link in state.links.values_mut() {
             if link.rest_until.is_some_and(|until| until <= now) {
                 link.rest_until = None;

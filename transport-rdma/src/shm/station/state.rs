@@ -20,7 +20,6 @@ use crate::fabric::{Failure, FailureCause};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::shm::failures::Failures;
-use crate::shm::socket::Deadline;
 
 /// Most rows of one peer that wait until they are asked for; the oldest epoch
 /// gives way.
@@ -66,7 +65,7 @@ pub(super) struct Outgoing {
 pub(super) enum Role {
     /// Somebody who has called and said nothing yet.
     Stranger {
-        until: Deadline,
+        until: Instant,
     },
     /// Whom I have called; one of my bells is for it.
     Called {
