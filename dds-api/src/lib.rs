@@ -12,20 +12,20 @@
 //! from IDL: `spindle-dds-idl` compiles it in a `build.rs`, [`include_idl!`]
 //! brings it in.
 //!
-//! In this version a group is formed once: participants are created disabled,
-//! their writers and readers are created, and `enable` meets the other
-//! participants of the domain on this host. How many there are is the property
-//! `spindle.group.size`; [`properties`] lists all properties.
+//! The participants of a domain on this host are one group. Who is enabled joins it,
+//! or founds it; writers and readers come and go at any time; who dies is expelled and
+//! the others go on. [`properties`] lists what can be tuned.
 #![forbid(unsafe_code)]
 
 mod cache;
 mod choice;
 mod condition;
+mod discovery;
 mod driver;
 mod entity;
 mod error;
-mod formation;
 mod handle;
+mod joining;
 mod listener;
 mod participant;
 mod profiles;

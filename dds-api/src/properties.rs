@@ -2,12 +2,12 @@
 //!
 //! | property | on | value | default |
 //! |---|---|---|---|
-//! | `spindle.group.size` | participant | members that the group is formed of, from 1 | required |
 //! | `spindle.subgroups` | participant | subgroups of the domain, from 2 to 4096; the same at all. One without topics costs nothing; topics that share one share rings | 1024 |
 //! | `spindle.topic.<name>.subgroup` | participant | pins a topic to a subgroup, from 1; the same at all. A warning is logged by `enable` if the participant has no such topic | by hash of the name |
 //! | `spindle.ring.messages` | participant, writer | messages in flight of one sender in a subgroup, 2 to 32768, rounded up to a power of two | 1024 |
 //! | `spindle.ring.bytes` | participant, writer | bytes in flight, 128 to 2^34, rounded up; a sample takes at most half | 8 MiB |
-//! | `spindle.join.timeout_ms` | participant | how long `enable` waits for the others | 30000 |
+//! | `spindle.join.timeout_ms` | participant | how long `enable` waits to be let in by those who are there | 30000 |
+//! | `spindle.failure.limit_ms` | participant | whoever gives no sign of life for so long is taken for failed, from 30; give all the same | 3000 |
 //! | `spindle.wait` | participant | `balanced`, `spin` or `block`: how long the polling thread spins before it sleeps | `balanced` |
 //! | `spindle.doorbell` | participant | `auto`, `futex` or `event`: what it sleeps on | `auto` |
 //! | `spindle.directory` | participant | where the processes of a host meet | the user's runtime directory |
@@ -22,20 +22,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use spindle_dds_core::TopicKey;
 use spindle_dds_core::limits::{
     RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
 };
 use spindle_dds_qos::{Properties, Property};
-use spindle_dds_transport::MEMBERS_MAX;
 
 use crate::error::{Error, Result};
 
-const GROUP_SIZE: &str = "spindle.group.size";
 const SUBGROUPS: &str = "spindle.subgroups";
 const TOPIC_PREFIX: &str = "spindle.topic.";
 const TOPIC_SUFFIX: &str = ".subgroup";
 const RING_MESSAGES: &str = "spindle.ring.messages";
 const RING_BYTES: &str = "spindle.ring.bytes";
+const FAILURE_LIMIT: &str = "spindle.failure.limit_ms";
 const JOIN_TIMEOUT: &str = "spindle.join.timeout_ms";
 const WAIT: &str = "spindle.wait";
 const DOORBELL: &str = "spindle.doorbell";
@@ -50,11 +50,10 @@ const SUBGROUPS_DEFAULT: u64 = 1024;
 /// What the properties of a participant say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParticipantConfig {
-    /// `None`: not given; wanted when the group is formed.
-    pub(crate) group_size: Option<usize>,
     pub(crate) subgroups: u32,
     pub(crate) pins: BTreeMap<String, u32>,
     pub(crate) join_timeout: Duration,
+    pub(crate) failure_limit: Duration,
     pub(crate) wait: WaitPolicy,
     pub(crate) doorbell: Doorbell,
     pub(crate) directory: Option<PathBuf>,
@@ -126,11 +125,11 @@ impl ParticipantConfig {
     /// Reads the properties of a participant.
     pub(crate) fn read(properties: &Properties) -> Result<Self> {
         let known = [
-            GROUP_SIZE,
             SUBGROUPS,
             RING_MESSAGES,
             RING_BYTES,
             JOIN_TIMEOUT,
+            FAILURE_LIMIT,
             WAIT,
             DOORBELL,
             DIRECTORY,
@@ -142,13 +141,13 @@ impl ParticipantConfig {
         })?;
         let subgroups =
             number(properties, SUBGROUPS, 2, SUBGROUPS_MAX as u64)?.unwrap_or(SUBGROUPS_DEFAULT);
+        let failure_limit = number(properties, FAILURE_LIMIT, 30, u64::from(u32::MAX))?;
         let join_timeout = number(properties, JOIN_TIMEOUT, 0, u64::from(u32::MAX))?;
         Ok(Self {
-            group_size: number(properties, GROUP_SIZE, 1, MEMBERS_MAX as u64)?
-                .map(|size| size as usize),
             subgroups: subgroups as u32,
             pins: pins(properties, subgroups)?,
             join_timeout: Duration::from_millis(join_timeout.unwrap_or(30_000)),
+            failure_limit: Duration::from_millis(failure_limit.unwrap_or(3000)),
             wait: choice(
                 properties,
                 WAIT,
@@ -173,6 +172,12 @@ impl ParticipantConfig {
             ring: RingSize::DEFAULT.read(properties)?,
             reader: ReaderConfig::default().read(properties)?,
         })
+    }
+
+    /// The subgroup of a topic: pinned, or by its name. Subgroup 0 is kept free.
+    pub(crate) fn subgroup_of(&self, topic: &str) -> u32 {
+        let by_name = || 1 + TopicKey::of_name(topic).subgroup(self.subgroups - 1).0;
+        self.pins.get(topic).copied().unwrap_or_else(by_name)
     }
 
     /// Ring sizes for a writer with these properties.
@@ -290,17 +295,18 @@ mod tests {
     #[test]
     fn defaults_and_values() {
         let config = read(&[]).unwrap();
-        assert_eq!((config.group_size, config.subgroups), (None, 1024));
+        assert_eq!(config.subgroups, 1024);
+        assert_eq!(config.failure_limit, Duration::from_secs(3));
         assert_eq!(config.ring, RingSize::DEFAULT);
         let config = read(&[
-            ("spindle.group.size", "5"),
+            ("spindle.failure.limit_ms", "500"),
             ("spindle.topic.A.B.subgroup", "3"),
             ("spindle.wait", "block"),
             ("spindle.ring.bytes", "100000"),
             ("vendor.other", "x"),
         ])
         .unwrap();
-        assert_eq!(config.group_size, Some(5));
+        assert_eq!(config.failure_limit, Duration::from_millis(500));
         assert_eq!(config.pins.get("A.B"), Some(&3));
         assert_eq!(config.wait, WaitPolicy::Block);
         assert_eq!(config.ring.bytes, 100_000);
@@ -311,9 +317,9 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for pair in [
-            ("spindle.group.size", "0"),
-            ("spindle.group.size", "many"),
-            ("spindle.grup.size", "2"),
+            ("spindle.failure.limit_ms", "0"),
+            ("spindle.failure.limit_ms", "long"),
+            ("spindle.group.size", "2"),
             ("spindle.wait", "busy"),
             ("spindle.topic.A.subgroup", "1024"),
             ("spindle.topic..subgroup", "1"),

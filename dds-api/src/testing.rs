@@ -5,15 +5,21 @@ use crate::participant::DomainParticipant;
 use crate::publication::{DataWriter, Loan};
 use spindle_dds_transport::{Fabric, Rank};
 
-/// Address and length of each member's row as this participant sees it.
+/// Address and length of each row that this participant sees in its lanes.
 ///
 /// # Errors
 /// NOT_ENABLED, ALREADY_DELETED.
 pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
     let session = participant.core.ready()?;
-    let fabric = session.handle().fabric().whole();
-    let rows = (0..fabric.members()).map(|rank| fabric.row(Rank(rank as u16)));
-    Ok(rows.map(|row| (row.address(), row.len())).collect())
+    let handle = session.handle();
+    let subgroups = handle.subgroups();
+    let lanes = subgroups.iter().filter_map(|id| handle.lane(*id));
+    let rows = lanes.flat_map(|lane| {
+        let fabric = lane.fabric();
+        let rows = (0..fabric.members()).map(|rank| fabric.row(Rank(rank as u16)));
+        rows.map(|row| (row.address(), row.len())).collect::<Vec<_>>()
+    });
+    Ok(rows.collect())
 }
 
 /// The memory that a builder would build in.

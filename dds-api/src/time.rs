@@ -26,6 +26,11 @@ impl Deadline {
         (!left.is_zero()).then_some(Some(left))
     }
 
+    /// So much later.
+    pub(crate) fn later_by(self, span: Span) -> Self {
+        Self(self.0.and_then(|end| end.checked_add(span)))
+    }
+
     /// The same as a duration: zero when it is over.
     pub(crate) fn remaining(self) -> Duration {
         match self.left() {

@@ -20,6 +20,21 @@ pub struct Held<F: Fabric> {
 }
 
 impl<F: Fabric> Held<F> {
+    /// Whose memory it is in.
+    pub fn lane(&self) -> &Arc<Lane<F>> {
+        &self.lane
+    }
+
+    /// By which ring it came.
+    pub fn ring(&self) -> Ring {
+        self.ring
+    }
+
+    /// Who sent it: its place in the lane.
+    pub fn sender(&self) -> Rank {
+        self.lane.senders[self.sender as usize]
+    }
+
     /// The payload, in place, aligned to 16.
     pub fn bytes(&self) -> &[u8] {
         let row = self

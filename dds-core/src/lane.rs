@@ -172,6 +172,18 @@ impl<F: Fabric> Lane<F> {
         }
     }
 
+    /// The message that this participant has committed last in this ring, or a null
+    /// after it; `None` where nothing was.
+    pub fn last_committed(&self, ring: Ring) -> Option<Committed> {
+        let (end, _) = self.outboxes[ring.index()].as_ref()?.taken();
+        Some(Committed {
+            subgroup: self.subgroup,
+            epoch: self.epoch,
+            ring,
+            index: end.checked_sub(1)?,
+        })
+    }
+
     /// How far the messages of this participant's ring have been released by all
     /// members: their room is this participant's again. The exclusive end of their
     /// indexes, nulls counted; it only rises. 0 where this participant does not

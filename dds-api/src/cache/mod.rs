@@ -106,9 +106,15 @@ impl<P> Cache<P> {
         self.holds_back = holds_back;
     }
 
-    /// Names the writers by whose index samples arrive.
-    pub(crate) fn set_writers(&mut self, writers: Vec<InstanceHandle>) {
-        self.writers = writers;
+    /// Names the writer of whom samples arrive by this index, which is one it has
+    /// already, or the next. Whether it is new.
+    pub(crate) fn set_writer(&mut self, index: u32, writer: InstanceHandle) -> bool {
+        let is_new = index as usize >= self.writers.len();
+        if is_new {
+            self.writers.resize(index as usize + 1, InstanceHandle::NIL);
+            self.writers[index as usize] = writer;
+        }
+        is_new
     }
 
     /// Takes in what arrives; `evicted` gets the sample that a newer one replaces.

@@ -23,7 +23,7 @@ fn key(instance: u8) -> KeyHash {
 impl Fixture {
     fn new(history: History, limits: ResourceLimits, ordered: bool) -> Self {
         let mut cache = Cache::new(history, limits, ordered);
-        cache.set_writers(vec![InstanceHandle::NIL; 2]);
+        (0..2).for_each(|index| assert!(cache.set_writer(index, InstanceHandle::NIL)));
         Self {
             cache,
             position: 0,

@@ -17,9 +17,16 @@ pub(crate) type Duty = Box<dyn FnOnce() + Send>;
 pub(crate) struct Crew(Vec<(Sender<Duty>, JoinHandle<()>)>);
 
 impl Crew {
-    /// Starts the polling, the dispatch and the waking thread, in this order.
+    /// Starts the polling, the control, the dispatch and the waking thread, in this
+    /// order.
     pub(crate) fn muster() -> Result<Self> {
-        Self::of(["spindle-poll", "spindle-dispatch", "spindle-wake"].map(named))
+        Self::of([
+            "spindle-poll",
+            "spindle-control",
+            "spindle-dispatch",
+            "spindle-wake",
+        ]
+        .map(named))
     }
 
     fn of<const N: usize>(builders: [thread::Builder; N]) -> Result<Self> {

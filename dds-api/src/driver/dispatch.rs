@@ -4,36 +4,43 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use super::session::Session;
+use crate::discovery::{Own, Roll};
 use crate::participant::{DomainParticipant, ParticipantCore};
-use crate::publication::WriterCore;
 use crate::status::StatusMask;
-use crate::subscription::ReaderCore;
 use crate::topic::TopicCore;
-use crate::wire::Wire;
 
 /// The entities of a participant that have statuses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Targets {
-    pub(crate) participant: Weak<ParticipantCore>,
-    pub(crate) topics: Vec<Arc<TopicCore>>,
-    pub(crate) writers: Vec<Arc<WriterCore>>,
-    pub(crate) readers: Vec<Arc<ReaderCore>>,
+    participant: Weak<ParticipantCore>,
+    roll: Arc<Roll>,
 }
 
 impl Targets {
-    /// Runs until the participant leaves. Allocates nothing once warm.
-    pub(crate) fn run(self, session: &Session<Wire>) {
+    pub(crate) fn new(participant: Weak<ParticipantCore>, roll: Arc<Roll>) -> Self {
+        Self { participant, roll }
+    }
+
+    /// Runs until the participant leaves. Allocates only when endpoints came or went.
+    pub(crate) fn run(self, session: &Session) {
         session.bells().listeners.is_mine();
         let mut told = false;
+        let mut own = Vec::new();
+        let mut generation = None;
         while !session.is_stopping() {
+            let now = Some(self.roll.generation());
+            if generation != now {
+                generation = now;
+                own = self.roll.all();
+            }
             let mut any = false;
             if !told && let Some(reason) = session.fate().failure() {
                 told = true;
                 any = true;
                 self.failed(reason);
             }
-            any |= self.statuses();
-            if !any {
+            any |= self.statuses(&own);
+            if !any && generation == Some(self.roll.generation()) {
                 thread::park();
             }
         }
@@ -52,33 +59,32 @@ impl Targets {
         }
     }
 
-    fn statuses(&self) -> bool {
+    fn statuses(&self, own: &[Own]) -> bool {
         let mut any = false;
-        for reader in &self.readers {
-            let statuses = reader.beacon().take_pending();
+        for endpoint in own {
+            let (base, topic) = match endpoint {
+                Own::Reader(reader) => (&reader.base, &reader.topic),
+                Own::Writer(writer) => (&writer.base, &writer.topic),
+            };
+            let statuses = base.beacon().take_pending();
             if !statuses.is_empty() {
                 any = true;
-                if !reader.base.is_deleted() {
-                    reader.dispatch(statuses);
+                match endpoint {
+                    _ if base.is_deleted() => {}
+                    Own::Reader(reader) => reader.dispatch(statuses),
+                    Own::Writer(writer) => writer.dispatch(statuses),
                 }
             }
+            any |= self.topic(topic);
         }
-        for writer in &self.writers {
-            let statuses = writer.base.beacon().take_pending();
-            if !statuses.is_empty() {
-                any = true;
-                if !writer.base.is_deleted() {
-                    writer.dispatch(statuses);
-                }
-            }
-        }
-        for topic in &self.topics {
-            if !topic.base.beacon().take_pending().is_empty() {
-                any = true;
-                if let Some(core) = self.participant.upgrade() {
-                    topic.dispatch(&DomainParticipant::of(core));
-                }
-            }
+        any
+    }
+
+    /// A topic that no endpoint uses has nothing to tell.
+    fn topic(&self, topic: &Arc<TopicCore>) -> bool {
+        let any = !topic.base.beacon().take_pending().is_empty();
+        if any && let Some(core) = self.participant.upgrade() {
+            topic.dispatch(&DomainParticipant::of(core));
         }
         any
     }

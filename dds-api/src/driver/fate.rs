@@ -1,6 +1,6 @@
 //! What has become of the group.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
@@ -37,5 +37,20 @@ impl Fate {
             ));
         }
         Ok(())
+    }
+}
+
+/// Ends what another thread waits in. Its clones are one and the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallOff(Arc<AtomicBool>);
+
+impl CallOff {
+    /// Says it, once and for all.
+    pub(crate) fn say(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_said(&self) -> bool {
+        self.0.load(Ordering::Acquire)
     }
 }

@@ -7,14 +7,14 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Delivery, Kind, Lane, Ring};
+use spindle_dds_core::{Delivery, Kind};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
-use spindle_dds_transport::{Fabric, Rank};
+use spindle_dds_transport::Fabric;
 
 use super::fate::Fate;
+use super::link::{Link, MatchedWriter};
 use super::payload::{Item, Payload};
 use super::port::{DISPOSES, WRITER_DELETED};
 use super::shelf::{Arrival, Message, ReaderStatuses, Shelf, Stamp};
@@ -22,7 +22,6 @@ use super::streams::Streams;
 use crate::cache::{Cache, Origin, Query};
 use crate::condition::StateMasks;
 use crate::error::Error;
-use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{Beacon, StatusMask};
 use crate::subscription::SampleInfo;
@@ -33,8 +32,10 @@ pub(crate) struct Inlet<F: Fabric> {
     reader: Arc<Beacon>,
     subscriber: Arc<Beacon>,
     streams: Arc<Streams>,
-    link: OnceLock<Link<F>>,
+    fate: Arc<Fate>,
     shelf: Mutex<Shelf<F>>,
+    /// Something came since somebody looked.
+    due: AtomicBool,
     /// The cache is full; arrivals stay in the queue.
     blocked: AtomicBool,
     /// The reader is deleted.
@@ -53,81 +54,11 @@ const SPAN_MAX_COPY: u32 = 128;
 /// The same, for readers that want samples to stay in the ring.
 const SPAN_MAX_RING: u32 = 192;
 
-/// What a reader has once the group is formed.
-pub(crate) struct Link<F: Fabric> {
-    pub(super) arrivals: ArrayQueue<Arrival<F>>,
-    pub(super) lane: Arc<Lane<F>>,
-    /// By place and number.
-    pub(super) writers: Vec<MatchedWriter>,
-    /// Which of them are gone: nothing of them is taken any more. The engine's
-    /// thread alone.
-    gone: Box<[AtomicBool]>,
-    fate: Arc<Fate>,
-}
-
-/// A writer that a reader accepts samples from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct MatchedWriter {
-    /// Place of its member in the lane.
-    pub(crate) place: Rank,
-    pub(crate) number: u32,
-    /// Its member.
-    pub(crate) rank: Rank,
-    pub(crate) ring: Ring,
-    pub(crate) handle: InstanceHandle,
-    /// Whether its instances are disposed of when it leaves with its member.
-    pub(crate) autodispose: bool,
-}
-
 /// Whether samples are left in the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Take,
-}
-
-impl<F: Fabric> Link<F> {
-    /// `in_flight` messages can be in the rings of the writers together,
-    /// `ring_max` in the largest of them.
-    pub(crate) fn new(
-        lane: Arc<Lane<F>>,
-        fate: Arc<Fate>,
-        mut writers: Vec<MatchedWriter>,
-        in_flight: usize,
-    ) -> Self {
-        writers.sort_unstable();
-        Self {
-            // Each writer can go once.
-            arrivals: ArrayQueue::new(in_flight + writers.len() + 1),
-            lane,
-            gone: writers.iter().map(|_| AtomicBool::new(false)).collect(),
-            writers,
-            fate,
-        }
-    }
-
-    fn writer(&self, place: Rank, number: u32) -> Option<u32> {
-        let key = (place, number);
-        let found = self
-            .writers
-            .binary_search_by_key(&key, |writer| (writer.place, writer.number));
-        found.ok().map(|at| at as u32)
-    }
-
-    fn is_gone(&self, writer: u32) -> bool {
-        self.gone[writer as usize].load(Ordering::Relaxed)
-    }
-
-    /// Says that a writer is gone, once.
-    fn say_gone(&self, writer: u32, at: Option<Stamp>, disposes: bool) -> bool {
-        let gone = Arrival::Gone {
-            writer,
-            at,
-            disposes,
-        };
-        let first = !self.gone[writer as usize].swap(true, Ordering::Relaxed);
-        first && self.arrivals.push(gone).is_ok()
-    }
 }
 
 impl<F: Fabric> fmt::Debug for Inlet<F> {
@@ -144,14 +75,16 @@ impl<F: Fabric> Inlet<F> {
         config: ReaderConfig,
         [reader, subscriber]: [Arc<Beacon>; 2],
         streams: Arc<Streams>,
+        fate: Arc<Fate>,
     ) -> Self {
         Self {
             config,
             reader,
             subscriber,
             streams,
-            link: OnceLock::new(),
+            fate,
             shelf: Mutex::new(Shelf::new(cache)),
+            due: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             touched: AtomicBool::new(false),
@@ -160,14 +93,9 @@ impl<F: Fabric> Inlet<F> {
         }
     }
 
-    /// The group is formed.
-    pub(crate) fn connect(&self, link: Link<F>, ring_max: usize) {
-        self.shelf().connect(&link, ring_max);
-        let any = !link.writers.is_empty();
-        let _ = self.link.set(link);
-        if any {
-            self.reader.raise(StatusMask::SUBSCRIPTION_MATCHED);
-        }
+    /// Where its reader stands: nobody has followed it yet.
+    pub(crate) fn link(&self) -> Arc<Link<F>> {
+        self.shelf().link().clone()
     }
 
     pub(crate) fn subscriber(&self) -> &Beacon {
@@ -181,69 +109,53 @@ impl<F: Fabric> Inlet<F> {
     // ---- the engine's thread: nothing waits ----
 
     /// A message for the topic of this reader. Whether the reader wants it.
-    pub(super) fn accept(&self, delivery: &Delivery<'_, F>) -> bool {
-        let Some(link) = self.link.get() else {
-            return false;
-        };
+    pub(crate) fn accept(&self, link: &Link<F>, delivery: &Delivery<'_, F>) -> bool {
         let header = delivery.header;
-        let Some(writer) = link.writer(delivery.sender, header.writer) else {
-            return false;
-        };
-        if self.closed.load(Ordering::Acquire) || link.is_gone(writer) {
+        if self.closed.load(Ordering::Acquire) {
             return false;
         }
-        let arrival = match header.kind {
+        let (place, number) = (delivery.sender, header.writer);
+        match header.kind {
             Kind::Control if header.flags & WRITER_DELETED != 0 => {
                 let stamp = Stamp {
                     position: delivery.position,
                     timestamp: header.timestamp,
                 };
-                return link.say_gone(writer, Some(stamp), header.flags & DISPOSES != 0)
+                let disposes = header.flags & DISPOSES != 0;
+                return link.says_gone(place, number, stamp, disposes)
                     && !self.touched.swap(true, Ordering::Relaxed);
             }
             Kind::Control => return false,
-            kind => {
-                let Some(held) = delivery.hold() else {
-                    return false;
-                };
-                Arrival::Message(Message {
-                    kind,
-                    key: KeyHash(header.key_hash),
-                    origin: Origin {
-                        writer,
-                        writer_sequence: header.writer_seq,
-                        position: delivery.position,
-                        timestamp: header.timestamp,
-                        encapsulation: Encapsulation(header.encapsulation),
-                    },
-                    held,
-                })
-            }
+            _ => {}
+        }
+        let Some(writer) = link.came(place, number, header.timestamp) else {
+            return false;
         };
+        let Some(held) = delivery.hold() else {
+            return false;
+        };
+        let arrival = Arrival::Message(Message {
+            kind: header.kind,
+            key: KeyHash(header.key_hash),
+            origin: Origin {
+                writer,
+                writer_sequence: header.writer_seq,
+                position: delivery.position,
+                timestamp: header.timestamp,
+                encapsulation: Encapsulation(header.encapsulation),
+            },
+            held,
+        });
         // The queue holds all that can be in flight: never full.
         let pushed = link.arrivals.push(arrival);
         debug_assert!(pushed.is_ok());
         !self.touched.swap(true, Ordering::Relaxed)
     }
 
-    /// A sender's last message of a ring has been delivered: its writers that did
-    /// not find room for their own farewell go here.
-    pub(super) fn sender_left(&self, place: Rank, ring: Ring, at: Stamp) -> bool {
-        let Some(link) = self.link.get() else {
-            return false;
-        };
-        let mut any = false;
-        for (writer, number) in link.writers.iter().zip(0..) {
-            if writer.place == place && writer.ring == ring {
-                any |= link.say_gone(number, Some(at), writer.autodispose);
-            }
-        }
-        any && !self.touched.swap(true, Ordering::Relaxed)
-    }
-
     /// The end of a batch: into the cache, if nobody else is at it.
-    pub(super) fn settle(&self) {
+    pub(crate) fn settle(&self) {
         self.touched.store(false, Ordering::Relaxed);
+        self.due.store(true, Ordering::Release);
         // Pairs with the fences after a drain: either whoever has the lock sees the
         // arrivals after letting go of it, or the lock is free here.
         fence(Ordering::SeqCst);
@@ -258,13 +170,10 @@ impl<F: Fabric> Inlet<F> {
     }
 
     fn relieve_to(&self, span_max: u32) -> bool {
-        let Some(link) = self.link.get() else {
-            return false;
-        };
         let Ok(mut shelf) = self.shelf.try_lock() else {
             return true;
         };
-        let more = shelf.relieve(link, span_max);
+        let more = shelf.relieve(span_max);
         drop(shelf);
         fence(Ordering::SeqCst);
         self.tidy();
@@ -273,15 +182,11 @@ impl<F: Fabric> Inlet<F> {
 
     /// Of a reader whose samples stay in a ring that is nearly full of them:
     /// how often samples were asked for.
-    pub(super) fn selects_if_tight(&self) -> Option<u64> {
-        let link = self
-            .link
-            .get()
-            .filter(|_| self.config.storage == Storage::Ring)?;
-        let tight = link
-            .writers
-            .iter()
-            .any(|writer| link.lane.held_parts(writer.ring, writer.place) > SPAN_MAX_RING);
+    pub(super) fn selects_if_tight(&self, link: &Link<F>) -> Option<u64> {
+        let lane = link.lane.as_ref();
+        let lane = lane.filter(|_| self.config.storage == Storage::Ring)?;
+        let held = |writer: &MatchedWriter| lane.held_parts(writer.ring, writer.place);
+        let tight = link.writers().any(|(_, writer)| held(writer) > SPAN_MAX_RING);
         tight.then(|| self.selects.load(Ordering::Relaxed))
     }
 
@@ -291,18 +196,8 @@ impl<F: Fabric> Inlet<F> {
         self.relieve_to(SPAN_MAX_RING);
     }
 
-    /// The group has failed: whoever waits for data is to find out by taking. The
-    /// writers of the member that is `dead` are gone, right behind what was
-    /// delivered here; the dead dispose of nothing.
-    pub(super) fn failed(&self, dead: Option<Rank>) {
-        let writers = self.link.get().into_iter().flat_map(|link| {
-            let of = |(writer, _): &(&MatchedWriter, u32)| Some(writer.rank) == dead;
-            let writers = link.writers.iter().zip(0..).filter(of);
-            writers.map(move |(_, number)| (link, number))
-        });
-        for (link, number) in writers {
-            link.say_gone(number, None, false);
-        }
+    /// The group has failed: whoever waits for data is to find out by taking.
+    pub(crate) fn failed(&self) {
         self.settle();
         self.streams.notify();
         self.subscriber.raise(StatusMask::DATA_ON_READERS);
@@ -326,27 +221,26 @@ impl<F: Fabric> Inlet<F> {
 
     /// Moves arrivals into the cache until there are none, or somebody else does.
     fn tidy(&self) {
-        let Some(link) = self.link.get() else {
-            return;
-        };
-        while !link.arrivals.is_empty() && !self.blocked.load(Ordering::Acquire) {
+        while self.due.load(Ordering::Acquire) && !self.blocked.load(Ordering::Acquire) {
             let shelf = match self.shelf.try_lock() {
                 Ok(shelf) => shelf,
                 Err(TryLockError::Poisoned(shelf)) => shelf.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            self.drain(shelf, link);
+            self.drain(shelf);
             fence(Ordering::SeqCst);
         }
     }
 
-    fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>, link: &Link<F>) {
+    fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>) {
+        // First: what comes from now on makes it due again.
+        self.due.swap(false, Ordering::AcqRel);
         if self.closed.load(Ordering::Acquire) {
-            shelf.discard(link);
+            shelf.discard();
             self.blocked.store(false, Ordering::Release);
             return;
         }
-        let changed = shelf.drain(link, self.span_max());
+        let changed = shelf.drain(self.span_max());
         self.blocked.store(shelf.is_blocked(), Ordering::Release);
         drop(shelf);
         if !changed.is_empty() {
@@ -362,11 +256,9 @@ impl<F: Fabric> Inlet<F> {
     fn with<R>(&self, work: impl FnOnce(&mut Shelf<F>) -> R) -> R {
         let mut shelf = self.shelf();
         let result = work(&mut shelf);
-        if let Some(link) = self.link.get() {
-            self.drain(shelf, link);
-            fence(Ordering::SeqCst);
-            self.tidy();
-        }
+        self.drain(shelf);
+        fence(Ordering::SeqCst);
+        self.tidy();
         result
     }
 
@@ -379,11 +271,6 @@ impl<F: Fabric> Inlet<F> {
             self.reader.observers().notify();
         }
         items
-    }
-
-    /// Whether taken samples lie in the rings of their writers.
-    pub(crate) fn keeps_in_ring(&self) -> bool {
-        self.config.storage == Storage::Ring && !self.config.untrusted
     }
 
     /// Somebody takes samples.
@@ -424,14 +311,12 @@ impl<F: Fabric> Inlet<F> {
     }
 
     fn is_failed(&self) -> bool {
-        self.link
-            .get()
-            .is_some_and(|link| link.fate.failure().is_some())
+        self.fate.failure().is_some()
     }
 
     /// Why there is nothing to hand out.
     pub(crate) fn nothing(&self) -> Error {
-        let ended = self.link.get().and_then(|link| link.fate.check().err());
+        let ended = self.fate.check().err();
         ended.unwrap_or(Error::NoData("no sample fits"))
     }
 

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!   writer thread    Port::claim .. commit -> publish         waits in Room
-//!   polling thread   Session::step -> Sink -> Inlet (arrivals) -> cache
+//!   polling thread   Session::step -> Sink -> Link (arrivals) -> cache
 //!                    spins shortly, yields, sleeps in the fabric
+//!   control thread   from view to view; lets newcomers in         called by Desk
 //!   dispatch thread  statuses of entities -> listeners            woken by Bells
-//!   waking thread    data -> streams; who has left -> writers     woken by Bells
+//!   waking thread    data -> streams                              woken by Bells
 //!   reader thread    Inlet::select
 //! ```
 //!
@@ -13,10 +14,13 @@
 //! have room for all that can be in flight, only tries locks, and wakes threads.
 
 mod bell;
+mod control;
 mod crew;
+mod desk;
 mod dispatch;
 mod fate;
 mod inlet;
+mod link;
 mod payload;
 mod poll;
 mod port;
@@ -28,13 +32,15 @@ mod streams;
 mod wake;
 
 pub(crate) use bell::Bells;
+pub(crate) use control::Control;
 pub(crate) use crew::Crew;
+pub(crate) use desk::Desk;
 pub(crate) use dispatch::Targets;
-pub(crate) use fate::Fate;
-pub(crate) use inlet::{Access, Inlet, Link, MatchedWriter};
+pub(crate) use fate::{CallOff, Fate};
+pub(crate) use inlet::{Access, Inlet};
+pub(crate) use link::{Link, MatchedWriter};
 pub(crate) use payload::Item;
-pub(crate) use port::{Claimed, Port};
-pub(crate) use session::Session;
-pub(crate) use sink::{Routes, Sink};
+pub(crate) use port::{Claimed, Mark, Port};
+pub(crate) use session::{Session, Start};
 pub(crate) use streams::Streams;
 pub(crate) use wake::Sleepers;

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::{Park, Want};
+use spindle_dds_transport::{Fabric, Park, Want};
 
 use super::session::Session;
 use crate::properties::WaitPolicy;
@@ -34,13 +34,10 @@ impl Patience {
 const NEGLECTED_AFTER: Duration = Duration::from_millis(20);
 
 /// Steps until the participant leaves or the group stops.
-pub(super) fn run<F: Park>(session: &Session<F>, wait: WaitPolicy) {
+pub(super) fn run(session: &Session, wait: WaitPolicy) {
     let patience = Patience::of(wait);
     let mut idle = 0;
     while !session.is_stopping() {
-        if session.is_leaving() {
-            session.leave_at_last();
-        }
         let Some(outcome) = session.step() else {
             thread::yield_now();
             continue;
@@ -64,7 +61,7 @@ pub(super) fn run<F: Park>(session: &Session<F>, wait: WaitPolicy) {
     }
 }
 
-fn sleep<F: Park>(session: &Session<F>, outcome: Outcome) {
+fn sleep(session: &Session, outcome: Outcome) {
     let upkeep = session
         .engine()
         .with_sink(|sink| (sink.relieve(), sink.tight()));
@@ -74,14 +71,22 @@ fn sleep<F: Park>(session: &Session<F>, outcome: Outcome) {
     let fabric = session.handle().fabric();
     fabric.announce_sleep(outcome.want);
     // The second look: what was pushed before the announcement was seen.
-    let asleep = session.step().is_some_and(|again| {
+    let asleep = session.step().filter(|again| {
         let wants_more = again.want == Want::DataAndAcks && outcome.want == Want::Data;
         !again.progress && !again.stopped && !wants_more
     });
-    if asleep && !session.is_stopping() {
-        // Who is to leave looks again: nobody rings when a loan is given back.
-        let again = tight.is_some() || session.is_leaving();
-        let rung = fabric.park(again.then_some(NEGLECTED_AFTER));
+    if let Some(again) = asleep
+        && !session.is_stopping()
+    {
+        // Its heartbeat is due some time, whatever happens.
+        let left = |due: u64| Duration::from_nanos(due.saturating_sub(session.now()));
+        let due = Some(again.due).filter(|due| *due != 0).map(left);
+        let tight_for = tight.map(|_| NEGLECTED_AFTER);
+        let timeout = match (due, tight_for) {
+            (Some(due), Some(tight_for)) => Some(due.min(tight_for)),
+            (due, tight_for) => due.or(tight_for),
+        };
+        let rung = fabric.park(timeout);
         session.woke_up();
         if let (false, Some(before)) = (rung, tight) {
             let _ = session.engine().with_sink(|sink| sink.neglect(before));

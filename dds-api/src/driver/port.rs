@@ -1,15 +1,17 @@
 //! Where samples go out: a writer's access to the engine.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
-use spindle_dds_core::{Claim, ClaimError, Committed, Kind, Lane, Meta, Ring, TopicKey};
+use spindle_dds_core::{Claim, ClaimError, Committed, Kind, Lane, Meta, Ring, SubgroupId, TopicKey};
 use spindle_dds_qos::Duration;
-use spindle_dds_transport::{Fabric, Park};
 
 use super::session::Session;
 use crate::error::{Error, Result};
 use crate::time::{Deadline, source_timestamp};
+use crate::wire::Wire;
 
 /// In the `flags` of a control message: its writer was deleted.
 pub(super) const WRITER_DELETED: u8 = 1;
@@ -19,95 +21,214 @@ pub(super) const DISPOSES: u8 = 2;
 /// How long a deleted writer waits for room to say so.
 const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
 
-/// A writer's way into its ring.
-pub(crate) struct Port<F: Fabric> {
-    session: Arc<Session<F>>,
-    lane: Arc<Lane<F>>,
+/// A writer's way into its ring: into that of one lane after the other.
+pub(crate) struct Port {
+    session: Arc<Session>,
+    subgroup: SubgroupId,
     ring: Ring,
     topic: TopicKey,
+    /// That of the view that began last. `None` before the first that has the
+    /// writer. Changed between two views; who writes never waits for it.
+    lane: RwLock<Option<Arc<Lane<Wire>>>>,
+    /// The writer is deleted.
+    closed: AtomicBool,
 }
 
 /// What a claim gave.
 #[derive(Debug)]
-pub(crate) enum Claimed<F: Fabric> {
+pub(crate) enum Claimed {
     /// Memory in the ring.
-    Room(Claim<F>),
+    Room(Claim<Wire>),
     /// None, and the writer does not wait.
     NoRoom,
 }
 
-impl<F: Fabric> fmt::Debug for Port<F> {
+/// A place in all that a participant sends by one ring in one subgroup: of lanes
+/// one after the other, each message by message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Mark {
+    pub(crate) epoch: u64,
+    pub(crate) index: u64,
+}
+
+/// Why there is no claim now.
+enum Obstacle {
+    NoRoom,
+    /// No view has the writer yet.
+    Unknown,
+    /// Between two lanes.
+    Outage,
+    Error(Error),
+}
+
+impl fmt::Debug for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Port")
-            .field("lane", &self.lane)
+            .field("subgroup", &self.subgroup)
             .field("ring", &self.ring)
             .finish_non_exhaustive()
     }
 }
 
-impl<F: Park> Port<F> {
+impl Mark {
+    pub(crate) fn of(committed: &Committed) -> Self {
+        Self {
+            epoch: committed.epoch,
+            index: committed.index,
+        }
+    }
+}
+
+impl Port {
     pub(crate) fn new(
-        session: Arc<Session<F>>,
-        lane: Arc<Lane<F>>,
+        session: Arc<Session>,
+        subgroup: SubgroupId,
         ring: Ring,
         topic: TopicKey,
     ) -> Self {
         Self {
             session,
-            lane,
+            subgroup,
             ring,
             topic,
+            lane: RwLock::default(),
+            closed: AtomicBool::new(false),
         }
+    }
+
+    /// A view has begun in which this is the lane of its subgroup.
+    pub(crate) fn set_lane(&self, lane: Arc<Lane<Wire>>) {
+        *self.lane.write().unwrap_or_else(PoisonError::into_inner) = Some(lane);
+    }
+
+    /// The writer is deleted: nobody waits any more.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.tell_waiters();
+    }
+
+    fn lane(&self) -> Option<Arc<Lane<Wire>>> {
+        self.lane
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Claims `len` bytes; waits for room at most `patience`, if there is any.
-    pub(crate) fn claim(&self, len: usize, patience: Option<Duration>) -> Result<Claimed<F>> {
+    pub(crate) fn claim(&self, len: usize, patience: Option<Duration>) -> Result<Claimed> {
         let Ok(len) = u32::try_from(len) else {
-            return Err(self.too_large(len as u64, self.len_max()));
+            let lane = self.lane();
+            let max = lane.and_then(|lane| lane.message_len_max(self.ring));
+            return Err(too_large(len as u64, max.unwrap_or_default()));
         };
-        match self.lane.claim(self.ring, len) {
-            Ok(claim) => Ok(Claimed::Room(claim)),
-            Err(ClaimError::NoRoom) => match patience {
+        match (self.attempt(len), patience) {
+            (Ok(claim), _) => Ok(Claimed::Room(claim)),
+            (Err(Obstacle::Error(error)), _) => Err(error),
+            (Err(_), Some(patience)) => self.wait_for_room(len, patience).map(Claimed::Room),
+            (Err(_), None) => {
                 // Nobody else looks for room of a writer that does not wait.
-                None => {
-                    self.session.step();
-                    match self.lane.claim(self.ring, len) {
-                        Ok(claim) => Ok(Claimed::Room(claim)),
-                        Err(ClaimError::NoRoom) => Ok(Claimed::NoRoom),
-                        Err(error) => Err(self.refused(error)),
-                    }
+                self.session.step();
+                match self.attempt(len) {
+                    Ok(claim) => Ok(Claimed::Room(claim)),
+                    Err(Obstacle::Error(error)) => Err(error),
+                    Err(_) => Ok(Claimed::NoRoom),
                 }
-                Some(patience) => self.wait_for_room(len, patience).map(Claimed::Room),
-            },
-            Err(error) => Err(self.refused(error)),
+            }
         }
     }
 
-    fn wait_for_room(&self, len: u32, patience: Duration) -> Result<Claim<F>> {
+    fn attempt(&self, len: u32) -> std::result::Result<Claim<Wire>, Obstacle> {
+        let lane = self.lane.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(lane) = lane.as_ref() else {
+            return Err(match self.ended() {
+                Some(error) => Obstacle::Error(error),
+                None => Obstacle::Unknown,
+            });
+        };
+        lane.claim(self.ring, len).map_err(|error| match error {
+            ClaimError::NoRoom => Obstacle::NoRoom,
+            ClaimError::Wedged => match self.ended() {
+                Some(error) => Obstacle::Error(error),
+                None => Obstacle::Outage,
+            },
+            error => Obstacle::Error(self.refused(error)),
+        })
+    }
+
+    /// Why there will never be a lane again.
+    fn ended(&self) -> Option<Error> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Some(Error::AlreadyDeleted("the writer was deleted".to_owned()));
+        }
+        self.session.fate().check().err()
+    }
+
+    /// The time between two lanes does not count.
+    fn wait_for_room(&self, len: u32, patience: Duration) -> Result<Claim<Wire>> {
         let session = &self.session;
-        let deadline = Deadline::after(patience);
+        let mut deadline = Deadline::after(patience);
         let _acks = session.handle().waiting_for_acks();
         // What would bring room may have come and not been looked at yet.
         session.step();
-        let claimed = session.room().wait(self.lane.subgroup(), deadline, || {
-            match self.lane.claim(self.ring, len) {
-                Err(ClaimError::NoRoom) => None,
-                result => Some(result),
+        let mut known = true;
+        loop {
+            let claimed = session.room().wait(self.subgroup, deadline, || {
+                match self.attempt(len) {
+                    Ok(claim) => Some(Ok(claim)),
+                    Err(Obstacle::NoRoom) => {
+                        known = true;
+                        None
+                    }
+                    Err(Obstacle::Unknown) => {
+                        known = false;
+                        None
+                    }
+                    Err(obstacle) => Some(Err(obstacle)),
+                }
+            });
+            match claimed {
+                Some(Ok(claim)) => return Ok(claim),
+                Some(Err(Obstacle::Error(error))) => return Err(error),
+                Some(Err(_)) => {
+                    let since = Instant::now();
+                    self.wait_for_lane()?;
+                    deadline = deadline.later_by(since.elapsed());
+                }
+                None if known => {
+                    return Err(Error::Timeout(format!(
+                        "no room for {len} bytes within {patience}: a reader does not take its \
+                         samples, or holds them"
+                    )));
+                }
+                None => {
+                    return Err(Error::Timeout(format!(
+                        "the other participants have not taken notice of the writer within \
+                         {patience}"
+                    )));
+                }
             }
-        });
-        match claimed {
-            Some(Ok(claim)) => Ok(claim),
-            Some(Err(error)) => Err(self.refused(error)),
-            None => Err(Error::Timeout(format!(
-                "no room for {len} bytes within {patience}: a reader does not take its samples, \
-                 or holds them"
-            ))),
         }
     }
 
-    /// Messages of this participant in this ring below this index are released.
-    pub(crate) fn released(&self) -> u64 {
-        self.lane.released(self.ring)
+    /// Blocks until the lane is not one that ends.
+    fn wait_for_lane(&self) -> Result<()> {
+        let forever = Deadline::after(Duration::INFINITE);
+        let waited = self.session.room().wait(self.subgroup, forever, || {
+            if let Some(error) = self.ended() {
+                return Some(Err(error));
+            }
+            let open = self.lane().is_some_and(|lane| !lane.is_wedged());
+            open.then_some(Ok(()))
+        });
+        waited.unwrap_or(Ok(()))
+    }
+
+    /// Messages of this participant in this ring below this mark are released.
+    pub(crate) fn released(&self) -> Mark {
+        self.lane().map_or(Mark::default(), |lane| Mark {
+            epoch: lane.epoch(),
+            index: lane.released(self.ring),
+        })
     }
 
     /// Repeats `attempt`, which is given [`released`](Self::released), whenever more
@@ -118,7 +239,7 @@ impl<F: Park> Port<F> {
     pub(crate) fn wait_for_release<R>(
         &self,
         deadline: Option<Deadline>,
-        mut attempt: impl FnMut(u64) -> Option<R>,
+        mut attempt: impl FnMut(Mark) -> Option<R>,
     ) -> Result<Option<R>> {
         let session = &self.session;
         let Some(deadline) = deadline else {
@@ -127,10 +248,9 @@ impl<F: Park> Port<F> {
         };
         let _acks = session.handle().waiting_for_acks();
         session.step();
-        let waited = session.room().wait(self.lane.subgroup(), deadline, || {
+        let waited = session.room().wait(self.subgroup, deadline, || {
             let result = attempt(self.released());
-            let ended = || session.fate().check().err().map(Err);
-            result.map(Ok).or_else(ended)
+            result.map(Ok).or_else(|| self.ended().map(Err))
         });
         waited.transpose()
     }
@@ -138,24 +258,53 @@ impl<F: Park> Port<F> {
     /// Whoever waits in `wait_for_release` tries again: something else than a
     /// release came in between.
     pub(crate) fn tell_waiters(&self) {
-        self.session.room().tell(self.lane.subgroup());
+        self.session.room().tell(self.subgroup);
     }
 
-    /// Sends the first `used` bytes. Publishes them by itself if it can.
-    pub(crate) fn commit(&self, claim: Claim<F>, used: usize, mut meta: Meta) -> Result<Committed> {
+    /// Sends the first `used` bytes. Publishes them by itself if it can. A claim in a
+    /// lane that ends is copied, once, into one of the next lane; there is `None` if
+    /// that has no room and the writer has no `patience` to wait for it.
+    pub(crate) fn commit(
+        &self,
+        mut claim: Claim<Wire>,
+        used: usize,
+        mut meta: Meta,
+        patience: Option<Duration>,
+    ) -> Result<Option<Committed>> {
         meta.topic = self.topic.low();
         let used = u32::try_from(used).unwrap_or(u32::MAX);
-        let committed = claim
-            .commit(used, &meta)
-            .map_err(|refused| self.refused(refused.error))?;
-        self.session.publish(&self.lane);
-        Ok(committed)
+        loop {
+            let lane = claim.lane().clone();
+            let mut refused = match claim.commit(used, &meta) {
+                Ok(committed) => {
+                    self.session.publish(&lane);
+                    return Ok(Some(committed));
+                }
+                Err(refused) => refused,
+            };
+            if refused.error != ClaimError::Wedged {
+                return Err(self.refused(refused.error));
+            }
+            let built = refused.claim.bytes();
+            let built = &built[..built.len().min(used as usize)];
+            claim = match self.claim(built.len(), patience)? {
+                Claimed::Room(mut next) => {
+                    next.bytes().copy_from_slice(built);
+                    next
+                }
+                Claimed::NoRoom => return Ok(None),
+            };
+        }
     }
 
     /// Tells the readers that a writer is gone, and whether its instances are
     /// disposed of with that. Waits a little for room to say so; without it they
-    /// find out when this member leaves.
+    /// find out by the next view.
     pub(crate) fn writer_deleted(&self, number: u32, disposes: bool) {
+        if self.lane().is_none() {
+            // Nobody knows of it.
+            return;
+        }
         let meta = Meta {
             kind: Kind::Control,
             flags: WRITER_DELETED | if disposes { DISPOSES } else { 0 },
@@ -166,34 +315,35 @@ impl<F: Park> Port<F> {
             key_hash: [0; 16],
             skipped: 0,
         };
-        match self.claim(0, Some(FAREWELL_WITHIN)) {
-            Ok(Claimed::Room(claim)) => {
-                let _ = self.commit(claim, 0, meta);
-            }
-            Ok(Claimed::NoRoom) | Err(_) => tracing::warn!(
-                number,
-                "no room to tell that a writer was deleted: its readers learn it when this \
-                 participant leaves"
-            ),
+        let patience = Some(FAREWELL_WITHIN);
+        let said = match self.claim(0, patience) {
+            Ok(Claimed::Room(claim)) => self.commit(claim, 0, meta, patience).is_ok(),
+            Ok(Claimed::NoRoom) | Err(_) => false,
+        };
+        if !said {
+            tracing::debug!(number, "no room to tell that a writer was deleted");
         }
     }
 
-    /// Blocks until all members have received message `index` of the ordered ring.
-    pub(crate) fn wait_stable(&self, index: u64, deadline: Deadline) -> Result<()> {
-        let (session, lane) = (&self.session, &self.lane);
-        let message = Committed {
-            subgroup: lane.subgroup(),
-            epoch: lane.epoch(),
-            ring: self.ring,
-            index,
+    /// The last message of this participant in this ring.
+    pub(crate) fn last_committed(&self) -> Option<Committed> {
+        self.lane()?.last_committed(self.ring)
+    }
+
+    /// Blocks until all members have received a message of the ordered ring.
+    pub(crate) fn wait_stable(&self, message: &Committed, deadline: Deadline) -> Result<()> {
+        let session = &self.session;
+        let is_stable = || {
+            let lane = self.lane();
+            lane.is_some_and(|lane| lane.is_acknowledged(message))
         };
-        if lane.is_acknowledged(&message) {
+        if is_stable() {
             return Ok(());
         }
         let _acks = session.handle().waiting_for_acks();
         session.step();
-        let stable = session.room().wait(lane.subgroup(), deadline, || {
-            if lane.is_acknowledged(&message) {
+        let stable = session.room().wait(self.subgroup, deadline, || {
+            if is_stable() {
                 return Some(Ok(()));
             }
             session.fate().check().err().map(Err)
@@ -204,28 +354,23 @@ impl<F: Park> Port<F> {
         })
     }
 
-    fn len_max(&self) -> u64 {
-        self.lane.message_len_max(self.ring).unwrap_or_default()
-    }
-
-    #[cold]
-    fn too_large(&self, len: u64, max: u64) -> Error {
-        Error::OutOfResources(format!(
-            "a sample of {len} bytes does not fit: the ring takes samples of up to {max}; raise \
-             the property spindle.ring.bytes to at least twice the sample"
-        ))
-    }
-
     #[cold]
     fn refused(&self, error: ClaimError) -> Error {
         match error {
-            ClaimError::TooLarge { len, max } => self.too_large(len, max),
+            ClaimError::TooLarge { len, max } => too_large(len, max),
             ClaimError::NoRoom => Error::Timeout(error.to_string()),
             ClaimError::NotASender => Error::Error(error.to_string()),
             ClaimError::Wedged | ClaimError::Leaving | ClaimError::Stopped => {
-                let ended = self.session.fate().check().err();
-                ended.unwrap_or_else(|| Error::Error(error.to_string()))
+                self.ended().unwrap_or_else(|| Error::Error(error.to_string()))
             }
         }
     }
+}
+
+#[cold]
+fn too_large(len: u64, max: u64) -> Error {
+    Error::OutOfResources(format!(
+        "a sample of {len} bytes does not fit: the ring takes samples of up to {max}; raise the \
+         property spindle.ring.bytes to at least twice the sample"
+    ))
 }

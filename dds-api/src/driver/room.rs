@@ -4,18 +4,18 @@
 //! each acknowledgement of another, and so does not slow it down.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use spindle_dds_core::SubgroupId;
 
 use crate::time::Deadline;
 
 /// Condition variables that cost nothing while nobody waits.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Room {
     waiters: AtomicUsize,
-    /// In the order of the subgroups.
-    places: Box<[Place]>,
+    /// Those where somebody has waited.
+    places: RwLock<Vec<Arc<Place>>>,
 }
 
 /// Where the threads wait that are after one subgroup.
@@ -30,21 +30,6 @@ struct Place {
 }
 
 impl Room {
-    /// `subgroups` are in order.
-    pub(super) fn new(subgroups: impl Iterator<Item = SubgroupId>) -> Self {
-        let place = |subgroup| Place {
-            subgroup,
-            waiters: AtomicUsize::new(0),
-            told: AtomicU64::new(0),
-            mutex: Mutex::new(()),
-            changed: Condvar::new(),
-        };
-        Self {
-            waiters: AtomicUsize::new(0),
-            places: subgroups.map(place).collect(),
-        }
-    }
-
     /// Something changed; `changes` counts for each subgroup how often that was.
     /// Whoever waits there tries again. Takes a lock, which is held for one
     /// attempt at most, only when somebody waits for what has changed.
@@ -55,7 +40,7 @@ impl Room {
         if self.waiters.load(Ordering::SeqCst) == 0 {
             return;
         }
-        for place in self.occupied() {
+        for place in self.places().iter().filter(|place| place.is_occupied()) {
             // Who finds that somebody else has told it leaves the waking to that one,
             // who takes the lock after this change too.
             let changes = changes(place.subgroup);
@@ -68,40 +53,60 @@ impl Room {
     /// Whoever waits for this subgroup tries again: room came back that the engine
     /// knows nothing of.
     pub(super) fn tell(&self, subgroup: SubgroupId) {
+        self.wake(|place| place.subgroup == subgroup);
+    }
+
+    /// Everybody tries again: lanes came or went, or it is over.
+    pub(super) fn notify_all(&self) {
+        self.wake(|_| true);
+    }
+
+    fn wake(&self, whom: impl Fn(&Place) -> bool) {
         // As in `notify`.
         fence(Ordering::SeqCst);
-        let mut places = self.occupied();
-        if let Some(place) = places.find(|place| place.subgroup == subgroup) {
-            place.wake();
+        if self.waiters.load(Ordering::SeqCst) == 0 {
+            return;
         }
+        let places = self.places();
+        let places = places.iter().filter(|place| place.is_occupied());
+        places.filter(|place| whom(place)).for_each(|it| it.wake());
     }
 
-    /// Everybody tries again: it is over.
-    pub(super) fn notify_all(&self) {
-        fence(Ordering::SeqCst);
-        self.occupied().for_each(Place::wake);
+    fn places(&self) -> RwLockReadGuard<'_, Vec<Arc<Place>>> {
+        self.places.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn occupied(&self) -> impl Iterator<Item = &Place> {
-        let places = self.places.iter();
-        places.filter(|place| place.waiters.load(Ordering::SeqCst) != 0)
+    fn place(&self, subgroup: SubgroupId) -> Arc<Place> {
+        let find = |places: &[Arc<Place>]| {
+            let mut places = places.iter();
+            places.find(|place| place.subgroup == subgroup).cloned()
+        };
+        if let Some(place) = find(&self.places()) {
+            return place;
+        }
+        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
+        find(&places).unwrap_or_else(|| {
+            let place = Arc::new(Place {
+                subgroup,
+                waiters: AtomicUsize::new(0),
+                told: AtomicU64::new(0),
+                mutex: Mutex::new(()),
+                changed: Condvar::new(),
+            });
+            places.push(place.clone());
+            place
+        })
     }
 
     /// Blocks until `attempt` gives something, or `deadline` is over. `attempt` is
-    /// repeated when the subgroup has changed; of one that this participant is no
-    /// member of, it never is.
+    /// repeated when the subgroup has changed.
     pub(super) fn wait<R>(
         &self,
         subgroup: SubgroupId,
         deadline: Deadline,
         mut attempt: impl FnMut() -> Option<R>,
     ) -> Option<R> {
-        let place = self
-            .places
-            .binary_search_by_key(&subgroup, |place| place.subgroup);
-        let Ok(place) = place.map(|at| &self.places[at]) else {
-            return attempt();
-        };
+        let place = self.place(subgroup);
         place.waiters.fetch_add(1, Ordering::SeqCst);
         self.waiters.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -113,6 +118,10 @@ impl Room {
 }
 
 impl Place {
+    fn is_occupied(&self) -> bool {
+        self.waiters.load(Ordering::SeqCst) != 0
+    }
+
     fn wake(&self) {
         drop(self.mutex.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
@@ -149,7 +158,7 @@ mod tests {
     const ELSEWHERE: SubgroupId = SubgroupId(7);
 
     fn room() -> Arc<Room> {
-        Arc::new(Room::new([HERE, ELSEWHERE].into_iter()))
+        Arc::<Room>::default()
     }
 
     #[test]

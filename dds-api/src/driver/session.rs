@@ -3,49 +3,64 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Engine, Handle, Lane, Outcome, SubgroupId};
-use spindle_dds_transport::{Fabric, Park, Rank};
+use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
+use spindle_dds_core::{Engine, EngineConfig, Handle, Lane, Outcome};
+use spindle_dds_transport::{Fabric, FabricCounters};
 
 use super::bell::Bells;
+use super::control::Control;
 use super::crew::{self, Crew};
+use super::desk::{Desk, News};
 use super::fate::Fate;
 use super::poll;
 use super::room::Room;
 use super::sink::Sink;
+use crate::discovery::{Matcher, Roll};
 use crate::error::{Error, Result};
 use crate::properties::WaitPolicy;
+use crate::wire::Wire;
 
 /// What threads and writers of an enabled participant share.
-pub(crate) struct Session<F: Fabric> {
-    engine: Engine<F, Sink<F>>,
-    handle: Handle<F>,
-    /// By subgroup, ascending.
-    lanes: Box<[Arc<Lane<F>>]>,
+pub(crate) struct Session {
+    engine: Engine<Wire, Sink>,
+    handle: Handle<Wire>,
     room: Room,
     /// When the engine's time began.
     since: Instant,
     fate: Arc<Fate>,
     bells: Arc<Bells>,
-    pub(super) left: Arc<ArrayQueue<Rank>>,
-    /// Takes this member out of the domain's record.
-    depart: fn(&F),
+    desk: Arc<Desk>,
     stopping: AtomicBool,
-    /// The last handle is gone: the polling thread leaves as soon as it can.
-    leaving: AtomicBool,
     wake_ups: AtomicU64,
+    traffic: Mutex<Traffic>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// How long `close` waits for the last messages to be on their way.
+/// What went through lanes.
+#[derive(Default)]
+struct Traffic {
+    ended: FabricCounters,
+    lanes: Vec<Arc<Lane<Wire>>>,
+}
+
+/// Who this participant is, and with what it begins.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) id: MemberId,
+    /// Whoever gives no sign of life for so long is taken for failed.
+    pub(crate) limit: Duration,
+    pub(crate) first: Arc<View>,
+}
+
+/// How long `close` waits for the others to let this member go.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// How long `close` waits for a listener that is running.
 const LISTENER_WITHIN: Duration = Duration::from_secs(1);
 
-impl<F: Fabric> fmt::Debug for Session<F> {
+impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("engine", &self.engine)
@@ -53,45 +68,55 @@ impl<F: Fabric> fmt::Debug for Session<F> {
     }
 }
 
-impl<F: Park> Session<F> {
+impl Session {
+    /// Over a bed: a private segment of the participant, in which it sleeps.
     pub(crate) fn new(
-        engine: Engine<F, Sink<F>>,
+        bed: Wire,
+        start: Start,
+        roll: Arc<Roll>,
         fate: Arc<Fate>,
         bells: Arc<Bells>,
-        left: Arc<ArrayQueue<Rank>>,
-        depart: fn(&F),
+        desk: Arc<Desk>,
     ) -> Arc<Self> {
+        let matcher = Matcher::new(roll, start.id);
+        let sink = Sink::new(matcher, fate.clone(), bells.clone(), desk.clone());
+        let engine = Engine::new(bed, EngineConfig::default(), sink);
         let handle = engine.handle();
-        let subgroups = handle.subgroups();
-        let lanes = subgroups.iter().filter_map(|id| handle.lane(*id));
+        // Nobody else steps it yet.
+        let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));
+        let rules = Rules::new(Detection {
+            limit: u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX),
+        });
+        engine.enter(start.id, start.first, rules);
         Arc::new(Self {
-            lanes: lanes.collect(),
-            room: Room::new(subgroups.into_iter()),
+            room: Room::default(),
             since: Instant::now(),
             handle,
             engine,
             fate,
             bells,
-            left,
-            depart,
+            desk,
             stopping: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
             wake_ups: AtomicU64::new(0),
+            traffic: Mutex::default(),
             threads: Mutex::default(),
         })
     }
 
-    /// The threads begin: one polls, one calls listeners, one wakes.
+    /// The threads begin: one polls, one goes from view to view, one calls
+    /// listeners, one wakes.
     pub(crate) fn begin(
         self: &Arc<Self>,
         crew: Crew,
         wait: WaitPolicy,
+        control: Control,
         dispatch: impl FnOnce(&Self) + Send + 'static,
         wake: impl FnOnce(&Self) + Send + 'static,
     ) {
-        let [polling, dispatching, waking] = [0; 3].map(|_| self.clone());
+        let [polling, controlling, dispatching, waking] = [0; 4].map(|_| self.clone());
         *self.threads() = crew.begin([
             Box::new(move || poll::run(&polling, wait)),
+            Box::new(move || control.run(&controlling)),
             Box::new(move || dispatch(&dispatching)),
             Box::new(move || wake(&waking)),
         ]);
@@ -101,19 +126,11 @@ impl<F: Park> Session<F> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn handle(&self) -> &Handle<F> {
+    pub(crate) fn handle(&self) -> &Handle<Wire> {
         &self.handle
     }
 
-    /// The lane of a subgroup that this participant is in.
-    pub(crate) fn lane(&self, subgroup: SubgroupId) -> Option<&Arc<Lane<F>>> {
-        let at = self
-            .lanes
-            .binary_search_by_key(&subgroup, |lane| lane.subgroup());
-        Some(&self.lanes[at.ok()?])
-    }
-
-    pub(super) fn engine(&self) -> &Engine<F, Sink<F>> {
+    pub(super) fn engine(&self) -> &Engine<Wire, Sink> {
         &self.engine
     }
 
@@ -125,8 +142,12 @@ impl<F: Park> Session<F> {
         &self.fate
     }
 
-    pub(super) fn bells(&self) -> &Bells {
+    pub(crate) fn bells(&self) -> &Bells {
         &self.bells
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -141,94 +162,102 @@ impl<F: Park> Session<F> {
         self.wake_ups.load(Ordering::Relaxed)
     }
 
+    /// Nanoseconds of the engine's time.
+    pub(super) fn now(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// One step of the engine, by any thread. `None` when another one steps.
     pub(super) fn step(&self) -> Option<Outcome> {
-        let now = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let outcome = self.engine.step(now)?;
-        if outcome.stopped {
+        let outcome = self.engine.step(self.now())?;
+        if outcome.stopped || self.desk.lanes_changed() {
             self.room.notify_all();
         } else if outcome.room || outcome.stable {
-            let changes = |subgroup| self.lane(subgroup).map_or(0, |lane| lane.changes());
-            self.room.notify(changes);
+            self.room.notify(|subgroup| {
+                let lane = self.handle.lane(subgroup);
+                lane.map_or(0, |lane| lane.epoch().rotate_left(32) ^ lane.changes())
+            });
         }
         Some(outcome)
     }
 
     /// What was committed goes out.
-    pub(super) fn publish(&self, lane: &Arc<Lane<F>>) {
+    pub(super) fn publish(&self, lane: &Arc<Lane<Wire>>) {
         self.engine.publish(lane);
+    }
+
+    /// What went through the lanes that were there, and those that are.
+    pub(crate) fn traffic(&self) -> FabricCounters {
+        let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        let subgroups = self.handle.subgroups();
+        let lanes = subgroups.iter().filter_map(|id| self.handle.lane(*id));
+        let lanes: Vec<_> = lanes.collect();
+        let Traffic { ended, lanes: before } = &mut *traffic;
+        before.retain(|old| {
+            let goes_on = lanes.iter().any(|lane| Arc::ptr_eq(lane, old));
+            if !goes_on {
+                add(ended, &old.fabric().counters());
+            }
+            goes_on
+        });
+        let new = lanes
+            .iter()
+            .filter(|lane| !before.iter().any(|old| Arc::ptr_eq(lane, old)));
+        let new: Vec<_> = new.cloned().collect();
+        before.extend(new);
+        // What a participant does as one is counted by its bed.
+        let mut all = self.handle.fabric().counters();
+        add(&mut all, ended);
+        before
+            .iter()
+            .for_each(|lane| add(&mut all, &lane.fabric().counters()));
+        all
+    }
+
+    /// Blocks until the first view has begun.
+    pub(crate) fn wait_begun(&self) -> Result<()> {
+        if self.desk.wait_begun() {
+            return Ok(());
+        }
+        self.fate.check()?;
+        Err(Error::Error("the group was left before it began".to_owned()))
     }
 
     /// Leaves the group and ends the threads. Blocks shortly.
     pub(crate) fn close(&self) -> Result<()> {
-        self.fate.close();
-        let left = self.leave(|since| since.elapsed() < LEAVE_WITHIN);
+        self.abandon();
+        let left = self.desk.wait_ended(LEAVE_WITHIN);
         self.stop();
         crew::join(std::mem::take(&mut *self.threads()), LISTENER_WITHIN);
         if let Some(reason) = self.fate.failure() {
             return Err(Error::Error(reason.to_owned()));
         }
         if !left {
-            let text = "the last messages could not be sent; the others will see a failure";
+            let text = "the others did not agree in time; they will see a failure";
             return Err(Error::Error(text.to_owned()));
         }
         Ok(())
     }
 
-    /// The same as far as it goes without blocking.
+    /// The same without blocking: the threads see to it.
     pub(crate) fn abandon(&self) {
-        if self.is_stopping() {
-            return;
-        }
         self.fate.close();
-        if self.try_to_leave() {
-            self.stop();
-            return;
-        }
-        // Somebody steps just now, or samples are out that lie in rings.
-        self.leaving.store(true, Ordering::SeqCst);
-        self.handle.fabric().nudge();
+        self.desk.put(News::Leave);
+        self.room.notify_all();
     }
 
-    /// Whether the polling thread is to leave.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::SeqCst)
-    }
-
-    /// The polling thread leaves, if it can by now.
-    pub(super) fn leave_at_last(&self) {
-        if self.try_to_leave() {
-            self.stop();
-        }
-    }
-
-    fn try_to_leave(&self) -> bool {
-        let left = self.engine.leave();
-        if left {
-            (self.depart)(self.handle.fabric());
-        }
-        left
-    }
-
-    fn leave(&self, mut go_on: impl FnMut(Instant) -> bool) -> bool {
-        let since = Instant::now();
-        loop {
-            if self.try_to_leave() {
-                return true;
-            }
-            if !go_on(since) {
-                return false;
-            }
-            self.step();
-            thread::yield_now();
-        }
-    }
-
-    fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.room.notify_all();
         self.handle.fabric().nudge();
+        self.desk.call();
         self.bells.listeners.ring();
         self.bells.wakers.ring();
     }
+}
+
+fn add(sum: &mut FabricCounters, more: &FabricCounters) {
+    sum.pushes += more.pushes;
+    sum.word_pushes += more.word_pushes;
+    sum.bytes_pushed += more.bytes_pushed;
 }

@@ -1,12 +1,14 @@
 //! What a reader's lock guards: its cache, its backlog, buffers, statuses.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use spindle_dds_core::{Held, Kind, Ring};
+use spindle_dds_core::{Held, Kind, Lane, Ring};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::inlet::{Access, Link};
+use super::inlet::Access;
+use super::link::Link;
 use super::payload::{Item, Payload, Pool};
 use crate::cache::{Arrived, Cache, EntryRef, Offer, Origin, Query, Whose};
 use crate::condition::StateMasks;
@@ -19,11 +21,11 @@ use crate::subscription::SampleInfo;
 #[derive(Debug)]
 pub(super) enum Arrival<F: Fabric> {
     Message(Message<F>),
-    /// A writer is gone, at this place of the stream; without one, right behind
-    /// what arrived last.
+    /// A writer is gone, at this place of the stream.
     Gone {
         writer: u32,
-        at: Option<Stamp>,
+        handle: InstanceHandle,
+        at: Stamp,
         disposes: bool,
     },
 }
@@ -57,21 +59,29 @@ pub(crate) struct ReaderStatuses {
 
 /// Samples of one ring of one sender that still lie there, oldest first.
 #[derive(Debug)]
-struct InRing {
+struct InRing<F: Fabric> {
+    lane: Arc<Lane<F>>,
     sender: Rank,
     ring: Ring,
     entries: VecDeque<EntryRef>,
 }
 
+impl<F: Fabric> InRing<F> {
+    fn is_of(&self, held: &Held<F>) -> bool {
+        let same = self.sender == held.sender() && self.ring == held.ring();
+        same && Arc::ptr_eq(&self.lane, held.lane())
+    }
+}
+
 pub(super) struct Shelf<F: Fabric> {
     cache: Cache<Payload<F>>,
+    /// From where it takes arrivals now.
+    link: Arc<Link<F>>,
     /// The oldest message that the cache has no room for; those behind it
     /// wait in the queue of arrivals.
     waiting: Option<Message<F>>,
-    in_ring: Vec<InRing>,
-    /// Of what arrived last.
-    last: Stamp,
-    /// By writer: the writer sequence number that came last.
+    in_ring: Vec<InRing<F>>,
+    /// By writer: the writer sequence number that came last; 0 before the first.
     sequences: Vec<u64>,
     pool: Pool,
     /// Empty collections to be used again.
@@ -88,9 +98,9 @@ impl<F: Fabric> Shelf<F> {
     pub(super) fn new(cache: Cache<Payload<F>>) -> Self {
         Self {
             cache,
+            link: Arc::new(Link::first()),
             waiting: None,
             in_ring: Vec::new(),
-            last: Stamp::default(),
             sequences: Vec::new(),
             pool: Pool::default(),
             collections: Vec::new(),
@@ -102,28 +112,42 @@ impl<F: Fabric> Shelf<F> {
         &self.cache
     }
 
-    /// Gets ready for the writers of a link.
-    pub(super) fn connect(&mut self, link: &Link<F>, messages_max: usize) {
-        self.cache
-            .set_writers(link.writers.iter().map(|writer| writer.handle).collect());
-        self.sequences = vec![0; link.writers.len()];
-        for writer in &link.writers {
-            self.statuses.matched.matched(writer.handle);
-            self.statuses.writers.push(writer.handle);
-            if self.in_ring_at(writer.place, writer.ring).is_none() {
-                self.in_ring.push(InRing {
-                    sender: writer.place,
-                    ring: writer.ring,
-                    entries: VecDeque::with_capacity(messages_max),
-                });
-            }
-        }
+    pub(super) fn link(&self) -> &Arc<Link<F>> {
+        &self.link
     }
 
-    fn in_ring_at(&self, sender: Rank, ring: Ring) -> Option<usize> {
-        self.in_ring
-            .iter()
-            .position(|known| known.sender == sender && known.ring == ring)
+    /// Goes on with the link of the next lane. Returns the statuses that changed.
+    fn enter(&mut self, link: Arc<Link<F>>) -> StatusMask {
+        let mut changed = StatusMask::NONE;
+        for (index, writer) in link.writers() {
+            if index as usize >= self.sequences.len() {
+                self.sequences.resize(index as usize + 1, 0);
+            }
+            if self.cache.set_writer(index, writer.handle) {
+                self.statuses.matched.matched(writer.handle);
+                self.statuses.writers.push(writer.handle);
+                changed |= StatusMask::SUBSCRIPTION_MATCHED;
+            }
+            if let Some(lane) = &link.lane {
+                let here = |it: &InRing<F>| {
+                    it.sender == writer.place && it.ring == writer.ring && Arc::ptr_eq(&it.lane, lane)
+                };
+                if !self.in_ring.iter().any(here) {
+                    self.in_ring.push(InRing {
+                        lane: lane.clone(),
+                        sender: writer.place,
+                        ring: writer.ring,
+                        entries: VecDeque::with_capacity(link.ring_max),
+                    });
+                }
+            }
+        }
+        for policies in &link.refusals {
+            self.statuses.incompatible.add(policies.iter().copied());
+            changed |= StatusMask::REQUESTED_INCOMPATIBLE_QOS;
+        }
+        self.link = link;
+        changed
     }
 
     /// Whether the cache is full and messages wait in their rings.
@@ -133,48 +157,57 @@ impl<F: Fabric> Shelf<F> {
 
     /// Moves arrivals into the cache, as far as it takes them, and sees to it
     /// that no ring is held above `span_max`. Returns the statuses that changed.
-    pub(super) fn drain(&mut self, link: &Link<F>, span_max: Option<u32>) -> StatusMask {
+    pub(super) fn drain(&mut self, span_max: Option<u32>) -> StatusMask {
         let mut changed = StatusMask::NONE;
-        loop {
-            let arrival = match self.waiting.take() {
-                Some(message) => Arrival::Message(message),
-                None => match link.arrivals.pop() {
-                    Some(arrival) => arrival,
-                    None => break,
-                },
-            };
-            match arrival {
-                Arrival::Gone {
-                    writer,
-                    at,
-                    disposes,
-                } => {
-                    self.last = at.unwrap_or(self.last);
-                    changed |= self.writer_gone(link, writer, disposes);
-                }
-                Arrival::Message(message) => {
-                    changed |= self.count_lost(&message.origin);
-                    changed |= self.offer(link, message);
-                }
-            }
-            if self.is_blocked() {
-                break;
-            }
-        }
-        if let Some(span_max) = span_max {
-            self.relieve(link, span_max);
-        }
+        while !self.is_blocked_after(&mut changed) {}
+        // Of lanes that have ended, nothing stays where it is.
+        self.relieve(span_max.unwrap_or(u32::MAX));
         changed
+    }
+
+    /// Takes the next arrival in. Whether there was none, or no room for it.
+    fn is_blocked_after(&mut self, changed: &mut StatusMask) -> bool {
+        match self.next_arrival(changed) {
+            None => return true,
+            Some(Arrival::Gone {
+                writer,
+                handle,
+                at,
+                disposes,
+            }) => *changed |= self.writer_gone(writer, handle, at, disposes),
+            Some(Arrival::Message(message)) => {
+                *changed |= self.count_lost(&message.origin);
+                *changed |= self.offer(message);
+            }
+        }
+        self.is_blocked()
+    }
+
+    /// What comes next, in this lane or the one after it.
+    fn next_arrival(&mut self, changed: &mut StatusMask) -> Option<Arrival<F>> {
+        if let Some(message) = self.waiting.take() {
+            return Some(Arrival::Message(message));
+        }
+        loop {
+            // In this order: nothing is pushed here once there is a next one.
+            let next = self.link.next().cloned();
+            if let Some(arrival) = self.link.arrivals.pop() {
+                return Some(arrival);
+            }
+            *changed |= self.enter(next?);
+        }
     }
 
     /// A gap in a writer's numbers: samples that a BEST_EFFORT writer dropped for
     /// want of room. One that is offered again leaves none.
     fn count_lost(&mut self, origin: &Origin) -> StatusMask {
         let last = &mut self.sequences[origin.writer as usize];
-        let lost = origin
-            .writer_sequence
-            .saturating_sub(last.saturating_add(1));
-        *last = origin.writer_sequence;
+        let before = std::mem::replace(last, origin.writer_sequence);
+        // Whoever comes late has lost nothing.
+        let lost = match before {
+            0 => 0,
+            before => origin.writer_sequence.saturating_sub(before + 1),
+        };
         if lost == 0 {
             return StatusMask::NONE;
         }
@@ -184,17 +217,14 @@ impl<F: Fabric> Shelf<F> {
         StatusMask::SAMPLE_LOST
     }
 
-    fn offer(&mut self, link: &Link<F>, message: Message<F>) -> StatusMask {
+    fn offer(&mut self, message: Message<F>) -> StatusMask {
         let Message {
             kind,
             key,
             origin,
             held,
         } = message;
-        self.last = Stamp {
-            position: origin.position,
-            timestamp: origin.timestamp,
-        };
+        let place = self.in_ring.iter().position(|it| it.is_of(&held));
         let arrived = Arrived {
             kind,
             key,
@@ -204,8 +234,7 @@ impl<F: Fabric> Shelf<F> {
         let Self { cache, pool, .. } = self;
         match cache.offer(arrived, &mut |old| pool.recycle(old)) {
             Offer::Kept(entry) => {
-                let writer = &link.writers[origin.writer as usize];
-                if let Some(at) = self.in_ring_at(writer.place, writer.ring) {
+                if let Some(at) = place {
                     let Self { cache, in_ring, .. } = self;
                     let entries = &mut in_ring[at].entries;
                     // What was taken or replaced meanwhile.
@@ -238,16 +267,20 @@ impl<F: Fabric> Shelf<F> {
         }
     }
 
-    /// Here, where `last` is.
-    fn writer_gone(&mut self, link: &Link<F>, writer: u32, disposes: bool) -> StatusMask {
-        let handle = link.writers[writer as usize].handle;
+    fn writer_gone(
+        &mut self,
+        writer: u32,
+        handle: InstanceHandle,
+        at: Stamp,
+        disposes: bool,
+    ) -> StatusMask {
         self.statuses.writers.retain(|known| *known != handle);
         self.statuses.matched.unmatched(handle);
         let origin = Origin {
             writer,
             writer_sequence: 0,
-            position: self.last.position,
-            timestamp: self.last.timestamp,
+            position: at.position,
+            timestamp: at.timestamp,
             encapsulation: Encapsulation::CDR_LE,
         };
         let mut changed = StatusMask::SUBSCRIPTION_MATCHED;
@@ -258,21 +291,25 @@ impl<F: Fabric> Shelf<F> {
     }
 
     /// Copies the oldest samples out of rings of which more than `span_max`
-    /// parts of 256 are held here, a few megabytes at most: the lock is not held
-    /// for long. Returns whether there is more to copy.
-    pub(super) fn relieve(&mut self, link: &Link<F>, span_max: u32) -> bool {
+    /// parts of 256 are held here, and all out of those of lanes that have ended; a few
+    /// megabytes at most: the lock is not held for long. Returns whether there is more
+    /// to copy.
+    pub(super) fn relieve(&mut self, span_max: u32) -> bool {
         let Self {
             cache,
             in_ring,
             pool,
+            link,
             ..
         } = self;
         let mut budget = RELIEVE_BYTES_MAX;
+        let is_now = |lane: &Arc<Lane<F>>| link.lane.as_ref().is_some_and(|it| Arc::ptr_eq(it, lane));
         for InRing {
+            lane,
             sender,
             ring,
             entries,
-        } in in_ring
+        } in &mut *in_ring
         {
             // What was taken or replaced meanwhile.
             while let Some(oldest) = entries.front()
@@ -280,7 +317,8 @@ impl<F: Fabric> Shelf<F> {
             {
                 entries.pop_front();
             }
-            while !entries.is_empty() && link.lane.held_parts(*ring, *sender) > span_max {
+            let ended = !is_now(lane);
+            while !entries.is_empty() && (ended || lane.held_parts(*ring, *sender) > span_max) {
                 if budget == 0 {
                     return true;
                 }
@@ -293,6 +331,7 @@ impl<F: Fabric> Shelf<F> {
                 }
             }
         }
+        in_ring.retain(|it| is_now(&it.lane) || !it.entries.is_empty());
         false
     }
 
@@ -333,9 +372,17 @@ impl<F: Fabric> Shelf<F> {
     }
 
     /// Throws everything away: the reader is deleted.
-    pub(super) fn discard(&mut self, link: &Link<F>) {
+    pub(super) fn discard(&mut self) {
         self.waiting = None;
-        while link.arrivals.pop().is_some() {}
+        loop {
+            let next = self.link.next().cloned();
+            while self.link.arrivals.pop().is_some() {}
+            match next {
+                Some(next) => self.link = next,
+                None => break,
+            }
+        }
+        self.in_ring.clear();
         let all = Query {
             max: usize::MAX,
             masks: StateMasks::ANY,
@@ -354,6 +401,15 @@ impl<F: Fabric> Shelf<F> {
         }
         if self.collections.len() < COLLECTIONS_MAX {
             self.collections.push(items);
+        }
+    }
+}
+
+impl<F: Fabric> Drop for Shelf<F> {
+    fn drop(&mut self) {
+        // One link after the other: a long row of them would take a deep stack.
+        while let Some(next) = self.link.next().cloned() {
+            self.link = next;
         }
     }
 }

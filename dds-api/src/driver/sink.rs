@@ -1,144 +1,111 @@
-//! The layer above the engine: hands deliveries to readers. Never waits.
+//! The layer above the engine: hands deliveries to readers. Never waits for one.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Delivery, Event, StopReason, SubgroupId, TopicKey};
-use spindle_dds_transport::{Fabric, Rank};
+use spindle_dds_core::membership::{OutReason, View};
+use spindle_dds_core::{Delivery, Event, Handle, StopReason, SubgroupId};
 
 use super::bell::Bells;
+use super::desk::{Desk, News};
 use super::fate::Fate;
 use super::inlet::Inlet;
-use super::shelf::Stamp;
-
-/// Which readers a topic has here.
-pub(crate) struct Routes<F: Fabric> {
-    by_subgroup: Vec<Vec<Route<F>>>,
-    /// All readers: most subgroups have none.
-    all: Vec<Arc<Inlet<F>>>,
-}
-
-/// The readers of one topic.
-struct Route<F: Fabric> {
-    /// Low half of the topic's key.
-    topic: u64,
-    inlets: Vec<Arc<Inlet<F>>>,
-}
-
-impl<F: Fabric> Routes<F> {
-    pub(crate) fn new(subgroups: usize) -> Self {
-        Self {
-            by_subgroup: (0..subgroups).map(|_| Vec::new()).collect(),
-            all: Vec::new(),
-        }
-    }
-
-    /// A reader of a topic.
-    pub(crate) fn add(&mut self, subgroup: SubgroupId, topic: TopicKey, inlet: Arc<Inlet<F>>) {
-        self.all.push(inlet.clone());
-        let topics = &mut self.by_subgroup[subgroup.index()];
-        match topics.iter_mut().find(|route| route.topic == topic.low()) {
-            Some(route) => route.inlets.push(inlet),
-            None => topics.push(Route {
-                topic: topic.low(),
-                inlets: vec![inlet],
-            }),
-        }
-    }
-
-    fn of(&self, subgroup: SubgroupId, topic: u64) -> &[Arc<Inlet<F>>] {
-        self.by_subgroup
-            .get(subgroup.index())
-            .and_then(|topics| topics.iter().find(|route| route.topic == topic))
-            .map_or(&[], |route| &route.inlets)
-    }
-
-    fn of_subgroup(&self, subgroup: SubgroupId) -> impl Iterator<Item = &Arc<Inlet<F>>> {
-        let topics = self.by_subgroup.get(subgroup.index()).into_iter().flatten();
-        topics.flat_map(|route| &route.inlets)
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Arc<Inlet<F>>> {
-        self.all.iter()
-    }
-}
+use crate::discovery::{Matcher, Routes};
+use crate::wire::Wire;
 
 /// What the engine tells.
-pub(crate) struct Sink<F: Fabric> {
-    routes: Routes<F>,
+pub(crate) struct Sink {
+    matcher: Matcher,
+    routes: Routes,
     fate: Arc<Fate>,
     bells: Arc<Bells>,
-    /// Members that left, for the waking thread.
-    left: Arc<ArrayQueue<Rank>>,
-    /// Process ids by rank, for messages.
-    pids: Vec<u32>,
+    desk: Arc<Desk>,
+    view: Option<Arc<View>>,
     /// Readers that something arrived for in this batch.
-    touched: Vec<Arc<Inlet<F>>>,
+    touched: Vec<Arc<Inlet<Wire>>>,
 }
 
-impl<F: Fabric> fmt::Debug for Sink<F> {
+impl fmt::Debug for Sink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sink")
-            .field("pids", &self.pids)
+            .field("matcher", &self.matcher)
             .finish_non_exhaustive()
     }
 }
 
-impl<F: Fabric> Sink<F> {
+impl Sink {
     pub(crate) fn new(
-        routes: Routes<F>,
+        matcher: Matcher,
         fate: Arc<Fate>,
         bells: Arc<Bells>,
-        left: Arc<ArrayQueue<Rank>>,
-        pids: Vec<u32>,
+        desk: Arc<Desk>,
     ) -> Self {
-        let readers = routes.all().count();
         Self {
-            routes,
+            matcher,
+            routes: Routes::default(),
             fate,
             bells,
-            left,
-            pids,
-            touched: Vec::with_capacity(readers),
+            desk,
+            view: None,
+            touched: Vec::new(),
         }
+    }
+
+    /// Before the first view.
+    pub(super) fn set_handle(&mut self, handle: Handle<Wire>) {
+        self.matcher.set_handle(handle);
     }
 
     /// Nothing is going on. Returns whether there is more to do.
     pub(super) fn relieve(&self) -> bool {
-        self.routes.all().any(|inlet| inlet.relieve())
+        self.routes.all().any(|route| route.inlet.relieve())
     }
 
     /// Whether some ring is nearly full of samples that its readers want to
     /// stay there, and how often those have asked for samples.
     pub(super) fn tight(&self) -> Option<u64> {
-        let tight = self
-            .routes
-            .all()
-            .filter_map(|inlet| inlet.selects_if_tight());
+        let routes = self.routes.all();
+        let tight = routes.filter_map(|route| route.inlet.selects_if_tight(&route.link));
         tight.reduce(u64::wrapping_add)
     }
 
     /// The same as before: nobody takes them.
     pub(super) fn neglect(&self, before: u64) {
         if self.tight() == Some(before) {
-            let tight = self
-                .routes
-                .all()
-                .filter(|inlet| inlet.selects_if_tight().is_some());
-            tight.for_each(|inlet| inlet.neglect());
+            let routes = self.routes.all();
+            let tight = routes.filter(|it| it.inlet.selects_if_tight(&it.link).is_some());
+            tight.for_each(|route| route.inlet.neglect());
         }
+    }
+
+    fn begin(&mut self, view: Arc<View>) {
+        self.routes = self.matcher.view_begun(&view);
+        let readers = self.routes.all().count();
+        self.touched.reserve(readers);
+        self.desk.begun(view.id);
+        self.view = Some(view);
+    }
+
+    fn stopped(&mut self, reason: StopReason) {
+        let failed = reason != StopReason::Out(OutReason::Left);
+        if failed {
+            let text = format!("the group has stopped: {reason}");
+            self.fate.fail(text);
+        } else {
+            self.fate.close();
+        }
+        self.routes.all().for_each(|route| route.inlet.failed());
+        self.bells.listeners.ring();
+        self.desk.put(News::Stopped);
     }
 }
 
-impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
-    fn deliver(&mut self, delivery: &Delivery<'_, F>) {
-        for inlet in self
-            .routes
-            .of(delivery.lane.subgroup(), delivery.header.topic)
-        {
-            if inlet.accept(delivery) {
-                self.touched.push(inlet.clone());
+impl spindle_dds_core::Sink<Wire> for Sink {
+    fn deliver(&mut self, delivery: &Delivery<'_, Wire>) {
+        let subgroup = delivery.lane.subgroup();
+        for route in self.routes.of(subgroup, delivery.header.topic) {
+            if route.inlet.accept(&route.link, delivery) {
+                self.touched.push(route.inlet.clone());
             }
         }
     }
@@ -151,57 +118,22 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
 
     fn event(&mut self, event: Event) {
         match event {
-            Event::MemberLeft { rank } => {
-                let _ = self.left.push(rank);
-                self.bells.wakers.ring();
+            Event::LaneEnded { subgroup, end, .. } => self.matcher.lane_ended(subgroup, end),
+            Event::Decide(next) => self.desk.put(News::Decide(next)),
+            Event::ViewEnded(finish) => {
+                let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
+                let expelled = self.matcher.view_ended(&finish, old);
+                let next = finish.next;
+                self.desk.put(News::Ended { next, expelled });
             }
-            Event::SenderLeft {
-                subgroup,
-                ring,
-                sender,
-                position,
-                timestamp,
-            } => {
-                let stamp = Stamp {
-                    position,
-                    timestamp,
-                };
-                for inlet in self.routes.of_subgroup(subgroup) {
-                    if inlet.sender_left(sender, ring, stamp) {
-                        self.touched.push(inlet.clone());
-                    }
-                }
-                // A farewell may stand at the end of a batch without messages.
-                self.batch_end();
-            }
-            // The group is formed once: it does not go from view to view yet.
-            Event::LaneEnded { .. }
-            | Event::Decide(_)
-            | Event::ViewEnded(_)
-            | Event::ViewBegun(_) => {}
-            Event::Stopped(reason) => {
-                let members: Vec<String> = self
-                    .pids
-                    .iter()
-                    .enumerate()
-                    .map(|(rank, pid)| format!("member {rank} is process {pid}"))
-                    .collect();
-                let members = members.join(", ");
-                self.fate
-                    .fail(format!("the group has stopped: {reason} ({members})"));
-                let dead = match reason {
-                    StopReason::PeerFailed { rank, .. } | StopReason::PeerNonsense { rank, .. } => {
-                        Some(rank)
-                    }
-                    StopReason::Disagreement { .. } | StopReason::Out(_) => None,
-                };
-                self.routes.all().for_each(|inlet| inlet.failed(dead));
-                self.bells.listeners.ring();
-            }
+            Event::ViewBegun(view) => self.begin(view),
+            Event::Stopped(reason) => self.stopped(reason),
+            // Of groups that are formed once.
+            Event::MemberLeft { .. } | Event::SenderLeft { .. } => {}
         }
     }
 
     fn is_reading(&self, subgroup: SubgroupId) -> bool {
-        self.routes.of_subgroup(subgroup).next().is_some()
+        self.routes.has(subgroup)
     }
 }

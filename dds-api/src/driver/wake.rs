@@ -1,9 +1,8 @@
-//! The waking thread: wakes streams, and tells writers who has left.
+//! The waking thread: wakes streams.
 //!
 //! A [`Waker`] is user code like a listener, so the polling thread does not
 //! call it. But it returns at once, and a listener may block as long as it
-//! likes: streams have a thread of their own, which no listener holds up. The
-//! same thread does for the polling thread what takes a lock.
+//! likes: streams have a thread of their own, which no listener holds up.
 //! (Threads that wait on a WaitSet are woken by whoever changes something: that
 //! is no user code.)
 
@@ -13,45 +12,51 @@ use std::task::Waker;
 use std::thread;
 
 use super::session::Session;
-use crate::publication::WriterCore;
+use crate::discovery::{Own, Roll};
 use crate::subscription::ReaderCore;
-use crate::wire::Wire;
 
-/// The endpoints of a participant.
-#[derive(Debug, Default)]
+/// The readers of a participant.
+#[derive(Debug)]
 pub(crate) struct Sleepers {
-    pub(crate) writers: Vec<Arc<WriterCore>>,
-    pub(crate) readers: Vec<Arc<ReaderCore>>,
+    roll: Arc<Roll>,
 }
 
 impl Sleepers {
-    /// Runs until the participant leaves. Allocates nothing once warm.
-    pub(crate) fn run(self, session: &Session<Wire>) {
+    pub(crate) fn new(roll: Arc<Roll>) -> Self {
+        Self { roll }
+    }
+
+    /// Runs until the participant leaves. Allocates only when endpoints came or went.
+    pub(crate) fn run(self, session: &Session) {
         session.bells().wakers.is_mine();
         let mut spare = Vec::new();
+        let mut readers = Vec::new();
+        let mut generation = None;
         while !session.is_stopping() {
-            let left = self.members_left(session);
-            let due = self.readers.iter().filter(|reader| reader.streams.is_due());
+            // Before the look: the last word of a reader that goes is said by then.
+            let now = Some(self.roll.generation());
+            let due = readers
+                .iter()
+                .filter(|reader: &&Arc<ReaderCore>| reader.streams.is_due());
             let woken = due.map(|reader| wake(reader, &mut spare)).count();
-            if !left && woken == 0 {
+            if generation != now {
+                generation = now;
+                readers = self.readers();
+            } else if woken == 0 {
                 thread::park();
             }
         }
         // Streams find out that it is over.
-        self.readers
-            .iter()
-            .for_each(|reader| wake(reader, &mut spare));
+        readers.iter().for_each(|reader| wake(reader, &mut spare));
     }
 
-    fn members_left(&self, session: &Session<Wire>) -> bool {
-        let mut any = false;
-        while let Some(rank) = session.left.pop() {
-            self.writers
-                .iter()
-                .for_each(|writer| writer.member_left(rank));
-            any = true;
-        }
-        any
+    fn readers(&self) -> Vec<Arc<ReaderCore>> {
+        let own = self.roll.all().into_iter();
+        let readers = own.filter_map(|own| match own {
+            Own::Reader(reader) => Some(reader),
+            Own::Writer(_) => None,
+        });
+        readers.collect()
     }
 }
 

@@ -79,8 +79,8 @@ impl ParticipantBuilder {
         self
     }
 
-    /// Created disabled, so that writers and readers can be made before
-    /// [`enable`](DomainParticipant::enable) forms the group.
+    /// Created disabled, so that it joins with its writers and readers when it is
+    /// [enabled](DomainParticipant::enable).
     pub fn disabled(mut self) -> Self {
         self.disabled = true;
         self

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
-use super::lifecycle::{Lifecycle, StaysDisabled};
-use crate::driver::{Bells, Session};
+use super::lifecycle::Lifecycle;
+use crate::discovery::Roll;
+use crate::driver::{Bells, Fate, Session};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, Guid};
@@ -16,7 +17,6 @@ use crate::properties::ParticipantConfig;
 use crate::publication::PublisherCore;
 use crate::subscription::SubscriberCore;
 use crate::topic::TopicCore;
-use crate::wire::Wire;
 
 /// Dropped with the last handle: leaves the group then.
 #[derive(Debug)]
@@ -29,6 +29,9 @@ pub(crate) struct ParticipantCore {
     profiles: Profiles,
     defaults: Mutex<Defaults>,
     bells: Arc<Bells>,
+    pub(crate) fate: Arc<Fate>,
+    /// Its endpoints.
+    pub(crate) roll: Arc<Roll>,
     entities: Mutex<Entities>,
     numbers: AtomicU32,
     lifecycle: Lifecycle,
@@ -82,6 +85,8 @@ impl ParticipantCore {
         Arc::new_cyclic(|myself| Self {
             base: EntityBase::new(guid, what, &bells),
             domain_id,
+            fate: Arc::default(),
+            roll: Arc::new(Roll::new(config.clone())),
             config,
             listener: Arc::default(),
             qos: Mutex::new(qos),
@@ -122,12 +127,6 @@ impl ParticipantCore {
         (EntityBase::new(guid, what, &self.bells), number)
     }
 
-    /// Endpoints are part of what the group is formed of: they are added while
-    /// this is held.
-    pub(crate) fn stays_disabled(&self) -> Result<StaysDisabled<'_>> {
-        self.lifecycle.stays_disabled()
-    }
-
     /// Adds to what it contains, unless it is deleted by now.
     pub(crate) fn add<R>(&self, add: impl FnOnce(&mut Entities) -> R) -> Result<R> {
         let mut entities = self.entities();
@@ -157,14 +156,14 @@ impl ParticipantCore {
         Ok(topic)
     }
 
-    /// Forms the group and starts the threads. Blocks until all have come, or
-    /// somebody closes the participant.
+    /// Joins the group of its domain, or founds it, and starts the threads. Blocks
+    /// until it is in, or somebody closes the participant.
     pub(crate) fn enable(&self) -> Result<()> {
-        let Some(cancel) = self.lifecycle.begin_enabling()? else {
+        let Some(call_off) = self.lifecycle.begin_enabling()? else {
             return Ok(());
         };
-        let formed = crate::formation::form(self, cancel);
-        self.lifecycle.end_enabling(formed, || {
+        let joined = crate::joining::join(self, &call_off);
+        self.lifecycle.end_enabling(joined, || {
             // First: what is added from now on is enabled by whoever adds it.
             self.base.set_enabled();
             self.enable_contained();
@@ -185,7 +184,6 @@ impl ParticipantCore {
 
     /// Leaves the group and deletes all; see [`DomainParticipant::close`](super::DomainParticipant::close).
     pub(crate) fn close(&self) -> Result<()> {
-        self.check_ring_loans()?;
         let session = self.lifecycle.begin_closing()?;
         self.delete_all();
         match session {
@@ -208,7 +206,7 @@ impl ParticipantCore {
     }
 
     /// Whether the group still works.
-    pub(crate) fn ready(&self) -> Result<Arc<Session<Wire>>> {
+    pub(crate) fn ready(&self) -> Result<Arc<Session>> {
         self.base.ready()?;
         let not_enabled = || Error::NotEnabled(format!("{} is disabled", self.base.what()));
         self.lifecycle.session().ok_or_else(not_enabled)
@@ -220,16 +218,6 @@ impl ParticipantCore {
         self.base.delete();
         let entities = std::mem::take(&mut *self.entities());
         entities.delete();
-    }
-
-    /// Refuses while samples are out that lie in rings.
-    pub(crate) fn check_ring_loans(&self) -> Result<()> {
-        for subscriber in &self.entities().subscribers {
-            let readers = subscriber.readers();
-            let mut in_ring = readers.iter().filter(|reader| reader.inlet.keeps_in_ring());
-            in_ring.try_for_each(|reader| reader.has_no_loans())?;
-        }
-        Ok(())
     }
 
     /// Deletes all that it contains, or, if something cannot be deleted, nothing.
@@ -257,6 +245,7 @@ impl Drop for ParticipantCore {
         if let Some(session) = self.lifecycle.session() {
             session.abandon();
         }
+        self.roll.leave();
         super::factory::forget(self.base.guid());
     }
 }

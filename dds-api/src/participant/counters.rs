@@ -4,7 +4,6 @@ use spindle_dds_core::Counters;
 use spindle_dds_transport::FabricCounters;
 
 use crate::driver::Session;
-use crate::wire::Wire;
 
 /// A snapshot of a participant's counters: of its engine and of the fabric below.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,17 +11,17 @@ use crate::wire::Wire;
 pub struct ParticipantCounters {
     /// Of the engine: messages sent, nulls, received, delivered; steps; batches.
     pub engine: Counters,
-    /// Of the fabric: pushes, bytes, doorbells rung, sleeps.
+    /// Of the fabric, over all lanes: pushes, bytes, doorbells rung, sleeps.
     pub fabric: FabricCounters,
     /// Times that the polling thread woke up.
     pub wake_ups: u64,
 }
 
 impl ParticipantCounters {
-    pub(super) fn of(session: &Session<Wire>) -> Self {
+    pub(super) fn of(session: &Session) -> Self {
         Self {
             engine: session.handle().counters(),
-            fabric: spindle_dds_transport::Fabric::counters(session.handle().fabric()),
+            fabric: session.traffic(),
             wake_ups: session.wake_ups(),
         }
     }

@@ -102,7 +102,7 @@ impl DomainParticipantFactory {
 }
 
 /// The participants of this process.
-pub(crate) fn local_participants() -> Vec<Arc<ParticipantCore>> {
+fn local_participants() -> Vec<Arc<ParticipantCore>> {
     // Collected: the last handle must not go while the map is locked.
     let all = INSTANCE.participants.iter();
     all.filter_map(|entry| entry.value().upgrade()).collect()

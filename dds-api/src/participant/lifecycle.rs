@@ -1,34 +1,30 @@
 //! Where a participant is in its life.
 //!
 //! ```text
-//!             enable()             the group is formed
+//!             enable()              it is in a group
 //!   Disabled ----------> Enabling -------------------> Enabled
 //!     |  ^                |   |                           |
 //!     |  '----------------'   | close(): called off       | close()
-//!     |    no group           v                           v
+//!     |    not let in         v                           v
 //!     |                    Closing <----------------------'
 //!     | close()               | has left, or was never in
 //!     '-------> Closed <------'
 //! ```
 //!
-//! One lock guards it. It is not held while the group is formed or left, so
-//! that `close` can call a rendezvous off; it is held while an endpoint is added:
-//! either the endpoint is announced, or it is refused.
+//! One lock guards it. It is not held while the group is joined or left, so
+//! that `close` can call a join off.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use spindle_dds_transport::shm::Cancel;
-
-use crate::driver::Session;
+use crate::driver::{CallOff, Session};
 use crate::error::{Error, Result};
-use crate::wire::Wire;
 
 #[derive(Debug)]
 enum Stage {
     Disabled,
-    /// A thread is at the rendezvous.
-    Enabling(Cancel),
-    Enabled(Arc<Session<Wire>>),
+    /// A thread is about to join.
+    Enabling(CallOff),
+    Enabled(Arc<Session>),
     Closing,
     Closed,
 }
@@ -38,11 +34,6 @@ enum Stage {
 pub(super) struct Lifecycle {
     stage: Mutex<Stage>,
     closed: Condvar,
-}
-
-/// As long as this is held, the participant stays disabled.
-pub(crate) struct StaysDisabled<'a> {
-    _stage: MutexGuard<'a, Stage>,
 }
 
 impl Lifecycle {
@@ -58,37 +49,21 @@ impl Lifecycle {
     }
 
     /// Of an enabled participant.
-    pub(super) fn session(&self) -> Option<Arc<Session<Wire>>> {
+    pub(super) fn session(&self) -> Option<Arc<Session>> {
         match &*self.stage() {
             Stage::Enabled(session) => Some(session.clone()),
             _ => None,
         }
     }
 
-    /// Endpoints are part of what the group is formed of: they are added while
-    /// this is held.
-    pub(super) fn stays_disabled(&self) -> Result<StaysDisabled<'_>> {
-        let stage = self.stage();
-        match *stage {
-            Stage::Disabled => Ok(StaysDisabled { _stage: stage }),
-            Stage::Enabling(_) | Stage::Enabled(_) => Err(Error::PreconditionNotMet(
-                "writers and readers are created before their participant is enabled: build it \
-                 with disabled(), create them, then call enable()"
-                    .to_owned(),
-            )),
-            Stage::Closing | Stage::Closed => Err(was_deleted()),
-        }
-    }
-
-    /// The calling thread goes to the rendezvous. `None` when there is no need.
-    pub(super) fn begin_enabling(&self) -> Result<Option<Cancel>> {
+    /// The calling thread joins. `None` when there is no need.
+    pub(super) fn begin_enabling(&self) -> Result<Option<CallOff>> {
         let mut stage = self.stage();
         match *stage {
             Stage::Disabled => {
-                let cancel = Cancel::new();
-                let cancel = cancel.map_err(|error| Error::OutOfResources(error.to_string()))?;
-                *stage = Stage::Enabling(cancel.clone());
-                Ok(Some(cancel))
+                let call_off = CallOff::default();
+                *stage = Stage::Enabling(call_off.clone());
+                Ok(Some(call_off))
             }
             Stage::Enabling(_) => {
                 let text = "another thread is enabling this participant";
@@ -104,7 +79,7 @@ impl Lifecycle {
     /// it leaves the group if it got into one.
     pub(super) fn end_enabling(
         &self,
-        formed: Result<Arc<Session<Wire>>>,
+        formed: Result<Arc<Session>>,
         enabled: impl FnOnce(),
     ) -> Result<()> {
         let mut stage = self.stage();
@@ -127,7 +102,7 @@ impl Lifecycle {
             Err(_) => was_deleted(),
             Ok(session) => {
                 if let Err(error) = session.close() {
-                    tracing::warn!(%error, "leaving a group that was formed while it was called off");
+                    tracing::warn!(%error, "leaving a group that was joined while it was called off");
                 }
                 was_deleted()
             }
@@ -139,12 +114,12 @@ impl Lifecycle {
     /// The calling thread closes the participant, and calls
     /// [`end_closing`](Self::end_closing) once it has left the session that this
     /// returns. Without one, it may [`wait`](Self::wait_closed) for the end.
-    pub(super) fn begin_closing(&self) -> Result<Option<Arc<Session<Wire>>>> {
+    pub(super) fn begin_closing(&self) -> Result<Option<Arc<Session>>> {
         let mut stage = self.stage();
         let (next, session) = match &*stage {
             Stage::Disabled => (Stage::Closed, None),
-            Stage::Enabling(cancel) => {
-                cancel.cancel();
+            Stage::Enabling(call_off) => {
+                call_off.say();
                 (Stage::Closing, None)
             }
             Stage::Enabled(session) => (Stage::Closing, Some(session.clone())),

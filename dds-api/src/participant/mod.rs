@@ -26,7 +26,6 @@ pub use self::builder::ParticipantBuilder;
 pub(crate) use self::core::ParticipantCore;
 pub use self::counters::ParticipantCounters;
 pub use self::factory::DomainParticipantFactory;
-pub(crate) use self::factory::local_participants;
 
 /// Membership in a domain: what all other entities belong to.
 ///
@@ -102,18 +101,16 @@ impl DomainParticipant {
         }))
     }
 
-    /// Enables it and all it contains: meets the other participants of the
-    /// domain on this host and forms the group. Blocks until as many have come
-    /// as the property `spindle.group.size` says, at most as long as
-    /// `spindle.join.timeout_ms` says, or until another thread calls
-    /// [`close`](Self::close). Enabling twice does nothing; after an error it may be
+    /// Enables it and all it contains: joins the group of its domain on this host, or
+    /// founds it if nobody is there. Blocks until it is in, with the endpoints that it
+    /// has by then, at most as long as `spindle.join.timeout_ms` says, or until another
+    /// thread calls [`close`](Self::close). Endpoints may be created and deleted at any
+    /// time, before and after. Enabling twice does nothing; after an error it may be
     /// tried again.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET without `spindle.group.size`, or when the domain has
-    /// a running group; TIMEOUT; OUT_OF_RESOURCES; ERROR when the participants
-    /// contradict each other, or a member ended meanwhile; ALREADY_DELETED when it
-    /// was closed meanwhile.
+    /// TIMEOUT when nobody lets it in; OUT_OF_RESOURCES; ERROR when the others are of
+    /// another version, or contradict it; ALREADY_DELETED when it was closed meanwhile.
     pub fn enable(&self) -> Result<()> {
         self.core.enable()
     }
@@ -300,16 +297,13 @@ impl DomainParticipant {
     }
 
     /// Leaves the group and deletes the participant with all it contains: what
-    /// was written is on its way, the others are told after which message this
-    /// member left, deliver through it and go on without error. Taken samples that
-    /// are copies stay readable. Blocks shortly; so it does while another thread is
-    /// in [`enable`](Self::enable), whose rendezvous it calls off.
+    /// was written is delivered by the others, who lose its writers behind that and go
+    /// on without error. Taken samples stay readable. Blocks shortly; so it does while
+    /// another thread is in [`enable`](Self::enable), which it calls off.
     ///
     /// # Errors
-    /// ALREADY_DELETED; PRECONDITION_NOT_MET while samples are out that lie in
-    /// their writers' rings (`spindle.reader.storage` = `ring`): their writers
-    /// would use the memory again; ERROR when the group had failed, or did not let it
-    /// leave in time. It is deleted nonetheless.
+    /// ALREADY_DELETED; ERROR when the group had failed, or did not let it leave in
+    /// time. It is deleted nonetheless.
     pub fn close(&self) -> Result<()> {
         self.core.close()
     }

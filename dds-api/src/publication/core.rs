@@ -1,18 +1,18 @@
 //! What a writer holds, shared by all handles to it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use spindle_dds_core::{Committed, Ring};
+use spindle_dds_core::{Committed, Lane, Ring};
 use spindle_dds_idl_runtime::{Encapsulation, Representation};
-use spindle_dds_qos::{DataWriterQos, Duration};
-use spindle_dds_transport::Rank;
+use spindle_dds_qos::{DataWriterQos, Duration, PolicyId};
 
 use super::PublisherCore;
 use super::erased::ErasedWriterListener;
 use super::limits::Limits;
 use super::receipt::Receipt;
+use crate::discovery::Roll;
 use crate::driver::Port;
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
@@ -33,11 +33,12 @@ pub(crate) struct WriterCore {
     pub(crate) topic: Arc<TopicCore>,
     pub(crate) publisher: Weak<PublisherCore>,
     pub(crate) participant: Weak<ParticipantCore>,
+    roll: Arc<Roll>,
     pub(crate) settings: WriterSettings,
     pub(crate) qos: Mutex<DataWriterQos>,
     pub(crate) listener: ListenerSlot<dyn ErasedWriterListener>,
     pub(crate) statuses: Mutex<WriterStatuses>,
-    port: OnceLock<Port<Wire>>,
+    port: OnceLock<Port>,
     /// Loans that are neither published nor dropped.
     pub(crate) loans: AtomicUsize,
     /// `None`: none.
@@ -46,8 +47,6 @@ pub(crate) struct WriterCore {
     pub(super) dropped: AtomicU64,
     /// Of these, those that no reader can know of yet.
     pub(super) untold: AtomicU64,
-    /// Index of the message after the last one committed.
-    pub(super) committed: AtomicU64,
     /// Memory for samples that will be dropped.
     pub(super) scratch: Mutex<Vec<Vec<u8>>>,
 }
@@ -69,8 +68,10 @@ pub(crate) struct WriterSettings {
 pub(crate) struct WriterStatuses {
     pub(crate) matched: MatchCounts,
     pub(crate) incompatible: IncompatibleCounts,
-    /// Readers that are matched now, with their members.
-    pub(crate) readers: Vec<(Rank, InstanceHandle)>,
+    /// Readers that are matched now.
+    pub(crate) readers: Vec<InstanceHandle>,
+    /// Readers that ask for more than it offers.
+    refused: Vec<InstanceHandle>,
 }
 
 impl fmt::Debug for WriterCore {
@@ -87,7 +88,7 @@ impl WriterCore {
         base: EntityBase,
         topic: Arc<TopicCore>,
         publisher: &Arc<PublisherCore>,
-        participant: Weak<ParticipantCore>,
+        participant: &ParticipantCore,
         settings: WriterSettings,
         qos: DataWriterQos,
     ) -> Self {
@@ -98,7 +99,8 @@ impl WriterCore {
             base,
             topic,
             publisher: Arc::downgrade(publisher),
-            participant,
+            participant: participant.weak(),
+            roll: participant.roll.clone(),
             settings,
             qos: Mutex::new(qos),
             listener: ListenerSlot::default(),
@@ -108,7 +110,6 @@ impl WriterCore {
             limits,
             dropped: AtomicU64::new(0),
             untold: AtomicU64::new(0),
-            committed: AtomicU64::new(0),
             scratch: Mutex::default(),
         }
     }
@@ -121,18 +122,20 @@ impl WriterCore {
         self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The group is formed: from now on it can write.
-    pub(crate) fn connect(&self, port: Port<Wire>) {
+    /// Its participant is in a group: from now on it can write.
+    pub(crate) fn connect(&self, port: Port) {
         let _ = self.port.set(port);
         self.base.set_enabled();
-        // Pairs with the fence in `delete`: one of the two sees the other.
-        fence(Ordering::SeqCst);
-        if self.base.is_deleted() {
-            self.say_farewell();
+    }
+
+    /// A view has begun in which this is the lane of its subgroup.
+    pub(crate) fn set_lane(&self, lane: Arc<Lane<Wire>>) {
+        if let Some(port) = self.port.get() {
+            port.set_lane(lane);
         }
     }
 
-    pub(super) fn port(&self) -> Result<&Port<Wire>> {
+    pub(super) fn port(&self) -> Result<&Port> {
         self.base.ready()?;
         let what = self.base.what();
         self.port
@@ -153,8 +156,8 @@ impl WriterCore {
 
     pub(crate) fn wait_for_acknowledgments(&self, deadline: Deadline) -> Result<()> {
         let port = self.port()?;
-        match self.committed.load(Ordering::Acquire).checked_sub(1) {
-            Some(index) if self.settings.ring == Ring::Ordered => port.wait_stable(index, deadline),
+        match port.last_committed() {
+            Some(last) if self.settings.ring == Ring::Ordered => port.wait_stable(&last, deadline),
             _ => Ok(()),
         }
     }
@@ -169,37 +172,46 @@ impl WriterCore {
         }
         match &receipt.committed {
             Some(committed) if committed.ring == Ring::Ordered => {
-                port.wait_stable(committed.index, deadline)
+                port.wait_stable(committed, deadline)
             }
             _ => Ok(()),
         }
     }
 
-    /// A reader of this member is gone with it.
-    pub(crate) fn member_left(&self, rank: Rank) {
+    /// A view has begun in which it meets these readers, and is refused by those.
+    pub(crate) fn meet(
+        &self,
+        readers: Vec<InstanceHandle>,
+        refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
+    ) {
+        let mut raised = StatusMask::NONE;
         let mut statuses = self.statuses();
-        let mut gone = false;
-        while let Some(at) = statuses.readers.iter().position(|(of, _)| *of == rank) {
-            let (_, reader) = statuses.readers.swap_remove(at);
-            statuses.matched.unmatched(reader);
-            gone = true;
+        let WriterStatuses {
+            matched,
+            incompatible,
+            readers: before,
+            refused: refused_before,
+        } = &mut *statuses;
+        for gone in before.iter().filter(|reader| !readers.contains(reader)) {
+            matched.unmatched(*gone);
+            raised |= StatusMask::PUBLICATION_MATCHED;
         }
-        drop(statuses);
-        if gone {
-            self.base.beacon().raise(StatusMask::PUBLICATION_MATCHED);
+        for new in readers.iter().filter(|reader| !before.contains(reader)) {
+            matched.matched(*new);
+            raised |= StatusMask::PUBLICATION_MATCHED;
         }
-    }
-
-    /// A reader of this process was deleted.
-    pub(crate) fn reader_deleted(&self, reader: InstanceHandle) {
-        let mut statuses = self.statuses();
-        let Some(at) = statuses.readers.iter().position(|(_, of)| *of == reader) else {
-            return;
-        };
-        statuses.readers.swap_remove(at);
-        statuses.matched.unmatched(reader);
+        for (reader, policies) in &refused {
+            if !refused_before.contains(reader) {
+                incompatible.add(policies.iter().copied());
+                raised |= StatusMask::OFFERED_INCOMPATIBLE_QOS;
+            }
+        }
+        *before = readers;
+        *refused_before = refused.into_iter().map(|(reader, _)| reader).collect();
         drop(statuses);
-        self.base.beacon().raise(StatusMask::PUBLICATION_MATCHED);
+        if !raised.is_empty() {
+            self.base.beacon().raise(raised);
+        }
     }
 
     pub(crate) fn matched_status(&self) -> PublicationMatchedStatus {
@@ -245,16 +257,12 @@ impl WriterCore {
             return;
         }
         self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
-        fence(Ordering::SeqCst);
-        self.say_farewell();
-    }
-
-    /// Its readers lose it; its instances go as WRITER_DATA_LIFECYCLE says.
-    fn say_farewell(&self) {
-        let disposes = self.autodisposes();
+        // Its readers lose it here; its instances go as WRITER_DATA_LIFECYCLE says.
         if let Some(port) = self.port.get() {
-            port.writer_deleted(self.settings.number, disposes);
+            port.writer_deleted(self.settings.number, self.autodisposes());
+            port.close();
         }
+        self.roll.remove(self.settings.number);
     }
 
     /// Whether instances are disposed of when they are unregistered.

@@ -15,6 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::{Length, ResourceLimits};
 
+use crate::driver::Mark;
+
 /// Which limit has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
@@ -34,7 +36,7 @@ pub(super) struct Limits {
 struct State {
     /// Samples being built, or in flight.
     places: u64,
-    /// By message index; only if samples are limited.
+    /// In the order of messages; only if samples are limited.
     in_flight: VecDeque<InFlight>,
     /// Those that have places, and those alive; only if they are limited.
     instances: HashMap<KeyHash, Instance>,
@@ -44,7 +46,7 @@ struct State {
 
 #[derive(Debug)]
 struct InFlight {
-    index: u64,
+    mark: Mark,
     key: KeyHash,
 }
 
@@ -113,8 +115,8 @@ impl Limits {
     }
 
     /// Takes a place for a sample, of this instance if that is known. Messages
-    /// below index `released` are released.
-    pub(super) fn admit(&self, key: Option<KeyHash>, released: u64) -> Result<(), Full> {
+    /// below `released` are released.
+    pub(super) fn admit(&self, key: Option<KeyHash>, released: Mark) -> Result<(), Full> {
         let mut state = self.state();
         state.release(released);
         if let Some(key) = key {
@@ -131,7 +133,7 @@ impl Limits {
     }
 
     /// The instance of a place that has none becomes known.
-    pub(super) fn name(&self, key: KeyHash, released: u64) -> Result<(), Full> {
+    pub(super) fn name(&self, key: KeyHash, released: Mark) -> Result<(), Full> {
         let mut state = self.state();
         state.release(released);
         self.check_instance(&state, key)?;
@@ -167,8 +169,8 @@ impl Limits {
         }
     }
 
-    /// The sample is message `index`.
-    pub(super) fn committed(&self, key: KeyHash, index: u64) {
+    /// The sample is this message.
+    pub(super) fn committed(&self, key: KeyHash, mark: Mark) {
         let in_flight = self.limits_samples();
         let registered = self.limits.max_instances != Length::Unlimited;
         let mut state = self.state();
@@ -178,7 +180,7 @@ impl Limits {
             instance.registered |= registered;
         });
         if in_flight {
-            state.insert(InFlight { index, key });
+            state.insert(InFlight { mark, key });
         } else {
             state.places -= 1;
         }
@@ -232,15 +234,15 @@ impl State {
     fn insert(&mut self, sample: InFlight) {
         let mut at = self.in_flight.len();
         self.in_flight.push_back(sample);
-        while at > 0 && self.in_flight[at - 1].index > self.in_flight[at].index {
+        while at > 0 && self.in_flight[at - 1].mark > self.in_flight[at].mark {
             self.in_flight.swap(at - 1, at);
             at -= 1;
         }
     }
 
-    fn release(&mut self, released: u64) {
+    fn release(&mut self, released: Mark) {
         while let Some(oldest) = self.in_flight.front()
-            && oldest.index < released
+            && oldest.mark < released
         {
             let key = oldest.key;
             self.in_flight.pop_front();

@@ -7,6 +7,7 @@ use spindle_dds_qos::Duration;
 
 use super::core::WriterCore;
 use super::limits::{Full, Limits};
+use crate::driver::Mark;
 use crate::error::{Error, Result};
 use crate::time::Deadline;
 
@@ -20,15 +21,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Its sample is message `index`. Its instance is known by then.
-    pub(super) fn sent(mut self, index: u64) {
+    /// Its sample is this message. Its instance is known by then.
+    pub(super) fn sent(mut self, mark: Mark) {
         self.sent = true;
         if let (Some(limits), Some(key)) = (&self.writer.limits, self.key) {
-            limits.committed(key, index);
+            limits.committed(key, mark);
         }
         // Who looked when it was released already did not know that it was sent.
         if let Ok(port) = self.writer.port()
-            && port.released() > index
+            && port.released() > mark
         {
             port.tell_waiters();
         }
@@ -99,7 +100,7 @@ impl WriterCore {
         &self,
         limits: &Limits,
         patience: &mut Option<Duration>,
-        attempt: impl Fn(u64) -> std::result::Result<(), Full>,
+        attempt: impl Fn(Mark) -> std::result::Result<(), Full>,
     ) -> Result<bool> {
         let port = self.port()?;
         let full = match attempt(port.released()) {

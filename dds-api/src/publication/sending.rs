@@ -10,7 +10,7 @@ use spindle_dds_qos::Duration;
 use super::core::WriterCore;
 use super::loan::Memory;
 use super::receipt::Receipt;
-use crate::driver::Claimed;
+use crate::driver::{Claimed, Mark};
 use crate::error::{Error, Result};
 
 /// What room is wanted for.
@@ -95,11 +95,13 @@ impl WriterCore {
             key_hash: key.0,
             skipped: self.take_untold(),
         };
-        let committed = self.port()?.commit(claim, used, meta)?;
-        self.committed
-            .fetch_max(committed.index + 1, Ordering::AcqRel);
+        let committed = self.port()?.commit(claim, used, meta, self.patience())?;
+        let Some(committed) = committed else {
+            self.untold.fetch_add(meta.skipped.into(), Ordering::Relaxed);
+            return Ok(self.drop_sample());
+        };
         if let Some(place) = place {
-            place.sent(committed.index);
+            place.sent(Mark::of(&committed));
         }
         if let (Some(limits), Kind::Unregister | Kind::DisposeUnregister) = (&self.limits, kind) {
             limits.unregister(key);

@@ -162,9 +162,7 @@ impl<T> DataWriter<T> {
             .core
             .statuses()
             .readers
-            .iter()
-            .map(|(_, reader)| *reader)
-            .collect())
+            .clone())
     }
 }
 

@@ -11,6 +11,7 @@ use super::core::{WriterCore, WriterSettings};
 use super::erased::Typed;
 use super::{DataWriter, Publisher};
 use crate::choice::{QosChoice, check_qos};
+use crate::discovery::Own;
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
 use crate::listener::DataWriterListener;
@@ -69,12 +70,12 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
     /// Creates the writer.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET when the participant is enabled, or the topic is of
-    /// another one; INCONSISTENT_POLICY; UNSUPPORTED; BAD_PARAMETER for an
+    /// PRECONDITION_NOT_MET when the topic is of another participant; OUT_OF_RESOURCES
+    /// when its QoS is too long to be announced; ERROR when the others have the topic in
+    /// another subgroup; INCONSISTENT_POLICY; UNSUPPORTED; BAD_PARAMETER for an
     /// unknown profile or property.
     pub fn create(self) -> Result<DataWriter<T>> {
         let (publisher, participant) = (&self.publisher.core, &self.publisher.participant);
-        drop(participant.stays_disabled()?);
         publisher.base.alive()?;
         self.topic.core.base.alive()?;
         if !Arc::ptr_eq(participant, &self.topic.participant) {
@@ -109,22 +110,21 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
             encapsulation: T::encapsulation(representation),
             max_blocking_time: qos.reliability.max_blocking_time,
         };
-        let weak = participant.weak();
         let core = Arc::new(WriterCore::new(
             base,
             topic.clone(),
             publisher,
-            weak,
+            participant,
             settings,
             qos,
         ));
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(Typed::erase(listener)));
         }
-        // Announced, or refused: the group is not formed in between.
-        let disabled = participant.stays_disabled()?;
-        publisher.add(core.clone())?;
-        drop(disabled);
+        participant.roll.add(number, Own::Writer(core.clone()))?;
+        // Or the publisher is deleted by now.
+        let added = publisher.add(core.clone());
+        added.inspect_err(|_| core.delete())?;
         Ok(DataWriter::new(core, participant.clone()))
     }
 }

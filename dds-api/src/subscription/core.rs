@@ -9,11 +9,12 @@ use spindle_dds_qos::DataReaderQos;
 use super::SubscriberCore;
 use super::erased::ErasedReaderListener;
 use crate::condition::StateMasks;
+use crate::discovery::Roll;
 use crate::driver::{Inlet, Streams};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::listener::ListenerSlot;
-use crate::participant::{ParticipantCore, local_participants};
+use crate::participant::ParticipantCore;
 use crate::status::{
     Beacon, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
     SubscriptionMatchedStatus,
@@ -26,6 +27,9 @@ pub(crate) struct ReaderCore {
     pub(crate) topic: Arc<TopicCore>,
     pub(crate) subscriber: Weak<SubscriberCore>,
     pub(crate) participant: Weak<ParticipantCore>,
+    roll: Arc<Roll>,
+    /// Its number within the participant.
+    number: u32,
     pub(crate) qos: Mutex<DataReaderQos>,
     pub(crate) listener: ListenerSlot<dyn ErasedReaderListener>,
     pub(crate) inlet: Arc<Inlet<Wire>>,
@@ -49,7 +53,8 @@ impl ReaderCore {
         base: EntityBase,
         topic: Arc<TopicCore>,
         subscriber: &Arc<SubscriberCore>,
-        participant: Weak<ParticipantCore>,
+        participant: &ParticipantCore,
+        number: u32,
         qos: DataReaderQos,
         inlet: Arc<Inlet<Wire>>,
         streams: Arc<Streams>,
@@ -59,7 +64,9 @@ impl ReaderCore {
             base,
             topic,
             subscriber: Arc::downgrade(subscriber),
-            participant,
+            participant: participant.weak(),
+            roll: participant.roll.clone(),
+            number,
             qos: Mutex::new(qos),
             listener: ListenerSlot::default(),
             inlet,
@@ -167,20 +174,7 @@ impl ReaderCore {
             self.inlet.close();
             // Streams find out that it is over.
             self.streams.notify();
-            self.tell_writers();
-        }
-    }
-
-    /// It is deleted: the writers of this process lose it. (Those of others learn
-    /// it when this member leaves.)
-    pub(crate) fn tell_writers(&self) {
-        let me = self.base.handle();
-        for participant in local_participants() {
-            let publishers = participant.entities().publishers.clone();
-            for publisher in publishers {
-                let writers = publisher.writers().clone();
-                writers.iter().for_each(|writer| writer.reader_deleted(me));
-            }
+            self.roll.remove(self.number);
         }
     }
 }

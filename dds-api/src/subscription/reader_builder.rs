@@ -11,6 +11,7 @@ use super::erased::Typed;
 use super::{DataReader, Subscriber};
 use crate::cache::Cache;
 use crate::choice::{QosChoice, check_qos};
+use crate::discovery::Own;
 use crate::driver::{Inlet, Streams};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
@@ -70,12 +71,12 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
     /// Creates the reader.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET when the participant is enabled, or the topic is of
-    /// another one; INCONSISTENT_POLICY; UNSUPPORTED; BAD_PARAMETER for an
+    /// PRECONDITION_NOT_MET when the topic is of another participant; OUT_OF_RESOURCES
+    /// when its QoS is too long to be announced; ERROR when the others have the topic in
+    /// another subgroup; INCONSISTENT_POLICY; UNSUPPORTED; BAD_PARAMETER for an
     /// unknown profile or property.
     pub fn create(self) -> Result<DataReader<T>> {
         let (subscriber, participant) = (&self.subscriber.core, &self.subscriber.participant);
-        drop(participant.stays_disabled()?);
         subscriber.base.alive()?;
         self.topic.core.base.alive()?;
         if !Arc::ptr_eq(participant, &self.topic.participant) {
@@ -91,7 +92,7 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         check_qos!(qos);
         let config = participant.config.reader_of(&qos.property)?;
         let what = format!("the reader of topic {}", topic.name);
-        let (base, _) = participant.new_base(EntityKind::Reader, what);
+        let (base, number) = participant.new_base(EntityKind::Reader, what);
         let presentation = subscriber.qos().presentation;
         let ordered = presentation.ordered_access
             && presentation.access_scope >= PresentationAccessScope::Topic;
@@ -99,13 +100,14 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
         let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
         let streams = Arc::new(Streams::new(participant.bells().clone()));
-        let inlet = Arc::new(Inlet::new(cache, config, beacons, streams.clone()));
-        let weak = participant.weak();
+        let fate = participant.fate.clone();
+        let inlet = Arc::new(Inlet::new(cache, config, beacons, streams.clone(), fate));
         let core = Arc::new(ReaderCore::new(
             base,
             topic.clone(),
             subscriber,
-            weak,
+            participant,
+            number,
             qos,
             inlet,
             streams,
@@ -113,10 +115,10 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(Typed::erase(listener)));
         }
-        // Announced, or refused: the group is not formed in between.
-        let disabled = participant.stays_disabled()?;
-        subscriber.add(core.clone())?;
-        drop(disabled);
+        participant.roll.add(number, Own::Reader(core.clone()))?;
+        // Or the subscriber is deleted by now.
+        let added = subscriber.add(core.clone());
+        added.inspect_err(|_| core.delete())?;
         Ok(DataReader::new(core, participant.clone()))
     }
 }

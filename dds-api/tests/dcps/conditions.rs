@@ -17,7 +17,7 @@ fn reading_makes_conditions_hold_for_others() {
         ..StateMasks::ANY
     };
     for (masks, takes) in [(read, false), (looked_at, true)] {
-        let meeting = Meeting::of(1);
+        let meeting = Meeting::new();
         let participant = meeting.participant();
         let writer = writer(&participant, "State");
         let reader = reader(&participant, "State");
@@ -67,7 +67,7 @@ fn a_wait_set_is_for_one_thread() {
 /// not left behind for want of it.
 #[test]
 fn looking_at_statuses_leaves_nothing_behind() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
     let reader = reader(&participant, "State");

@@ -62,7 +62,7 @@ fn a_deleted_writer_gives_up_its_instances_the_same_everywhere() {
         (false, NotAliveNoWriters, None),
     ];
     for (autodispose, alone, shared) in cases {
-        let meeting = Meeting::of(3);
+        let meeting = Meeting::new();
         let participants: [_; 3] = meeting.participants();
         let goes = writer_with(&participants[0], "State", lifecycle(!autodispose));
         let stays = writer(&participants[1], "State");
@@ -98,7 +98,7 @@ fn who_leaves_without_room_for_farewells_is_heard_all_the_same() {
         (true, InstanceState::NotAliveDisposed),
         (false, InstanceState::NotAliveNoWriters),
     ] {
-        let meeting = Meeting::of(3);
+        let meeting = Meeting::new();
         let participants: [_; 3] = meeting.participants();
         let mut qos = DataWriterQos {
             reliability: Reliability::reliable(Duration::from_millis(20)),
@@ -138,7 +138,7 @@ fn who_leaves_without_room_for_farewells_is_heard_all_the_same() {
 
 #[test]
 fn contained_entities_go_together_or_not_at_all() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let first = writer(&participant, "State");
     let second = writer(&participant, "Other");
@@ -184,7 +184,7 @@ fn contained_entities_go_together_or_not_at_all() {
 
 #[test]
 fn writers_of_this_process_lose_a_deleted_reader() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writers = [0, 1].map(|at| writer(&participants[at], "State"));
     let goes = reader(&participants[0], "State");

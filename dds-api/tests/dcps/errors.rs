@@ -127,7 +127,7 @@ fn profiles() {
 
 #[test]
 fn endpoints() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let stranger = meeting.participant();
     let bad = ReturnCode::BadParameter;
@@ -207,7 +207,7 @@ fn endpoints() {
 
 #[test]
 fn operations_before_enabling() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
     let code = ReturnCode::NotEnabled;
@@ -240,7 +240,7 @@ fn operations_before_enabling() {
 
 #[test]
 fn reading() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let (first, second) = (reader(&participant, "State"), reader(&participant, "State"));
     enable(std::slice::from_ref(&participant));

@@ -31,7 +31,7 @@ fn limited_reader(samples: u32) -> DataReaderQos {
 
 #[test]
 fn a_keep_all_reader_that_stops_taking_blocks_its_writers_only() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let slow_writer = writer_with(&participants[0], "Slow", small_ring(2_000));
     let fast_writer = writer(&participants[0], "Fast");
@@ -71,7 +71,7 @@ fn a_keep_all_reader_that_stops_taking_blocks_its_writers_only() {
 
 #[test]
 fn samples_that_are_held_cost_nobody_anything_by_default() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer_with(&participants[0], "State", small_ring(60_000));
     let reader = reader(&participants[1], "State");
@@ -89,7 +89,7 @@ fn samples_that_are_held_cost_nobody_anything_by_default() {
 
 #[test]
 fn samples_that_are_held_in_the_ring_cost_their_writer_room() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer_with(&participants[0], "State", small_ring(50));
     let mut qos = keep_all_reader();
@@ -120,7 +120,7 @@ fn samples_that_are_held_in_the_ring_cost_their_writer_room() {
 
 #[test]
 fn loans_may_be_held_dropped_and_published_out_of_order() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let reader = reader(&participants[1], "State");
@@ -142,7 +142,7 @@ fn loans_may_be_held_dropped_and_published_out_of_order() {
 
 #[test]
 fn too_large_is_told_with_both_sizes() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let topic = participant.topic::<Blob>("Blob").create().expect("a topic");
     let publisher = participant.publisher().create().expect("a publisher");
@@ -179,7 +179,7 @@ fn too_large_is_told_with_both_sizes() {
 
 #[test]
 fn waiting_for_acknowledgments_ends_or_times_out() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let other = crate::meeting::writer(&participants[0], "State");
@@ -204,7 +204,7 @@ fn waiting_for_acknowledgments_ends_or_times_out() {
 
 #[test]
 fn a_best_effort_reader_that_is_full_rejects_and_holds_nobody_back() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer_with(&participants[0], "State", small_ring(60_000));
     let qos = DataReaderQos {
@@ -230,7 +230,7 @@ fn a_best_effort_reader_that_is_full_rejects_and_holds_nobody_back() {
 /// a writer that finds no room looks itself for what has come back.
 #[test]
 fn a_best_effort_writer_finds_the_room_that_readers_gave_back() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let mut qos = small_ring(0);
     qos.reliability = Reliability::best_effort();

@@ -17,7 +17,7 @@ fn wait_for_rendezvous(meeting: &Meeting, participant: &DomainParticipant) {
     }
     // Enabling shows in that endpoints are refused for it, before their topic is.
     let subscriber = participant.subscriber().create().expect("alive");
-    let stranger = Meeting::of(1).participant();
+    let stranger = Meeting::new().participant();
     let foreign = stranger.topic::<State>("State").create().expect("alive");
     let why = || {
         let refused = subscriber.reader(&foreign).create();
@@ -30,7 +30,7 @@ fn wait_for_rendezvous(meeting: &Meeting, participant: &DomainParticipant) {
 
 #[test]
 fn closing_calls_the_rendezvous_off() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let alone = meeting.participant();
     let writer = writer(&alone, "State");
     let error = thread::scope(|scope| {
@@ -57,7 +57,7 @@ fn closing_calls_the_rendezvous_off() {
 #[test]
 fn who_was_called_off_is_no_member() {
     for round in 0..20 {
-        let meeting = Meeting::of(3);
+        let meeting = Meeting::new();
         let [founder, second, third, guest]: [_; 4] = meeting.participants();
         let heard = reader(&founder, "State");
         let writers = [&second, &third].map(|it| writer(it, "State"));
@@ -88,7 +88,7 @@ fn who_was_called_off_is_no_member() {
 #[test]
 fn closing_and_forming_may_meet_anywhere() {
     for round in 0..60 {
-        let meeting = Meeting::of(2);
+        let meeting = Meeting::new();
         let participants: [_; 2] = meeting.participants();
         let [stays, goes] = &participants;
         let _heard = reader(stays, "State");
@@ -120,7 +120,7 @@ fn closing_and_forming_may_meet_anywhere() {
 
 #[test]
 fn endpoints_are_announced_or_refused_and_may_come_again() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let hasty = meeting
         .builder()
         .property("spindle.join.timeout_ms", "100")
@@ -148,7 +148,7 @@ fn endpoints_are_announced_or_refused_and_may_come_again() {
 /// They have been announced by then, so they are matched, and go at once.
 #[test]
 fn endpoints_that_are_deleted_at_the_rendezvous_are_unmatched() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let [first, second]: [_; 2] = meeting.participants();
     let (goes, stays) = (writer(&first, "State"), writer(&first, "State"));
     let (gone, heard) = (reader(&first, "State"), reader(&second, "State"));

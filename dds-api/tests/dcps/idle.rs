@@ -9,7 +9,7 @@ use crate::meeting::{Meeting, enable, reader, state, take, writer};
 fn who_has_nothing_to_do_sleeps() {
     for doorbell in ["auto", "event"] {
         for wait in ["balanced", "spin", "block"] {
-            let meeting = Meeting::of(3);
+            let meeting = Meeting::new();
             let participants = [0, 1, 2].map(|_| {
                 let builder = meeting.builder().property("spindle.doorbell", doorbell);
                 builder

@@ -13,7 +13,7 @@ use crate::meeting::{
 fn dispositions_reach_every_reader() {
     use InstanceState::{NotAliveDisposed, NotAliveNoWriters};
     for (autodispose, after_unregister) in [(true, NotAliveDisposed), (false, NotAliveNoWriters)] {
-        let meeting = Meeting::of(2);
+        let meeting = Meeting::new();
         let participants: [_; 2] = meeting.participants();
         let mut qos = reliable_writer();
         qos.writer_data_lifecycle = WriterDataLifecycle {
@@ -51,7 +51,7 @@ fn dispositions_reach_every_reader() {
 
 #[test]
 fn instances_are_walked_and_chosen() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
     enable(std::slice::from_ref(&participant));
@@ -89,7 +89,7 @@ fn instances_are_walked_and_chosen() {
 
 #[test]
 fn bytes_that_make_no_sense_are_lost_and_skipped() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let reader = reader(&participants[1], "State");
@@ -113,7 +113,7 @@ fn bytes_that_make_no_sense_are_lost_and_skipped() {
 
 #[test]
 fn reading_loses_such_bytes_once() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
     enable(std::slice::from_ref(&participant));
@@ -142,7 +142,7 @@ fn reading_loses_such_bytes_once() {
 
 #[test]
 fn a_disposal_of_an_instance_too_many_is_rejected() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
     let mut qos = keep_all_reader();

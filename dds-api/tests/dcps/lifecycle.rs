@@ -10,7 +10,7 @@ use crate::meeting::{Meeting, enable, keep_all_reader, reader, state, writer};
 
 #[test]
 fn what_was_made_is_found() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
     let topic = participant
@@ -43,7 +43,7 @@ fn what_was_made_is_found() {
         assert!(!meeting.participant().contains_entity(handle));
     }
     let factory = DomainParticipantFactory::instance();
-    let lonely = Meeting::of(1);
+    let lonely = Meeting::new();
     assert!(factory.lookup_participant(200).is_none());
     let other = spindle_dds::DomainParticipant::builder(200)
         .property("spindle.directory", &lonely.directory())
@@ -59,7 +59,7 @@ fn what_was_made_is_found() {
 
 #[test]
 fn deletion_is_checked() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
     let (publisher, subscriber) = (writer.publisher().unwrap(), reader.subscriber().unwrap());
@@ -119,7 +119,7 @@ fn deletion_is_checked() {
 
 #[test]
 fn qos_can_change_where_the_standard_lets_it() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
     let mut qos = writer.qos().expect("alive");
@@ -166,7 +166,7 @@ fn qos_can_change_where_the_standard_lets_it() {
 
 #[test]
 fn defaults_are_those_of_the_factories() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let publisher = participant.publisher().create().expect("a publisher");
     let qos = DataWriterQos {
@@ -196,7 +196,7 @@ fn defaults_are_those_of_the_factories() {
 
 #[test]
 fn enabling_twice_is_once_and_endpoints_come_before() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let reader = reader(&participant, "State");
     assert!(matches!(reader.take(1), Err(Error::NotEnabled(_))));

@@ -25,7 +25,7 @@ struct Pair {
 impl Pair {
     fn new(reliability: Reliability, limits: [Length; 3]) -> Self {
         let [max_samples, max_instances, max_samples_per_instance] = limits;
-        let meeting = Meeting::of(2);
+        let meeting = Meeting::new();
         let participants: [_; 2] = meeting.participants();
         let qos = DataWriterQos {
             reliability,

@@ -50,7 +50,7 @@ fn the_most_specific_listener_is_told() {
     ];
     for (masks, expected) in cases {
         let (told, calls) = mpsc::channel();
-        let meeting = Meeting::of(1);
+        let meeting = Meeting::new();
         let participant = meeting.participant();
         let writer = writer(&participant, "State");
         let reader = reader(&participant, "State");
@@ -89,7 +89,7 @@ fn check(calls: &Receiver<&'static str>, expected: Option<&str>, reader: &DataRe
 #[test]
 fn a_mask_without_a_listener_swallows() {
     let (told, calls) = mpsc::channel();
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
     let reader = reader(&participant, "State");
@@ -119,7 +119,7 @@ impl SubscriberListener for OnReaders {
 #[test]
 fn data_on_readers_comes_first() {
     let (told, calls) = mpsc::channel();
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
     let reader = reader(&participant, "State");
@@ -153,7 +153,7 @@ impl DataReaderListener<State> for Blocker {
 #[test]
 fn a_blocked_listener_stops_nobody() {
     const SAMPLES: u32 = 5_000;
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let other = reader(&participants[0], "State");
@@ -185,7 +185,7 @@ fn a_blocked_listener_stops_nobody() {
 
 #[test]
 fn a_condition_wakes_its_waiter_and_a_failed_wait_says_so() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
     let reader = crate::meeting::reader_with(&participant, "State", keep_all_reader());
@@ -225,7 +225,7 @@ fn a_condition_wakes_its_waiter_and_a_failed_wait_says_so() {
 
 #[test]
 fn who_waits_finds_out_when_the_participant_closes() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let reader = reader(&participant, "State");
     enable(std::slice::from_ref(&participant));

@@ -13,7 +13,7 @@ use crate::meeting::{
 
 #[test]
 fn equal_topics_and_types_match_everywhere() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writers = [0, 1].map(|at| writer(&participants[at], "State"));
     let readers = [0, 1].map(|at| reader(&participants[at], "State"));
@@ -77,7 +77,7 @@ fn too_little_offered_is_told_to_both_with_the_policy() {
         (PolicyId::DataRepresentation, xcdr2),
     ];
     for (policy, change) in cases {
-        let meeting = Meeting::of(2);
+        let meeting = Meeting::new();
         let participants: [_; 2] = meeting.participants();
         let writer = writer_with(&participants[0], "State", change(reliable_writer()));
         let reader = reader(&participants[1], "State");
@@ -117,7 +117,7 @@ fn too_little_offered_is_told_to_both_with_the_policy() {
 
 #[test]
 fn order_has_to_be_offered() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let reader = reader(&participant, "State");
     let publisher = participant.publisher().create().expect("a publisher");
@@ -132,7 +132,7 @@ fn order_has_to_be_offered() {
 
 #[test]
 fn one_name_with_two_types_is_inconsistent() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let topic = participants[1]
@@ -175,7 +175,7 @@ fn one_name_with_two_types_is_inconsistent() {
 
 #[test]
 fn a_deleted_writer_is_unmatched_at_its_position() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let reader = reader(&participants[1], "State");
@@ -202,7 +202,7 @@ fn a_deleted_writer_is_unmatched_at_its_position() {
 
 #[test]
 fn defaults_match_as_the_standard_has_it() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let topic = participant
         .topic::<State>("State")

@@ -17,14 +17,12 @@ use crate::flight::State;
 /// A place where participants of one test meet.
 pub(crate) struct Meeting {
     directory: TempDir,
-    size: usize,
 }
 
 impl Meeting {
-    pub(crate) fn of(size: usize) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().expect("a temporary directory"),
-            size,
         }
     }
 
@@ -37,7 +35,6 @@ impl Meeting {
     pub(crate) fn builder(&self) -> ParticipantBuilder {
         DomainParticipant::builder(0)
             .property("spindle.directory", &self.directory())
-            .property("spindle.group.size", &self.size.to_string())
             .disabled()
     }
 

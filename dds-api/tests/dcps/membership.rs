@@ -14,7 +14,7 @@ use crate::meeting::{
 
 #[test]
 fn who_leaves_is_heard_through_its_last_message() {
-    let meeting = Meeting::of(3);
+    let meeting = Meeting::new();
     let participants: [_; 3] = meeting.participants();
     let leaver = writer(&participants[0], "State");
     let stayer = writer(&participants[1], "State");
@@ -56,7 +56,7 @@ fn who_leaves_is_heard_through_its_last_message() {
 
 #[test]
 fn readers_that_leave_are_unmatched() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let _reader = reader(&participants[1], "State");
@@ -80,7 +80,7 @@ fn readers_that_leave_are_unmatched() {
 
 #[test]
 fn the_last_handle_leaves() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let [dropped, stays]: [_; 2] = meeting.participants();
     let writer = writer(&dropped, "State");
     let reader = reader(&stays, "State");
@@ -105,7 +105,7 @@ fn the_last_handle_leaves() {
 
 #[test]
 fn a_second_group_is_refused_while_the_first_lives() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let [first, second]: [_; 2] = meeting.participants();
     first.enable().expect("it forms");
     let error = second.enable().expect_err("the domain is taken");
@@ -117,7 +117,7 @@ fn a_second_group_is_refused_while_the_first_lives() {
 
 #[test]
 fn a_group_that_does_not_come_together_times_out() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let alone = meeting
         .builder()
         .property("spindle.join.timeout_ms", "50")
@@ -131,7 +131,7 @@ fn a_group_that_does_not_come_together_times_out() {
 
 #[test]
 fn participants_that_contradict_each_other_say_so() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let a = meeting
         .builder()
         .property("spindle.subgroups", "4")
@@ -185,7 +185,7 @@ impl DomainParticipantListener for Reasons {
 
 #[test]
 fn a_death_is_told_after_what_was_delivered() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let (reasons, told) = std::sync::mpsc::channel();
     let participant = meeting.participant();
     let mask = spindle_dds::StatusMask::NONE;
@@ -226,7 +226,7 @@ fn a_death_is_told_after_what_was_delivered() {
 
 #[test]
 fn best_effort_never_meets_a_reliable_reader_nor_its_samples() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let mut qos = crate::meeting::reliable_writer();
     qos.reliability = spindle_dds::qos::Reliability::best_effort();
@@ -258,7 +258,7 @@ fn best_effort_never_meets_a_reliable_reader_nor_its_samples() {
 /// waits for who has left, and their writers use the memory again.
 #[test]
 fn who_holds_samples_in_rings_does_not_leave() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
     let mut qos = keep_all_reader();

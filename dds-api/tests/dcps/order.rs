@@ -11,7 +11,7 @@ use crate::meeting::{Meeting, enable, keep_all_reader, reader, state, take, writ
 #[test]
 fn two_writers_are_seen_in_one_order_everywhere() {
     const SAMPLES: u32 = 5_000;
-    let meeting = Meeting::of(3);
+    let meeting = Meeting::new();
     let participants: [_; 3] = meeting.participants();
     let writers = [0, 1].map(|at| writer(&participants[at], "State"));
     let readers = [0, 1, 2].map(|at| reader(&participants[at], "State"));
@@ -67,7 +67,7 @@ fn two_writers_are_seen_in_one_order_everywhere() {
 
 #[test]
 fn presentation_groups_by_instance_or_keeps_the_stream() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
     let in_order = reader(&participant, "State");
@@ -106,7 +106,7 @@ fn wait_for_all(reader: &DataReader<State>, count: usize) {
 
 #[test]
 fn best_effort_is_first_in_first_out_for_each_writer() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let mut qos = crate::meeting::reliable_writer();
     qos.reliability = Reliability::best_effort();

@@ -26,7 +26,7 @@ impl DataReaderListener<State> for Addresses {
 
 #[test]
 fn the_sample_is_read_where_it_was_built() {
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let mut qos = keep_all_reader();
@@ -74,7 +74,7 @@ fn the_sample_is_read_where_it_was_built() {
 
 #[test]
 fn copies_lie_elsewhere() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
     let reader = crate::meeting::reader(&participant, "State");

@@ -12,7 +12,7 @@ use crate::meeting::{Meeting, keep_all_reader, state};
 
 #[test]
 fn a_program_in_the_words_of_the_standard() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let factory = DomainParticipantFactory::get_instance();
     let mut qos = DomainParticipantQos::default();
     qos.property.set("spindle.directory", meeting.directory());

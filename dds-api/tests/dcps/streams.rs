@@ -43,7 +43,7 @@ fn next(stream: &mut SampleStream<State>) -> Option<spindle_dds::Result<Samples<
 #[test]
 fn a_stream_wakes_its_task_and_ends_with_the_participant() {
     const SAMPLES: u32 = 1_000;
-    let meeting = Meeting::of(2);
+    let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
     let reader = reader(&participants[1], "State");
@@ -77,7 +77,7 @@ fn a_stream_wakes_its_task_and_ends_with_the_participant() {
 
 #[test]
 fn a_stream_ends_with_its_reader() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let reader = reader(&participant, "State");
     enable(std::slice::from_ref(&participant));
@@ -108,7 +108,7 @@ impl DataReaderListener<State> for Blocker {
 #[test]
 fn a_blocked_listener_holds_up_listeners_only() {
     const SAMPLES: u32 = 200;
-    let meeting = Meeting::of(3);
+    let meeting = Meeting::new();
     let [mine, others, leaver]: [_; 3] = meeting.participants();
     let blocks = writer(&others, "Blocked");
     let flows = writer(&others, "State");
@@ -174,7 +174,7 @@ impl DataReaderListener<State> for Panics {
 
 #[test]
 fn a_listener_that_panics_stops_nobody() {
-    let meeting = Meeting::of(1);
+    let meeting = Meeting::new();
     let participant = meeting.participant();
     let writers = ["State", "Other"].map(|topic| writer(&participant, topic));
     let readers = ["State", "Other"].map(|topic| reader(&participant, topic));

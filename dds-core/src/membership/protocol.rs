@@ -379,6 +379,16 @@ impl<F: Fabric> Membership<F> {
 }
 
 impl Rules {
+    /// Rules with this failure detection, under which a majority of the hosts goes on.
+    pub fn new(detection: Detection) -> Self {
+        Self {
+            detection,
+            prefer_availability: false,
+            #[cfg(feature = "planted")]
+            planted: None,
+        }
+    }
+
     pub(super) fn plants(&self, bug: PlantedBug) -> bool {
         #[cfg(feature = "planted")]
         if let Some(planted) = self.planted {

@@ -58,6 +58,7 @@ pub use error::JoinError;
 pub use fabric::ShmFabric;
 pub use local::{local_group, local_group_of};
 pub use register::{Entered, Refusal, Register};
+pub use process::boot as host_id;
 pub use rendezvous::{JoinOptions, join};
 pub use setup::Formation;
 pub use station::{

@@ -178,8 +178,8 @@ impl Station {
         Ok(())
     }
 
-    /// What happened next; `None` if nothing does before `timeout` is over. Who
-    /// sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
+    /// What happened next; `None` if nothing does before `timeout` is over, or
+    /// somebody has said [`interrupt`](Self::interrupt) since the last call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
     pub fn next_event(&self, timeout: Duration) -> Option<Event> {
         let now = Instant::now();
         let deadline = now.checked_add(timeout).unwrap_or(now + AGES);
@@ -193,12 +193,22 @@ impl Station {
                 }
                 return Some(event);
             }
+            if core::mem::take(&mut state.interrupted) {
+                return None;
+            }
             let in_time;
             (state, in_time) = self.shared.wait(state, deadline);
             if !in_time {
                 return None;
             }
         }
+    }
+
+    /// Has [`next_event`](Self::next_event) return without an event, now or when it is
+    /// called next: there is something else to do. Any thread, at once but for a short lock.
+    pub fn interrupt(&self) {
+        self.shared.state().interrupted = true;
+        self.shared.notify();
     }
 
     /// [`segments`](Self::segments) for one.

@@ -198,6 +198,8 @@ pub(super) struct State {
     /// Bells that are somebody's. The first is my own.
     bells: [bool; BELLS],
     pub(super) stopped: bool,
+    /// Whoever waits for an event is to look at something else.
+    pub(super) interrupted: bool,
 }
 
 impl State {
@@ -214,6 +216,7 @@ impl State {
             asked: BTreeSet::new(),
             bells,
             stopped: false,
+            interrupted: false,
         }
     }
 

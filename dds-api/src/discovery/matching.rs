@@ -6,7 +6,7 @@ use super::announcement::{Endpoint, ReaderEntry, WriterEntry};
 
 /// How a writer and a reader stand to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Match {
+pub(crate) enum Match {
     /// Of different topics, types or partitions: they never meet.
     Apart,
     /// The reader asks for more than the writer offers.
@@ -16,7 +16,7 @@ pub(super) enum Match {
 }
 
 impl Match {
-    pub(super) fn of(writer: &WriterEntry, reader: &ReaderEntry) -> Self {
+    pub(crate) fn of(writer: &WriterEntry, reader: &ReaderEntry) -> Self {
         if !same_type(&writer.endpoint, &reader.endpoint)
             || !writer
                 .publisher
@@ -39,10 +39,11 @@ impl Match {
 }
 
 fn same_type(a: &Endpoint, b: &Endpoint) -> bool {
-    a.topic == b.topic && a.type_name == b.type_name && a.has_key == b.has_key
+    let same_topic = a.topic == b.topic && a.subgroup == b.subgroup;
+    same_topic && a.type_name == b.type_name && a.has_key == b.has_key
 }
 
 /// Whether two endpoints have a topic of one name and different types.
-pub(super) fn is_inconsistent(a: &Endpoint, b: &Endpoint) -> bool {
+pub(crate) fn is_inconsistent(a: &Endpoint, b: &Endpoint) -> bool {
     a.topic == b.topic && !same_type(a, b)
 }

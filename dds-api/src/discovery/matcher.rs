@@ -1,0 +1,320 @@
+//! What a view means to the endpoints of this participant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use spindle_dds_core::membership::{Finish, Member, MemberId, View, Why};
+use spindle_dds_core::{Handle, Lane, LaneSpec, Ring, SubgroupId, TopicKey};
+use spindle_dds_transport::Rank;
+
+use super::announcement::{Entry, ParticipantInfo, ReaderEntry, WriterEntry};
+use super::matching::{Match, is_inconsistent};
+use super::roll::{Own, Roll};
+use crate::driver::{Inlet, Link, MatchedWriter};
+use crate::handle::InstanceHandle;
+use crate::publication::WriterCore;
+use crate::subscription::ReaderCore;
+use crate::wire::Wire;
+
+/// An endpoint of the group: whose, and its number there.
+type Name = (MemberId, u64);
+
+/// Goes from view to view. On the engine's thread, between two steps.
+pub(crate) struct Matcher {
+    roll: Arc<Roll>,
+    me: MemberId,
+    handle: Option<Handle<Wire>>,
+    known: BTreeMap<Name, Arc<Entry>>,
+    pids: BTreeMap<MemberId, u32>,
+    /// Readers of this participant that a view has.
+    linked: BTreeMap<u64, Linked>,
+    /// Where lanes have ended since the view before.
+    ends: BTreeMap<SubgroupId, u64>,
+    /// Who has left since then, on purpose.
+    left: BTreeSet<MemberId>,
+    /// Whose topics, of which name, are known to have another type.
+    inconsistent: BTreeSet<(MemberId, String)>,
+}
+
+struct Linked {
+    inlet: Arc<Inlet<Wire>>,
+    link: Arc<Link<Wire>>,
+    topic: TopicKey,
+    subgroup: SubgroupId,
+}
+
+/// Which readers a topic has here.
+#[derive(Default)]
+pub(crate) struct Routes {
+    by_subgroup: BTreeMap<SubgroupId, Vec<Route>>,
+}
+
+/// A reader of a topic.
+pub(crate) struct Route {
+    /// Low half of the topic's key.
+    topic: u64,
+    pub(crate) inlet: Arc<Inlet<Wire>>,
+    pub(crate) link: Arc<Link<Wire>>,
+}
+
+impl Routes {
+    /// The readers of a topic.
+    pub(crate) fn of(&self, subgroup: SubgroupId, topic: u64) -> impl Iterator<Item = &Route> {
+        let routes = self.by_subgroup.get(&subgroup).into_iter().flatten();
+        routes.filter(move |route| route.topic == topic)
+    }
+
+    /// Whether there is a reader in a subgroup.
+    pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
+        self.by_subgroup.contains_key(&subgroup)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Route> {
+        self.by_subgroup.values().flatten()
+    }
+}
+
+impl fmt::Debug for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Matcher")
+            .field("me", &self.me)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Matcher {
+    pub(crate) fn new(roll: Arc<Roll>, me: MemberId) -> Self {
+        Self {
+            roll,
+            me,
+            handle: None,
+            known: BTreeMap::new(),
+            pids: BTreeMap::new(),
+            linked: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            left: BTreeSet::new(),
+            inconsistent: BTreeSet::new(),
+        }
+    }
+
+    /// Where it finds lanes: before the first view.
+    pub(crate) fn set_handle(&mut self, handle: Handle<Wire>) {
+        self.handle = Some(handle);
+    }
+
+    /// A lane has ended at this position.
+    pub(crate) fn lane_ended(&mut self, subgroup: SubgroupId, end: u64) {
+        self.ends.insert(subgroup, end);
+    }
+
+    /// A view has ended that had these members. Returns those of them that failed.
+    pub(crate) fn view_ended(&mut self, finish: &Finish, old: &[Member]) -> Vec<MemberId> {
+        let mut failed = Vec::new();
+        for removal in &finish.proposal.removals {
+            let Some(member) = old.get(usize::from(removal.rank)) else {
+                continue;
+            };
+            match removal.why {
+                Why::Left => drop(self.left.insert(member.id)),
+                Why::Failed(_) => failed.push(member.id),
+            }
+        }
+        failed
+    }
+
+    /// A view has begun.
+    pub(crate) fn view_begun(&mut self, view: &View) -> Routes {
+        self.learn(view);
+        let own = self.roll.numbered();
+        let mine = view.rank(self.me);
+        let mine = mine.map(|rank| &view.members[rank.index()].endpoints);
+        let in_view = |number: &u64| mine.is_some_and(|mine| mine.contains_key(number));
+        self.linked.retain(|number, _| own.contains_key(number) && in_view(number));
+        for (number, endpoint) in own.iter().filter(|(number, _)| in_view(number)) {
+            let Some(entry) = self.known.get(&(self.me, *number)).cloned() else {
+                continue;
+            };
+            let subgroup = SubgroupId(entry.endpoint().subgroup);
+            let lane = self.handle.as_ref().and_then(|it| it.lane(subgroup));
+            let (Some(lane), Some(spec)) = (lane, view.lane(subgroup)) else {
+                continue;
+            };
+            match (endpoint, &*entry) {
+                (Own::Writer(writer), Entry::Writer(entry)) => {
+                    self.match_writer(writer, entry, lane);
+                }
+                (Own::Reader(reader), Entry::Reader(entry)) => {
+                    self.match_reader(*number, reader, entry, lane, spec, view);
+                }
+                _ => {}
+            }
+        }
+        self.find_inconsistent(&own, view);
+        self.ends.clear();
+        self.left.clear();
+        self.routes()
+    }
+
+    /// Reads what is new, forgets what is no more.
+    fn learn(&mut self, view: &View) {
+        let mut before = std::mem::take(&mut self.known);
+        let mut topics = BTreeMap::new();
+        for member in &view.members {
+            let pid = self.pids.get(&member.id).copied();
+            let pid = pid.or_else(|| Some(ParticipantInfo::of(member).ok()?.pid));
+            let pid = pid.unwrap_or_default();
+            self.pids.insert(member.id, pid);
+            for (number, endpoint) in &member.endpoints {
+                let name = (member.id, *number);
+                let entry = before.remove(&name);
+                let entry = entry.or_else(|| Some(Arc::new(Entry::from_group(endpoint)?)));
+                let Some(entry) = entry else {
+                    tracing::warn!(pid, number, "an announced endpoint makes no sense");
+                    continue;
+                };
+                let said = entry.endpoint();
+                topics.entry(said.topic.clone()).or_insert((said.subgroup, pid));
+                self.known.insert(name, entry);
+            }
+        }
+        self.pids.retain(|id, _| view.rank(*id).is_some());
+        self.inconsistent.retain(|(id, _)| view.rank(*id).is_some());
+        self.roll.set_topics(topics);
+    }
+
+    fn match_writer(&self, writer: &WriterCore, entry: &WriterEntry, lane: Arc<Lane<Wire>>) {
+        let mut matched = Vec::new();
+        let mut refused = Vec::new();
+        for other in self.known.values() {
+            let Entry::Reader(reader) = &**other else {
+                continue;
+            };
+            let handle = InstanceHandle::of_entity(reader.endpoint.guid);
+            match Match::of(entry, reader) {
+                Match::Apart => {}
+                Match::Matched => matched.push(handle),
+                Match::Incompatible(policies) => refused.push((handle, policies)),
+            }
+        }
+        writer.meet(matched, refused);
+        writer.set_lane(lane);
+    }
+
+    fn match_reader(
+        &mut self,
+        number: u64,
+        reader: &ReaderCore,
+        entry: &ReaderEntry,
+        lane: Arc<Lane<Wire>>,
+        spec: &LaneSpec,
+        view: &View,
+    ) {
+        let old = match self.linked.get(&number) {
+            Some(linked) => linked.link.clone(),
+            None => reader.inlet.link(),
+        };
+        if old.epoch() == Some(spec.epoch) {
+            return;
+        }
+        let mut matched = Vec::new();
+        let mut refused = Vec::new();
+        for ((member, _), other) in &self.known {
+            let Entry::Writer(writer) = &**other else {
+                continue;
+            };
+            let handle = InstanceHandle::of_entity(writer.endpoint.guid);
+            match Match::of(writer, entry) {
+                Match::Apart => {}
+                Match::Matched => matched.extend(place(spec, view, *member).map(|place| {
+                    let lifecycle = writer.qos.writer_data_lifecycle;
+                    MatchedWriter {
+                        place,
+                        number: writer.number,
+                        member: *member,
+                        ring: writer.ring(),
+                        handle,
+                        autodispose: lifecycle.autodispose_unregistered_instances,
+                    }
+                })),
+                Match::Incompatible(policies) => refused.push((handle, policies)),
+            }
+        }
+        let stays: BTreeSet<_> = matched.iter().map(|writer| writer.handle).collect();
+        let sizes = sizes(&matched, spec);
+        // Who failed has no say any more.
+        let disposes = |writer: &MatchedWriter| {
+            let failed = view.rank(writer.member).is_none() && !self.left.contains(&writer.member);
+            writer.autodispose && !failed
+        };
+        let end = self.ends.get(&spec.subgroup).copied();
+        old.end(end, |handle| stays.contains(&handle), disposes);
+        let link = Arc::new(old.follow(lane, matched, refused, &sizes));
+        old.set_next(link.clone());
+        reader.inlet.settle();
+        let linked = Linked {
+            inlet: reader.inlet.clone(),
+            link,
+            topic: TopicKey::of_name(&entry.endpoint.topic),
+            subgroup: spec.subgroup,
+        };
+        self.linked.insert(number, linked);
+    }
+
+    /// Topics of which another participant has another idea: told once of each.
+    fn find_inconsistent(&mut self, own: &BTreeMap<u64, Own>, view: &View) {
+        let here = own.iter().filter_map(|(number, own)| {
+            let entry = self.known.get(&(self.me, *number))?;
+            let topic = match own {
+                Own::Writer(writer) => &writer.topic,
+                Own::Reader(reader) => &reader.topic,
+            };
+            Some((topic.clone(), entry.clone()))
+        });
+        let topics: BTreeMap<_, _> = here
+            .map(|(topic, entry)| (topic.name.clone(), (topic, entry)))
+            .collect();
+        for (name, (topic, entry)) in topics {
+            for member in view.members.iter().filter(|member| member.id != self.me) {
+                let of = (member.id, 0)..=(member.id, u64::MAX);
+                let mut theirs = self.known.range(of);
+                let differs =
+                    theirs.any(|(_, it)| is_inconsistent(entry.endpoint(), it.endpoint()));
+                if differs && self.inconsistent.insert((member.id, name.clone())) {
+                    topic.found_inconsistent();
+                }
+            }
+        }
+    }
+
+    fn routes(&self) -> Routes {
+        let mut routes = Routes::default();
+        for linked in self.linked.values() {
+            let route = Route {
+                topic: linked.topic.low(),
+                inlet: linked.inlet.clone(),
+                link: linked.link.clone(),
+            };
+            routes.by_subgroup.entry(linked.subgroup).or_default().push(route);
+        }
+        routes
+    }
+}
+
+/// The place of a member in a lane.
+fn place(spec: &LaneSpec, view: &View, member: MemberId) -> Option<Rank> {
+    let rank = view.rank(member)?;
+    let place = spec.members.iter().position(|it| *it == rank)?;
+    Some(Rank(place as u16))
+}
+
+/// Messages that the rings of these writers hold, each ring once.
+fn sizes(writers: &[MatchedWriter], spec: &LaneSpec) -> Vec<usize> {
+    let rings: BTreeSet<(Rank, Ring)> = writers.iter().map(|it| (it.place, it.ring)).collect();
+    let size = |(place, ring): (Rank, Ring)| {
+        let mut senders = spec.senders.iter();
+        let sender = senders.find(|sender| sender.rank == place)?;
+        Some(sender.rings[ring.index()]?.messages as usize)
+    };
+    rings.into_iter().filter_map(size).collect()
+}

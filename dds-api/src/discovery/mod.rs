@@ -1,0 +1,18 @@
+//! Who is there, and who meets whom.
+//!
+//! ```text
+//!   Roll: endpoints of this participant --Update--> views of the group
+//!   view begins --> Matcher: Links of readers, matches and lanes of writers, statuses
+//! ```
+//!
+//! A view is agreed by all members, and begins at one place of the order of each
+//! subgroup that it touches: so does a match.
+
+mod announcement;
+mod matcher;
+mod matching;
+mod roll;
+
+pub(crate) use announcement::{Entry, PROTOCOL, ParticipantInfo};
+pub(crate) use matcher::{Matcher, Routes};
+pub(crate) use roll::{Own, Roll};

@@ -1,0 +1,281 @@
+//! The endpoints of this participant, and what the group has to be told of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use spindle_dds_core::membership::{Endpoint, MemberId, Update};
+use spindle_dds_core::{RingSpec, SubgroupId, TopicKey};
+
+use super::announcement::Entry;
+use crate::driver::{Port, Session};
+use crate::error::{Error, Result};
+use crate::properties::ParticipantConfig;
+use crate::publication::WriterCore;
+use crate::subscription::ReaderCore;
+
+/// An endpoint of this participant.
+#[derive(Debug, Clone)]
+pub(crate) enum Own {
+    Writer(Arc<WriterCore>),
+    Reader(Arc<ReaderCore>),
+}
+
+/// All of them, by their numbers. Its lock is held for moments, and nothing else
+/// is locked while it is.
+pub(crate) struct Roll {
+    config: ParticipantConfig,
+    state: Mutex<State>,
+    /// Rises when an endpoint comes or goes.
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    own: BTreeMap<u64, Own>,
+    /// Those that the group knows, or is being told of.
+    told: BTreeSet<u64>,
+    /// Changes that the group has not been asked for.
+    updates: Vec<Update>,
+    /// How many there have been.
+    count: u64,
+    /// Once it is in a group.
+    group: Option<(MemberId, Weak<Session>)>,
+    /// Where the view has topics, and in which process it is said.
+    topics: BTreeMap<String, (u32, u32)>,
+}
+
+/// Bytes of endpoints that a participant comes with; others follow.
+const FIRST_LEN_MAX: usize = 32 << 10;
+
+impl fmt::Debug for Roll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Roll")
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Own {
+    /// What is announced of it; `None` if it is deleted.
+    fn announce(&self, config: &ParticipantConfig) -> Result<Option<(Entry, Endpoint)>> {
+        let (entry, ring) = match self {
+            Self::Writer(writer) => {
+                let Some(publisher) = writer.publisher.upgrade() else {
+                    return Ok(None);
+                };
+                let size = writer.settings.ring_size;
+                let ring = RingSpec::at_least(size.messages, size.bytes);
+                let ring = Some((writer.settings.ring, ring));
+                (Entry::of_writer(config, &publisher, writer), ring)
+            }
+            Self::Reader(reader) => {
+                let Some(subscriber) = reader.subscriber.upgrade() else {
+                    return Ok(None);
+                };
+                (Entry::of_reader(config, &subscriber, reader), None)
+            }
+        };
+        let endpoint = entry.to_group(ring)?;
+        Ok(Some((entry, endpoint)))
+    }
+
+    /// From now on it can be used.
+    fn enable(&self, config: &ParticipantConfig, session: &Arc<Session>) {
+        match self {
+            Self::Writer(writer) => {
+                let topic = &writer.topic.name;
+                let subgroup = SubgroupId(config.subgroup_of(topic));
+                let ring = writer.settings.ring;
+                let topic = TopicKey::of_name(topic);
+                writer.connect(Port::new(session.clone(), subgroup, ring, topic));
+            }
+            Self::Reader(reader) => reader.base.set_enabled(),
+        }
+    }
+}
+
+impl Roll {
+    pub(crate) fn new(config: ParticipantConfig) -> Self {
+        Self {
+            config,
+            state: Mutex::default(),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody came or went: another number than before.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn changed(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// All there are.
+    pub(crate) fn all(&self) -> Vec<Own> {
+        self.state().own.values().cloned().collect()
+    }
+
+    /// The same with their numbers.
+    pub(crate) fn numbered(&self) -> BTreeMap<u64, Own> {
+        self.state().own.clone()
+    }
+
+    /// A new endpoint. In a group, it can be used at once, and the group is told.
+    ///
+    /// # Errors
+    /// ERROR when the others have its topic in another subgroup; OUT_OF_RESOURCES
+    /// when too much would have to be announced.
+    pub(crate) fn add(&self, number: u32, own: Own) -> Result<()> {
+        let number = u64::from(number);
+        let mut state = self.state();
+        let session = state.session();
+        if let Some(session) = &session {
+            if let Some((entry, endpoint)) = own.announce(&self.config)? {
+                state.check(&entry)?;
+                state.tell(vec![(number, endpoint)], Vec::new());
+            }
+            own.enable(&self.config, session);
+        }
+        state.own.insert(number, own);
+        drop(state);
+        self.changed();
+        if let Some(session) = session {
+            session.desk().call();
+            session.bells().listeners.ring();
+            session.bells().wakers.ring();
+        }
+        Ok(())
+    }
+
+    /// An endpoint is deleted.
+    pub(crate) fn remove(&self, number: u32) {
+        let number = u64::from(number);
+        let mut state = self.state();
+        let removed = state.own.remove(&number);
+        let session = state.session();
+        if removed.is_some() && session.is_some() {
+            state.tell(Vec::new(), vec![number]);
+        }
+        drop(state);
+        drop(removed);
+        self.changed();
+        if let Some(session) = session {
+            session.desk().call();
+            session.bells().listeners.ring();
+            session.bells().wakers.ring();
+        }
+    }
+
+    /// Those endpoints with which this participant comes into a group: as many as
+    /// fit in what its sponsor asks for.
+    pub(crate) fn first(&self) -> Result<BTreeMap<u64, Endpoint>> {
+        let mut state = self.state();
+        let mut first = BTreeMap::new();
+        let mut len = 0;
+        for (number, own) in &state.own {
+            let Some((_, endpoint)) = own.announce(&self.config)? else {
+                continue;
+            };
+            len += endpoint.info.len() + 64;
+            if len > FIRST_LEN_MAX {
+                break;
+            }
+            first.insert(*number, endpoint);
+        }
+        state.told = first.keys().copied().collect();
+        Ok(first)
+    }
+
+    /// It is in a group, which is told of what came and went since
+    /// [`first`](Self::first). All endpoints can be used.
+    pub(crate) fn enter(&self, me: MemberId, session: &Arc<Session>) -> Result<()> {
+        let mut state = self.state();
+        state.group = Some((me, Arc::downgrade(session)));
+        let gone = state.told.iter().filter(|it| !state.own.contains_key(it));
+        let gone: Vec<u64> = gone.copied().collect();
+        if !gone.is_empty() {
+            state.tell(Vec::new(), gone);
+        }
+        let new = state.own.iter().filter(|(it, _)| !state.told.contains(it));
+        let new: Vec<(u64, Own)> = new.map(|(it, own)| (*it, own.clone())).collect();
+        for (number, own) in new {
+            if let Some((_, endpoint)) = own.announce(&self.config)? {
+                state.tell(vec![(number, endpoint)], Vec::new());
+            }
+        }
+        let all = state.own.values();
+        all.for_each(|own| own.enable(&self.config, session));
+        drop(state);
+        self.changed();
+        Ok(())
+    }
+
+    /// Nothing is told any more.
+    pub(crate) fn leave(&self) {
+        let mut state = self.state();
+        state.group = None;
+        state.updates.clear();
+        let own = std::mem::take(&mut state.own);
+        drop(state);
+        drop(own);
+        self.changed();
+    }
+
+    /// What the group has to be asked for, in order.
+    pub(crate) fn take_updates(&self) -> Vec<Update> {
+        std::mem::take(&mut self.state().updates)
+    }
+
+    /// A view has begun, which has these topics in these subgroups.
+    pub(crate) fn set_topics(&self, topics: BTreeMap<String, (u32, u32)>) {
+        self.state().topics = topics;
+    }
+
+    /// Whether somebody's endpoint goes together with those that the group has.
+    ///
+    /// # Errors
+    /// ERROR, and why not.
+    pub(crate) fn check(&self, entry: &Entry) -> Result<()> {
+        self.state().check(entry)
+    }
+}
+
+impl State {
+    fn session(&self) -> Option<Arc<Session>> {
+        self.group.as_ref()?.1.upgrade()
+    }
+
+    fn tell(&mut self, put: Vec<(u64, Endpoint)>, remove: Vec<u64>) {
+        let Some((member, _)) = self.group else {
+            return;
+        };
+        self.count += 1;
+        self.updates.push(Update {
+            member,
+            number: self.count,
+            put,
+            remove,
+        });
+    }
+
+    fn check(&self, entry: &Entry) -> Result<()> {
+        let endpoint = entry.endpoint();
+        match self.topics.get(&endpoint.topic) {
+            Some((subgroup, pid)) if *subgroup != endpoint.subgroup => Err(Error::Error(format!(
+                "topic {topic} is in subgroup {subgroup} at process {pid} and would be in {}: pin \
+                 it to the same with spindle.topic.{topic}.subgroup",
+                endpoint.subgroup,
+                topic = endpoint.topic,
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The control thread: goes from view to view, and lets newcomers in.
+//!
+//! ```text
+//!   engine --Decide--> record of the domain --> Engine::decided
+//!          --Ended---> segments with the peers --> Engine::install
+//!   station --Ask--> Engine::request(Join) ... next view --> Welcome
+//!   roll --updates--> Engine::request(Update)
+//! ```
+//!
+//! What it waits for is nobody's business but its own: messages go on meanwhile.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spindle_dds_core::membership::{CONTROL_ROW_LEN, Member, MemberId, Request, View};
+use spindle_dds_core::{Layout, Prepared, SubgroupId};
+use spindle_dds_transport::Rank;
+use spindle_dds_transport::shm::{
+    Decision, Entry, Event, Register, SegmentKey, SegmentRequest, Station,
+};
+
+use super::desk::News;
+use super::session::Session;
+use crate::discovery::{ParticipantInfo, Roll};
+use crate::error::{Error, Result};
+use crate::joining::Packet;
+use crate::wire::Wire;
+
+/// The control segment's number among those of a view.
+const CONTROL_LANE: u32 = u32::MAX;
+
+/// What the control thread works with.
+pub(crate) struct Control {
+    pub(crate) station: Arc<Station>,
+    pub(crate) register: Register,
+    pub(crate) roll: Arc<Roll>,
+    pub(crate) me: MemberId,
+    pub(crate) subgroups: u32,
+    /// How long to wait for the peers when segments are made.
+    pub(crate) limit: Duration,
+    /// The view that is there, or comes next.
+    pub(crate) view: Arc<View>,
+    /// What came while this participant was about to join.
+    pub(crate) early: Vec<Event>,
+    /// Those who asked this participant to be let in.
+    pub(crate) asked: BTreeSet<u128>,
+    /// Members that are lost, and that the view still has.
+    pub(crate) lost: BTreeSet<u128>,
+}
+
+impl Control {
+    /// Until the participant is in no group any more.
+    pub(crate) fn run(mut self, session: &Session) {
+        let first = self.view.clone();
+        let mut flow = self.go_on(session, &first);
+        for event in std::mem::take(&mut self.early) {
+            self.handle(session, event);
+        }
+        while flow.is_continue() && !session.is_stopping() {
+            for update in self.roll.take_updates() {
+                session.engine().request(Request::Update(update));
+            }
+            flow = match session.desk().take() {
+                Some(News::Decide(next)) => {
+                    session.engine().decided(self.decide(&next));
+                    ControlFlow::Continue(())
+                }
+                Some(News::Ended { next, expelled }) => {
+                    let flow = self.go_on(session, &next);
+                    self.drop_gone(&expelled);
+                    flow
+                }
+                Some(News::Leave) => {
+                    session.engine().request(Request::Leave);
+                    ControlFlow::Continue(())
+                }
+                Some(News::Stopped) => ControlFlow::Break(()),
+                None => {
+                    if let Some(event) = self.station.next_event(Duration::MAX) {
+                        self.handle(session, event);
+                    }
+                    ControlFlow::Continue(())
+                }
+            };
+        }
+        self.end(session);
+    }
+
+    fn end(self, session: &Session) {
+        self.roll.leave();
+        if let Err(error) = self.register.leave() {
+            tracing::warn!(%error, "leaving a domain");
+        }
+        session.desk().close();
+        // The peers are told that it closes.
+        drop(self.station);
+        session.desk().ended();
+        session.room().notify_all();
+        if session.fate().failure().is_none() {
+            session.stop();
+        }
+    }
+
+    // From view to view.
+
+    /// The compare-and-set in the domain's record.
+    fn decide(&self, next: &View) -> std::result::Result<(), String> {
+        let entries = next.members.iter().map(entry);
+        let members = entries.collect::<Result<Vec<_>>>();
+        let decision = Decision {
+            view: next.id,
+            digest: digest(&next.to_bytes()),
+            members: members.map_err(|error| error.to_string())?,
+        };
+        let decided = self.register.decide(next.id - 1, &decision);
+        decided.map_err(|error| error.to_string())
+    }
+
+    /// Prepares the next view with its members, and begins it.
+    fn go_on(&mut self, session: &Session, next: &Arc<View>) -> ControlFlow<()> {
+        self.view = next.clone();
+        let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
+        for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
+            self.welcome(*id);
+        }
+        self.asked.retain(|id| !newcomers.contains(id));
+        if next.rank(self.me).is_none() {
+            // What has become of it comes next.
+            return ControlFlow::Continue(());
+        }
+        let prepared = self.prepare(next);
+        let installed = prepared.and_then(|prepared| {
+            let installed = session.engine().install(prepared);
+            installed.map_err(|error| Error::Error(error.to_string()))
+        });
+        if let Err(error) = installed {
+            let text = format!("view {} of the group cannot be entered: {error}", next.id);
+            session.fate().fail(text);
+            session.bells().listeners.ring();
+            return ControlFlow::Break(());
+        }
+        session.room().notify_all();
+        ControlFlow::Continue(())
+    }
+
+    fn prepare(&self, next: &Arc<View>) -> Result<Prepared<Wire>> {
+        let deadline = Instant::now() + self.limit;
+        let me = next.rank(self.me).unwrap_or(Rank(0));
+        // Whoever came later calls.
+        for member in &next.members[..me.index()] {
+            if let Err(error) = self.station.connect(&member.address, deadline) {
+                // The others will hear of it in the view.
+                tracing::warn!(%error, "a member cannot be reached");
+            }
+        }
+        let ids = |ranks: &[Rank]| {
+            let ids = ranks.iter().map(|rank| next.members[rank.index()].id.0);
+            ids.collect::<Vec<_>>()
+        };
+        let everybody: Vec<Rank> = (0..next.members.len() as u16).map(Rank).collect();
+        let mut requests = vec![SegmentRequest {
+            key: SegmentKey {
+                epoch: next.id,
+                lane: CONTROL_LANE,
+            },
+            members: ids(&everybody),
+            me,
+            row_lens: vec![CONTROL_ROW_LEN; everybody.len()],
+            control: true,
+        }];
+        // A newcomer enters lanes that are as new as itself.
+        for lane in next.lanes.iter().filter(|lane| lane.epoch == next.id) {
+            let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
+                continue;
+            };
+            let layout = Layout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
+            requests.push(SegmentRequest {
+                key: SegmentKey {
+                    epoch: next.id,
+                    lane: lane.subgroup.0,
+                },
+                members: ids(&lane.members),
+                me: Rank(place as u16),
+                row_lens: layout.row_lens(),
+                control: false,
+            });
+        }
+        let segments = self.station.segments(&requests, deadline);
+        let segments = segments.map_err(|error| Error::Error(error.to_string()))?;
+        let mut segments = segments.into_iter();
+        let control = segments.next();
+        let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.lane));
+        Ok(Prepared {
+            view: next.clone(),
+            control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
+            lanes: subgroups.zip(segments).collect(),
+        })
+    }
+
+    // Peers.
+
+    /// Whoever is not in the view any more and is lost, or was expelled, is forgotten.
+    /// Who has left closes its station by itself.
+    fn drop_gone(&mut self, ended: &[MemberId]) {
+        let lost = std::mem::take(&mut self.lost);
+        for id in lost {
+            match self.view.rank(MemberId(id)) {
+                Some(_) => drop(self.lost.insert(id)),
+                None => self.station.drop_peer(id),
+            }
+        }
+        for id in ended {
+            self.station.drop_peer(id.0);
+        }
+    }
+
+    fn handle(&mut self, session: &Session, event: Event) {
+        match event {
+            Event::Connected { .. } => {}
+            Event::Closed { id, .. } => {
+                self.asked.remove(&id);
+                if self.view.rank(MemberId(id)).is_some() {
+                    self.lost.insert(id);
+                } else {
+                    self.station.drop_peer(id);
+                }
+            }
+            Event::Message { from, bytes } => match Packet::read(&bytes) {
+                Ok(Packet::Ask(newcomer)) if newcomer.id.0 == from => {
+                    self.asked_by(session, newcomer);
+                }
+                Ok(Packet::Welcome { .. } | Packet::Refused(_)) => {}
+                Ok(Packet::Ask(_)) => self.refuse(from, "it asks for somebody else"),
+                Err(reason) => self.refuse(from, &reason),
+            },
+        }
+    }
+
+    /// Somebody wants to be let in.
+    fn asked_by(&mut self, session: &Session, newcomer: Member) {
+        let id = newcomer.id.0;
+        if let Err(error) = self.fits(&newcomer) {
+            return self.refuse(id, &error.to_string());
+        }
+        if self.view.rank(newcomer.id).is_some() {
+            return self.welcome(id);
+        }
+        self.asked.insert(id);
+        session.engine().request(Request::Join(newcomer));
+    }
+
+    /// Whether a newcomer is like those who are there.
+    fn fits(&self, newcomer: &Member) -> Result<()> {
+        let info = ParticipantInfo::of(newcomer)?;
+        if info.subgroups != self.subgroups {
+            return Err(Error::Error(format!(
+                "process {} has spindle.subgroups {}, process {} has {}: give all the same",
+                info.pid,
+                info.subgroups,
+                std::process::id(),
+                self.subgroups
+            )));
+        }
+        for endpoint in newcomer.endpoints.values() {
+            match crate::discovery::Entry::from_group(endpoint) {
+                Some(entry) => self.roll.check(&entry)?,
+                None => return Err(Error::Error("an endpoint makes no sense".to_owned())),
+            }
+        }
+        Ok(())
+    }
+
+    fn welcome(&self, id: u128) {
+        for packet in Packet::welcome(&self.view) {
+            self.send(id, &packet);
+        }
+    }
+
+    fn refuse(&self, id: u128, reason: &str) {
+        self.send(id, &Packet::Refused(reason.to_owned()).write());
+    }
+
+    fn send(&self, id: u128, bytes: &[u8]) {
+        if let Err(error) = self.station.send(id, bytes) {
+            tracing::warn!(%error, "a newcomer is not reached");
+        }
+    }
+}
+
+/// A member for the domain's record.
+fn entry(member: &Member) -> Result<Entry> {
+    let info = ParticipantInfo::of(member)?;
+    Ok(Entry {
+        id: member.id.0,
+        host: member.host.0,
+        pid: info.pid,
+        start: info.start,
+        address: member.address.clone(),
+    })
+}
+
+/// FNV-1a of what was decided, the same wherever it is computed.
+fn digest(bytes: &[u8]) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+

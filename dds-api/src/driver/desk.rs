@@ -1,0 +1,137 @@
+//! What the control thread has to do, and who waits until it is done.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use spindle_dds_core::membership::{MemberId, View};
+use spindle_dds_transport::shm::Station;
+
+/// Something for the control thread.
+#[derive(Debug)]
+pub(super) enum News {
+    /// To be decided in the domain's record.
+    Decide(Arc<View>),
+    /// A view has ended.
+    Ended {
+        next: Arc<View>,
+        /// Who failed.
+        expelled: Vec<MemberId>,
+    },
+    /// It is over.
+    Stopped,
+    /// The application wants to leave.
+    Leave,
+}
+
+/// Where others leave it. Its locks are held for moments.
+pub(crate) struct Desk {
+    news: Mutex<VecDeque<News>>,
+    /// Whose wait for events is interrupted by news; `None` when it is closed.
+    station: RwLock<Option<Arc<Station>>>,
+    stage: Mutex<Stage>,
+    changed: Condvar,
+    /// Lanes came or went since somebody asked.
+    lanes: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Stage {
+    /// The view that began last; 0 before the first.
+    view: u64,
+    /// This participant is in no group any more.
+    ended: bool,
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk")
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Desk {
+    pub(crate) fn new(station: Arc<Station>) -> Self {
+        Self {
+            news: Mutex::default(),
+            station: RwLock::new(Some(station)),
+            stage: Mutex::default(),
+            changed: Condvar::new(),
+            lanes: AtomicBool::new(false),
+        }
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn put(&self, news: News) {
+        let queue = self.news.lock();
+        queue.unwrap_or_else(PoisonError::into_inner).push_back(news);
+        self.lanes.store(true, Ordering::Release);
+        self.call();
+    }
+
+    pub(super) fn take(&self) -> Option<News> {
+        let queue = self.news.lock();
+        queue.unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// The control thread looks at what there is to do.
+    pub(crate) fn call(&self) {
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(station) = &*station {
+            station.interrupt();
+        }
+    }
+
+    /// The station is closed, with whoever has its last handle.
+    pub(super) fn close(&self) {
+        let mut station = self.station.write().unwrap_or_else(PoisonError::into_inner);
+        *station = None;
+    }
+
+    /// A view has begun.
+    pub(super) fn begun(&self, view: u64) {
+        self.stage().view = view;
+        self.lanes.store(true, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// This participant is in no group any more.
+    pub(super) fn ended(&self) {
+        self.stage().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether lanes came or went since this was asked last.
+    pub(super) fn lanes_changed(&self) -> bool {
+        self.lanes.load(Ordering::Acquire) && self.lanes.swap(false, Ordering::AcqRel)
+    }
+
+    /// Blocks until a view has begun, or it has ended before that; false then.
+    pub(super) fn wait_begun(&self) -> bool {
+        let stage = self.stage();
+        let waits = |stage: &mut Stage| stage.view == 0 && !stage.ended;
+        let stage = self.changed.wait_while(stage, waits);
+        stage.unwrap_or_else(PoisonError::into_inner).view != 0
+    }
+
+    /// Blocks until it has ended; false if it has not within `patience`.
+    pub(super) fn wait_ended(&self, patience: Duration) -> bool {
+        let end = Instant::now() + patience;
+        let mut stage = self.stage();
+        while !stage.ended {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.changed.wait_timeout(stage, left);
+            stage = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
