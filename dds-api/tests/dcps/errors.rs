@@ -29,14 +29,14 @@ fn participants() {
         "4711",
     );
     check(
-        build().property("spindle.grup.size", "2").create(),
+        build().property("spindle.group.size", "2").create(),
         bad,
-        "spindle.grup.size",
+        "spindle.group.size",
     );
     check(
-        build().property("spindle.group.size", "0").create(),
+        build().property("spindle.failure.limit_ms", "0").create(),
         bad,
-        "from 1",
+        "from 30",
     );
     check(
         build().profile("Flight::Display").create(),
@@ -48,12 +48,6 @@ fn participants() {
         bad,
         "/nowhere/flight.xml",
     );
-    let sizeless = build().create().expect("a participant");
-    check(
-        sizeless.enable(),
-        ReturnCode::PreconditionNotMet,
-        "spindle.group.size",
-    );
 }
 
 #[test]
@@ -61,7 +55,7 @@ fn profiles() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let text = r#"<dds><qos_library name="Flight"><qos_profile name="Display">
       <domain_participant_qos><property><value><element>
-        <name>spindle.group.size</name><value>3</value>
+        <name>spindle.ring.messages</name><value>64</value>
       </element></value></property></domain_participant_qos>
       <datawriter_qos><durability>
         <kind>PERSISTENT_DURABILITY_QOS</kind>
@@ -85,15 +79,15 @@ fn profiles() {
         .create()
         .expect("a participant");
     let qos = participant.qos().expect("alive");
-    assert_eq!(qos.property.get("spindle.group.size"), Some("3"));
+    assert_eq!(qos.property.get("spindle.ring.messages"), Some("64"));
     let other = build()
         .unwrap()
         .profile("Flight::Display")
-        .property("spindle.group.size", "5");
+        .property("spindle.ring.messages", "128");
     let other = other.create().expect("a participant").qos().expect("alive");
     assert_eq!(
-        other.property.get("spindle.group.size"),
-        Some("5"),
+        other.property.get("spindle.ring.messages"),
+        Some("128"),
         "it overrides the file's"
     );
     let topic = participant

@@ -5,7 +5,6 @@ mod conditions;
 mod endings;
 mod errors;
 mod flow;
-mod forming;
 mod generated;
 mod idle;
 mod instances;

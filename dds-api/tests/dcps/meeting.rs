@@ -47,13 +47,25 @@ impl Meeting {
     }
 }
 
-/// Enables all at once, each in a thread of its own.
+/// Enables all at once, each in a thread of its own, until each knows of all.
 pub(crate) fn enable(participants: &[DomainParticipant]) {
     thread::scope(|scope| {
         for participant in participants {
-            scope.spawn(|| participant.enable().expect("the group forms"));
+            scope.spawn(|| participant.enable().expect("it is let in"));
         }
     });
+    wait_for_members(participants, participants.len());
+}
+
+/// Blocks until each of them is in a view of so many.
+pub(crate) fn wait_for_members(participants: &[DomainParticipant], members: usize) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    for participant in participants {
+        while spindle_dds::testing::members(participant).expect("enabled") != members {
+            assert!(std::time::Instant::now() < deadline, "they do not meet");
+            thread::sleep(std::time::Duration::from_micros(200));
+        }
+    }
 }
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

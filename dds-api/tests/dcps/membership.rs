@@ -1,15 +1,13 @@
 //! Coming together, leaving, failing.
 
 use std::process::{Command, Stdio};
-use std::thread;
 
 use spindle_dds::qos::DataReaderQos;
-use spindle_dds::{
-    DomainParticipant, DomainParticipantListener, Duration, Error, InstanceState, ReturnCode,
-};
+use spindle_dds::{DomainParticipant, Duration, Error, InstanceState};
 
 use crate::meeting::{
-    Meeting, PATIENCE, enable, keep_all_reader, reader, state, take, wait_until, writer,
+    Meeting, PATIENCE, enable, keep_all_reader, reader, state, take, wait_for_members, wait_until,
+    writer,
 };
 
 #[test]
@@ -104,57 +102,69 @@ fn the_last_handle_leaves() {
 }
 
 #[test]
-fn a_second_group_is_refused_while_the_first_lives() {
+fn there_is_one_group_of_a_domain() {
     let meeting = Meeting::new();
-    let [first, second]: [_; 2] = meeting.participants();
-    first.enable().expect("it forms");
-    let error = second.enable().expect_err("the domain is taken");
-    assert!(matches!(error, Error::PreconditionNotMet(_)), "{error}");
-    first.close().expect("it leaves");
-    second.enable().expect("the domain is free again");
-    second.close().expect("it leaves");
+    let participants: [_; 2] = meeting.participants();
+    participants[0].enable().expect("it founds it");
+    participants[1].enable().expect("it is let in");
+    wait_for_members(&participants, 2);
+    participants[0].close().expect("it leaves");
+    wait_for_members(&participants[1..], 1);
+    let third = meeting.participant();
+    third.enable().expect("it is let in by who is left");
+    third.close().expect("it leaves");
+    participants[1].close().expect("it leaves, the last");
+    let next = meeting.participant();
+    next.enable().expect("it founds it anew");
 }
 
 #[test]
-fn a_group_that_does_not_come_together_times_out() {
-    let meeting = Meeting::new();
-    let alone = meeting
-        .builder()
-        .property("spindle.join.timeout_ms", "50")
-        .create();
-    let alone = alone.expect("a participant");
-    let error = alone.enable().expect_err("nobody else comes");
-    assert!(matches!(error, Error::Timeout(_)), "{error}");
-    assert!(error.to_string().contains('2'), "{error}");
-    assert!(!alone.is_enabled());
+fn who_comes_at_the_same_moment_is_in_the_same_group() {
+    for _ in 0..100 {
+        let meeting = Meeting::new();
+        let participants: [_; 2] = meeting.participants();
+        let written = writer(&participants[0], "State");
+        let heard = reader(&participants[1], "State");
+        enable(&participants);
+        written.write(&state(1, 7)).expect("sent");
+        let numbers = take(&heard, 1, |sample| sample.data().expect("data").number);
+        assert_eq!(numbers, [7]);
+    }
 }
 
 #[test]
-fn participants_that_contradict_each_other_say_so() {
+fn participants_that_contradict_the_others_are_not_let_in() {
     let meeting = Meeting::new();
-    let a = meeting
-        .builder()
-        .property("spindle.subgroups", "4")
-        .create()
-        .expect("one");
-    let b = meeting
-        .builder()
-        .property("spindle.subgroups", "5")
-        .create()
-        .expect("other");
-    thread::scope(|scope| {
-        for participant in [&a, &b] {
-            scope.spawn(|| {
-                let error = participant.enable().expect_err("they differ");
-                assert!(error.to_string().contains("spindle.subgroups"), "{error}");
-            });
+    let with = |name: &str, value: &str| meeting.builder().property(name, value).create();
+    let first = with("spindle.subgroups", "4").expect("one");
+    let _written = writer(&first, "State");
+    first.enable().expect("it founds the group");
+    let refused = |name: &str, value: &str| {
+        let other = meeting.builder().property("spindle.subgroups", "4");
+        let other = other.property(name, value).create().expect("another");
+        let _heard = reader(&other, "State");
+        let error = other.enable().expect_err("they differ");
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(!other.is_enabled());
+    };
+    refused("spindle.subgroups", "5");
+    let pins = ["1", "2", "3"].map(|to| {
+        let other = meeting.builder().property("spindle.subgroups", "4");
+        let other = other.property("spindle.topic.State.subgroup", to);
+        let other = other.create().expect("another");
+        let _heard = reader(&other, "State");
+        let enabled = other.enable();
+        if let Err(error) = &enabled {
+            assert!(error.to_string().contains("spindle.topic.State"), "{error}");
         }
+        enabled.is_ok()
     });
+    assert_eq!(pins.iter().filter(|fits| **fits).count(), 1);
 }
 
 const CHILD: &str = "SPINDLE_TEST_CHILD_DIRECTORY";
 
-/// Not a test by itself: the process that dies in `a_death_is_told`.
+/// Not a test by itself: the process that dies in `who_dies_is_expelled`.
 #[test]
 fn child_that_dies() {
     let Some(directory) = std::env::var_os(CHILD) else {
@@ -162,12 +172,13 @@ fn child_that_dies() {
     };
     let participant = DomainParticipant::builder(0)
         .property("spindle.directory", directory.to_str().expect("UTF-8"))
-        .property("spindle.group.size", "2")
         .disabled()
         .create()
         .expect("a participant");
     let writer = writer(&participant, "State");
-    participant.enable().expect("the group forms");
+    participant.enable().expect("it is let in");
+    let matched = || writer.publication_matched_status().expect("alive").current_count;
+    wait_until(writer.status_condition().expect("alive"), || matched() == 2);
     for number in 0..10 {
         writer.write(&state(1, number)).expect("sent");
     }
@@ -175,25 +186,13 @@ fn child_that_dies() {
     std::process::abort();
 }
 
-struct Reasons(std::sync::mpsc::Sender<String>);
-
-impl DomainParticipantListener for Reasons {
-    fn on_failed(&mut self, _: &DomainParticipant, reason: &str) {
-        let _ = self.0.send(reason.to_owned());
-    }
-}
-
 #[test]
-fn a_death_is_told_after_what_was_delivered() {
+fn who_dies_is_expelled_and_the_others_go_on() {
     let meeting = Meeting::new();
-    let (reasons, told) = std::sync::mpsc::channel();
-    let participant = meeting.participant();
-    let mask = spindle_dds::StatusMask::NONE;
-    participant
-        .set_listener(mask, Some(Box::new(Reasons(reasons))))
-        .expect("alive");
-    let survivor = reader(&participant, "State");
-    let writer = writer(&participant, "Other");
+    let participants: [_; 2] = meeting.participants();
+    let readers = participants.each_ref().map(|it| reader(it, "State"));
+    let writer = writer(&participants[0], "State");
+    enable(&participants);
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "membership::child_that_dies", "--nocapture"])
         .env(CHILD, meeting.directory())
@@ -201,26 +200,23 @@ fn a_death_is_told_after_what_was_delivered() {
         .stderr(Stdio::null())
         .spawn()
         .expect("a child");
-    participant.enable().expect("the group forms");
-    let numbers = take(&survivor, 10, |sample| sample.data().expect("data").number);
-    assert_eq!(numbers, (0..10).collect::<Vec<_>>());
-    // Who dies has no say any more: its instance lost its writer, no more.
-    let gone = take(&survivor, 1, |sample| *sample.info());
-    assert!(!gone[0].valid_data);
-    assert_eq!(gone[0].instance_state, InstanceState::NotAliveNoWriters);
-    let reason = told.recv().expect("the listener is told");
-    let pid = child.id().to_string();
-    assert!(reason.contains(&pid), "{reason} names process {pid}");
-    let error = survivor.take(1).expect_err("nothing more comes");
-    assert!(
-        matches!(&error, Error::Error(text) if text.contains(&pid)),
-        "{error}"
-    );
-    let error = writer
-        .write(&state(1, 1))
-        .expect_err("the group has stopped");
-    assert!(matches!(error, Error::Error(_)), "{error}");
-    participant.close().expect_err("it tells once more");
+    let heard = readers.each_ref().map(|reader| {
+        let numbers = take(reader, 10, |sample| sample.data().expect("data").number);
+        assert_eq!(numbers, (0..10).collect::<Vec<_>>());
+        // Who dies has no say any more: its instance lost its writer, no more.
+        let gone = take(reader, 1, |sample| *sample.info());
+        assert!(!gone[0].valid_data);
+        assert_eq!(gone[0].instance_state, InstanceState::NotAliveNoWriters);
+        gone[0].position()
+    });
+    assert_eq!(heard[0], heard[1], "at one place in the order");
+    wait_for_members(&participants, 2);
+    writer.write(&state(2, 1)).expect("the group goes on");
+    for reader in &readers {
+        let numbers = take(reader, 1, |sample| sample.data().expect("data").number);
+        assert_eq!(numbers, [1]);
+    }
+    participants.iter().for_each(|it| it.close().expect("it leaves"));
     child.wait().expect("it ended");
 }
 
@@ -254,10 +250,10 @@ fn best_effort_never_meets_a_reliable_reader_nor_its_samples() {
     assert!(strict.take(1).is_err_and(|error| error.is_no_data()));
 }
 
-/// Samples that lie in the rings of others must be given back first: nobody
-/// waits for who has left, and their writers use the memory again.
+/// Samples that lie in the rings of others stay readable: what is sent later goes into
+/// other memory.
 #[test]
-fn who_holds_samples_in_rings_does_not_leave() {
+fn who_holds_samples_in_rings_may_leave() {
     let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");
@@ -278,12 +274,7 @@ fn who_holds_samples_in_rings_does_not_leave() {
             Err(error) => assert!(error.is_no_data(), "{error}"),
         }
     };
-    let refused = participant.close();
-    assert_eq!(
-        ReturnCode::of(&refused),
-        ReturnCode::PreconditionNotMet,
-        "{refused:?}"
-    );
-    drop(samples);
-    participant.close().expect("nothing is held any more");
+    participant.close().expect("it leaves");
+    let numbers = samples.iter().map(|it| it.view().expect("data").number());
+    assert_eq!(numbers.collect::<Vec<_>>(), [1]);
 }

@@ -16,7 +16,6 @@ fn a_program_in_the_words_of_the_standard() {
     let factory = DomainParticipantFactory::get_instance();
     let mut qos = DomainParticipantQos::default();
     qos.property.set("spindle.directory", meeting.directory());
-    qos.property.set("spindle.group.size", "1");
     let mut factory_qos = DomainParticipantFactoryQos::default();
     factory_qos.entity_factory.autoenable_created_entities = false;
     assert_eq!(factory.set_qos(&factory_qos), ReturnCode::Ok);
