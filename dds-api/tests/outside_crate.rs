@@ -49,7 +49,6 @@ spindle_dds::include_idl!("outside");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let participant = DomainParticipant::builder(0)
-        .property("spindle.group.size", "1")
         .disabled()
         .create()?;
     let topic = participant.topic::<outside::Shape>("Shape").create()?;

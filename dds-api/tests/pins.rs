@@ -57,7 +57,6 @@ fn a_pin_of_a_topic_that_is_not_there_is_warned_of() {
     let directory = directory.path().join("domains");
     let participant = DomainParticipant::builder(0)
         .property("spindle.directory", directory.to_str().expect("UTF-8"))
-        .property("spindle.group.size", "1")
         .property("spindle.topic.State.subgroup", "1")
         .property("spindle.topic.Sate.subgroup", "2")
         .disabled()

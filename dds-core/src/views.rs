@@ -92,7 +92,11 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// first. Allocates what it needs; waits for a step that is under way.
     pub fn install(&self, prepared: Prepared<F>) -> Result<(), InstallError> {
         let mut state = self.state();
-        state.install(self.participant(), prepared)
+        let installed = state.install(self.participant(), prepared);
+        drop(state);
+        // Between two views a sleeper waits for nothing: no heartbeat was due.
+        self.participant().control.nudge();
+        installed
     }
 
     /// Asks the leader for something. It is asked for until a view has it.

@@ -92,7 +92,6 @@ impl Member {
     fn new(directory: &str, storage: &str, resource_limits: ResourceLimits) -> Self {
         let participant = DomainParticipant::builder(0)
             .property("spindle.directory", directory)
-            .property("spindle.group.size", "2")
             .property("spindle.reader.storage", storage)
             .disabled()
             .create()

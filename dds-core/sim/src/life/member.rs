@@ -456,7 +456,6 @@ impl Member {
             .install(prepared)
             .map_err(|error| error.to_string())?;
         self.view = Some(view);
-        self.mode = Mode::Awake;
         Ok(())
     }
 

@@ -404,7 +404,6 @@ impl<'a> World<'a> {
             }
         };
         self.members[at].engine.decided(answer);
-        self.members[at].mode = Mode::Awake;
         // The most delicate moment: it is decided, and nobody knows.
         let plan = self.plan;
         let running = self.turn < plan.turns;
