@@ -22,14 +22,6 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
     Ok(rows.collect())
 }
 
-/// How many members the view has that this participant is in; 0 between two views.
-///
-/// # Errors
-/// NOT_ENABLED, ALREADY_DELETED.
-pub fn members(participant: &DomainParticipant) -> Result<usize> {
-    Ok(participant.core.ready()?.members())
-}
-
 /// The memory that a builder would build in.
 ///
 /// # Errors

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use spindle_dds::qos::ReliabilityKind;
-use spindle_dds::{DataWriter, DomainParticipant};
+use spindle_dds::idl::TopicType;
+use spindle_dds::{DataWriter, DomainParticipant, StatusMask, WaitSet};
 
 use crate::digest::Digest;
 use crate::flight::{AircraftState, Alert};
@@ -19,10 +20,25 @@ pub(crate) fn run(options: &Options, index: u16) -> Result<Fed, Failure> {
     let participant = join(options)?;
     let mut feed = Feed::new(&participant, index)?;
     participant.enable()?;
+    // Who comes later has missed something.
+    wait_for(&feed.states, options.displays)?;
+    wait_for(&feed.alerts, options.displays)?;
     feed.run(options, &frames)?;
     feed.fed.nulls = participant.counters()?.engine.nulls;
     participant.close()?;
     Ok(feed.fed)
+}
+
+/// Blocks until so many displays listen to a writer.
+fn wait_for<T: TopicType>(writer: &DataWriter<T>, displays: u16) -> Result<(), Failure> {
+    let matched = writer.status_condition()?;
+    matched.set_enabled_statuses(StatusMask::PUBLICATION_MATCHED);
+    let waits = WaitSet::new();
+    waits.attach(&matched);
+    while writer.publication_matched_status()?.current_count < i32::from(displays) {
+        waits.wait(spindle_dds::Duration::INFINITE)?;
+    }
+    Ok(())
 }
 
 #[derive(Debug)]

@@ -96,8 +96,7 @@ fn one_of_many(options: &Options, role: Role) -> ExitCode {
 fn join(options: &Options) -> Result<DomainParticipant, Failure> {
     let mut builder = DomainParticipant::builder(options.domain.unwrap_or(0))
         .qos_profiles(&options.qos)?
-        .profile(&options.profile)
-        .property("spindle.group.size", &options.group_size().to_string());
+        .profile(&options.profile);
     if let Some(directory) = &options.directory {
         builder = builder.property("spindle.directory", &directory.to_string_lossy());
     }

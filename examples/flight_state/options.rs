@@ -57,11 +57,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Number of participants of a run.
-    pub(crate) fn group_size(&self) -> u16 {
-        self.feeds + self.displays
-    }
-
     /// The command line of one process of a run whose participants meet in this
     /// directory, unless the domain is given.
     pub(crate) fn arguments(&self, role: Role, directory: &Path) -> Vec<OsString> {
@@ -208,6 +203,7 @@ mod tests {
         assert_eq!(told.directory.as_deref(), Some(Path::new("/somewhere")));
         assert_eq!(told.rate, options.rate);
         assert_eq!(told.kill, options.kill);
-        assert_eq!(told.group_size(), options.group_size());
+        let sizes = |options: &Options| (options.feeds, options.displays);
+        assert_eq!(sizes(&told), sizes(&options));
     }
 }

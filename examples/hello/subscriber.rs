@@ -9,17 +9,16 @@ fn main() -> Result<(), spindle_dds::Error> {
     let participant = DomainParticipant::builder(0)
         .qos_profiles(concat!(env!("CARGO_MANIFEST_DIR"), "/qos/hello.xml"))?
         .profile("Hello::Reliable")
-        .disabled()
         .create()?;
     let topic = participant.topic::<hello::Greeting>("Greeting").create()?;
     let reader = participant.subscriber().create()?.reader(&topic).create()?;
     let waits = WaitSet::new();
     waits.attach(reader.status_condition()?);
-    participant.enable()?;
-    let mut writers = 1;
-    while writers > 0 {
+    let mut over = false;
+    while !over {
         waits.wait(Duration::INFINITE)?;
-        writers = reader.subscription_matched_status()?.current_count;
+        let writers = reader.subscription_matched_status()?;
+        over = writers.total_count > 0 && writers.current_count == 0;
         match reader.take(100) {
             Ok(samples) => {
                 for sample in samples.iter().filter(|sample| sample.info().valid_data) {

@@ -164,12 +164,6 @@ fn a_display_that_is_killed_is_reported() {
         "{}",
         ended.stderr
     );
-    // The others notice by themselves and say so, before their time is over.
-    assert!(ended.stderr.contains("display:0"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("feed:"), "{}", ended.stderr);
-    assert!(
-        !ended.stderr.contains("did not end in time"),
-        "{}",
-        ended.stderr
-    );
+    // The others go on without it, to the end.
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
 }

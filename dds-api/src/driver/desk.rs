@@ -37,10 +37,10 @@ pub(crate) struct Desk {
     lanes: AtomicBool,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Stage {
-    /// The view that began last; 0 before the first.
-    view: u64,
+    /// The view that began last.
+    view: Option<Arc<View>>,
     /// This participant is in no group any more.
     ended: bool,
 }
@@ -95,10 +95,15 @@ impl Desk {
     }
 
     /// A view has begun.
-    pub(super) fn begun(&self, view: u64) {
-        self.stage().view = view;
+    pub(super) fn begun(&self, view: Arc<View>) {
+        self.stage().view = Some(view);
         self.lanes.store(true, Ordering::Release);
         self.changed.notify_all();
+    }
+
+    /// The view that began last.
+    pub(crate) fn view(&self) -> Option<Arc<View>> {
+        self.stage().view.clone()
     }
 
     /// This participant is in no group any more.
@@ -115,9 +120,10 @@ impl Desk {
     /// Blocks until a view has begun, or it has ended before that; false then.
     pub(super) fn wait_begun(&self) -> bool {
         let stage = self.stage();
-        let waits = |stage: &mut Stage| stage.view == 0 && !stage.ended;
+        let waits = |stage: &mut Stage| stage.view.is_none() && !stage.ended;
         let stage = self.changed.wait_while(stage, waits);
-        stage.unwrap_or_else(PoisonError::into_inner).view != 0
+        let stage = stage.unwrap_or_else(PoisonError::into_inner);
+        stage.view.is_some()
     }
 
     /// Blocks until it has ended; false if it has not within `patience`.

@@ -134,11 +134,6 @@ impl Session {
         &self.engine
     }
 
-    /// Members of the view; 0 between two.
-    pub(crate) fn members(&self) -> usize {
-        self.engine.view().map_or(0, |view| view.members.len())
-    }
-
     pub(super) fn room(&self) -> &Room {
         &self.room
     }

@@ -82,7 +82,7 @@ impl Sink {
         self.routes = self.matcher.view_begun(&view);
         let readers = self.routes.all().count();
         self.touched.reserve(readers);
-        self.desk.begun(view.id);
+        self.desk.begun(view.clone());
         self.view = Some(view);
     }
 

@@ -13,6 +13,7 @@ use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
 use crate::choice::{check_qos, default_qos};
+use crate::discovery::ParticipantInfo;
 use crate::entity::entity_operations;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
@@ -306,6 +307,21 @@ impl DomainParticipant {
     /// time. It is deleted nonetheless.
     pub fn close(&self) -> Result<()> {
         self.core.close()
+    }
+
+    /// The other participants of its domain, as its group has agreed on them last
+    /// (`get_discovered_participants`).
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
+    pub fn discovered_participants(&self) -> Result<Vec<InstanceHandle>> {
+        let session = self.core.ready()?;
+        session.fate().check()?;
+        let view = session.desk().view();
+        let members = view.iter().flat_map(|view| &view.members);
+        let guids = members.filter_map(|member| Some(ParticipantInfo::of(member).ok()?.guid));
+        let others = guids.filter(|guid| *guid != self.core.base.guid());
+        Ok(others.map(InstanceHandle::of_entity).collect())
     }
 
     /// What the engine and the fabric have done so far.

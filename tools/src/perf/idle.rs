@@ -62,7 +62,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         parent: std::process::id(),
         role: Role::Idler(0),
         directory: std::path::PathBuf::new(),
-        group_size: options.participants,
+        participants: options.participants,
         writers: options.participants as i32,
         level: Level::Atomic,
         doorbell,
@@ -109,7 +109,7 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
         .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
         .create()?;
     let mut sender = Sender::new(job, index, writer);
-    participant.enable()?;
+    participant::enable(job, &participant)?;
 
     std::thread::sleep(SETTLE);
     let cpu_started_ns = clock::process_cpu_ns();

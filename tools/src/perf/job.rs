@@ -16,7 +16,8 @@ pub(super) struct Job {
     pub(super) role: Role,
     /// Where the participants of the measurement meet.
     pub(super) directory: PathBuf,
-    pub(super) group_size: u32,
+    /// How many there are.
+    pub(super) participants: u32,
     /// How many of them write.
     pub(super) writers: i32,
     pub(super) level: Level,

@@ -26,7 +26,6 @@ pub(super) fn disabled(job: &Job) -> Result<DomainParticipant, Failure> {
     let storage = if job.copy { "copy" } else { "ring" };
     Ok(DomainParticipant::builder(0)
         .property("spindle.directory", &job.directory.to_string_lossy())
-        .property("spindle.group.size", &job.group_size.to_string())
         .property("spindle.doorbell", &job.doorbell.to_string())
         .property("spindle.wait", &job.wait.to_string())
         .property("spindle.ring.messages", &job.ring_messages.to_string())
@@ -34,6 +33,16 @@ pub(super) fn disabled(job: &Job) -> Result<DomainParticipant, Failure> {
         .property("spindle.reader.storage", storage)
         .disabled()
         .create()?)
+}
+
+/// Enables it, and blocks until all participants of the measurement are there.
+pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), Failure> {
+    participant.enable()?;
+    let others = job.participants.saturating_sub(1) as usize;
+    while participant.discovered_participants()?.len() < others {
+        std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
+    }
+    Ok(())
 }
 
 pub(super) fn writer(
@@ -99,3 +108,4 @@ fn reliability(level: Level) -> ReliabilityKind {
 const BLOCKING_S: u64 = 60;
 /// A failed group says so when samples are taken.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const LOOK_FOR_OTHERS_AFTER: std::time::Duration = std::time::Duration::from_millis(1);

@@ -20,7 +20,7 @@ pub(super) fn run(job: &Job) -> Result<Report, Failure> {
         .qos(participant::reader_qos(job))
         .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
         .create()?;
-    participant.enable()?;
+    participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
     let writers = job.writers;
     participant::wait_until(&reader, &log, |matched| {

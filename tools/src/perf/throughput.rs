@@ -95,7 +95,7 @@ pub(super) fn job(common: &Common, samples: u64, warm_up: u64, period_ns: u64) -
         parent: std::process::id(),
         role: Role::Reader(0),
         directory: std::path::PathBuf::new(),
-        group_size: common.writers + common.readers,
+        participants: common.writers + common.readers,
         writers: common.writers as i32,
         level: common.level,
         doorbell: tuning.doorbell,

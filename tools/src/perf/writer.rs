@@ -12,7 +12,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
     let writer = participant::writer(job, &participant, &topic)?;
     let mut sender = Sender::new(job, index, writer);
-    participant.enable()?;
+    participant::enable(job, &participant)?;
 
     let cpu_started_ns = clock::process_cpu_ns();
     let started_ns = clock::monotonic_ns();

@@ -105,7 +105,7 @@ fn job(options: &IsolationOptions) -> Result<Job, Failure> {
         parent: std::process::id(),
         role: Role::Isolation(Part::Writer),
         directory: std::path::PathBuf::new(),
-        group_size: PARTS.len() as u32,
+        participants: PARTS.len() as u32,
         writers: 1,
         level: Level::Atomic,
         doorbell: Doorbell::Auto,

@@ -12,7 +12,7 @@ use super::super::figures::Counts;
 use super::super::job::{Job, Report};
 use super::super::options::HEADER_BYTES;
 use super::super::perf::{Probe, ProbeBuilder};
-use super::super::{Failure, clock};
+use super::super::{Failure, clock, participant};
 use super::entities::{Entities, LOOK_AGAIN_AFTER, Taker, Watched, drain};
 use super::pacer::{Pacer, Sent, send};
 use super::timetable::{EXTRA_TOPIC, Phase, TOPICS, Timetable};
@@ -91,7 +91,7 @@ fn publish(job: &Job, entities: &Entities, timetable: &Timetable) -> Result<Find
         };
         writers.push(entities.writer(topic, ring_messages)?);
     }
-    entities.participant.enable()?;
+    participant::enable(job, &entities.participant)?;
     let start_ns = clock::monotonic_ns() + LEAD.as_nanos() as u64;
     timetable.set_start(start_ns);
     send(&writers[0], 0, start_ns, job.size)?;
@@ -129,7 +129,7 @@ fn read(job: &Job, entities: &Entities, timetable: &Timetable) -> Result<Finding
         readers.push((topic, entities.reader(topic, None, watch, listener)?));
     }
     let writer = entities.writer("B", job.ring_messages)?;
-    entities.participant.enable()?;
+    participant::enable(job, &entities.participant)?;
     await_start(timetable, readers.iter().map(|(_, reader)| reader))?;
     let pacer = Pacer {
         writer: writer.clone(),
@@ -150,7 +150,7 @@ fn read(job: &Job, entities: &Entities, timetable: &Timetable) -> Result<Finding
 
 fn misbehave(job: &Job, entities: &Entities, timetable: &Timetable) -> Result<Findings, Failure> {
     let mut culprit = Culprit::new(job, entities, timetable)?;
-    entities.participant.enable()?;
+    participant::enable(job, &entities.participant)?;
     await_start(timetable, [&culprit.a].into_iter())?;
     while !timetable.is_over(clock::monotonic_ns()) {
         culprit.turn()?;
