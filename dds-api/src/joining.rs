@@ -21,8 +21,8 @@ use spindle_dds_core::CONTROL_ROW_LEN;
 use spindle_dds_core::membership::{HostId, Member, MemberId, View};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::shm::{
-    DoorbellChoice, Entered, Entry, Event, JoinError, Register, SegmentKey, SegmentRequest, Station,
-    StationError, StationOptions, host_id,
+    DoorbellChoice, Entered, Entry, Event, JoinError, Register, SegmentKey, SegmentRequest,
+    Station, StationError, StationOptions, host_id,
 };
 
 use crate::discovery::{PROTOCOL, ParticipantInfo};
@@ -153,7 +153,14 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         first: view.clone(),
     };
     let bells = participant.bells().clone();
-    let session = Session::new(bed, start, roll.clone(), participant.fate.clone(), bells, desk);
+    let session = Session::new(
+        bed,
+        start,
+        roll.clone(),
+        participant.fate.clone(),
+        bells,
+        desk,
+    );
     // Listeners are called from now on, and use what contains their entities.
     participant.enable_contained();
     roll.enter(me.id, &session)?;

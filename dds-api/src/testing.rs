@@ -17,7 +17,8 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
     let rows = lanes.flat_map(|lane| {
         let fabric = lane.fabric();
         let rows = (0..fabric.members()).map(|rank| fabric.row(Rank(rank as u16)));
-        rows.map(|row| (row.address(), row.len())).collect::<Vec<_>>()
+        rows.map(|row| (row.address(), row.len()))
+            .collect::<Vec<_>>()
     });
     Ok(rows.collect())
 }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use spindle_dds::qos::ReliabilityKind;
 use spindle_dds::idl::TopicType;
+use spindle_dds::qos::ReliabilityKind;
 use spindle_dds::{DataWriter, DomainParticipant, StatusMask, WaitSet};
 
 use crate::digest::Digest;

@@ -219,7 +219,10 @@ mod tests {
             ..told.clone()
         };
         let ring = Some((Ring::Ordered, RingSpec::at_least(2, 128)));
-        let writes = GroupEndpoint { ring, ..told.clone() };
+        let writes = GroupEndpoint {
+            ring,
+            ..told.clone()
+        };
         let cut = GroupEndpoint {
             info: told.info[1..].to_vec(),
             ..told

@@ -130,7 +130,8 @@ impl Matcher {
         let mine = view.rank(self.me);
         let mine = mine.map(|rank| &view.members[rank.index()].endpoints);
         let in_view = |number: &u64| mine.is_some_and(|mine| mine.contains_key(number));
-        self.linked.retain(|number, _| own.contains_key(number) && in_view(number));
+        self.linked
+            .retain(|number, _| own.contains_key(number) && in_view(number));
         for (number, endpoint) in own.iter().filter(|(number, _)| in_view(number)) {
             let Some(entry) = self.known.get(&(self.me, *number)).cloned() else {
                 continue;
@@ -174,7 +175,9 @@ impl Matcher {
                     continue;
                 };
                 let said = entry.endpoint();
-                topics.entry(said.topic.clone()).or_insert((said.subgroup, pid));
+                topics
+                    .entry(said.topic.clone())
+                    .or_insert((said.subgroup, pid));
                 self.known.insert(name, entry);
             }
         }
@@ -295,7 +298,11 @@ impl Matcher {
                 inlet: linked.inlet.clone(),
                 link: linked.link.clone(),
             };
-            routes.by_subgroup.entry(linked.subgroup).or_default().push(route);
+            routes
+                .by_subgroup
+                .entry(linked.subgroup)
+                .or_default()
+                .push(route);
         }
         routes
     }

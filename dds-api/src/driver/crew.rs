@@ -20,13 +20,15 @@ impl Crew {
     /// Starts the polling, the control, the dispatch and the waking thread, in this
     /// order.
     pub(crate) fn muster() -> Result<Self> {
-        Self::of([
-            "spindle-poll",
-            "spindle-control",
-            "spindle-dispatch",
-            "spindle-wake",
-        ]
-        .map(named))
+        Self::of(
+            [
+                "spindle-poll",
+                "spindle-control",
+                "spindle-dispatch",
+                "spindle-wake",
+            ]
+            .map(named),
+        )
     }
 
     fn of<const N: usize>(builders: [thread::Builder; N]) -> Result<Self> {

@@ -70,7 +70,9 @@ impl Desk {
 
     pub(super) fn put(&self, news: News) {
         let queue = self.news.lock();
-        queue.unwrap_or_else(PoisonError::into_inner).push_back(news);
+        queue
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(news);
         self.lanes.store(true, Ordering::Release);
         self.call();
     }

@@ -101,7 +101,10 @@ impl<F: Fabric> Link<F> {
         writers.sort_unstable_by_key(|writer| (writer.place, writer.number));
         let mut known = self.known;
         let linked = writers.into_iter().map(|writer| {
-            let before = self.writers.iter().find(|it| it.writer.handle == writer.handle);
+            let before = self
+                .writers
+                .iter()
+                .find(|it| it.writer.handle == writer.handle);
             let index = before.map_or(known, |before| before.index);
             known = known.max(index + 1);
             let timestamp = before.map_or(0, |it| it.timestamp.load(Ordering::Relaxed));

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use spindle_dds_core::{Claim, ClaimError, Committed, Kind, Lane, Meta, Ring, SubgroupId, TopicKey};
+use spindle_dds_core::{
+    Claim, ClaimError, Committed, Kind, Lane, Meta, Ring, SubgroupId, TopicKey,
+};
 use spindle_dds_qos::Duration;
 
 use super::session::Session;
@@ -172,20 +174,21 @@ impl Port {
         session.step();
         let mut known = true;
         loop {
-            let claimed = session.room().wait(self.subgroup, deadline, || {
-                match self.attempt(len) {
-                    Ok(claim) => Some(Ok(claim)),
-                    Err(Obstacle::NoRoom) => {
-                        known = true;
-                        None
-                    }
-                    Err(Obstacle::Unknown) => {
-                        known = false;
-                        None
-                    }
-                    Err(obstacle) => Some(Err(obstacle)),
-                }
-            });
+            let claimed =
+                session
+                    .room()
+                    .wait(self.subgroup, deadline, || match self.attempt(len) {
+                        Ok(claim) => Some(Ok(claim)),
+                        Err(Obstacle::NoRoom) => {
+                            known = true;
+                            None
+                        }
+                        Err(Obstacle::Unknown) => {
+                            known = false;
+                            None
+                        }
+                        Err(obstacle) => Some(Err(obstacle)),
+                    });
             match claimed {
                 Some(Ok(claim)) => return Ok(claim),
                 Some(Err(Obstacle::Error(error))) => return Err(error),
@@ -360,9 +363,9 @@ impl Port {
             ClaimError::TooLarge { len, max } => too_large(len, max),
             ClaimError::NoRoom => Error::Timeout(error.to_string()),
             ClaimError::NotASender => Error::Error(error.to_string()),
-            ClaimError::Wedged | ClaimError::Leaving | ClaimError::Stopped => {
-                self.ended().unwrap_or_else(|| Error::Error(error.to_string()))
-            }
+            ClaimError::Wedged | ClaimError::Leaving | ClaimError::Stopped => self
+                .ended()
+                .unwrap_or_else(|| Error::Error(error.to_string())),
         }
     }
 }

@@ -188,6 +188,8 @@ mod tests {
     fn changes_elsewhere_wake_nobody_here() {
         let room = room();
         let (attempts, over) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let soon = Deadline::after(Duration::from_millis(1));
+        assert_eq!(room.wait(ELSEWHERE, soon, || None::<()>), None);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 room.wait(HERE, Deadline::after(Duration::INFINITE), || {

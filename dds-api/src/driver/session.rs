@@ -192,7 +192,10 @@ impl Session {
         let subgroups = self.handle.subgroups();
         let lanes = subgroups.iter().filter_map(|id| self.handle.lane(*id));
         let lanes: Vec<_> = lanes.collect();
-        let Traffic { ended, lanes: before } = &mut *traffic;
+        let Traffic {
+            ended,
+            lanes: before,
+        } = &mut *traffic;
         before.retain(|old| {
             let goes_on = lanes.iter().any(|lane| Arc::ptr_eq(lane, old));
             if !goes_on {
@@ -220,7 +223,9 @@ impl Session {
             return Ok(());
         }
         self.fate.check()?;
-        Err(Error::Error("the group was left before it began".to_owned()))
+        Err(Error::Error(
+            "the group was left before it began".to_owned(),
+        ))
     }
 
     /// Leaves the group and ends the threads. Blocks shortly.

@@ -130,7 +130,9 @@ impl<F: Fabric> Shelf<F> {
             }
             if let Some(lane) = &link.lane {
                 let here = |it: &InRing<F>| {
-                    it.sender == writer.place && it.ring == writer.ring && Arc::ptr_eq(&it.lane, lane)
+                    it.sender == writer.place
+                        && it.ring == writer.ring
+                        && Arc::ptr_eq(&it.lane, lane)
                 };
                 if !self.in_ring.iter().any(here) {
                     self.in_ring.push(InRing {
@@ -303,7 +305,8 @@ impl<F: Fabric> Shelf<F> {
             ..
         } = self;
         let mut budget = RELIEVE_BYTES_MAX;
-        let is_now = |lane: &Arc<Lane<F>>| link.lane.as_ref().is_some_and(|it| Arc::ptr_eq(it, lane));
+        let is_now =
+            |lane: &Arc<Lane<F>>| link.lane.as_ref().is_some_and(|it| Arc::ptr_eq(it, lane));
         for InRing {
             lane,
             sender,

@@ -283,6 +283,10 @@ mod tests {
         Limits::of(limits, 8).expect("something is limited")
     }
 
+    fn at(index: u64) -> Mark {
+        Mark { epoch: 3, index }
+    }
+
     /// Nothing in flight, nobody registered: nothing is remembered.
     fn check_empty(limits: &Limits) {
         let state = limits.state();
@@ -301,20 +305,39 @@ mod tests {
     #[test]
     fn samples_are_counted_until_they_are_released() {
         let limits = limits(2.into(), Length::Unlimited, Length::Unlimited);
-        limits.admit(Some(A), 0).expect("one");
-        limits.admit(None, 0).expect("two");
-        assert_eq!(limits.admit(Some(B), 0), Err(Full::Samples));
-        limits.name(B, 0).expect("instances are not limited");
+        limits.admit(Some(A), at(0)).expect("one");
+        limits.admit(None, at(0)).expect("two");
+        assert_eq!(limits.admit(Some(B), at(0)), Err(Full::Samples));
+        limits.name(B, at(0)).expect("instances are not limited");
         limits.withdraw(Some(B));
-        limits.admit(Some(B), 0).expect("one was withdrawn");
+        limits.admit(Some(B), at(0)).expect("one was withdrawn");
         // In another order than their indexes.
-        limits.committed(A, 7);
-        limits.committed(B, 5);
-        assert_eq!(limits.admit(Some(A), 5), Err(Full::Samples));
-        limits.admit(Some(A), 6).expect("5 is released");
-        assert_eq!(limits.admit(Some(A), 7), Err(Full::Samples));
+        limits.committed(A, at(7));
+        limits.committed(B, at(5));
+        assert_eq!(limits.admit(Some(A), at(5)), Err(Full::Samples));
+        limits.admit(Some(A), at(6)).expect("5 is released");
+        assert_eq!(limits.admit(Some(A), at(7)), Err(Full::Samples));
         limits.withdraw(Some(A));
-        limits.admit(None, 8).expect("all are released");
+        limits.admit(None, at(8)).expect("all are released");
+        limits.withdraw(None);
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn what_was_sent_in_a_lane_that_ended_is_released() {
+        let limits = limits(2.into(), Length::Unlimited, Length::Unlimited);
+        for index in [100, 101] {
+            limits.admit(Some(A), at(0)).expect("two");
+            limits.committed(A, at(index));
+        }
+        assert_eq!(limits.admit(Some(A), at(100)), Err(Full::Samples));
+        let next = |index| Mark { epoch: 4, index };
+        limits.admit(Some(A), next(0)).expect("all are released");
+        limits.committed(A, next(0));
+        limits.admit(Some(A), next(0)).expect("two again");
+        assert_eq!(limits.admit(Some(A), next(0)), Err(Full::Samples));
+        limits.committed(A, next(1));
+        limits.admit(None, next(2)).expect("released");
         limits.withdraw(None);
         check_empty(&limits);
     }
@@ -322,15 +345,15 @@ mod tests {
     #[test]
     fn samples_of_an_instance_are_counted_by_themselves() {
         let limits = limits(Length::Unlimited, Length::Unlimited, 1.into());
-        limits.admit(Some(A), 0).expect("one");
-        assert_eq!(limits.admit(Some(A), 0), Err(Full::SamplesOfInstance));
-        limits.admit(None, 0).expect("not known of which");
-        assert_eq!(limits.name(A, 0), Err(Full::SamplesOfInstance));
-        limits.committed(A, 3);
-        assert_eq!(limits.name(A, 3), Err(Full::SamplesOfInstance));
-        limits.name(A, 4).expect("released");
-        limits.committed(A, 4);
-        limits.admit(Some(B), 5).expect("another");
+        limits.admit(Some(A), at(0)).expect("one");
+        assert_eq!(limits.admit(Some(A), at(0)), Err(Full::SamplesOfInstance));
+        limits.admit(None, at(0)).expect("not known of which");
+        assert_eq!(limits.name(A, at(0)), Err(Full::SamplesOfInstance));
+        limits.committed(A, at(3));
+        assert_eq!(limits.name(A, at(3)), Err(Full::SamplesOfInstance));
+        limits.name(A, at(4)).expect("released");
+        limits.committed(A, at(4));
+        limits.admit(Some(B), at(5)).expect("another");
         limits.withdraw(Some(B));
         check_empty(&limits);
     }
@@ -340,14 +363,14 @@ mod tests {
         let limits = limits(Length::Unlimited, 2.into(), Length::Unlimited);
         limits.register(A).expect("one");
         limits.register(A).expect("the same");
-        limits.admit(Some(B), 0).expect("two");
+        limits.admit(Some(B), at(0)).expect("two");
         assert_eq!(limits.register(C), Err(Full::Instances));
-        assert_eq!(limits.admit(Some(C), 0), Err(Full::Instances));
+        assert_eq!(limits.admit(Some(C), at(0)), Err(Full::Instances));
         limits.withdraw(Some(B));
-        limits.admit(Some(C), 0).expect("B was never written");
-        limits.committed(C, 0);
-        limits.admit(Some(A), 0).expect("it is registered");
-        limits.committed(A, 1);
+        limits.admit(Some(C), at(0)).expect("B was never written");
+        limits.committed(C, at(0));
+        limits.admit(Some(A), at(0)).expect("it is registered");
+        limits.committed(A, at(1));
         assert_eq!(limits.register(B), Err(Full::Instances));
         limits.unregister(A);
         limits.unregister(B);
@@ -360,13 +383,13 @@ mod tests {
     #[test]
     fn an_unregistered_instance_with_samples_in_flight_is_none_but_they_count() {
         let limits = limits(Length::Unlimited, 1.into(), 1.into());
-        limits.admit(Some(A), 0).expect("one");
-        limits.committed(A, 0);
+        limits.admit(Some(A), at(0)).expect("one");
+        limits.committed(A, at(0));
         limits.unregister(A);
-        limits.admit(Some(B), 0).expect("A is unregistered");
+        limits.admit(Some(B), at(0)).expect("A is unregistered");
         limits.withdraw(Some(B));
-        assert_eq!(limits.admit(Some(A), 0), Err(Full::SamplesOfInstance));
-        limits.admit(Some(A), 1).expect("released");
+        assert_eq!(limits.admit(Some(A), at(0)), Err(Full::SamplesOfInstance));
+        limits.admit(Some(A), at(1)).expect("released");
         limits.withdraw(Some(A));
         check_empty(&limits);
     }
@@ -381,8 +404,10 @@ mod tests {
         let before = capacity(&limits);
         for index in 0..10_000_u64 {
             let key = KeyHash(u128::from(index).to_le_bytes());
-            limits.admit(Some(key), index.saturating_sub(2)).unwrap();
-            limits.committed(key, index);
+            limits
+                .admit(Some(key), at(index.saturating_sub(2)))
+                .unwrap();
+            limits.committed(key, at(index));
             limits.unregister(key);
         }
         assert_eq!(capacity(&limits), before);

@@ -97,7 +97,8 @@ impl WriterCore {
         };
         let committed = self.port()?.commit(claim, used, meta, self.patience())?;
         let Some(committed) = committed else {
-            self.untold.fetch_add(meta.skipped.into(), Ordering::Relaxed);
+            self.untold
+                .fetch_add(meta.skipped.into(), Ordering::Relaxed);
             return Ok(self.drop_sample());
         };
         if let Some(place) = place {

@@ -158,11 +158,7 @@ impl<T> DataWriter<T> {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn matched_subscriptions(&self) -> Result<Vec<InstanceHandle>> {
         self.core.base.ready()?;
-        Ok(self
-            .core
-            .statuses()
-            .readers
-            .clone())
+        Ok(self.core.statuses().readers.clone())
     }
 }
 

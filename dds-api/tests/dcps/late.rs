@@ -53,9 +53,14 @@ fn who_joins_late_hears_and_is_heard() {
     early.write(&state(1, 1)).expect("sent");
     // What was before is none of its business, and nothing that it has lost.
     assert_eq!(numbers(&late_reader, 1), [1]);
-    assert_eq!(late_reader.sample_lost_status().expect("alive").total_count, 0);
+    assert_eq!(
+        late_reader.sample_lost_status().expect("alive").total_count,
+        0
+    );
     let late_writer = writer(&guest, "State");
-    late_writer.write(&state(2, 2)).expect("it waits for its lane");
+    late_writer
+        .write(&state(2, 2))
+        .expect("it waits for its lane");
     for reader in [&heard, &late_reader] {
         let mut all = numbers(reader, 1);
         if all == [1] {
@@ -108,7 +113,9 @@ fn what_others_do_costs_a_reader_that_stays_nothing() {
                 }
                 written.write(&state(1, number)).expect("sent");
             }
-            written.wait_for_acknowledgments(PATIENCE).expect("received");
+            written
+                .wait_for_acknowledgments(PATIENCE)
+                .expect("received");
             over.store(true, Ordering::SeqCst);
         });
         let taking = stays.each_ref().map(|reader| {
@@ -134,7 +141,10 @@ fn what_others_do_costs_a_reader_that_stays_nothing() {
     let own: Vec<u32> = own.map(|(_, number)| *number).collect();
     assert_eq!(own, (0..SAMPLES).collect::<Vec<_>>());
     let others = orders[0].iter().filter(|(icao, _)| *icao == 9);
-    assert!(others.is_sorted_by(|a, b| a < b), "each at most once, in order");
+    assert!(
+        others.is_sorted_by(|a, b| a < b),
+        "each at most once, in order"
+    );
 }
 
 #[test]
@@ -174,8 +184,15 @@ fn loans_and_writers_that_wait_live_through_views() {
         assert_eq!(numbers(&slow, 50), (0..50).collect::<Vec<_>>());
         writing.join().expect("it writes all");
     });
-    loan.callsign("DLH4AB").expect("short").publish().expect("sent");
-    assert_eq!(numbers(&slow, 1), [1000], "copied into the lane that is there");
+    loan.callsign("DLH4AB")
+        .expect("short")
+        .publish()
+        .expect("sent");
+    assert_eq!(
+        numbers(&slow, 1),
+        [1000],
+        "copied into the lane that is there"
+    );
 }
 
 #[test]
@@ -188,7 +205,9 @@ fn a_writer_without_a_lane_waits_or_drops() {
     for round in 0..20 {
         qos.reliability = Reliability::reliable(PATIENCE);
         let waits = writer_with(&participant, "State", qos.clone());
-        waits.write(&state(1, round)).expect("it waits for its lane");
+        waits
+            .write(&state(1, round))
+            .expect("it waits for its lane");
         waits.wait_for_acknowledgments(PATIENCE).expect("received");
         qos.reliability = Reliability::best_effort();
         let drops = writer_with(&participant, "Other", qos.clone());
@@ -225,9 +244,8 @@ fn a_write_that_waits_ends_with_its_writer() {
     let _slow = crate::meeting::reader_with(&participants[1], "State", full);
     enable(&participants);
     let error = thread::scope(|scope| {
-        let writing = scope.spawn(|| {
-            (0..).find_map(|number| written.write(&state(1, number)).err())
-        });
+        let writing =
+            scope.spawn(|| (0..).find_map(|number| written.write(&state(1, number)).err()));
         thread::sleep(std::time::Duration::from_millis(20));
         participants[0].close().expect("it leaves");
         writing.join().expect("it ends")

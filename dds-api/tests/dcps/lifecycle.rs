@@ -1,8 +1,6 @@
 //! Entities: made, found, changed, deleted.
 
-use spindle_dds::qos::{
-    DataWriterQos, History, Length, ResourceLimits, TopicQos,
-};
+use spindle_dds::qos::{DataWriterQos, History, Length, ResourceLimits, TopicQos};
 use spindle_dds::{DataReader, DataWriter, DomainParticipantFactory, Duration, Error, ReturnCode};
 
 use crate::flight::{Blob, Other, State};

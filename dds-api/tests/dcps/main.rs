@@ -8,6 +8,7 @@ mod flow;
 mod generated;
 mod idle;
 mod instances;
+mod joining;
 mod late;
 mod lifecycle;
 mod limits;

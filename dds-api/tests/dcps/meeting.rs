@@ -61,7 +61,12 @@ pub(crate) fn enable(participants: &[DomainParticipant]) {
 pub(crate) fn wait_for_members(participants: &[DomainParticipant], members: usize) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     for participant in participants {
-        let others = || participant.discovered_participants().expect("enabled").len();
+        let others = || {
+            participant
+                .discovered_participants()
+                .expect("enabled")
+                .len()
+        };
         while others() + 1 != members {
             assert!(std::time::Instant::now() < deadline, "they do not meet");
             thread::sleep(std::time::Duration::from_micros(200));

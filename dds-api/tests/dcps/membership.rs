@@ -6,8 +6,8 @@ use spindle_dds::qos::DataReaderQos;
 use spindle_dds::{DomainParticipant, Duration, Error, InstanceState};
 
 use crate::meeting::{
-    Meeting, PATIENCE, enable, keep_all_reader, reader, state, take, wait_for_members, wait_until,
-    writer,
+    Meeting, PATIENCE, enable, keep_all_reader, reader, state, take, take_some, wait_for_members,
+    wait_until, writer,
 };
 
 #[test]
@@ -162,6 +162,7 @@ fn participants_that_contradict_the_others_are_not_let_in() {
     assert_eq!(pins.iter().filter(|fits| **fits).count(), 1);
 }
 
+const KILLED_CHILD: &str = "SPINDLE_TEST_KILLED_CHILD_DIRECTORY";
 const CHILD: &str = "SPINDLE_TEST_CHILD_DIRECTORY";
 
 /// Not a test by itself: the process that dies in `who_dies_is_expelled`.
@@ -177,7 +178,12 @@ fn child_that_dies() {
         .expect("a participant");
     let writer = writer(&participant, "State");
     participant.enable().expect("it is let in");
-    let matched = || writer.publication_matched_status().expect("alive").current_count;
+    let matched = || {
+        writer
+            .publication_matched_status()
+            .expect("alive")
+            .current_count
+    };
     wait_until(writer.status_condition().expect("alive"), || matched() == 2);
     for number in 0..10 {
         writer.write(&state(1, number)).expect("sent");
@@ -216,8 +222,76 @@ fn who_dies_is_expelled_and_the_others_go_on() {
         let numbers = take(reader, 1, |sample| sample.data().expect("data").number);
         assert_eq!(numbers, [1]);
     }
-    participants.iter().for_each(|it| it.close().expect("it leaves"));
+    participants
+        .iter()
+        .for_each(|it| it.close().expect("it leaves"));
     child.wait().expect("it ended");
+}
+
+/// Not a test by itself: the process that is killed in `who_is_killed_in_mid_sentence`.
+#[test]
+fn child_that_is_killed() {
+    let Some(directory) = std::env::var_os(KILLED_CHILD) else {
+        return;
+    };
+    let participant = DomainParticipant::builder(0)
+        .property("spindle.directory", directory.to_str().expect("UTF-8"))
+        .create()
+        .expect("it is let in");
+    let writer = writer(&participant, "State");
+    (0..).for_each(|number| drop(writer.write(&state(9, number))));
+}
+
+#[test]
+fn who_is_killed_in_mid_sentence_is_heard_the_same_by_all() {
+    const SAMPLES: u32 = 2_000;
+    for round in 0..5 {
+        let meeting = Meeting::new();
+        let participants: [_; 3] = meeting.participants();
+        let writer = writer(&participants[0], "State");
+        let readers = participants.each_ref().map(|it| reader(it, "State"));
+        enable(&participants);
+        let mut child = Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", "membership::child_that_is_killed", "--nocapture"])
+            .env(KILLED_CHILD, meeting.directory())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a child");
+        let orders = std::thread::scope(|scope| {
+            let taking = readers.each_ref().map(|reader| {
+                scope.spawn(|| {
+                    let mut all = Vec::new();
+                    while all.last() != Some(&(1, SAMPLES)) {
+                        let samples = take_some(reader, 1000);
+                        let data = samples.iter().filter(|it| it.info().valid_data);
+                        let data = data.map(|sample| sample.data().expect("data"));
+                        all.extend(data.map(|state| (state.icao, state.number)));
+                    }
+                    all
+                })
+            });
+            wait_for_members(&participants, 4);
+            for number in 0..SAMPLES {
+                writer.write(&state(1, number)).expect("the group goes on");
+                if number == 200 + round * 100 {
+                    child.kill().expect("it lives");
+                }
+            }
+            wait_for_members(&participants, 3);
+            writer.write(&state(1, SAMPLES)).expect("the group goes on");
+            taking.map(|thread| thread.join().expect("it takes all"))
+        });
+        assert!(orders.iter().all(|order| *order == orders[0]));
+        let of = |who| orders[0].iter().filter(move |(icao, _)| *icao == who);
+        let own: Vec<u32> = of(1).map(|(_, number)| *number).collect();
+        assert_eq!(own, (0..=SAMPLES).collect::<Vec<_>>());
+        let theirs: Vec<u32> = of(9).map(|(_, number)| *number).collect();
+        let first = theirs.first().copied().unwrap_or(0);
+        let whole: Vec<u32> = (first..).take(theirs.len()).collect();
+        assert_eq!(theirs, whole, "a beginning of what it said, without holes");
+        child.wait().expect("it ended");
+    }
 }
 
 #[test]

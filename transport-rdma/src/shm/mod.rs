@@ -57,8 +57,8 @@ pub use doorbell::{DoorbellChoice, DoorbellKind};
 pub use error::JoinError;
 pub use fabric::ShmFabric;
 pub use local::{local_group, local_group_of};
-pub use register::{Entered, Refusal, Register};
 pub use process::boot as host_id;
+pub use register::{Entered, Refusal, Register};
 pub use rendezvous::{JoinOptions, join};
 pub use setup::Formation;
 pub use station::{

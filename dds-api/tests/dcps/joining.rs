@@ -1,0 +1,109 @@
+//! The life of a participant: closed while it joins, and tried again.
+
+use std::thread;
+
+use spindle_dds::{DomainParticipant, Error};
+
+use crate::meeting::{Meeting, enable, reader, state, take, wait_for_members, writer};
+
+/// A domain in which nobody answers: its record names a process that lives, this one,
+/// at an address at which nobody listens.
+fn silent_domain(meeting: &Meeting) -> std::path::PathBuf {
+    let participant = meeting.participant();
+    participant.enable().expect("it founds the group");
+    let record = std::path::Path::new(&meeting.directory()).join("domain-0.record");
+    let text = std::fs::read_to_string(&record).expect("a record");
+    participant.close().expect("it leaves");
+    std::fs::write(&record, text).expect("written");
+    record
+}
+
+#[test]
+fn closing_calls_a_join_off() {
+    let meeting = Meeting::new();
+    let record = silent_domain(&meeting);
+    let alone = meeting.participant();
+    let writer = writer(&alone, "State");
+    let error = thread::scope(|scope| {
+        let enabling = scope.spawn(|| alone.enable());
+        thread::sleep(std::time::Duration::from_millis(50));
+        alone.close().expect("it was in no group");
+        enabling.join().expect("it ends")
+    });
+    let why = error.expect_err("it was called off");
+    assert!(
+        matches!(&why, Error::AlreadyDeleted(text) if text.contains("called off")),
+        "{why}"
+    );
+    assert!(matches!(alone.enable(), Err(Error::AlreadyDeleted(_))));
+    assert!(matches!(alone.close(), Err(Error::AlreadyDeleted(_))));
+    let gone = writer.write(&state(1, 1)).expect_err("deleted");
+    assert!(matches!(gone, Error::AlreadyDeleted(_)), "{gone}");
+    std::fs::remove_file(record).expect("it is there");
+}
+
+#[test]
+fn whom_nobody_lets_in_may_try_again() {
+    let meeting = Meeting::new();
+    let record = silent_domain(&meeting);
+    let hasty = meeting
+        .builder()
+        .property("spindle.join.timeout_ms", "50")
+        .create()
+        .expect("a participant");
+    let known = reader(&hasty, "State");
+    let error = hasty.enable().expect_err("nobody answers");
+    assert!(matches!(error, Error::Timeout(_)), "{error}");
+    assert!(!hasty.is_enabled() && !known.is_enabled());
+    std::fs::remove_file(record).expect("it is there");
+    let writer = writer(&hasty, "State");
+    hasty.enable().expect("it founds the group");
+    writer.write(&state(1, 7)).expect("sent");
+    let numbers = take(&known, 1, |sample| sample.data().expect("data").number);
+    assert_eq!(numbers, [7]);
+}
+
+/// However a close and a join meet: both end, and the others see a member that left,
+/// or none.
+#[test]
+fn closing_and_joining_may_meet_anywhere() {
+    let meeting = Meeting::new();
+    let stays = meeting.participant();
+    let heard = reader(&stays, "State");
+    let written = writer(&stays, "State");
+    stays.enable().expect("it founds the group");
+    for round in 0..60 {
+        let goes = meeting.participant();
+        let _also = writer(&goes, "State");
+        let went = thread::scope(|scope| {
+            let went = scope.spawn(|| goes.enable());
+            thread::sleep(std::time::Duration::from_micros(100 * u64::from(round)));
+            let closed = goes.close();
+            assert_eq!(closed, Ok(()));
+            went.join().expect("it ends")
+        });
+        if let Err(error) = &went {
+            assert!(matches!(error, Error::AlreadyDeleted(_)), "{error}");
+        }
+        written.write(&state(1, round)).expect("sent");
+        let numbers = take(&heard, 1, |sample| sample.data().expect("data").number);
+        assert_eq!(numbers, [round]);
+    }
+    wait_for_members(std::slice::from_ref(&stays), 1);
+}
+
+#[test]
+fn a_sponsor_that_leaves_is_replaced() {
+    for _ in 0..20 {
+        let meeting = Meeting::new();
+        let first: [_; 2] = meeting.participants();
+        enable(&first);
+        let third = meeting.participant();
+        thread::scope(|scope| {
+            scope.spawn(|| first[0].close().expect("it leaves"));
+            third.enable().expect("it is let in");
+        });
+        let left: [DomainParticipant; 2] = [first[1].clone(), third];
+        wait_for_members(&left, 2);
+    }
+}
