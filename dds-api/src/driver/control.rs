@@ -89,7 +89,6 @@ impl Control {
     }
 
     fn end(self, session: &Session) {
-        self.roll.leave();
         if let Err(error) = self.register.leave() {
             tracing::warn!(%error, "leaving a domain");
         }

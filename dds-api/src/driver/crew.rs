@@ -1,4 +1,4 @@
-//! The threads of a participant: all there before its group is formed.
+//! The threads of a participant: all there before it joins a group.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};

@@ -37,7 +37,7 @@ pub(crate) struct Link<F: Fabric> {
     known: u32,
     /// Messages that one ring holds at most.
     pub(super) ring_max: usize,
-    next: OnceLock<Arc<Link<F>>>,
+    next: OnceLock<Arc<Self>>,
 }
 
 /// A writer that a reader accepts samples from.

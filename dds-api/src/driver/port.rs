@@ -228,10 +228,11 @@ impl Port {
 
     /// Messages of this participant in this ring below this mark are released.
     pub(crate) fn released(&self) -> Mark {
-        self.lane().map_or(Mark::default(), |lane| Mark {
+        let mark = |lane: Arc<Lane<Wire>>| Mark {
             epoch: lane.epoch(),
             index: lane.released(self.ring),
-        })
+        };
+        self.lane().map(mark).unwrap_or_default()
     }
 
     /// Repeats `attempt`, which is given [`released`](Self::released), whenever more

@@ -79,12 +79,12 @@ impl Lifecycle {
     /// it leaves the group if it got into one.
     pub(super) fn end_enabling(
         &self,
-        formed: Result<Arc<Session>>,
+        joined: Result<Arc<Session>>,
         enabled: impl FnOnce(),
     ) -> Result<()> {
         let mut stage = self.stage();
         if matches!(*stage, Stage::Enabling(_)) {
-            return match formed {
+            return match joined {
                 Ok(session) => {
                     *stage = Stage::Enabled(session);
                     enabled();
@@ -97,7 +97,7 @@ impl Lifecycle {
             };
         }
         drop(stage);
-        let error = match formed {
+        let error = match joined {
             Err(error @ Error::AlreadyDeleted(_)) => error,
             Err(_) => was_deleted(),
             Ok(session) => {

@@ -64,8 +64,7 @@ macro_rules! entity {
     };
 }
 
-/// Enabling a part of a disabled participant is out of order: the group is
-/// formed of all of it.
+/// Enabling a part of a disabled participant is out of order: it joins with all of it.
 fn enable_part(is_enabled: bool) -> Result<()> {
     if is_enabled {
         return Ok(());

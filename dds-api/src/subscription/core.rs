@@ -57,7 +57,6 @@ impl ReaderCore {
         number: u32,
         qos: DataReaderQos,
         inlet: Arc<Inlet<Wire>>,
-        streams: Arc<Streams>,
     ) -> Self {
         topic.endpoints.fetch_add(1, Ordering::AcqRel);
         Self {
@@ -69,9 +68,9 @@ impl ReaderCore {
             number,
             qos: Mutex::new(qos),
             listener: ListenerSlot::default(),
+            streams: inlet.streams().clone(),
             inlet,
             loans: AtomicUsize::new(0),
-            streams,
             notified: AtomicBool::new(false),
         }
     }

@@ -101,7 +101,7 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
         let streams = Arc::new(Streams::new(participant.bells().clone()));
         let fate = participant.fate.clone();
-        let inlet = Arc::new(Inlet::new(cache, config, beacons, streams.clone(), fate));
+        let inlet = Arc::new(Inlet::new(cache, config, beacons, streams, fate));
         let core = Arc::new(ReaderCore::new(
             base,
             topic.clone(),
@@ -110,7 +110,6 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
             number,
             qos,
             inlet,
-            streams,
         ));
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(Typed::erase(listener)));

@@ -3,7 +3,9 @@
 use std::process::{Command, Stdio};
 
 use spindle_dds::qos::DataReaderQos;
-use spindle_dds::{DomainParticipant, Duration, Error, InstanceState};
+use spindle_dds::{
+    DomainParticipant, DomainParticipantListener, Duration, Error, InstanceState, StatusMask,
+};
 
 use crate::meeting::{
     Meeting, PATIENCE, enable, keep_all_reader, reader, state, take, take_some, wait_for_members,
@@ -163,6 +165,7 @@ fn participants_that_contradict_the_others_are_not_let_in() {
 }
 
 const KILLED_CHILD: &str = "SPINDLE_TEST_KILLED_CHILD_DIRECTORY";
+const STOPPED_CHILD: &str = "SPINDLE_TEST_STOPPED_CHILD_DIRECTORY";
 const CHILD: &str = "SPINDLE_TEST_CHILD_DIRECTORY";
 
 /// Not a test by itself: the process that dies in `who_dies_is_expelled`.
@@ -239,7 +242,10 @@ fn child_that_is_killed() {
         .create()
         .expect("it is let in");
     let writer = writer(&participant, "State");
-    (0..).for_each(|number| drop(writer.write(&state(9, number))));
+    let mut number = 0;
+    while writer.write(&state(9, number)).is_ok() {
+        number += 1;
+    }
 }
 
 #[test]
@@ -292,6 +298,91 @@ fn who_is_killed_in_mid_sentence_is_heard_the_same_by_all() {
         assert_eq!(theirs, whole, "a beginning of what it said, without holes");
         child.wait().expect("it ended");
     }
+}
+
+struct Reasons(std::sync::mpsc::Sender<String>);
+
+impl DomainParticipantListener for Reasons {
+    fn on_failed(&mut self, _: &DomainParticipant, reason: &str) {
+        let _ = self.0.send(reason.to_owned());
+    }
+}
+
+/// Not a test by itself: the process that is stopped in `who_sleeps_too_long_is_out`.
+#[test]
+fn child_that_is_stopped() {
+    let Some(directory) = std::env::var_os(STOPPED_CHILD) else {
+        return;
+    };
+    let (reasons, told) = std::sync::mpsc::channel();
+    let participant = DomainParticipant::builder(0)
+        .property("spindle.directory", directory.to_str().expect("UTF-8"))
+        .property("spindle.failure.limit_ms", "300")
+        .listener(StatusMask::NONE, Reasons(reasons))
+        .create()
+        .expect("it is let in");
+    let heard = reader(&participant, "State");
+    let reason = told.recv().expect("the listener is told");
+    assert!(reason.contains("has stopped"), "{reason}");
+    let error = heard.take(1).expect_err("nothing more comes");
+    assert!(
+        matches!(&error, Error::Error(text) if *text == reason),
+        "{error}"
+    );
+    let writer = writer_of_failed(&participant);
+    assert!(
+        matches!(&writer, Error::Error(text) if *text == reason),
+        "{writer}"
+    );
+    participant.close().expect_err("it tells once more");
+}
+
+fn writer_of_failed(participant: &DomainParticipant) -> Error {
+    let writer = writer(participant, "State");
+    writer.write(&state(1, 1)).expect_err("it is in no group")
+}
+
+#[test]
+fn who_sleeps_too_long_is_out() {
+    let meeting = Meeting::new();
+    let limit = meeting
+        .builder()
+        .property("spindle.failure.limit_ms", "300");
+    let participant = limit.create().expect("a participant");
+    let writer = writer(&participant, "State");
+    participant.enable().expect("it founds the group");
+    let child = Command::new(std::env::current_exe().expect("this test"))
+        .args([
+            "--exact",
+            "membership::child_that_is_stopped",
+            "--nocapture",
+        ])
+        .env(STOPPED_CHILD, meeting.directory())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    wait_until(writer.status_condition().expect("alive"), || {
+        writer
+            .publication_matched_status()
+            .expect("alive")
+            .current_count
+            == 1
+    });
+    let signal = |name: &str| {
+        let sent = Command::new("kill")
+            .args([name, &child.id().to_string()])
+            .status();
+        assert!(sent.expect("a shell's kill").success());
+    };
+    signal("-STOP");
+    let participants = [participant];
+    wait_for_members(&participants, 1);
+    writer.write(&state(1, 1)).expect("the group goes on");
+    signal("-CONT");
+    let ended = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success(), "{said}");
 }
 
 #[test]

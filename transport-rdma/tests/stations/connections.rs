@@ -199,3 +199,20 @@ fn who_is_dropped_is_told_and_may_come_back() {
         assert_eq!(one.next_event(Duration::ZERO), None);
     }
 }
+
+#[test]
+fn an_interrupted_wait_for_events_ends_once() {
+    let directory = directory();
+    let station = Station::open(&options(directory.path(), 1)).expect("a station");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| station.next_event(Duration::from_secs(20)));
+        thread::sleep(Duration::from_millis(20));
+        station.interrupt();
+        assert_eq!(waiting.join().expect("no panic"), None);
+    });
+    station.interrupt();
+    let since = Instant::now();
+    assert_eq!(station.next_event(Duration::from_secs(20)), None);
+    assert!(since.elapsed() < Duration::from_secs(20), "said before");
+    assert_eq!(station.next_event(Duration::from_millis(1)), None);
+}
