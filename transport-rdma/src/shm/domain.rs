@@ -1,11 +1,10 @@
-//! A domain's files, the lock that makes decisions single, and a member's place.
+//! A domain's files, and the lock that makes decisions single.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use rustix::io::Errno;
 
 use super::error::JoinError;
 use super::process;
-use super::record::{Record, Stage};
 use super::socket::Deadline;
 
 /// Longest record that is read: above that of the largest group with the longest
@@ -23,9 +21,6 @@ const RECORD_LEN_MAX: u64 = 1 << 20;
 
 /// Between two tries to get the lock.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
-
-/// How long giving up one's place may wait for the lock.
-const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// One domain's corner of the directory.
 #[derive(Debug)]
@@ -73,7 +68,7 @@ impl Domain {
 
     /// Locks the record. Nobody holds the lock for long, but a process can be
     /// stopped while it does.
-    pub(super) fn lock(self: &Arc<Self>, deadline: Deadline<'_>) -> Result<Locked, JoinError> {
+    pub(super) fn lock(self: &Arc<Self>, deadline: Deadline) -> Result<Locked, JoinError> {
         let lock = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
         loop {
             match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -113,21 +108,11 @@ impl Domain {
         debug_assert!(matches!(removed, Ok(()) | Err(Errno::NOENT)), "{removed:?}");
     }
 
-    /// Where a group's founder listens.
-    pub(super) fn socket_path(&self, group: u64) -> PathBuf {
-        self.file_path(&socket_name(group))
-    }
-
     /// The path of one of the domain's files: short enough for a socket address
     /// however long the directory's path is.
     pub(super) fn file_path(&self, what: &str) -> PathBuf {
         let directory = self.directory.as_fd().as_raw_fd();
         format!("/proc/self/fd/{directory}/{}", self.name(what)).into()
-    }
-
-    /// Removes the sockets of founders that died before they had a record.
-    pub(super) fn sweep(&self) {
-        self.sweep_files(".socket", |_| true);
     }
 
     /// Removes this domain's files with a suffix whose names, without it and
@@ -148,14 +133,6 @@ impl Domain {
             }
         }
     }
-
-    pub(super) fn remove_socket(&self, group: u64) {
-        self.remove(&socket_name(group));
-    }
-}
-
-fn socket_name(group: u64) -> String {
-    format!("{group:016x}.socket")
 }
 
 /// `$SPINDLE_DDS_DIR`, or the user's runtime directory, or shared memory.
@@ -240,112 +217,5 @@ impl Locked {
 
     pub(super) fn remove(&self) {
         self.domain.remove("record");
-    }
-
-    /// The record if it still means anything; remains are cleared away.
-    pub(super) fn load(&self) -> Result<Option<Record>, JoinError> {
-        let Some(text) = self.read()? else {
-            return Ok(None);
-        };
-        let record = Record::read(&text).ok_or_else(|| self.makes_no_sense())?;
-        self.check_namespace(record.namespace)?;
-        if !record.is_alive() {
-            self.clear(&record);
-            return Ok(None);
-        }
-        Ok(Some(record))
-    }
-
-    pub(super) fn save(&self, record: &Record) -> Result<(), JoinError> {
-        self.replace(&record.write())
-    }
-
-    pub(super) fn clear(&self, record: &Record) {
-        self.domain.remove_socket(record.group);
-        self.remove();
-    }
-}
-
-/// This member's place in the record; given up when dropped.
-#[derive(Debug)]
-pub(super) struct Membership {
-    pub(super) domain: Arc<Domain>,
-    pub(super) group: u64,
-    pub(super) nonce: u64,
-    left: AtomicBool,
-    /// A child of a fork has a copy of this, and no say.
-    process: u32,
-}
-
-impl Membership {
-    pub(super) fn new(domain: Arc<Domain>, group: u64, nonce: u64) -> Self {
-        Self {
-            domain,
-            group,
-            nonce,
-            left: AtomicBool::new(false),
-            process: std::process::id(),
-        }
-    }
-
-    /// The record of this group, if it is still the domain's.
-    pub(super) fn load(&self, locked: &Locked) -> Result<Option<Record>, JoinError> {
-        let record = locked.load()?;
-        Ok(record.filter(|record| record.group == self.group))
-    }
-
-    /// From Full to Formed, if nobody has given up.
-    pub(super) fn commit(&self, deadline: Deadline<'_>) -> Result<bool, JoinError> {
-        let locked = self.domain.lock(deadline)?;
-        let Some(mut record) = self.load(&locked)? else {
-            return Ok(false);
-        };
-        record.stage = Stage::Formed;
-        locked.save(&record)?;
-        Ok(true)
-    }
-
-    /// Whether the group was formed after all. If not, it never will be.
-    pub(super) fn formed_or_void(&self) -> Result<bool, JoinError> {
-        let locked = self.domain.lock(Deadline::after(Some(LEAVE_WITHIN)))?;
-        let record = self.load(&locked)?;
-        match record {
-            Some(record) if record.stage == Stage::Formed => Ok(true),
-            Some(record) => {
-                locked.clear(&record);
-                Ok(false)
-            }
-            None => Ok(false),
-        }
-    }
-
-    /// Takes this member out; a group that was not formed ends with that.
-    pub(super) fn leave(&self) {
-        if self.process != std::process::id() || self.left.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let lock = self.domain.lock(Deadline::after(Some(LEAVE_WITHIN)));
-        let given_back = lock.and_then(|locked| {
-            let Some(mut record) = self.load(&locked)? else {
-                return Ok(());
-            };
-            record.members.retain(|member| member.nonce != self.nonce);
-            if record.stage == Stage::Formed && !record.members.is_empty() {
-                locked.save(&record)
-            } else {
-                locked.clear(&record);
-                Ok(())
-            }
-        });
-        if let Err(error) = given_back {
-            // The record names a process that ends some day: cleared then.
-            tracing::warn!(domain = self.domain.id, %error, "leaving a domain");
-        }
-    }
-}
-
-impl Drop for Membership {
-    fn drop(&mut self) {
-        self.leave();
     }
 }

@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::descriptor::write_event;
-use super::domain::Membership;
 use super::doorbell::{Bell, DoorbellKind, Doorbells};
 use super::error::JoinError;
 use super::failures::Failures;
@@ -27,7 +26,6 @@ pub struct ShmFabric {
     /// Ends first: the watching thread uses the rest.
     _watch: Watch,
     shared: Arc<Shared>,
-    membership: Option<Membership>,
     /// Of a member within a local group: what its peers watch.
     lifeline: Option<OwnedFd>,
 }
@@ -93,15 +91,8 @@ impl ShmFabric {
         Ok(Self {
             _watch: watch,
             shared,
-            membership: None,
             lifeline: None,
         })
-    }
-
-    /// The group exists: this member's place in the record is the fabric's.
-    pub(super) fn with_membership(mut self, membership: Membership) -> Self {
-        self.membership = Some(membership);
-        self
     }
 
     pub(super) fn set_lifeline(&mut self, lifeline: OwnedFd) {
@@ -114,14 +105,6 @@ impl ShmFabric {
         if let Some(lifeline) = &self.lifeline {
             // An event descriptor at 0 takes a 1.
             let _ = write_event(lifeline);
-        }
-    }
-
-    /// Takes this member out of the domain's record: the domain may be founded
-    /// anew once all have left or ended. The fabric works on. Once is enough.
-    pub fn leave(&self) {
-        if let Some(membership) = &self.membership {
-            membership.leave();
         }
     }
 

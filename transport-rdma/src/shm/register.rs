@@ -88,7 +88,8 @@ pub struct Register {
 
 impl Register {
     /// Opens the directory, made if need be, in which the domain is recorded; it
-    /// must be this user's alone. `None`: as in [`JoinOptions::directory`](super::JoinOptions::directory).
+    /// must be this user's alone. `None`: `$SPINDLE_DDS_DIR`, or else the user's runtime
+    /// directory, or a directory in shared memory.
     pub fn open(domain: u32, directory: Option<&Path>, me: Entry) -> Result<Self, JoinError> {
         Ok(Self {
             domain: Arc::new(Domain::open(domain, directory)?),
@@ -180,7 +181,7 @@ impl Register {
     }
 
     fn lock(&self) -> Result<Locked, JoinError> {
-        self.domain.lock(Deadline::after(Some(LOCK_WITHIN)))
+        self.domain.lock(Deadline::after(LOCK_WITHIN))
     }
 
     fn load(&self, locked: &Locked) -> Result<Option<ViewRecord>, JoinError> {

@@ -2,18 +2,16 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
-
-use super::cancel::Cancel;
 
 /// Longest packet.
 pub(super) const PACKET_LEN_MAX: usize = 64 * 1024 + 64;
@@ -21,46 +19,24 @@ pub(super) const PACKET_LEN_MAX: usize = 64 * 1024 + 64;
 /// Most descriptors in one packet.
 const FDS_MAX: usize = 3;
 
-/// When a wait ends: at a time, or when it is called off.
+/// When a wait ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deadline<'a> {
+pub(super) struct Deadline {
     /// `None` is never.
     end: Option<Instant>,
-    cancel: Option<&'a Cancel>,
 }
 
-impl<'a> Deadline<'a> {
-    pub(super) fn after(timeout: Option<Duration>) -> Self {
-        Self {
-            end: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-            cancel: None,
-        }
-    }
-
-    /// Over also when `cancel` is said.
-    pub(super) fn or(self, cancel: Option<&'a Cancel>) -> Self {
-        Self { cancel, ..self }
+impl Deadline {
+    pub(super) fn after(timeout: Duration) -> Self {
+        Self::at(Instant::now().checked_add(timeout))
     }
 
     pub(super) fn at(end: Option<Instant>) -> Self {
-        Self { end, cancel: None }
+        Self { end }
     }
 
     pub(super) fn is_over(self) -> bool {
-        self.is_cancelled() || self.end.is_some_and(|end| end <= Instant::now())
-    }
-
-    fn is_cancelled(self) -> bool {
-        self.cancel.is_some_and(Cancel::is_cancelled)
-    }
-
-    /// The time of whichever is earlier; called off like the first.
-    pub(super) fn earlier(self, other: Deadline<'_>) -> Self {
-        let end = match (self.end, other.end) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        Self { end, ..self }
+        self.end.is_some_and(|end| end <= Instant::now())
     }
 
     fn left(self) -> Option<Timespec> {
@@ -70,17 +46,7 @@ impl<'a> Deadline<'a> {
 }
 
 /// Waits until one of `fds` is ready; false when the time is over.
-pub(super) fn wait<'a>(fds: &mut Vec<PollFd<'a>>, deadline: Deadline<'a>) -> Result<bool, Errno> {
-    let Some(cancel) = deadline.cancel else {
-        return wait_for(fds, deadline);
-    };
-    fds.push(PollFd::new(cancel.event(), PollFlags::IN));
-    let ready = wait_for(fds, deadline);
-    fds.pop();
-    Ok(ready? && !cancel.is_cancelled())
-}
-
-fn wait_for(fds: &mut [PollFd<'_>], deadline: Deadline<'_>) -> Result<bool, Errno> {
+pub(super) fn wait(fds: &mut [PollFd<'_>], deadline: Deadline) -> Result<bool, Errno> {
     loop {
         match rustix::event::poll(fds, deadline.left().as_ref()) {
             Ok(0) if deadline.is_over() => return Ok(false),
@@ -126,26 +92,6 @@ pub(super) fn peer(connection: &OwnedFd) -> Result<(u32, u32), Errno> {
     // namespace keeps such processes from connecting.)
     let cred = rustix::net::sockopt::socket_peercred(connection)?;
     Ok((cred.pid.as_raw_nonzero().get() as u32, cred.uid.as_raw()))
-}
-
-/// Sends one packet; waits for room until the deadline.
-pub(super) fn send(
-    connection: &OwnedFd,
-    bytes: &[u8],
-    fds: &[BorrowedFd<'_>],
-    deadline: Deadline<'_>,
-) -> Result<(), Errno> {
-    loop {
-        match send_now(connection, bytes, fds) {
-            Err(Errno::AGAIN) => {
-                let mut fds = vec![PollFd::new(connection, PollFlags::OUT)];
-                if !wait(&mut fds, deadline)? {
-                    return Err(Errno::TIMEDOUT);
-                }
-            }
-            sent => return sent,
-        }
-    }
 }
 
 /// Sends one packet if there is room.
@@ -214,20 +160,4 @@ pub(super) fn receive(connection: &OwnedFd) -> Received {
     }
     bytes.truncate(message.bytes);
     Received::Packet(Packet { bytes, fds })
-}
-
-/// Reads one packet, waiting for it until the deadline.
-pub(super) fn receive_until(connection: &OwnedFd, deadline: Deadline<'_>) -> Result<Packet, Errno> {
-    loop {
-        match receive(connection) {
-            Received::Packet(packet) => return Ok(packet),
-            Received::End | Received::Cut => return Err(Errno::CONNRESET),
-            Received::Nothing => {
-                let mut fds = vec![PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN)];
-                if !wait(&mut fds, deadline)? {
-                    return Err(Errno::TIMEDOUT);
-                }
-            }
-        }
-    }
 }

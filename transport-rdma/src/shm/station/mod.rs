@@ -68,8 +68,7 @@ pub struct StationOptions {
     pub domain: u32,
     /// This participant: drawn at random, never used again.
     pub id: u128,
-    /// Where the domain is recorded, as in
-    /// [`JoinOptions::directory`](super::JoinOptions::directory).
+    /// Where the domain is recorded, as for [`Register::open`](super::Register::open).
     pub directory: Option<PathBuf>,
     /// How it sleeps. `Auto` and `Futex` fall back to events while it has more
     /// than 127 peers.

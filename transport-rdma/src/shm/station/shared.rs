@@ -51,7 +51,7 @@ impl Shared {
         let pidfd = Arc::new(descriptor::own_pidfd()?);
         let address = Address::here(id)?;
         // Under the lock, so that no other takes the socket for a dead one's.
-        let locked = domain.lock(Deadline::after(Some(LOCK_WITHIN)))?;
+        let locked = domain.lock(Deadline::after(LOCK_WITHIN))?;
         super::sweep_sockets(&domain)?;
         let listener = socket::listen(&domain.file_path(&address.file()), BACKLOG)
             .map_err(JoinError::system("listening for members"))?;
