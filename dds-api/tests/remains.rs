@@ -1,0 +1,61 @@
+//! What is left in a process of participants that have left, and of endpoints that are
+//! deleted: nothing.
+
+use spindle_dds::DomainParticipant;
+
+/// Made of `tests/idl/flight.idl`.
+mod types {
+    include!("idl/flight.rs");
+}
+
+/// Descriptors, threads and mappings of this process.
+fn held() -> [usize; 3] {
+    let entries = |path: &str| std::fs::read_dir(path).expect("a directory").count();
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("text");
+    let rows = maps.lines().filter(|line| line.contains("memfd"));
+    [
+        entries("/proc/self/fd"),
+        entries("/proc/self/task"),
+        rows.count(),
+    ]
+}
+
+#[test]
+fn nothing_remains_of_who_has_left() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path().join("domains");
+    let join = || {
+        let participant = DomainParticipant::builder(0)
+            .property("spindle.directory", directory.to_str().expect("UTF-8"))
+            .create()
+            .expect("it is let in");
+        let topic = participant.topic::<types::flight::State>("State");
+        let topic = topic.create().expect("a topic");
+        let publisher = participant.publisher().create().expect("a publisher");
+        let subscriber = participant.subscriber().create().expect("a subscriber");
+        let writer = publisher.writer(&topic).create().expect("a writer");
+        let reader = subscriber.reader(&topic).create().expect("a reader");
+        (participant, writer, reader)
+    };
+    let stays = join();
+    let mut before = None;
+    for round in 0..30 {
+        let (goes, writer, reader) = join();
+        writer
+            .write(&types::flight::State::default())
+            .expect("sent");
+        goes.close().expect("it leaves");
+        drop((writer, reader, goes));
+        if round == 9 {
+            before = Some(held());
+        }
+    }
+    let (before, after) = (before.expect("ten rounds"), held());
+    // Who stays hears of the last one's end a moment later.
+    let grown = before
+        .iter()
+        .zip(&after)
+        .any(|(before, after)| *after > before + 12);
+    assert!(!grown, "{before:?} became {after:?}");
+    drop(stays);
+}
