@@ -14,14 +14,15 @@
 //!
 //! - `packet`, `address`: what stations say, and where they listen.
 //! - `state`, `shared`: what a station knows, and who shares it.
-//! - `porter`, `reception`, `calling`: the background thread, what a hello makes,
-//!   and calling others.
+//! - `porter`, `dialogue`, `reception`: the background thread, what it reads and
+//!   writes, and what a hello makes; `calling`: calling others.
 //! - `exchange`, `segment`: making segments; their data path.
 //! - `bed`: sleeping and waking.
 
 mod address;
 mod bed;
 mod calling;
+mod dialogue;
 mod error;
 mod exchange;
 mod packet;
