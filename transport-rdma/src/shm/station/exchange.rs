@@ -77,7 +77,7 @@ pub(super) fn segments(
         }
     }
     let mut exchange = Exchange::begin(shared, requests)?;
-    exchange.run(deadline);
+    exchange.run(deadline)?;
     exchange.end()
 }
 
@@ -143,21 +143,25 @@ impl<'a> Exchange<'a> {
     }
 
     /// Until each row has come, or will not.
-    fn run(&mut self, deadline: Instant) {
+    fn run(&mut self, deadline: Instant) -> Result<(), StationError> {
         let shared = self.shared;
         let mut state = shared.state();
         loop {
+            if state.stopped {
+                return Err(StationError::Closed);
+            }
             let (waits, sends) = self.advance(&mut state);
             if sends {
                 shared.kick();
             }
             if !waits {
-                return;
+                return Ok(());
             }
             let in_time;
             (state, in_time) = shared.wait(state, deadline);
             if !in_time {
-                return self.call_off(state);
+                self.call_off(state);
+                return Ok(());
             }
         }
     }

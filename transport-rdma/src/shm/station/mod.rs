@@ -33,7 +33,7 @@ mod shared;
 mod state;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -91,14 +91,14 @@ impl StationOptions {
 
 /// A participant's place on its host; outlives views. It has up to 255 peers,
 /// one background thread, and a socket in the domain's directory until it is
-/// dropped: then its peers are told that it closes.
+/// [closed](Self::close) or dropped.
 ///
 /// Any thread may call it. A peer that is lost stays known, with the cause,
 /// until [`drop_peer`](Self::drop_peer).
 #[derive(Debug)]
 pub struct Station {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this but not the thread.
     process: u32,
 }
@@ -114,17 +114,18 @@ impl Station {
             (_, there) => there,
         };
         let (shared, listener) = Shared::open(Arc::new(domain), options.id, futexes)?;
-        let mut station = Self {
+        let station = Self {
             shared: Arc::clone(&shared),
-            thread: None,
+            thread: Mutex::new(None),
             process: std::process::id(),
         };
-        let porter = Porter::new(shared, listener);
+        let porter = Porter::new(Arc::clone(&shared), listener);
         let thread = thread::Builder::new()
             .name("spindle-station".into())
             .spawn(move || porter.run())
-            .map_err(JoinError::system("starting the thread of a station"))?;
-        station.thread = Some(thread);
+            .map_err(JoinError::system("starting the thread of a station"))
+            .inspect_err(|_| shared.domain.remove(&shared.address.file()))?;
+        *station.thread() = Some(thread);
         Ok(station)
     }
 
@@ -194,6 +195,9 @@ impl Station {
                 }
                 return Some(event);
             }
+            if state.stopped {
+                return None;
+            }
             let in_time;
             (state, in_time) = self.shared.wait(state, deadline);
             if !in_time {
@@ -241,6 +245,28 @@ impl Station {
         self.shared.kick();
     }
 
+    /// Tells the peers that it closes, and ends it: whoever waits in a call of it
+    /// gives up with [`StationError::Closed`]. Segments work on, but are told of
+    /// no failures. Once is enough; a station that is dropped does it by itself.
+    pub fn close(&self) {
+        if self.process != std::process::id() {
+            return;
+        }
+        let Some(thread) = self.thread().take() else {
+            return;
+        };
+        self.shared.domain.remove(&self.shared.address.file());
+        self.shared.state().stopped = true;
+        self.shared.kick();
+        self.shared.notify();
+        // It has nothing to say if it panicked.
+        let _ = thread.join();
+    }
+
+    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// For tests: makes other stations of this process believe that the process
     /// of this one has ended. Does nothing to other processes.
     pub fn feign_death(&self) {
@@ -251,15 +277,6 @@ impl Station {
 
 impl Drop for Station {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
-            return;
-        }
-        self.shared.domain.remove(&self.shared.address.file());
-        self.shared.state().stopped = true;
-        self.shared.kick();
-        if let Some(thread) = self.thread.take() {
-            // It has nothing to say if it panicked.
-            let _ = thread.join();
-        }
+        self.close();
     }
 }
