@@ -2,10 +2,14 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::time::Duration;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use spindle_dds_transport::shm::{DoorbellChoice, local_group};
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
+use spindle_dds_transport::shm::{
+    DoorbellChoice, SegmentKey, SegmentRequest, Station, StationOptions, local_group,
+};
+use spindle_dds_transport::{FABRIC_AREA, Park, PeerSet, Rank, Want};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -38,31 +42,79 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn pushing_ringing_and_sleeping_in_shared_memory_allocate_nothing() {
+fn pushing_ringing_and_sleeping_in_a_group_allocate_nothing() {
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
-        let group = local_group(3, 4096, doorbell).expect("a group");
-        let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
-        let counted = allocations(|| {
-            for value in 1..100 {
-                group[1].announce_sleep(Want::Data);
-                group[0].store(FABRIC_AREA, value);
-                group[0].push(FABRIC_AREA, 512, &to);
-                group[0].push_word(FABRIC_AREA + 512, value, &to);
-                group[0].ring(&to, &PeerSet::EMPTY);
-                assert!(group[1].park(None));
-                group[1].announce_awake();
-                assert_eq!(group[1].row(Rank(0)).load(FABRIC_AREA + 512), value);
-                group[2].announce_sleep(Want::DataAndAcks);
-                assert!(!group[2].park(Some(Duration::ZERO)));
-                group[2].nudge();
-                assert!(group[2].park(None));
-                group[2].announce_awake();
-                assert!(group[0].poll().is_none());
-            }
-        });
-        assert_eq!(counted, 0, "{doorbell:?}");
-        assert_eq!(group[0].counters().rings, 99);
+        check(&local_group(3, 4096, doorbell).expect("a group"), doorbell);
     }
+}
+
+#[test]
+fn pushing_ringing_and_sleeping_in_a_segment_allocate_nothing() {
+    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
+        let mine = std::fs::Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().permissions(mine).tempdir();
+        let directory = directory.expect("a directory");
+        let open = |id: u128| {
+            let options = StationOptions {
+                directory: Some(directory.path().into()),
+                doorbell,
+                ..StationOptions::new(0, id)
+            };
+            Station::open(&options).expect("a station")
+        };
+        let stations: Vec<_> = (0..3).map(open).collect();
+        let soon = Instant::now() + Duration::from_secs(20);
+        for (at, station) in stations.iter().enumerate() {
+            for other in &stations[..at] {
+                station.connect(&other.address(), soon).expect("connected");
+            }
+        }
+        let make = |station: &Station| {
+            let request = SegmentRequest {
+                key: SegmentKey { epoch: 1, lane: 0 },
+                members: vec![0, 1, 2],
+                me: Rank(station.id() as u16),
+                row_lens: vec![4096; 3],
+                control: true,
+            };
+            station.segment(&request, soon).expect("a segment")
+        };
+        let segments: Vec<_> = thread::scope(|scope| {
+            let make = &make;
+            let threads: Vec<_> = stations
+                .iter()
+                .map(|station| scope.spawn(move || make(station)))
+                .collect();
+            let made = threads.into_iter().map(|thread| thread.join());
+            made.map(|made| made.expect("no panic")).collect()
+        });
+        check(&segments, doorbell);
+    }
+}
+
+/// A group of three.
+fn check<F: Park>(group: &[F], doorbell: DoorbellChoice) {
+    let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
+    let counted = allocations(|| {
+        for value in 1..100 {
+            group[1].announce_sleep(Want::Data);
+            group[0].store(FABRIC_AREA, value);
+            group[0].push(FABRIC_AREA, 512, &to);
+            group[0].push_word(FABRIC_AREA + 512, value, &to);
+            group[0].ring(&to, &PeerSet::EMPTY);
+            assert!(group[1].park(None));
+            group[1].announce_awake();
+            assert_eq!(group[1].row(Rank(0)).load(FABRIC_AREA + 512), value);
+            group[2].announce_sleep(Want::DataAndAcks);
+            assert!(!group[2].park(Some(Duration::ZERO)));
+            group[2].nudge();
+            assert!(group[2].park(None));
+            group[2].announce_awake();
+            assert!(group[0].poll().is_none());
+        }
+    });
+    assert_eq!(counted, 0, "{doorbell:?}");
+    assert_eq!(group[0].counters().rings, 99);
     assert_eq!(
         allocations(|| drop(std::hint::black_box(Box::new(1)))),
         1,

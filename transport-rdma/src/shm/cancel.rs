@@ -5,8 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::EventfdFlags;
-
+use super::descriptor;
 use super::error::JoinError;
 
 /// Ends a [`join`](super::join), or the [`build`](super::Formation::build) after
@@ -26,9 +25,7 @@ impl Cancel {
     /// # Errors
     /// [`JoinError::System`] when there are no descriptors left.
     pub fn new() -> Result<Self, JoinError> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let event = rustix::event::eventfd(0, flags)
-            .map_err(JoinError::system("making an event descriptor"))?;
+        let event = descriptor::event()?;
         Ok(Self(Arc::new(Inner {
             said: AtomicBool::new(false),
             event,

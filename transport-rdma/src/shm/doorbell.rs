@@ -25,13 +25,14 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
+use super::descriptor::write_event;
 use super::error::JoinError;
 use crate::fabric::{DOORBELL_WORD, FABRIC_AREA};
 use crate::mem::Region;
 use crate::peers::{MEMBERS_MAX, Rank};
 
 /// Most futexes that one call waits for.
-const FUTEXES_MAX: usize = 128;
+pub(super) const FUTEXES_MAX: usize = 128;
 
 /// Bell words in a row.
 const BELLS: usize = (FABRIC_AREA - DOORBELL_WORD) / 8;
@@ -80,7 +81,7 @@ impl DoorbellKind {
 }
 
 /// Waiting for nothing is an invalid argument where the call exists.
-fn has_futex_waitv() -> bool {
+pub(super) fn has_futex_waitv() -> bool {
     let nothing = futex::waitv(&[], WaitvFlags::empty(), None, futex::ClockId::Monotonic);
     nothing == Err(Errno::INVAL)
 }
@@ -183,10 +184,7 @@ impl Doorbells {
             wait.uaddr = WaitPtr::new(row.futex(bell).as_ptr().cast::<c_void>());
             wait.flags = WaitFlags::SIZE_U32;
         }
-        let until = timeout.map(|timeout| {
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-            now.checked_add(timespec(timeout)).unwrap_or(FOREVER)
-        });
+        let until = timeout.map(end_of);
         // Whatever it returns (woken, a bell that has changed before, the end
         // of the time, a signal): the bells tell.
         let _ = futex::waitv(
@@ -222,16 +220,14 @@ const FOREVER: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-fn timespec(duration: Duration) -> Timespec {
-    Timespec::try_from(duration).unwrap_or(FOREVER)
+/// The moment on the monotonic clock when a wait from now on ends.
+pub(super) fn end_of(timeout: Duration) -> Timespec {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.checked_add(timespec(timeout)).unwrap_or(FOREVER)
 }
 
-/// Adds one to an event descriptor. One that is full is readable already.
-pub(super) fn write_event(event: &OwnedFd) -> Result<(), Errno> {
-    match rustix::io::retry_on_intr(|| rustix::io::write(event, &1_u64.to_ne_bytes())) {
-        Ok(_) | Err(Errno::AGAIN) => Ok(()),
-        Err(errno) => Err(errno),
-    }
+pub(super) fn timespec(duration: Duration) -> Timespec {
+    Timespec::try_from(duration).unwrap_or(FOREVER)
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@ use core::time::Duration;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::descriptor::write_event;
 use super::domain::Membership;
-use super::doorbell::{Bell, DoorbellKind, Doorbells, write_event};
+use super::doorbell::{Bell, DoorbellKind, Doorbells};
 use super::error::JoinError;
+use super::failures::Failures;
 use super::memory::Mapping;
-use super::watch::{Failures, Watch};
+use super::watch::Watch;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, SLEEP_WORD, Want};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};

@@ -129,7 +129,7 @@ impl Founder {
         let guest = &mut self.guests[at];
         match socket::receive(&guest.connection) {
             Received::Nothing => guest.hello.is_some() || !guest.speak_until.is_over(),
-            Received::End => false,
+            Received::End | Received::Cut => false,
             Received::Packet(_) if guest.hello.is_some() || full => false,
             Received::Packet(packet) => {
                 guest.hello = hello(packet, guest.pid, size);

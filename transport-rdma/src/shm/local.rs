@@ -3,8 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::event::EventfdFlags;
-
+use super::descriptor;
 use super::doorbell::{Bell, DoorbellChoice, DoorbellKind};
 use super::error::JoinError;
 use super::fabric::{Parts, ShmFabric};
@@ -33,10 +32,6 @@ pub fn local_group_of(
             max: MEMBERS_MAX,
         });
     }
-    let event = || {
-        rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(JoinError::system("making an event descriptor"))
-    };
     let copy = |fd: &OwnedFd| {
         fd.try_clone()
             .map_err(JoinError::system("copying a descriptor"))
@@ -44,7 +39,12 @@ pub fn local_group_of(
     let mut seats = Vec::new();
     for &choice in doorbells {
         let kind = DoorbellKind::choose(choice, count)?;
-        seats.push((memory::create_row(row_len)?, kind, event()?, event()?));
+        seats.push((
+            memory::create_row(row_len)?,
+            kind,
+            descriptor::event()?,
+            descriptor::event()?,
+        ));
     }
     let member = |me: usize| {
         let mut mappings = Vec::new();

@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::EventfdFlags;
 use rustix::io::Errno;
-use rustix::process::PidfdFlags;
 
 use super::cancel::Cancel;
+use super::descriptor;
 use super::domain::{Domain, Membership};
 use super::doorbell::{Bell, DoorbellChoice, DoorbellKind};
 use super::error::JoinError;
 use super::founder::Founder;
-use super::record::{self, Entry, Record, Stage};
+use super::process::{self, random_word};
+use super::record::{Entry, Record, Stage};
 use super::setup::{Formation, Hub, Member};
 use super::socket::{self, Deadline};
 use super::wire::{self, ANNOUNCEMENT_LEN_MAX, Message};
@@ -106,20 +106,8 @@ pub(super) fn called_off<T>(
 
 /// Descriptors of this process for the others.
 pub(super) fn own_descriptors(kind: DoorbellKind) -> Result<(OwnedFd, Bell), JoinError> {
-    let pid = rustix::process::getpid();
-    let lifeline = rustix::process::pidfd_open(pid, PidfdFlags::empty())
-        .map_err(JoinError::system("opening a pidfd of the own process"))?;
-    let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(JoinError::system("making an event descriptor"))?;
+    let (lifeline, event) = (descriptor::own_pidfd()?, descriptor::event()?);
     Ok((lifeline, Bell { kind, event }))
-}
-
-fn random_word() -> Result<u64, JoinError> {
-    let mut bytes = [0; 8];
-    let flags = rustix::rand::GetRandomFlags::empty();
-    rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes, flags))
-        .map_err(JoinError::system("drawing a random number"))?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 /// What the record says.
@@ -188,7 +176,7 @@ impl Joiner<'_> {
             stage: Stage::Gathering,
             size: self.options.group_size,
             group,
-            namespace: record::namespace()?,
+            namespace: process::namespace()?,
             members: vec![self.me.clone()],
         };
         locked.save(&record)?;

@@ -1,4 +1,4 @@
-//! Messages between members that join: packets with descriptors, in time.
+//! Packets with descriptors between processes of a host, in time.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,7 +14,12 @@ use rustix::net::{
 };
 
 use super::cancel::Cancel;
-use super::wire::{FDS_MAX, PACKET_LEN_MAX};
+
+/// Longest packet.
+pub(super) const PACKET_LEN_MAX: usize = 64 * 1024 + 64;
+
+/// Most descriptors in one packet.
+const FDS_MAX: usize = 3;
 
 /// When a wait ends: at a time, or when it is called off.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +40,10 @@ impl<'a> Deadline<'a> {
     /// Over also when `cancel` is said.
     pub(super) fn or(self, cancel: Option<&'a Cancel>) -> Self {
         Self { cancel, ..self }
+    }
+
+    pub(super) fn at(end: Option<Instant>) -> Self {
+        Self { end, cancel: None }
     }
 
     pub(super) fn is_over(self) -> bool {
@@ -126,6 +135,25 @@ pub(super) fn send(
     fds: &[BorrowedFd<'_>],
     deadline: Deadline<'_>,
 ) -> Result<(), Errno> {
+    loop {
+        match send_now(connection, bytes, fds) {
+            Err(Errno::AGAIN) => {
+                let mut fds = vec![PollFd::new(connection, PollFlags::OUT)];
+                if !wait(&mut fds, deadline)? {
+                    return Err(Errno::TIMEDOUT);
+                }
+            }
+            sent => return sent,
+        }
+    }
+}
+
+/// Sends one packet if there is room.
+pub(super) fn send_now(
+    connection: &OwnedFd,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     loop {
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -136,12 +164,6 @@ pub(super) fn send(
         match rustix::net::sendmsg(connection, &iov, &mut control, SendFlags::NOSIGNAL) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                let mut fds = vec![PollFd::new(connection, PollFlags::OUT)];
-                if !wait(&mut fds, deadline)? {
-                    return Err(Errno::TIMEDOUT);
-                }
-            }
             Err(errno) => return Err(errno),
         }
     }
@@ -159,7 +181,9 @@ pub(super) struct Packet {
 pub(super) enum Received {
     Packet(Packet),
     Nothing,
-    /// The other end is closed, or sent what cannot be read.
+    /// A packet of which bytes or descriptors are lost.
+    Cut,
+    /// The other end is closed.
     End,
 }
 
@@ -182,7 +206,10 @@ pub(super) fn receive(connection: &OwnedFd) -> Received {
         }
     }
     let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
-    if message.bytes == 0 || message.flags.intersects(cut) {
+    if message.flags.intersects(cut) {
+        return Received::Cut;
+    }
+    if message.bytes == 0 {
         return Received::End;
     }
     bytes.truncate(message.bytes);
@@ -194,7 +221,7 @@ pub(super) fn receive_until(connection: &OwnedFd, deadline: Deadline<'_>) -> Res
     loop {
         match receive(connection) {
             Received::Packet(packet) => return Ok(packet),
-            Received::End => return Err(Errno::CONNRESET),
+            Received::End | Received::Cut => return Err(Errno::CONNRESET),
             Received::Nothing => {
                 let mut fds = vec![PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN)];
                 if !wait(&mut fds, deadline)? {

@@ -225,43 +225,11 @@ impl Harness for ShmGroup {
     }
 
     fn run(&self, actors: Vec<Actor<'_, ShmFabric>>) -> Outcome {
-        let failed = AtomicBool::new(false);
-        let act = |mut actor: Actor<'_, ShmFabric>| {
-            let fabric = self.fabric(actor.rank.index());
-            while !failed.load(Ordering::SeqCst) {
-                match (actor.step)(fabric) {
-                    Ok(Turn::Busy) => {}
-                    Ok(Turn::Idle) => thread::yield_now(),
-                    Ok(Turn::Asleep) => while !fabric.park(None) {},
-                    Ok(Turn::Done) => return Ok(()),
-                    Err(violation) => {
-                        failed.store(true, Ordering::SeqCst);
-                        self.0.iter().for_each(Fabric::nudge);
-                        return Err(violation);
-                    }
-                }
-            }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let act = &act;
-            let threads: Vec<_> = actors
-                .into_iter()
-                .map(|actor| scope.spawn(move || act(actor)))
-                .collect();
-            threads
-                .into_iter()
-                .try_for_each(|thread| thread.join().expect("no panic"))
-        })
+        run_threads(&self.0, actors)
     }
 
     fn sleep(&self, rank: usize) -> Sleep {
-        let (start, limit) = (Instant::now(), Duration::from_millis(20));
-        match self.0[rank].park(Some(limit)) {
-            true => Sleep::Rung,
-            false if start.elapsed() >= limit => Sleep::Through,
-            false => Sleep::CutShort,
-        }
+        park_for_a_while(&self.0[rank])
     }
 
     /// What is stored is in its place.
@@ -273,5 +241,46 @@ impl Harness for ShmGroup {
 
     fn rounds(&self) -> u64 {
         2000
+    }
+}
+
+/// Actors as threads, which sleep in the kernel.
+pub(crate) fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> Outcome {
+    let failed = AtomicBool::new(false);
+    let act = |mut actor: Actor<'_, F>| {
+        let fabric = &fabrics[actor.rank.index()];
+        while !failed.load(Ordering::SeqCst) {
+            match (actor.step)(fabric) {
+                Ok(Turn::Busy) => {}
+                Ok(Turn::Idle) => thread::yield_now(),
+                Ok(Turn::Asleep) => while !fabric.park(None) {},
+                Ok(Turn::Done) => return Ok(()),
+                Err(violation) => {
+                    failed.store(true, Ordering::SeqCst);
+                    fabrics.iter().for_each(Fabric::nudge);
+                    return Err(violation);
+                }
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> = actors
+            .into_iter()
+            .map(|actor| scope.spawn(move || act(actor)))
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("no panic"))
+    })
+}
+
+pub(crate) fn park_for_a_while(fabric: &impl Park) -> Sleep {
+    let (start, limit) = (Instant::now(), Duration::from_millis(20));
+    match fabric.park(Some(limit)) {
+        true => Sleep::Rung,
+        false if start.elapsed() >= limit => Sleep::Through,
+        false => Sleep::CutShort,
     }
 }

@@ -1,9 +1,9 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
-//! and over shared memory (threads, both doorbells). Clauses about more than one
-//! segment run over those that have them ([`harness::Segments`]): shared memory
-//! does not yet. A backend that comes later implements `Harness` and adds a line
-//! at the end of this file.
+//! and over shared memory (threads, both doorbells): stations, and groups that are
+//! formed once. Clauses about more than one segment run over those that have them
+//! ([`harness::Segments`]). A backend that comes later implements `Harness` and
+//! adds a line at the end of this file.
 
 mod data;
 mod failure;
@@ -11,10 +11,12 @@ mod harness;
 mod planted;
 mod segments;
 mod sleeping;
+mod stations;
 
 use harness::{Outcome, Segments, ShmGroup, SimGroup};
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
+use stations::StationGroup;
 
 /// In shared memory; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
@@ -51,6 +53,14 @@ fn over_shm(clause: impl Fn(&ShmGroup) -> Outcome, doorbells: &[DoorbellChoice])
     }
 }
 
+fn over_stations(clause: impl Fn(&StationGroup) -> Outcome, doorbells: &[DoorbellChoice]) {
+    for repeat in 0..3 {
+        if let Err(violation) = clause(&StationGroup::new(MEMBERS, ROW_LEN, doorbells)) {
+            panic!("repeat {repeat}: {violation}");
+        }
+    }
+}
+
 macro_rules! suite {
     (
         all: { $($module:ident::$clause:ident,)* }
@@ -80,6 +90,33 @@ macro_rules! suite {
             use super::DoorbellChoice::{Auto, Event};
             $(#[test] fn $clause() {
                 super::over_shm(crate::$module::$clause, &[Auto, Event]);
+            })*
+        }
+        mod stations_futex {
+            use super::DoorbellChoice::Auto;
+            $(#[test] fn $clause() {
+                super::over_stations(crate::$module::$clause, &[Auto]);
+            })*
+            $(#[test] fn $further() {
+                super::over_stations(crate::$segments::$further, &[Auto]);
+            })*
+        }
+        mod stations_event {
+            use super::DoorbellChoice::Event;
+            $(#[test] fn $clause() {
+                super::over_stations(crate::$module::$clause, &[Event]);
+            })*
+            $(#[test] fn $further() {
+                super::over_stations(crate::$segments::$further, &[Event]);
+            })*
+        }
+        mod stations_mixed {
+            use super::DoorbellChoice::{Auto, Event};
+            $(#[test] fn $clause() {
+                super::over_stations(crate::$module::$clause, &[Auto, Event]);
+            })*
+            $(#[test] fn $further() {
+                super::over_stations(crate::$segments::$further, &[Auto, Event]);
             })*
         }
         /// Every clause by its name, for the planted bugs.

@@ -1,0 +1,34 @@
+//! Failures of peers, from whoever notices them to whoever polls for them.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use crate::fabric::Failure;
+
+/// Failures that nobody has taken yet.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    any: AtomicBool,
+    queue: Mutex<VecDeque<Failure>>,
+}
+
+impl Failures {
+    pub(super) fn put(&self, failure: Failure) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push_back(failure);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// The next one. Without any, this is one load.
+    pub(super) fn take(&self) -> Option<Failure> {
+        // Acquire: pairs with `put`.
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = queue.pop_front();
+        self.any.store(!queue.is_empty(), Ordering::Release);
+        failure
+    }
+}
