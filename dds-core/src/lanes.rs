@@ -70,22 +70,28 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
 
     /// See [`Engine::add_lane`](crate::Engine::add_lane).
     pub fn add(&mut self, spec: &LaneSpec, segment: F) -> Result<Arc<Lane<F>>, SpecError> {
-        let layout = Layout::new(spec)?;
-        if self.at(spec.subgroup).is_ok() {
-            return Err(SpecError::Occupied(spec.subgroup));
-        }
         let control = &self.participant.control;
         let known = |rank: &Rank| rank.index() < control.members();
         let mine = spec.members.get(segment.me().index());
         if mine != Some(&control.me()) || !spec.members.iter().all(known) {
             return Err(SpecError::Segment(spec.subgroup));
         }
+        let lane = self.open(spec, segment)?;
+        self.state.settle_last(self.participant);
+        Ok(lane)
+    }
+
+    /// Opens a lane whose members are those of a view.
+    pub(crate) fn open(&mut self, spec: &LaneSpec, segment: F) -> Result<Arc<Lane<F>>, SpecError> {
+        let layout = Layout::new(spec)?;
+        if self.at(spec.subgroup).is_ok() {
+            return Err(SpecError::Occupied(spec.subgroup));
+        }
         let common = self.participant.common.clone();
         let lane = Lane::new(segment, spec, &layout, common, self.state.config)?;
         let lane = Arc::new(lane);
         let group = Group::new(lane.clone(), spec.clone(), &layout);
         self.state.groups.push(group);
-        self.state.settle_last(self.participant);
         self.participant.add(lane.clone());
         Ok(lane)
     }

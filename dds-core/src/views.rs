@@ -258,7 +258,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         for (subgroup, segment) in lanes {
             let spec = view.lane(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;
-            Lanes::new(participant, self).add(spec, segment)?;
+            Lanes::new(participant, self).open(spec, segment)?;
         }
         self.sink().event(Event::ViewBegun(view));
         Ok(())

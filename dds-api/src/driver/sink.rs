@@ -174,8 +174,11 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
                 // A farewell may stand at the end of a batch without messages.
                 self.batch_end();
             }
-            // Lanes live as long as their group, which is formed once.
-            Event::LaneEnded { .. } => {}
+            // The group is formed once: it does not go from view to view yet.
+            Event::LaneEnded { .. }
+            | Event::Decide(_)
+            | Event::ViewEnded(_)
+            | Event::ViewBegun(_) => {}
             Event::Stopped(reason) => {
                 let members: Vec<String> = self
                     .pids
@@ -190,7 +193,7 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
                     StopReason::PeerFailed { rank, .. } | StopReason::PeerNonsense { rank, .. } => {
                         Some(rank)
                     }
-                    StopReason::Disagreement { .. } => None,
+                    StopReason::Disagreement { .. } | StopReason::Out(_) => None,
                 };
                 self.routes.all().for_each(|inlet| inlet.failed(dead));
                 self.bells.listeners.ring();

@@ -391,6 +391,7 @@ impl Member {
             timestamp: token as i64,
             topic: 7,
             key_hash: [token as u8; 16],
+            skipped: 0,
         }
     }
 
