@@ -209,7 +209,7 @@ impl<'a> World<'a> {
         if let Some((view, _)) = member.preparing.take_if(|(_, when)| *when <= now) {
             let prepared = self.prepare(at, view);
             let installed = self.members[at].install(prepared);
-            installed.map_err(|error| ("X1", error))?;
+            installed.map_err(|error| ("X2", error))?;
         }
         let member = &mut self.members[at];
         let rung = member.mode == Mode::Asleep && self.network.rung(member.node);
