@@ -32,7 +32,9 @@ pub const DOORBELL_WORD: usize = 128;
 ///
 /// - **F1** [`push`](Self::push)`(range, peers)`: the bytes of my row in `range`, as they
 ///   stand at some moment at or after the call, come to stand in my row's copy
-///   at each of `peers`. No application code at the peer takes part.
+///   at each of `peers`. No application code at the peer takes part. Pushes
+///   may be held back until the next [`ring`](Self::ring), whomever it rings:
+///   it ends a batch.
 /// - **F1b** [`push_word`](Self::push_word)`(word, value, peers)`: one aligned
 ///   8-byte word, carrying exactly the value given at the call. Every word
 ///   that vouches for other bytes (a ring's guard, a flag that ends a list) is
@@ -67,7 +69,9 @@ pub const DOORBELL_WORD: usize = 128;
 /// are odd. Either the ringer sees the epoch or the sleeper's second look sees
 /// the push: no wake-up is lost. On fabrics where the epoch travels as a push
 /// itself, a fabric that sees a new odd epoch rings by itself when it has
-/// pushed to that peer without ringing since the last one.
+/// pushed to that peer without ringing since the last one. On fabrics where the
+/// ring travels, behind the data, the epoch need not: a thread of the sleeper's
+/// process takes the ringer's part when the ring arrives.
 pub trait Fabric: Send + Sync + 'static {
     /// My own rank in the view.
     fn me(&self) -> Rank;
@@ -91,8 +95,10 @@ pub trait Fabric: Send + Sync + 'static {
     /// sends exactly this value. One thread at a time.
     fn push_word(&self, word: usize, value: u64, to: &PeerSet);
 
-    /// Wakes sleepers after pushes: those of `data` whatever they sleep for,
-    /// those of `acks` only if they said that they wait for acknowledgements.
+    /// Ends a batch of pushes, to whomever they went, and wakes sleepers: those
+    /// of `data` whatever they sleep for, those of `acks` only if they said that
+    /// they wait for acknowledgements. Whoever has pushed calls it, if only for
+    /// nobody. Never blocks on a peer.
     fn ring(&self, data: &PeerSet, acks: &PeerSet);
 
     /// Stores and publishes an odd sleep epoch, then fences (SeqCst). The
@@ -194,7 +200,8 @@ pub struct FabricCounters {
     pub word_pushes: u64,
     /// Bytes sent by both.
     pub bytes_pushed: u64,
-    /// Doorbells rung at peers that slept.
+    /// Doorbells rung at sleepers: by this member at others, or, where rings
+    /// travel, here on behalf of the others.
     pub rings: u64,
     /// Times this member went to sleep.
     pub sleeps: u64,

@@ -10,6 +10,7 @@
 //!   ---+------------------------- Fabric, Park --------------------------
 //!      |
 //!      +-- shm   rows are mapped; a push is at most a doorbell   (one host)
+//!      +-- tcp   a stream a pair; a push is a record in it   (IP networks)
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
 //!
 //!   mem          what a row is: atomic words, bytes that a word vouches for
@@ -25,12 +26,16 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
+mod counters;
+mod event;
 mod fabric;
+mod failures;
 pub mod mem;
 mod peers;
 pub mod shm;
 pub mod sim;
 pub mod sleep;
+pub mod tcp;
 
 pub use fabric::{
     DOORBELL_WORD, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, SLEEP_WORD,

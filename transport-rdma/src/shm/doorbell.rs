@@ -24,6 +24,7 @@ use rustix::io::Errno;
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
 use super::error::JoinError;
+use crate::event::write_event;
 use crate::fabric::{DOORBELL_WORD, FABRIC_AREA};
 use crate::mem::Region;
 use crate::peers::{MEMBERS_MAX, Rank};
@@ -208,14 +209,6 @@ const FOREVER: Timespec = Timespec {
 
 fn timespec(duration: Duration) -> Timespec {
     Timespec::try_from(duration).unwrap_or(FOREVER)
-}
-
-/// Adds one to an event descriptor. One that is full is readable already.
-pub(super) fn write_event(event: &OwnedFd) -> Result<(), Errno> {
-    match rustix::io::retry_on_intr(|| rustix::io::write(event, &1_u64.to_ne_bytes())) {
-        Ok(_) | Err(Errno::AGAIN) => Ok(()),
-        Err(errno) => Err(errno),
-    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,14 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::domain::Membership;
-use super::doorbell::{Bell, DoorbellKind, Doorbells, write_event};
+use super::doorbell::{Bell, DoorbellKind, Doorbells};
 use super::error::JoinError;
 use super::memory::Mapping;
-use super::watch::{Failures, Watch};
+use super::watch::Watch;
+use crate::counters::{Counters, add};
+use crate::event::write_event;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, SLEEP_WORD, Want};
+use crate::failures::Failures;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::sleep;
@@ -42,21 +45,6 @@ struct Shared {
     doorbells: Doorbells,
     failures: Arc<Failures>,
     counters: Counters,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    pushes: AtomicU64,
-    word_pushes: AtomicU64,
-    bytes_pushed: AtomicU64,
-    rings: AtomicU64,
-    sleeps: AtomicU64,
-    nudges: AtomicU64,
-}
-
-/// Adds to a counter that one thread at a time writes: no locked instruction.
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
 /// What a fabric is made of.
@@ -161,16 +149,12 @@ impl Fabric for ShmFabric {
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
         debug_assert!(at.is_multiple_of(8) && len.is_multiple_of(8));
         debug_assert!(self.shared.row(self.shared.me).contains(at, len));
-        let peers = to.len() as u64;
-        add(&self.shared.counters.pushes, peers);
-        add(&self.shared.counters.bytes_pushed, peers * len as u64);
+        self.shared.counters.pushed(to.len() as u64, len);
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
         self.store(word, value);
-        let peers = to.len() as u64;
-        add(&self.shared.counters.word_pushes, peers);
-        add(&self.shared.counters.bytes_pushed, peers * 8);
+        self.shared.counters.word_pushed(to.len() as u64);
     }
 
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
@@ -246,16 +230,7 @@ impl Fabric for ShmFabric {
     }
 
     fn counters(&self) -> FabricCounters {
-        let counters = &self.shared.counters;
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        FabricCounters {
-            pushes: load(&counters.pushes),
-            word_pushes: load(&counters.word_pushes),
-            bytes_pushed: load(&counters.bytes_pushed),
-            rings: load(&counters.rings),
-            sleeps: load(&counters.sleeps),
-            nudges: load(&counters.nudges),
-        }
+        self.shared.counters.read()
     }
 }
 

@@ -3,12 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::event::EventfdFlags;
-
 use super::doorbell::{Bell, DoorbellChoice, DoorbellKind};
 use super::error::JoinError;
 use super::fabric::{Parts, ShmFabric};
 use super::memory;
+use crate::event::create_event;
 use crate::peers::{MEMBERS_MAX, Rank};
 
 /// A group within this process, over the same memory files and doorbells: for
@@ -33,10 +32,7 @@ pub fn local_group_of(
             max: MEMBERS_MAX,
         });
     }
-    let event = || {
-        rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(JoinError::system("making an event descriptor"))
-    };
+    let event = || create_event().map_err(JoinError::system("making an event descriptor"));
     let copy = |fd: &OwnedFd| {
         fd.try_clone()
             .map_err(JoinError::system("copying a descriptor"))

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use rustix::process::PidfdFlags;
 
@@ -23,6 +22,7 @@ use super::record::{self, Entry, Record, Stage};
 use super::setup::{Formation, Hub, Member};
 use super::socket::{self, Deadline};
 use super::wire::{self, ANNOUNCEMENT_LEN_MAX, Message};
+use crate::event::create_event;
 use crate::peers::MEMBERS_MAX;
 
 /// Between two looks at a record whose founder is on its way in or out.
@@ -103,8 +103,7 @@ pub(super) fn own_descriptors(kind: DoorbellKind) -> Result<(OwnedFd, Bell), Joi
     let pid = rustix::process::getpid();
     let lifeline = rustix::process::pidfd_open(pid, PidfdFlags::empty())
         .map_err(JoinError::system("opening a pidfd of the own process"))?;
-    let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(JoinError::system("making an event descriptor"))?;
+    let event = create_event().map_err(JoinError::system("making an event descriptor"))?;
     Ok((lifeline, Bell { kind, event }))
 }
 

@@ -4,46 +4,18 @@
 //! that could be used again. One thread sleeps until one of them says that its
 //! process has ended; it costs nothing until then.
 
-use core::sync::atomic::{AtomicBool, Ordering};
-use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::doorbell::write_event;
 use super::error::JoinError;
+use crate::event::{create_event, write_event};
 use crate::fabric::{Failure, FailureCause};
+use crate::failures::Failures;
 use crate::peers::Rank;
-
-/// Failures that nobody has taken yet.
-#[derive(Debug, Default)]
-pub(super) struct Failures {
-    any: AtomicBool,
-    queue: Mutex<VecDeque<Failure>>,
-}
-
-impl Failures {
-    fn put(&self, failure: Failure) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push_back(failure);
-        self.any.store(true, Ordering::Release);
-    }
-
-    /// The next one. Without any, this is one load.
-    pub(super) fn take(&self) -> Option<Failure> {
-        // Acquire: pairs with `put`.
-        if !self.any.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let failure = queue.pop_front();
-        self.any.store(!queue.is_empty(), Ordering::Release);
-        failure
-    }
-}
 
 /// The watching thread; ends when this is dropped.
 #[derive(Debug)]
@@ -62,7 +34,7 @@ impl Watch {
         failures: Arc<Failures>,
         wake: impl Fn() + Send + 'static,
     ) -> Result<Self, JoinError> {
-        let stop = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let stop = create_event()
             .map(Arc::new)
             .map_err(JoinError::system("making an event descriptor"))?;
         let stopped = Arc::clone(&stop);

@@ -5,7 +5,8 @@ use std::thread;
 
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
 use spindle_dds_transport::sim::{Rng, SimFabric, SimNetwork, SimOptions};
-use spindle_dds_transport::{Fabric, Park, Rank};
+use spindle_dds_transport::tcp::{self, TcpFabric, TcpOptions};
+use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
 
 /// A clause that does not hold.
 #[derive(Debug)]
@@ -59,8 +60,13 @@ impl<'a, F> Actor<'a, F> {
     }
 }
 
+/// A batch ends with each turn of an actor, whomever it rang.
+fn end_batch(fabric: &impl Fabric) {
+    fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+}
+
 /// A group of one backend.
-pub(crate) trait Harness {
+pub(crate) trait Harness: Sync {
     type F: Fabric;
 
     fn fabric(&self, rank: usize) -> &Self::F;
@@ -73,6 +79,11 @@ pub(crate) trait Harness {
 
     /// A member's process ends.
     fn kill(&self, rank: usize);
+
+    /// Whether this is how the others learn of it.
+    fn is_death(&self, cause: &FailureCause) -> bool {
+        *cause == FailureCause::ProcessEnded
+    }
 
     /// About how often a test repeats what it does.
     fn rounds(&self) -> u64;
@@ -131,7 +142,9 @@ impl Harness for SimGroup {
             }
             if let Some(&at) = rng.pick(&awake) {
                 let Actor { rank, step } = &mut actors[at];
-                let turn = step(&self.fabrics[rank.index()])?;
+                let fabric = &self.fabrics[rank.index()];
+                let turn = step(fabric)?;
+                end_batch(fabric);
                 if matches!(turn, Turn::Busy | Turn::Done) {
                     last.iter_mut()
                         .filter(|t| **t == Turn::Idle)
@@ -156,7 +169,41 @@ impl Harness for SimGroup {
     }
 }
 
-/// Shared memory: actors are threads, and sleep in the kernel.
+/// Each actor is a thread, and sleeps in the kernel.
+fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> Outcome {
+    let failed = AtomicBool::new(false);
+    let act = |mut actor: Actor<'_, F>| {
+        let fabric = &fabrics[actor.rank.index()];
+        while !failed.load(Ordering::SeqCst) {
+            let turn = (actor.step)(fabric);
+            end_batch(fabric);
+            match turn {
+                Ok(Turn::Busy) => {}
+                Ok(Turn::Idle) => thread::yield_now(),
+                Ok(Turn::Asleep) => while !fabric.park(None) {},
+                Ok(Turn::Done) => return Ok(()),
+                Err(violation) => {
+                    failed.store(true, Ordering::SeqCst);
+                    fabrics.iter().for_each(Fabric::nudge);
+                    return Err(violation);
+                }
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> = actors
+            .into_iter()
+            .map(|actor| scope.spawn(move || act(actor)))
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("no panic"))
+    })
+}
+
+/// Shared memory between threads.
 pub(crate) struct ShmGroup(Vec<ShmFabric>);
 
 impl ShmGroup {
@@ -175,34 +222,7 @@ impl Harness for ShmGroup {
     }
 
     fn run(&self, actors: Vec<Actor<'_, ShmFabric>>) -> Outcome {
-        let failed = AtomicBool::new(false);
-        let act = |mut actor: Actor<'_, ShmFabric>| {
-            let fabric = self.fabric(actor.rank.index());
-            while !failed.load(Ordering::SeqCst) {
-                match (actor.step)(fabric) {
-                    Ok(Turn::Busy) => {}
-                    Ok(Turn::Idle) => thread::yield_now(),
-                    Ok(Turn::Asleep) => while !fabric.park(None) {},
-                    Ok(Turn::Done) => return Ok(()),
-                    Err(violation) => {
-                        failed.store(true, Ordering::SeqCst);
-                        self.0.iter().for_each(Fabric::nudge);
-                        return Err(violation);
-                    }
-                }
-            }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let act = &act;
-            let threads: Vec<_> = actors
-                .into_iter()
-                .map(|actor| scope.spawn(move || act(actor)))
-                .collect();
-            threads
-                .into_iter()
-                .try_for_each(|thread| thread.join().expect("no panic"))
-        })
+        run_threads(&self.0, actors)
     }
 
     /// What is stored is in its place.
@@ -214,5 +234,63 @@ impl Harness for ShmGroup {
 
     fn rounds(&self) -> u64 {
         2000
+    }
+}
+
+/// Streams between threads.
+pub(crate) struct TcpGroup(Vec<TcpFabric>);
+
+impl TcpGroup {
+    pub(crate) fn new(members: usize, row_len: usize, options: &TcpOptions) -> Self {
+        Self(tcp::local_group(&vec![row_len; members], options).expect("a group"))
+    }
+
+    /// Whether nothing is on its way from one to another.
+    fn is_still(&self, from: usize, to: usize) -> bool {
+        let (Some(out), Some(back)) = (
+            self.0[from].link(Rank(to as u16)),
+            self.0[to].link(Rank(from as u16)),
+        ) else {
+            return true;
+        };
+        !out.sending || !back.receiving || (out.waiting == 0 && out.sent == back.received)
+    }
+}
+
+impl Harness for TcpGroup {
+    type F = TcpFabric;
+
+    fn fabric(&self, rank: usize) -> &TcpFabric {
+        &self.0[rank]
+    }
+
+    fn run(&self, actors: Vec<Actor<'_, TcpFabric>>) -> Outcome {
+        run_threads(&self.0, actors)
+    }
+
+    fn settle(&self) {
+        self.0.iter().for_each(end_batch);
+        let members = self.0.len();
+        for pair in 0..members * members {
+            while !self.is_still(pair / members, pair % members) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// It closes its streams, as the kernel does for a process that ends.
+    fn kill(&self, rank: usize) {
+        for peer in 0..self.0.len() {
+            self.0[rank].fence(Rank(peer as u16));
+        }
+    }
+
+    /// Nobody can tell a process that ended from one that closed its streams.
+    fn is_death(&self, cause: &FailureCause) -> bool {
+        matches!(cause, FailureCause::Unreachable(_))
+    }
+
+    fn rounds(&self) -> u64 {
+        500
     }
 }

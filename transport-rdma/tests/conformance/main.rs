@@ -1,7 +1,7 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
-//! and over shared memory (threads, both doorbells). A backend that comes later
-//! implements `Harness` and adds a line at the end of this file.
+//! and over shared memory (threads, both doorbells) and TCP (threads). A backend
+//! that comes later implements `Harness` and adds a module to `suite`.
 
 mod data;
 mod failure;
@@ -9,11 +9,12 @@ mod harness;
 mod planted;
 mod sleeping;
 
-use harness::{Harness, Outcome, ShmGroup, SimGroup};
+use harness::{Harness, Outcome, ShmGroup, SimGroup, TcpGroup};
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
+use spindle_dds_transport::tcp::TcpOptions;
 
-/// In shared memory; simulated groups have 3 to 5.
+/// In shared memory and over TCP; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
 const ROW_LEN: usize = 1024;
 
@@ -48,6 +49,15 @@ fn over_shm(clause: impl Fn(&ShmGroup) -> Outcome, doorbells: &[DoorbellChoice])
     }
 }
 
+fn over_tcp(clause: impl Fn(&TcpGroup) -> Outcome) {
+    for repeat in 0..3 {
+        let group = TcpGroup::new(MEMBERS, ROW_LEN, &TcpOptions::default());
+        if let Err(violation) = clause(&group) {
+            panic!("repeat {repeat}: {violation}");
+        }
+    }
+}
+
 macro_rules! suite {
     ($($module:ident::$clause:ident,)*) => {
         mod sim {
@@ -71,6 +81,11 @@ macro_rules! suite {
             use super::DoorbellChoice::{Auto, Event};
             $(#[test] fn $clause() {
                 super::over_shm(crate::$module::$clause, &[Auto, Event]);
+            })*
+        }
+        mod tcp {
+            $(#[test] fn $clause() {
+                super::over_tcp(crate::$module::$clause);
             })*
         }
         /// Every clause by its name, for the planted bugs.

@@ -1,0 +1,124 @@
+//! The fabric over streams: all peers are reached by them.
+
+use core::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::links::LinkError;
+use super::record::Ring;
+use super::sleeper::Sleeper;
+use super::streams::{Link, LinkState, Streams};
+use crate::counters::add;
+use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
+use crate::mem::Region;
+use crate::peers::{PeerSet, Rank};
+
+/// A [`Fabric`] over TCP streams; made from [`Links`](super::Links).
+///
+/// Pushes are held back until [`ring`](Fabric::ring), or until some ten
+/// kilobytes wait. Dropping it ends the streams; what they do not take at once
+/// is lost.
+#[derive(Debug)]
+pub struct TcpFabric {
+    me: Rank,
+    /// By rank; mine is writable.
+    rows: Vec<Region>,
+    sleeper: Arc<Sleeper>,
+    streams: Streams,
+}
+
+impl TcpFabric {
+    pub(super) fn start(
+        me: Rank,
+        mut rows: Vec<Region>,
+        links: Vec<Option<Link>>,
+        patience: Duration,
+    ) -> Result<Self, LinkError> {
+        for (rank, row) in rows.iter_mut().enumerate() {
+            if rank != me.index() {
+                *row = row.read_only();
+            }
+        }
+        let mine = &rows[me.index()];
+        let sleeper = Arc::new(Sleeper::new(mine.clone()));
+        let woken = Arc::clone(&sleeper);
+        let wake = Box::new(move |ring| woken.wake(ring));
+        let streams = Streams::start(mine.clone(), links, patience, wake)?;
+        Ok(Self {
+            me,
+            rows,
+            sleeper,
+            streams,
+        })
+    }
+
+    /// How far the link to a peer has come; `None` for myself.
+    pub fn link(&self, peer: Rank) -> Option<LinkState> {
+        self.streams.link(peer)
+    }
+}
+
+impl Fabric for TcpFabric {
+    fn me(&self) -> Rank {
+        self.me
+    }
+
+    fn members(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row(&self, of: Rank) -> &Region {
+        &self.rows[of.index()]
+    }
+
+    fn store(&self, word: usize, value: u64) {
+        self.row(self.me).store(word, value);
+    }
+
+    fn push(&self, at: usize, len: usize, to: &PeerSet) {
+        self.streams.push(at, len, to);
+    }
+
+    fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
+        self.store(word, value);
+        self.streams.push_word(word, value, to);
+    }
+
+    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
+        self.streams.ring(data, acks);
+    }
+
+    fn announce_sleep(&self, want: Want) {
+        self.sleeper.announce_sleep(want);
+        add(&self.streams.counters().sleeps, 1);
+    }
+
+    fn announce_awake(&self) {
+        self.sleeper.announce_awake();
+    }
+
+    fn nudge(&self) {
+        if self.sleeper.wake(Ring::Data) {
+            let nudges = &self.streams.counters().nudges;
+            nudges.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn poll(&self) -> Option<Failure> {
+        self.streams.poll()
+    }
+
+    fn fence(&self, peer: Rank) {
+        self.streams.fence(peer);
+    }
+
+    fn counters(&self) -> FabricCounters {
+        self.streams.counters().read()
+    }
+}
+
+impl Park for TcpFabric {
+    fn park(&self, timeout: Option<Duration>) -> bool {
+        self.sleeper.park(timeout)
+    }
+}
