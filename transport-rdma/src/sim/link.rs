@@ -41,6 +41,10 @@ pub(super) struct Link {
     pub(super) shared: bool,
     /// Pieces with the number of the operation that made them.
     pub(super) queue: VecDeque<(u64, Piece)>,
+    /// Pushes are held back until the sender's next ring, whomever it rings.
+    pub(super) batching: bool,
+    /// Those that are.
+    pub(super) batch: VecDeque<(u64, Piece)>,
     /// What the sender's `ring` found awake, by its copy of the epoch.
     pub(super) owed: Owed,
     /// Shared memory: the sender's last operation before it last fenced.
@@ -56,10 +60,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(shared: bool) -> Self {
+    pub(super) fn new(shared: bool, batching: bool) -> Self {
         Self {
             shared,
             queue: VecDeque::new(),
+            batching,
+            batch: VecDeque::new(),
             owed: Owed::Nothing,
             fenced_at: 0,
             closed: false,
@@ -71,7 +77,21 @@ impl Link {
 
     pub(super) fn close(&mut self) {
         self.queue.clear();
+        self.batch.clear();
         self.closed = true;
+    }
+
+    /// Where the next push goes.
+    pub(super) fn tail(&mut self) -> &mut VecDeque<(u64, Piece)> {
+        if self.batching {
+            &mut self.batch
+        } else {
+            &mut self.queue
+        }
+    }
+
+    pub(super) fn end_batch(&mut self) {
+        self.queue.append(&mut self.batch);
     }
 
     pub(super) fn has_work(&self) -> bool {

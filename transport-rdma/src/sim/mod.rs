@@ -19,7 +19,7 @@
 //! ```
 //!
 //! - F1, F1b: a word of a range is fetched at the call or when it lands; a word
-//!   push carries its value.
+//!   push carries its value; both leave at the call or with the next ring.
 //! - F2, F3: a queue lands from its front; queues do not wait for each other,
 //!   and stall at random.
 //! - F4: words never tear; those of one push land one by one, in any order.

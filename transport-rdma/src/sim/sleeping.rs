@@ -12,6 +12,9 @@ impl State {
             return;
         }
         self.operations += 1;
+        for peer in self.others(me) {
+            self.link(me, peer).end_batch();
+        }
         for peer in data
             .union(acks)
             .iter()

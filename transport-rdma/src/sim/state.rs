@@ -61,7 +61,10 @@ impl State {
             })
             .collect();
         let links = (0..count * count)
-            .map(|_| Link::new(rng.chance(options.shared_pairs)))
+            .map(|_| {
+                let shared = rng.chance(options.shared_pairs);
+                Link::new(shared, !shared && rng.chance(options.held_batches))
+            })
             .collect();
         Self {
             members,
@@ -98,6 +101,15 @@ impl State {
         let link = self.link(from, to);
         if !link.closed && !link.severed {
             link.queue.push_back((operation, piece));
+        }
+    }
+
+    /// A push: it may be held back until the next ring.
+    fn post(&mut self, from: usize, to: usize, piece: Piece) {
+        let operation = self.operations;
+        let link = self.link(from, to);
+        if !link.closed && !link.severed {
+            link.tail().push_back((operation, piece));
         }
     }
 
@@ -151,10 +163,11 @@ impl State {
     /// that is queued before them, as later pushes fetch nothing older.
     fn fetch(&mut self, me: usize, peer: usize, at: usize, len: usize) {
         let words = (at..at + len).step_by(8).map(|at| (at as u32, None));
-        self.enqueue(me, peer, Piece::Range(words.collect()));
+        self.post(me, peer, Piece::Range(words.collect()));
         if self.rng.chance(self.options.early_fetch) {
             let row = self.members[me].rows[me].clone();
-            for (_, piece) in &mut self.link(me, peer).queue {
+            let link = self.link(me, peer);
+            for (_, piece) in link.queue.iter_mut().chain(&mut link.batch) {
                 if let Piece::Range(words) = piece {
                     for (at, value) in words {
                         value.get_or_insert_with(|| row.load(*at as usize));
@@ -181,12 +194,12 @@ impl State {
 
     fn post_word(&mut self, me: usize, peer: usize, at: usize, value: u64) {
         if self.planted(PlantedBug::MergedPush)
-            && let Some((_, Piece::Range(words))) = self.link(me, peer).queue.back_mut()
+            && let Some((_, Piece::Range(words))) = self.link(me, peer).tail().back_mut()
         {
             words.push((at as u32, Some(value)));
             return;
         }
-        self.enqueue(me, peer, word(at, value));
+        self.post(me, peer, word(at, value));
     }
 
     fn check(&self, me: usize, at: usize, len: usize) {

@@ -157,6 +157,7 @@ impl Harness for SimGroup {
     }
 
     fn settle(&self) {
+        self.fabrics.iter().for_each(end_batch);
         self.network.settle();
     }
 
