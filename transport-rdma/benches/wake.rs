@@ -1,5 +1,6 @@
 //! Round trips between two members that sleep, by doorbell, beside a bare
-//! event descriptor in the same run; and what a ring costs when nobody sleeps.
+//! event descriptor and a bare stream in the same run; and what a ring costs
+//! when nobody sleeps.
 //!
 //! ```text
 //! cargo bench -p spindle-dds-transport --bench wake
@@ -8,12 +9,14 @@
 //! ratio of the median to the baseline's.
 
 use std::hint::black_box;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
 use rustix::event::EventfdFlags;
-use spindle_dds_transport::shm::{DoorbellChoice, ShmFabric, local_group};
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
+use spindle_dds_transport::shm::{DoorbellChoice, local_group};
+use spindle_dds_transport::tcp::{self, TcpOptions};
+use spindle_dds_transport::{FABRIC_AREA, Park, PeerSet, Rank, Want};
 
 const TRIPS: u64 = 20_000;
 const WORD: usize = FABRIC_AREA;
@@ -31,6 +34,9 @@ fn main() {
             Err(error) => println!("{name} skipped: {error}"),
         }
     }
+    let group = tcp::local_group(&[4096; 2], &TcpOptions::default()).expect("a group");
+    report("tcp_park", park_round_trips(&group), Some(baseline));
+    report("tcp_bare", bare_streams(), Some(baseline));
     ring_awake();
 }
 
@@ -70,13 +76,37 @@ fn bare_eventfd() -> Vec<u64> {
     })
 }
 
-fn send(fabric: &ShmFabric, value: u64, to: Rank) {
+/// A byte there and back over loopback, by threads that block in the kernel.
+fn bare_streams() -> Vec<u64> {
+    use std::io::{Read, Write};
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let mut near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+    let mut far = listener.accept().expect("accepted").0;
+    for stream in [&near, &far] {
+        stream.set_nodelay(true).expect("set");
+    }
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut byte = [0];
+            for _ in 0..TRIPS {
+                far.read_exact(&mut byte).expect("read");
+                far.write_all(&byte).expect("written");
+            }
+        });
+        time(TRIPS, |_| {
+            near.write_all(&[0]).expect("written");
+            near.read_exact(&mut [0]).expect("read");
+        })
+    })
+}
+
+fn send(fabric: &impl Park, value: u64, to: Rank) {
     let to: PeerSet = [to].into_iter().collect();
     fabric.push_word(WORD, value, &to);
     fabric.ring(&to, &PeerSet::EMPTY);
 }
 
-fn wait(fabric: &ShmFabric, value: u64, from: Rank) {
+fn wait(fabric: &impl Park, value: u64, from: Rank) {
     let there = || fabric.row(from).load(WORD) >= value;
     while !there() {
         fabric.announce_sleep(Want::Data);
@@ -87,7 +117,7 @@ fn wait(fabric: &ShmFabric, value: u64, from: Rank) {
     }
 }
 
-fn park_round_trips(group: &[ShmFabric]) -> Vec<u64> {
+fn park_round_trips(group: &[impl Park]) -> Vec<u64> {
     let (a, b) = (Rank(0), Rank(1));
     thread::scope(|scope| {
         scope.spawn(|| {

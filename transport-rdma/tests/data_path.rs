@@ -4,7 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-use spindle_dds_transport::shm::{DoorbellChoice, local_group};
+use spindle_dds_transport::shm::{self, DoorbellChoice};
+use spindle_dds_transport::tcp::{self, TcpOptions};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
 thread_local! {
@@ -37,32 +38,40 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.with(Cell::get) - before
 }
 
+/// Allocations of a member that pushes, rings, sleeps and wakes, over and over.
+fn allocations_of<F: Park>(group: &[F]) -> u64 {
+    let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
+    let seen = |value| group[1].row(Rank(0)).load(FABRIC_AREA + 512) == value;
+    allocations(|| {
+        for value in 1..100 {
+            group[1].announce_sleep(Want::Data);
+            group[0].store(FABRIC_AREA, value);
+            group[0].push(FABRIC_AREA, 512, &to);
+            group[0].push_word(FABRIC_AREA + 512, value, &to);
+            group[0].ring(&to, &PeerSet::EMPTY);
+            assert!(group[1].park(None));
+            group[1].announce_awake();
+            assert!(seen(value));
+            group[2].announce_sleep(Want::DataAndAcks);
+            group[2].park(Some(Duration::ZERO));
+            group[2].nudge();
+            assert!(group[2].park(None));
+            group[2].announce_awake();
+            assert!(group[0].poll().is_none());
+        }
+    })
+}
+
 #[test]
-fn pushing_ringing_and_sleeping_in_shared_memory_allocate_nothing() {
+fn pushing_ringing_and_sleeping_allocate_nothing() {
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
-        let group = local_group(3, 4096, doorbell).expect("a group");
-        let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
-        let counted = allocations(|| {
-            for value in 1..100 {
-                group[1].announce_sleep(Want::Data);
-                group[0].store(FABRIC_AREA, value);
-                group[0].push(FABRIC_AREA, 512, &to);
-                group[0].push_word(FABRIC_AREA + 512, value, &to);
-                group[0].ring(&to, &PeerSet::EMPTY);
-                assert!(group[1].park(None));
-                group[1].announce_awake();
-                assert_eq!(group[1].row(Rank(0)).load(FABRIC_AREA + 512), value);
-                group[2].announce_sleep(Want::DataAndAcks);
-                assert!(!group[2].park(Some(Duration::ZERO)));
-                group[2].nudge();
-                assert!(group[2].park(None));
-                group[2].announce_awake();
-                assert!(group[0].poll().is_none());
-            }
-        });
-        assert_eq!(counted, 0, "{doorbell:?}");
+        let group = shm::local_group(3, 4096, doorbell).expect("a group");
+        assert_eq!(allocations_of(&group), 0, "{doorbell:?}");
         assert_eq!(group[0].counters().rings, 99);
     }
+    let group = tcp::local_group(&[4096; 3], &TcpOptions::default()).expect("a group");
+    assert_eq!(allocations_of(&group), 0, "tcp");
+    assert_eq!(group[1].counters().rings, 99);
     assert_eq!(
         allocations(|| drop(std::hint::black_box(Box::new(1)))),
         1,
