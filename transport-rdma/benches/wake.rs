@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Instant;
 
 use rustix::event::EventfdFlags;
+use spindle_dds_transport::mixed;
 use spindle_dds_transport::shm::{DoorbellChoice, local_group};
 use spindle_dds_transport::tcp::{self, TcpOptions};
 use spindle_dds_transport::{FABRIC_AREA, Park, PeerSet, Rank, Want};
@@ -36,6 +37,9 @@ fn main() {
     }
     let group = tcp::local_group(&[4096; 2], &TcpOptions::default()).expect("a group");
     report("tcp_park", park_round_trips(&group), Some(baseline));
+    let (auto, options) = (DoorbellChoice::Auto, TcpOptions::default());
+    let group = mixed::local_group(&[0, 1], 4096, auto, &options).expect("a group");
+    report("mixed_park", park_round_trips(&group), Some(baseline));
     report("tcp_bare", bare_streams(), Some(baseline));
     ring_awake();
 }

@@ -169,6 +169,19 @@ impl Want {
             _ => None,
         }
     }
+
+    /// Whether who wants this is woken by that.
+    pub(crate) fn answers(self, ring: Ring) -> bool {
+        ring == Ring::Data || self == Self::DataAndAcks
+    }
+}
+
+/// What a ring is about: data wakes all sleepers, acknowledgements those who
+/// wait for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ring {
+    Acks,
+    Data,
 }
 
 /// A peer is gone.

@@ -11,6 +11,7 @@
 //!      |
 //!      +-- shm   rows are mapped; a push is at most a doorbell   (one host)
 //!      +-- tcp   a stream a pair; a push is a record in it   (IP networks)
+//!      +-- mixed my host's members by shm, the others by tcp (several hosts)
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
 //!
 //!   mem          what a row is: atomic words, bytes that a word vouches for
@@ -31,6 +32,7 @@ mod event;
 mod fabric;
 mod failures;
 pub mod mem;
+pub mod mixed;
 mod peers;
 pub mod shm;
 pub mod sim;

@@ -168,8 +168,10 @@ impl Region {
     /// of old and new otherwise, but never undefined behaviour. `at` and the
     /// length are multiples of 8. Panics when outside.
     pub fn copy_out(&self, at: usize, into: &mut [u8]) {
-        for (i, word) in into.chunks_exact_mut(8).enumerate() {
-            word.copy_from_slice(&self.word(at + i * 8).load(Ordering::Relaxed).to_le_bytes());
+        assert!(at.is_multiple_of(8) && into.len().is_multiple_of(8));
+        let words = &self.words()[at / 8..(at + into.len()) / 8];
+        for (word, into) in words.iter().zip(into.as_chunks_mut().0) {
+            *into = word.load(Ordering::Relaxed).to_le_bytes();
         }
         // Orders the copies above before whatever re-check follows.
         fence(Ordering::Acquire);

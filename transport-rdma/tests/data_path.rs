@@ -4,6 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
+use spindle_dds_transport::mixed;
 use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::tcp::{self, TcpOptions};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
@@ -72,6 +73,9 @@ fn pushing_ringing_and_sleeping_allocate_nothing() {
     let group = tcp::local_group(&[4096; 3], &TcpOptions::default()).expect("a group");
     assert_eq!(allocations_of(&group), 0, "tcp");
     assert_eq!(group[1].counters().rings, 99);
+    let auto = DoorbellChoice::Auto;
+    let group = mixed::local_group(&[0, 1, 0], 4096, auto, &TcpOptions::default());
+    assert_eq!(allocations_of(&group.expect("a group")), 0, "mixed");
     assert_eq!(
         allocations(|| drop(std::hint::black_box(Box::new(1)))),
         1,

@@ -12,7 +12,7 @@ use super::memory::Mapping;
 use super::watch::Watch;
 use crate::counters::{Counters, add};
 use crate::event::write_event;
-use crate::fabric::{Fabric, FabricCounters, Failure, Park, SLEEP_WORD, Want};
+use crate::fabric::{Fabric, FabricCounters, Failure, Park, Ring, SLEEP_WORD, Want};
 use crate::failures::Failures;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -40,7 +40,7 @@ struct Shared {
     rows: Vec<Region>,
     mappings: Vec<Arc<Mapping>>,
     fenced: Vec<Mutex<bool>>,
-    /// The sleep word of each peer at which I last rang it: once is enough.
+    /// The sleep word of each member at which I last rang it: once is enough.
     rung_at: Vec<AtomicU64>,
     doorbells: Doorbells,
     failures: Arc<Failures>,
@@ -106,6 +106,14 @@ impl ShmFabric {
         }
     }
 
+    /// Wakes this member's sleeper on behalf of somebody who is reached by other
+    /// means, once for each time it sleeps; returns whether it did. For threads
+    /// of this process that have stored into copies.
+    pub(crate) fn waker(&self) -> impl Fn(Ring) -> bool + Send + Sync + use<> {
+        let shared = Arc::clone(&self.shared);
+        move |ring| shared.wake_for(ring)
+    }
+
     /// How a member sleeps.
     pub fn doorbell(&self, member: Rank) -> DoorbellKind {
         self.shared.doorbells.kind(member)
@@ -126,6 +134,17 @@ impl Shared {
             self.doorbells.ring(self.me);
         }
         asleep
+    }
+
+    fn wake_for(&self, ring: Ring) -> bool {
+        let epoch = sleep::before_ring().epoch(self.row(self.me).word(SLEEP_WORD));
+        let wanted = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
+        let rung_at = &self.rung_at[self.me.index()];
+        let rings = wanted && rung_at.swap(epoch, Ordering::Relaxed) != epoch;
+        if rings {
+            self.doorbells.ring(self.me);
+        }
+        rings
     }
 }
 
@@ -162,11 +181,12 @@ impl Fabric for ShmFabric {
         let fenced = sleep::before_ring();
         for peer in data.union(acks).iter().filter(|&peer| peer != shared.me) {
             let epoch = fenced.epoch(shared.row(peer).word(SLEEP_WORD));
-            let wanted = match Want::of_sleep_word(epoch) {
-                None => false,
-                Some(Want::Data) => data.contains(peer),
-                Some(Want::DataAndAcks) => true,
+            let ring = if data.contains(peer) {
+                Ring::Data
+            } else {
+                Ring::Acks
             };
+            let wanted = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
             // Rung once in this epoch, it looks after it has woken: that look,
             // or the one after its next announcement, sees all I have stored.
             let rung_at = &shared.rung_at[peer.index()];

@@ -1,6 +1,7 @@
 //! The decoder: takes a stream apart in whatever pieces it comes.
 
-use super::record::{HEADER_LEN, Header, RecordError, Ring};
+use super::record::{HEADER_LEN, Header, RecordError};
+use crate::fabric::Ring;
 use crate::mem::Region;
 
 /// Puts whole words of checked records into a copy.

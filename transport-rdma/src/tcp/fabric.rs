@@ -4,12 +4,11 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::links::LinkError;
-use super::record::Ring;
+use super::links::{LinkError, Links, TcpOptions};
 use super::sleeper::Sleeper;
-use super::streams::{Link, LinkState, Streams};
+use super::streams::{LinkState, Streams};
 use crate::counters::add;
-use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
+use crate::fabric::{Fabric, FabricCounters, Failure, Park, Ring, Want};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
@@ -28,22 +27,23 @@ pub struct TcpFabric {
 }
 
 impl TcpFabric {
+    /// Over zeroed rows of these, all of which are writable.
     pub(super) fn start(
-        me: Rank,
+        links: Links,
         mut rows: Vec<Region>,
-        links: Vec<Option<Link>>,
-        patience: Duration,
+        options: &TcpOptions,
     ) -> Result<Self, LinkError> {
+        let me = links.me();
+        let mine = rows[me.index()].clone();
+        let sleeper = Arc::new(Sleeper::new(mine));
+        let woken = Arc::clone(&sleeper);
+        let wake = Box::new(move |ring| woken.wake(ring));
+        let streams = links.start(&rows, options, wake)?;
         for (rank, row) in rows.iter_mut().enumerate() {
             if rank != me.index() {
                 *row = row.read_only();
             }
         }
-        let mine = &rows[me.index()];
-        let sleeper = Arc::new(Sleeper::new(mine.clone()));
-        let woken = Arc::clone(&sleeper);
-        let wake = Box::new(move |ring| woken.wake(ring));
-        let streams = Streams::start(mine.clone(), links, patience, wake)?;
         Ok(Self {
             me,
             rows,

@@ -5,8 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::decoder::Decoder;
-use super::record::Ring;
 use super::streams::Fault;
+use crate::fabric::Ring;
 use crate::mem::Region;
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use super::fabric::TcpFabric;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
-use super::streams::Link;
+use super::streams::{Link, Streams, Wake};
 use crate::mem::Region;
 use crate::peers::{MEMBERS_MAX, Rank};
 
@@ -162,18 +162,31 @@ impl Links {
             let rank = Rank(rank as u16);
             return Err(LinkError::Missing { rank });
         }
-        let me = self.me;
-        let links = self.into_links(&rows, options)?;
-        TcpFabric::start(me, rows, links, options.user_timeout)
+        TcpFabric::start(self, rows, options)
     }
 
-    /// The links over these rows, of which mine and the peers' are writable.
-    pub(super) fn into_links(
+    pub(crate) fn me(&self) -> Rank {
+        self.me
+    }
+
+    pub(crate) fn row_lens(&self) -> &[usize] {
+        &self.row_lens
+    }
+
+    /// Whether streams to this peer were added.
+    pub(crate) fn has(&self, peer: Rank) -> bool {
+        self.streams[peer.index()].is_some()
+    }
+
+    /// Starts the data path for those who were added, over these rows, of which
+    /// mine and theirs are writable. The I/O thread calls `wake`.
+    pub(crate) fn start(
         self,
         rows: &[Region],
         options: &TcpOptions,
-    ) -> Result<Vec<Option<Link>>, LinkError> {
-        let mine = &rows[self.me.index()];
+        wake: Wake,
+    ) -> Result<Streams, LinkError> {
+        let mine = rows[self.me.index()].clone();
         let link = |(streams, copy): (Option<(TcpStream, TcpStream)>, &Region)| {
             let Some((outgoing, incoming)) = streams else {
                 return Ok(None);
@@ -184,7 +197,9 @@ impl Links {
             let incoming = Incoming::new(incoming, copy.clone());
             Ok(Some(Link::new(outgoing, incoming)))
         };
-        self.streams.into_iter().zip(rows).map(link).collect()
+        let links = self.streams.into_iter().zip(rows).map(link);
+        let links = links.collect::<Result<_, _>>()?;
+        Streams::start(mine, links, options.user_timeout, wake)
     }
 }
 

@@ -12,23 +12,32 @@ use crate::peers::Rank;
 pub fn local_group(row_lens: &[usize], options: &TcpOptions) -> Result<Vec<TcpFabric>, LinkError> {
     let links = (0..row_lens.len()).map(|me| Links::new(Rank(me as u16), row_lens));
     let mut links: Vec<Links> = links.collect::<Result<_, _>>()?;
-    let connect = || connected_pair().map_err(LinkError::system("connecting within this host"));
-    for one in 0..row_lens.len() {
-        for other in 0..one {
-            let (there, here) = connect()?;
-            let (back, away) = connect()?;
-            links[one].add(Rank(other as u16), there, away)?;
-            links[other].add(Rank(one as u16), back, here)?;
-        }
-    }
+    link_all(&mut links, |_, _| true)?;
     links
         .into_iter()
         .map(|links| links.build(options))
         .collect()
 }
 
+/// Connects those pairs of members, by rank, that are to be.
+pub(crate) fn link_all(
+    links: &mut [Links],
+    wanted: impl Fn(usize, usize) -> bool,
+) -> Result<(), LinkError> {
+    let connect = || connected_pair().map_err(LinkError::system("connecting within this host"));
+    for one in 0..links.len() {
+        for other in (0..one).filter(|&other| wanted(one, other)) {
+            let (there, here) = connect()?;
+            let (back, away) = connect()?;
+            links[one].add(Rank(other as u16), there, away)?;
+            links[other].add(Rank(one as u16), back, here)?;
+        }
+    }
+    Ok(())
+}
+
 /// Two ends of a stream through 127.0.0.1.
-pub(crate) fn connected_pair() -> io::Result<(TcpStream, TcpStream)> {
+fn connected_pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let near = TcpStream::connect(listener.local_addr()?)?;
     loop {

@@ -65,5 +65,7 @@ mod streams;
 
 pub use fabric::TcpFabric;
 pub use links::{LinkError, Links, TcpOptions};
+pub(crate) use local::link_all;
 pub use local::local_group;
 pub use streams::LinkState;
+pub(crate) use streams::Streams;

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::record::{HEADER_LEN, RECORD_LEN_MAX, Ring};
+use super::record::{HEADER_LEN, RECORD_LEN_MAX};
+use crate::fabric::Ring;
 
 /// How many of the newest records are looked through for a range that covers
 /// the one to be queued.

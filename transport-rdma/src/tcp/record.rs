@@ -8,7 +8,7 @@
 //! ```
 //! A ring has neither offset nor bytes.
 
-use crate::fabric::FABRIC_AREA;
+use crate::fabric::{FABRIC_AREA, Ring};
 
 /// Bytes before those of the row.
 pub(super) const HEADER_LEN: usize = 16;
@@ -19,14 +19,6 @@ pub(super) const RECORD_LEN_MAX: usize = 1 << 16;
 const WRITE: u32 = u32::from_le_bytes(*b"writ");
 const RING_DATA: u32 = u32::from_le_bytes(*b"data");
 const RING_ACKS: u32 = u32::from_le_bytes(*b"acks");
-
-/// What a ring is about: data wakes all sleepers, acknowledgements those who
-/// wait for them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ring {
-    Acks,
-    Data,
-}
 
 /// A header that makes sense for the row it was checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::record::Ring;
-use crate::fabric::{SLEEP_WORD, Want};
+use crate::fabric::{Ring, SLEEP_WORD, Want};
 use crate::mem::Region;
 use crate::sleep;
 
@@ -45,11 +44,7 @@ impl Sleeper {
     /// once for each time it sleeps. Whether it did.
     pub(super) fn wake(&self, ring: Ring) -> bool {
         let epoch = sleep::before_ring().epoch(self.row.word(SLEEP_WORD));
-        let wanted = match Want::of_sleep_word(epoch) {
-            None => false,
-            Some(Want::Data) => ring == Ring::Data,
-            Some(Want::DataAndAcks) => true,
-        };
+        let wanted = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
         // Woken once in this epoch, it looks after it has woken: that look, or
         // the one after its next announcement, sees all that was left so far.
         let wakes = wanted && self.woken_at.swap(epoch, Ordering::Relaxed) != epoch;

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use spindle_dds_transport::mixed::{self, MixedFabric};
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
 use spindle_dds_transport::sim::{Rng, SimFabric, SimNetwork, SimOptions};
-use spindle_dds_transport::tcp::{self, TcpFabric, TcpOptions};
+use spindle_dds_transport::tcp::{self, LinkState, TcpFabric, TcpOptions};
 use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
 
 /// A clause that does not hold.
@@ -238,14 +239,59 @@ impl Harness for ShmGroup {
     }
 }
 
-/// Streams between threads.
-pub(crate) struct TcpGroup(Vec<TcpFabric>);
+/// A fabric that has links to some of its peers.
+pub(crate) trait Linked: Park {
+    fn link(&self, peer: Rank) -> Option<LinkState>;
 
-impl TcpGroup {
-    pub(crate) fn new(members: usize, row_len: usize, options: &TcpOptions) -> Self {
-        Self(tcp::local_group(&vec![row_len; members], options).expect("a group"))
+    fn die(&self) {
+        self.close_streams();
     }
 
+    /// As the kernel does for a process that ends.
+    fn close_streams(&self) {
+        for peer in (0..self.members()).map(|rank| Rank(rank as u16)) {
+            if self.link(peer).is_some() {
+                self.fence(peer);
+            }
+        }
+    }
+}
+
+impl Linked for TcpFabric {
+    fn link(&self, peer: Rank) -> Option<LinkState> {
+        self.link(peer)
+    }
+}
+
+impl Linked for MixedFabric {
+    fn link(&self, peer: Rank) -> Option<LinkState> {
+        self.link(peer)
+    }
+
+    fn die(&self) {
+        self.shm().feign_death();
+        self.close_streams();
+    }
+}
+
+/// Streams between threads, at least for some of them.
+pub(crate) struct LinkedGroup<F>(Vec<F>);
+
+impl LinkedGroup<TcpFabric> {
+    pub(crate) fn tcp(members: usize, row_len: usize) -> Self {
+        let group = tcp::local_group(&vec![row_len; members], &TcpOptions::default());
+        Self(group.expect("a group"))
+    }
+}
+
+impl LinkedGroup<MixedFabric> {
+    pub(crate) fn mixed(hosts: &[usize], row_len: usize, doorbell: DoorbellChoice) -> Self {
+        let group = mixed::local_group(hosts, row_len, doorbell, &TcpOptions::default());
+        Self(group.expect("a group"))
+    }
+}
+
+impl<F: Linked> LinkedGroup<F> {
     /// Whether nothing is on its way from one to another.
     fn is_still(&self, from: usize, to: usize) -> bool {
         let (Some(out), Some(back)) = (
@@ -258,14 +304,14 @@ impl TcpGroup {
     }
 }
 
-impl Harness for TcpGroup {
-    type F = TcpFabric;
+impl<F: Linked> Harness for LinkedGroup<F> {
+    type F = F;
 
-    fn fabric(&self, rank: usize) -> &TcpFabric {
+    fn fabric(&self, rank: usize) -> &F {
         &self.0[rank]
     }
 
-    fn run(&self, actors: Vec<Actor<'_, TcpFabric>>) -> Outcome {
+    fn run(&self, actors: Vec<Actor<'_, F>>) -> Outcome {
         run_threads(&self.0, actors)
     }
 
@@ -279,16 +325,16 @@ impl Harness for TcpGroup {
         }
     }
 
-    /// It closes its streams, as the kernel does for a process that ends.
     fn kill(&self, rank: usize) {
-        for peer in 0..self.0.len() {
-            self.0[rank].fence(Rank(peer as u16));
-        }
+        self.0[rank].die();
     }
 
     /// Nobody can tell a process that ended from one that closed its streams.
     fn is_death(&self, cause: &FailureCause) -> bool {
-        matches!(cause, FailureCause::Unreachable(_))
+        matches!(
+            cause,
+            FailureCause::Unreachable(_) | FailureCause::ProcessEnded
+        )
     }
 
     fn rounds(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
-//! and over shared memory (threads, both doorbells) and TCP (threads). A backend
+//! and over shared memory (threads, both doorbells), TCP and the two mixed (threads). A backend
 //! that comes later implements `Harness` and adds a module to `suite`.
 
 mod data;
@@ -9,10 +9,11 @@ mod harness;
 mod planted;
 mod sleeping;
 
-use harness::{Harness, Outcome, ShmGroup, SimGroup, TcpGroup};
+use harness::{Harness, LinkedGroup, Outcome, ShmGroup, SimGroup};
+use spindle_dds_transport::mixed::MixedFabric;
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
-use spindle_dds_transport::tcp::TcpOptions;
+use spindle_dds_transport::tcp::TcpFabric;
 
 /// In shared memory and over TCP; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
@@ -49,11 +50,19 @@ fn over_shm(clause: impl Fn(&ShmGroup) -> Outcome, doorbells: &[DoorbellChoice])
     }
 }
 
-fn over_tcp(clause: impl Fn(&TcpGroup) -> Outcome) {
+fn over_tcp(clause: impl Fn(&LinkedGroup<TcpFabric>) -> Outcome) {
     for repeat in 0..3 {
-        let group = TcpGroup::new(MEMBERS, ROW_LEN, &TcpOptions::default());
-        if let Err(violation) = clause(&group) {
+        if let Err(violation) = clause(&LinkedGroup::tcp(MEMBERS, ROW_LEN)) {
             panic!("repeat {repeat}: {violation}");
+        }
+    }
+}
+
+fn over_mixed(clause: impl Fn(&LinkedGroup<MixedFabric>) -> Outcome) {
+    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
+        let group = LinkedGroup::mixed(&[0, 1, 0, 1], ROW_LEN, doorbell);
+        if let Err(violation) = clause(&group) {
+            panic!("{doorbell:?}: {violation}");
         }
     }
 }
@@ -86,6 +95,11 @@ macro_rules! suite {
         mod tcp {
             $(#[test] fn $clause() {
                 super::over_tcp(crate::$module::$clause);
+            })*
+        }
+        mod mixed {
+            $(#[test] fn $clause() {
+                super::over_mixed(crate::$module::$clause);
             })*
         }
         /// Every clause by its name, for the planted bugs.
