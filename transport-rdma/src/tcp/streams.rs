@@ -48,7 +48,8 @@ pub struct LinkState {
     pub waiting: usize,
     /// Bytes of stream that were sent.
     pub sent: u64,
-    /// Bytes of the peer's stream that were received and applied.
+    /// Bytes of the peer's stream that were received and applied, and their
+    /// rings answered.
     pub received: u64,
 }
 
@@ -111,14 +112,13 @@ impl Shared {
 
     /// Takes what has come from a peer.
     pub(super) fn receive(&self, peer: Rank, link: &Link, buffer: &mut [u8]) {
-        match link.incoming.receive(buffer) {
-            Ok(None) => {}
-            Ok(Some(ring)) => {
-                if (self.wake)(ring) {
-                    self.counters.rings.fetch_add(1, Ordering::Relaxed);
-                }
+        let answer = |ring| {
+            if (self.wake)(ring) {
+                self.counters.rings.fetch_add(1, Ordering::Relaxed);
             }
-            Err(fault) => self.fail(peer, &fault),
+        };
+        if let Err(fault) = link.incoming.receive(buffer, answer) {
+            self.fail(peer, &fault);
         }
     }
 
