@@ -14,9 +14,8 @@ use crate::peers::{PeerSet, Rank};
 
 /// A [`Fabric`] over TCP streams; made from [`Links`](super::Links).
 ///
-/// Pushes are held back until [`ring`](Fabric::ring), or until some ten
-/// kilobytes wait. Dropping it ends the streams; what they do not take at once
-/// is lost.
+/// Pushes are held back until [`ring`](Fabric::ring), or until 64 KiB wait.
+/// Dropping it ends the streams; what they do not take at once is lost.
 #[derive(Debug)]
 pub struct TcpFabric {
     me: Rank,
