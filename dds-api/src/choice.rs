@@ -1,14 +1,13 @@
 //! Where the QoS of an entity to be created comes from.
 
-use crate::profiles::QosProfile;
-
 use crate::error::Result;
 use crate::participant::ParticipantCore;
+use crate::profiles::{Profiles, QosProfile};
 
 /// What a builder was told.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum QosChoice<Q> {
-    /// Nothing: the participant's profile, or the default of the factory entity.
+    /// Nothing: see [`default_qos`].
     #[default]
     Default,
     /// This.
@@ -17,23 +16,33 @@ pub(crate) enum QosChoice<Q> {
     Profile(String),
 }
 
-impl<Q> QosChoice<Q> {
-    /// The QoS that is meant.
+impl<Q: Default> QosChoice<Q> {
+    /// The QoS that is meant; `set` is the default that was set, if one was.
     pub(crate) fn resolve(
         self,
         participant: &ParticipantCore,
         of_profile: impl Fn(&QosProfile) -> Q,
-        default: impl FnOnce() -> Q,
+        set: impl FnOnce() -> Option<Q>,
     ) -> Result<Q> {
         match self {
             Self::Given(qos) => Ok(*qos),
             Self::Profile(name) => Ok(of_profile(&participant.profiles().named(&name)?)),
-            Self::Default => Ok(participant
-                .profiles()
-                .default_profile()?
-                .map_or_else(default, |profile| of_profile(&profile))),
+            Self::Default => Ok(default_qos(participant.profiles(), of_profile, set())),
         }
     }
+}
+
+/// The QoS of an entity about which nothing is said: the default that was set with
+/// `set_default_*_qos`; else what the participant's profile has; else the standard's.
+pub(crate) fn default_qos<Q: Default>(
+    profiles: &Profiles,
+    of_profile: impl Fn(&QosProfile) -> Q,
+    set: Option<Q>,
+) -> Q {
+    set.unwrap_or_else(|| {
+        let profile = profiles.default_profile();
+        profile.map_or_else(Q::default, of_profile)
+    })
 }
 
 /// Refuses what contradicts itself, and what is not built.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::condition::StatusCondition;
-use crate::driver::DispatchBell;
+use crate::driver::Bells;
 use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
 use crate::status::Beacon;
@@ -21,11 +21,11 @@ pub(crate) struct EntityBase {
 }
 
 impl EntityBase {
-    pub(crate) fn new(guid: Guid, what: String, bell: &Arc<DispatchBell>) -> Self {
+    pub(crate) fn new(guid: Guid, what: String, bells: &Arc<Bells>) -> Self {
         Self {
             guid,
             what,
-            beacon: Arc::new(Beacon::new(bell.clone())),
+            beacon: Arc::new(Beacon::new(bells.clone())),
             enabled: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
         }

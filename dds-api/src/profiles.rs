@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     provider: Option<QosProvider>,
-    default: Option<String>,
+    default: Option<QosProfile>,
 }
 
 impl Profiles {
@@ -24,8 +24,13 @@ impl Profiles {
                 Some(loaded.map_err(|error| Error::BadParameter(error.to_string()))?)
             }
         };
-        let profiles = Self { provider, default };
-        profiles.default_profile()?;
+        let mut profiles = Self {
+            provider,
+            default: None,
+        };
+        if let Some(name) = default {
+            profiles.default = Some(profiles.named(&name)?);
+        }
         Ok(profiles)
     }
 
@@ -40,10 +45,7 @@ impl Profiles {
             .map_err(|error| Error::BadParameter(error.to_string()))
     }
 
-    pub(crate) fn default_profile(&self) -> Result<Option<QosProfile>> {
-        self.default
-            .as_deref()
-            .map(|name| self.named(name))
-            .transpose()
+    pub(crate) fn default_profile(&self) -> Option<&QosProfile> {
+        self.default.as_ref()
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `spindle.group.size` | participant | members that the group is formed of, from 1 | required |
 //! | `spindle.subgroups` | participant | subgroups of the domain, from 2 to 4096; the same at all. One without topics costs nothing; topics that share one share rings | 1024 |
-//! | `spindle.topic.<name>.subgroup` | participant | pins a topic to a subgroup, from 1; the same at all | by hash of the name |
+//! | `spindle.topic.<name>.subgroup` | participant | pins a topic to a subgroup, from 1; the same at all. A warning is logged by `enable` if the participant has no such topic | by hash of the name |
 //! | `spindle.ring.messages` | participant, writer | messages in flight of one sender in a subgroup, 2 to 32768, rounded up to a power of two | 1024 |
 //! | `spindle.ring.bytes` | participant, writer | bytes in flight, 128 to 2^34, rounded up; a sample takes at most half | 8 MiB |
 //! | `spindle.join.timeout_ms` | participant | how long `enable` waits for the others | 30000 |
@@ -221,6 +221,11 @@ fn check_names(properties: &Properties, entity: &str, known: impl Fn(&str) -> bo
         ))),
         None => Ok(()),
     }
+}
+
+/// The property that pins a topic.
+pub(crate) fn pin(topic: &str) -> String {
+    format!("{TOPIC_PREFIX}{topic}{TOPIC_SUFFIX}")
 }
 
 fn pinned_topic(name: &str) -> Option<&str> {

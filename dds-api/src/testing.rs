@@ -10,7 +10,8 @@ use spindle_dds_transport::{Fabric, Rank};
 /// # Errors
 /// NOT_ENABLED, ALREADY_DELETED.
 pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
-    let fabric = participant.core.ready()?.handle().fabric();
+    let session = participant.core.ready()?;
+    let fabric = session.handle().fabric().whole();
     let rows = (0..fabric.members()).map(|rank| fabric.row(Rank(rank as u16)));
     Ok(rows.map(|row| (row.address(), row.len())).collect())
 }
@@ -20,9 +21,5 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
 /// # Errors
 /// Those of [`DataWriter::loan`].
 pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
-    Ok(Loan::new(
-        writer.core.clone(),
-        writer.core.reserve(len)?,
-        None,
-    ))
+    writer.slot(len, None)
 }

@@ -25,6 +25,15 @@ impl Deadline {
         let left = end.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(Some(left))
     }
+
+    /// The same as a duration: zero when it is over.
+    pub(crate) fn remaining(self) -> Duration {
+        match self.left() {
+            None => Duration::ZERO,
+            Some(None) => Duration::INFINITE,
+            Some(Some(left)) => Duration::from_std(left),
+        }
+    }
 }
 
 /// Now, in nanoseconds since 1970. No system call.

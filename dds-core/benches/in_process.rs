@@ -12,11 +12,11 @@ use std::thread;
 use std::time::Instant;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, Engine, EngineConfig, Event, Kind, Layout, Meta, Ring, RingSpec,
-    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey, ViewSpec,
+    CONTROL_ROW_LEN, ClaimError, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec, Layout,
+    Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
 };
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
-use spindle_dds_transport::{Fabric, Park, Rank};
+use spindle_dds_transport::{Fabric, Park, Part, Rank, Window};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
@@ -27,8 +27,8 @@ struct Touch {
     count: u64,
 }
 
-impl Sink<ShmFabric> for Touch {
-    fn deliver(&mut self, delivery: &Delivery<'_, ShmFabric>) {
+impl Sink<Segment> for Touch {
+    fn deliver(&mut self, delivery: &Delivery<'_, Segment>) {
         if self.reading
             && let Some(held) = delivery.hold()
         {
@@ -51,41 +51,55 @@ impl Sink<ShmFabric> for Touch {
     }
 }
 
-type Node = Engine<ShmFabric, Touch>;
+/// Control and lane are parts of one row.
+type Segment = Part<ShmFabric>;
+type Node = Engine<Segment, Touch>;
 
 fn group(members: usize) -> Vec<Arc<Node>> {
     let ring = Some(RingSpec {
         messages: 1024,
         bytes: 1 << 24,
     });
-    let view = ViewSpec {
-        view_id: 1,
-        members,
-        subgroups: vec![SubgroupSpec {
-            members: (0..members as u16).map(Rank).collect(),
-            senders: vec![SenderSpec {
-                rank: Rank(0),
-                rings: [ring, None],
-            }],
-            topics: vec![TopicKey::of_name("bench")],
+    let lane = LaneSpec {
+        subgroup: SUBGROUP,
+        epoch: 1,
+        base: 0,
+        members: (0..members as u16).map(Rank).collect(),
+        senders: vec![SenderSpec {
+            rank: Rank(0),
+            rings: [ring, None],
         }],
+        topics: vec![TopicKey::of_name("bench")],
     };
-    let row_len = Layout::new(&view)
-        .expect("a view")
-        .row_lens()
-        .into_iter()
-        .max()
-        .unwrap_or(0);
-    let fabrics = shm::local_group(members, row_len, DoorbellChoice::Auto).expect("a group");
-    let node = |(rank, fabric)| {
+    let lens = Layout::new(&lane).expect("a lane").row_lens();
+    let longest = lens.iter().max().copied().unwrap_or(0);
+    let fabrics = shm::local_group(members, CONTROL_ROW_LEN + longest, DoorbellChoice::Auto);
+    let windows = |at, lens: &[usize]| {
+        let ranks = (0..).map(Rank).zip(lens);
+        let windows = ranks.map(|(of, &len)| Window { of, at, len });
+        windows.collect::<Vec<_>>()
+    };
+    let control = windows(0, &vec![CONTROL_ROW_LEN; members]);
+    let segment = windows(CONTROL_ROW_LEN, &lens);
+    let node = |(rank, fabric): (usize, ShmFabric)| {
         let sink = Touch {
             reading: rank > 0,
             touched: Arc::default(),
             count: 0,
         };
-        Arc::new(Engine::new(fabric, &view, EngineConfig::SPINDLE, sink).expect("an engine"))
+        let whole = Arc::new(fabric);
+        let control = Part::new(whole.clone(), &control).expect("a part");
+        let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
+        let segment = Part::new(whole, &segment).expect("a part");
+        engine.add_lane(&lane, segment).expect("a lane");
+        Arc::new(engine)
     };
-    fabrics.into_iter().enumerate().map(node).collect()
+    fabrics
+        .expect("a group")
+        .into_iter()
+        .enumerate()
+        .map(node)
+        .collect()
 }
 
 fn receive(node: &Node, messages: u64) {
@@ -93,7 +107,9 @@ fn receive(node: &Node, messages: u64) {
     let fabric = handle.fabric();
     let mut idle = 0;
     while handle.counters().delivered < messages {
-        let Some(outcome) = node.step() else { continue };
+        let Some(outcome) = node.step(0) else {
+            continue;
+        };
         if outcome.progress {
             idle = 0;
             continue;
@@ -106,7 +122,7 @@ fn receive(node: &Node, messages: u64) {
         } else {
             fabric.announce_sleep(outcome.want);
             if node
-                .step()
+                .step(0)
                 .is_some_and(|second| !second.progress && second.want == outcome.want)
             {
                 fabric.park(None);
@@ -118,7 +134,7 @@ fn receive(node: &Node, messages: u64) {
 }
 
 fn send(node: &Node, messages: u64, size: u32) {
-    let handle = node.handle();
+    let lane = node.handle().lane(SUBGROUP).expect("a lane");
     let meta = Meta {
         kind: Kind::Data,
         flags: 0,
@@ -127,20 +143,21 @@ fn send(node: &Node, messages: u64, size: u32) {
         timestamp: 0,
         topic: TopicKey::of_name("bench").low(),
         key_hash: [0; 16],
+        skipped: 0,
     };
     let mut sent = 0;
     while sent < messages {
-        match handle.claim(SUBGROUP, Ring::Ordered, size) {
+        match lane.claim(Ring::Ordered, size) {
             Ok(mut claim) => {
                 let bytes = claim.bytes();
                 bytes[0] = sent as u8;
                 bytes[size as usize - 1] = 1;
                 claim.commit(size, &meta).expect("a commit");
-                node.publish(SUBGROUP);
+                node.publish(&lane);
                 sent += 1;
             }
             Err(ClaimError::NoRoom) => {
-                node.step();
+                node.step(0);
                 thread::yield_now();
             }
             Err(error) => panic!("{error}"),

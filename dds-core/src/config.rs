@@ -40,10 +40,31 @@ pub enum PlantedBug {
     NullsTooFew,
     /// Nulls are sent in answer to nulls of the same round, for ever.
     NullsForEver,
+    /// A guard claims more messages than anybody can have sent.
+    WildGuard,
     /// A member takes other lengths into its digest than the others.
     WrongDigest,
     /// A sender that has left is waited for.
     LeaverNotForgotten,
+    /// A member reports its counts before all have stopped sending.
+    ReportBeforeWedge,
+    /// A new leader acts before all suspect the old ones.
+    HastyTakeover,
+    /// A new leader makes a proposal of its own instead of the one that was repeated.
+    ForgetsEcho,
+    /// The leader cuts the orders by what it has itself.
+    OwnTrim,
+    /// The leader commits before all have repeated its proposal.
+    CommitsUnrepeated,
+    /// A message is committed in a lane that is wedged.
+    CommitAfterWedge,
+    /// What failed members send is received, and acknowledged, after the counts
+    /// have been reported.
+    AckAfterFreeze,
+    /// A lane ends at the first message that is missing, at some members.
+    StopsAtHole,
+    /// A member leaves while it holds messages in the rings of others.
+    LeavesHolding,
 }
 
 impl EngineConfig {

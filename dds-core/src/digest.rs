@@ -1,7 +1,7 @@
 //! The digest of the order: members that disagree find out in production.
 //!
 //! Over (sequence number, sender, topic, length) of every ordered message,
-//! seeded by view and subgroup; a checkpoint at every multiple of
+//! seeded by epoch and subgroup; a checkpoint at every multiple of
 //! [`DIGEST_EVERY`]: the digest of all that stands before it. It detects
 //! mistakes, not attacks: a fast mixing function is enough.
 
@@ -25,8 +25,8 @@ const fn mix(a: u64, b: u64) -> u64 {
 }
 
 impl Digest {
-    pub(crate) fn new(view_id: u64, subgroup: u32) -> Self {
-        let value = mix(mix(K1, view_id), u64::from(subgroup));
+    pub(crate) fn new(epoch: u64, subgroup: u32) -> Self {
+        let value = mix(mix(K1, epoch), u64::from(subgroup));
         Self {
             value,
             taken: 0,

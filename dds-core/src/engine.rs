@@ -7,21 +7,26 @@
 //! simulator on virtual time.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
 
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
-use crate::group::{Context, Group, Progress};
+use crate::group::{Context, Found, Group, Progress, Trouble};
+use crate::handle::{Handle, Participant};
+use crate::held::Delivery;
 use crate::ids::{Ring, SubgroupId};
-use crate::layout::{LEFT_WORD, Layout};
+use crate::lane::{LEAVING, Lane, STOPPED};
+use crate::lanes::Lanes;
+use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
+use crate::membership::{Finish, OutReason, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
-use crate::shared::{Delivery, Handle, LEAVING, OPEN, STOPPED, Shared};
-use crate::spec::{SpecError, ViewSpec};
+use crate::spec::{LaneSpec, SpecError};
 use crate::stream::Nonsense;
 use crate::sync::Ordering;
+use crate::views::{Views, describe};
 
 /// The layer above: what the engine hands messages and events to. Called by
 /// whoever steps, in order; must not block, and must not call the engine.
@@ -56,9 +61,35 @@ pub enum Event {
         subgroup: SubgroupId,
         /// In which ring.
         ring: Ring,
-        /// Who.
-        rank: Rank,
+        /// Who: its place in the lane.
+        sender: Rank,
+        /// Where the farewell stands: right behind the sender's last message
+        /// of this ring, counted as positions of messages are.
+        position: u64,
+        /// Source timestamp of that last message; 0 when there was none.
+        timestamp: i64,
     },
+    /// A lane has ended; everything in it has been delivered. The subgroup goes
+    /// on, if it does, in a lane that begins at `end`.
+    LaneEnded {
+        /// Where.
+        subgroup: SubgroupId,
+        /// Which of its lanes.
+        epoch: u64,
+        /// Position behind the lane's order.
+        end: u64,
+        /// Digest of the lane's order: the same at all who go on.
+        digest: u64,
+    },
+    /// To be decided by the driver, in the domain's record on this host: whether
+    /// the domain goes on with this view. The answer goes to
+    /// [`Engine::decided`].
+    Decide(Arc<View>),
+    /// A view is over, and all of it has been delivered. The driver prepares the
+    /// next one for [`Engine::install`], if this participant is in it.
+    ViewEnded(Finish),
+    /// The view has begun.
+    ViewBegun(Arc<View>),
     /// The group has stopped; nothing is delivered any more.
     Stopped(StopReason),
 }
@@ -82,6 +113,9 @@ pub enum StopReason {
         /// What was found.
         what: Nonsense,
     },
+    /// This participant is out of the sequence of views.
+    #[error(transparent)]
+    Out(#[from] OutReason),
     /// Two members delivered different orders.
     #[error(
         "subgroup {subgroup}: the order up to position {position} has digest {mine:016x} here and \
@@ -127,17 +161,19 @@ pub struct Outcome {
     pub stopped: bool,
     /// What the engine would have to be woken for if it went to sleep now.
     pub want: Want,
+    /// When the next step is due whatever happens, in the time of `step`; 0 if never.
+    pub due: u64,
 }
 
-/// A participant's engine in one view.
+/// A participant's engine: its lanes, over the segments that it is given.
 pub struct Engine<F: Fabric, S> {
-    shared: Arc<Shared<F>>,
-    state: Mutex<State<S>>,
+    participant: Arc<Participant<F>>,
+    state: Mutex<State<F, S>>,
 }
 
-struct State<S> {
-    config: EngineConfig,
-    groups: Vec<Group>,
+pub(crate) struct State<F, S> {
+    pub(crate) config: EngineConfig,
+    pub(crate) groups: Vec<Group<F>>,
     sink: S,
     pushes: Pushes,
     seqs: WriterSeqs,
@@ -145,53 +181,53 @@ struct State<S> {
     present: PeerSet,
     stopped: bool,
     left: bool,
+    /// Its part in the sequence of views, if it takes part.
+    pub(crate) views: Option<Views<F>>,
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
-    /// An engine over a fabric whose rows have at least the lengths of the
-    /// view's [`Layout`]. Allocates all it will need.
-    pub fn new(
-        fabric: F,
-        spec: &ViewSpec,
-        config: EngineConfig,
-        sink: S,
-    ) -> Result<Self, SpecError> {
-        let layout = Layout::new(spec)?;
-        let lens = layout.row_lens();
-        let fits = fabric.members() == spec.members
-            && lens
-                .iter()
-                .zip(0..)
-                .all(|(len, rank)| fabric.row(Rank(rank)).len() >= *len);
-        if !fits {
-            return Err(SpecError::Members(fabric.members()));
-        }
-        let mut present: PeerSet = (0..spec.members as u16).map(Rank).collect();
-        present.remove(fabric.me());
-        let shared = Arc::new(Shared::new(fabric, layout, spec));
-        let groups = (0..spec.subgroups.len()).filter_map(|at| Group::new(&shared, spec, at));
+    /// An engine without lanes, over a control segment whose rows have at least
+    /// [`CONTROL_ROW_LEN`] bytes.
+    pub fn new(control: F, config: EngineConfig, sink: S) -> Self {
+        let me = control.me();
+        let members = (0..control.members() as u16).map(Rank);
+        debug_assert!(
+            members
+                .clone()
+                .all(|rank| control.row(rank).len() >= CONTROL_ROW_LEN)
+        );
         let state = State {
-            groups: groups.collect(),
+            groups: Vec::new(),
             sink,
             pushes: Pushes::new(config.late_pushes),
             seqs: WriterSeqs::default(),
-            present,
+            present: members.filter(|rank| *rank != me).collect(),
             config,
             stopped: false,
             left: false,
+            views: None,
         };
-        Ok(Self {
-            shared,
+        Self {
+            participant: Arc::new(Participant::new(control)),
             state: Mutex::new(state),
-        })
+        }
     }
 
     /// Access for the participant's threads.
     pub fn handle(&self) -> Handle<F> {
-        Handle(self.shared.clone())
+        Handle(self.participant.clone())
     }
 
-    fn try_state(&self) -> Option<MutexGuard<'_, State<S>>> {
+    pub(crate) fn participant(&self) -> &Participant<F> {
+        &self.participant
+    }
+
+    /// Waits for a step that is under way.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State<F, S>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_state(&self) -> Option<MutexGuard<'_, State<F, S>>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
             // A sink that panicked has lost its own state, not the engine's.
@@ -200,13 +236,29 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         }
     }
 
-    /// One pass over all predicates. `None` when another thread is stepping.
-    /// Never blocks, allocates nothing once warm, makes no system call but
-    /// what the fabric needs to push and to wake sleepers.
-    pub fn step(&self) -> Option<Outcome> {
+    /// Opens a lane over a segment whose rows have at least the lengths of the
+    /// lane's [`Layout`](crate::Layout). Allocates all that the lane will need;
+    /// waits for a step that is under way.
+    pub fn add_lane(&self, spec: &LaneSpec, segment: F) -> Result<Arc<Lane<F>>, SpecError> {
+        let mut state = self.state();
+        Lanes::new(&self.participant, &mut state).add(spec, segment)
+    }
+
+    /// Runs `change` on the lanes between two steps. `None` when another thread
+    /// is stepping.
+    pub fn with_lanes<R>(&self, change: impl FnOnce(&mut Lanes<'_, F, S>) -> R) -> Option<R> {
         let mut state = self.try_state()?;
-        let outcome = state.step(&self.shared);
-        let counters = &self.shared.counters;
+        Some(change(&mut Lanes::new(&self.participant, &mut state)))
+    }
+
+    /// One pass over all predicates, at `now` nanoseconds of a clock that does
+    /// not go back. `None` when another thread is stepping. Never blocks,
+    /// allocates nothing once warm, makes no system call but what the fabric
+    /// needs to push and to wake sleepers.
+    pub fn step(&self, now: u64) -> Option<Outcome> {
+        let mut state = self.try_state()?;
+        let outcome = state.step(&self.participant, now);
+        let counters = &self.participant.common.counters;
         let counter = if outcome.progress {
             &counters.steps
         } else {
@@ -216,17 +268,17 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         Some(outcome)
     }
 
-    /// For a thread that has just committed: publishes the subgroup's messages
+    /// For a thread that has just committed: publishes the lane's messages
     /// by itself if nobody is stepping; otherwise makes sure that whoever
     /// steps, or sleeps, does.
-    pub fn publish(&self, subgroup: SubgroupId) {
+    pub fn publish(&self, lane: &Arc<Lane<F>>) {
         let Some(mut state) = self.try_state() else {
-            self.shared.fabric.nudge();
+            lane.fabric.nudge();
             return;
         };
-        if state.publish(&self.shared, subgroup) == Want::DataAndAcks {
+        if state.publish(&self.participant, lane) == Want::DataAndAcks {
             // The sleeper may have announced that it wants data only.
-            self.shared.fabric.nudge();
+            lane.fabric.nudge();
         }
     }
 
@@ -236,14 +288,11 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// leave while it holds messages of others: their senders would reuse the
     /// room under it.
     pub fn leave(&self) -> bool {
-        let status = &self.shared.status;
-        // SeqCst: pairs with `Claim::commit`, which counts itself first.
-        let _ = status.compare_exchange(OPEN, LEAVING, Ordering::SeqCst, Ordering::SeqCst);
-        if self.shared.committing.load(Ordering::SeqCst) != 0 {
+        if self.participant.close(LEAVING) {
             return false;
         }
         self.try_state()
-            .is_some_and(|mut state| state.leave(&self.shared))
+            .is_some_and(|mut state| state.leave(&self.participant))
     }
 
     /// Runs `f` on the sink between two steps. `None` when another thread is stepping.
@@ -252,8 +301,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// How far this member is in a subgroup, for tests and tools. `None` when
-    /// another thread is stepping, or for a subgroup that this participant is
-    /// no member of.
+    /// another thread is stepping, or for a subgroup that has no lane here.
     pub fn position(&self, subgroup: SubgroupId) -> Option<Position> {
         let state = self.try_state()?;
         let group = state.groups.iter().find(|group| group.id() == subgroup)?;
@@ -261,37 +309,44 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 }
 
-impl<S> State<S> {
-    fn step<F: Fabric>(&mut self, shared: &Arc<Shared<F>>) -> Outcome
-    where
-        S: Sink<F>,
-    {
+impl<F: Fabric, S: Sink<F>> State<F, S> {
+    fn step(&mut self, participant: &Participant<F>, now: u64) -> Outcome {
         let mut progress = Progress::default();
+        let mut due = 0;
         // Nobody waits for who has left: its copies may be overwritten any time.
         if !self.stopped && !self.left {
-            self.look_for_leavers(shared);
-            let failure = self.poll_failures(shared);
+            let failure = if self.views.is_none() {
+                self.look_for_leavers(participant);
+                self.poll_failures(participant)
+            } else {
+                Ok(())
+            };
             // What was received before a failure is still worth its delivery.
-            let stepped = self.step_groups(shared, &mut progress);
+            let stepped = self.step_groups(participant, &mut progress);
             if let Err(reason) = stepped.and(failure) {
-                self.stop(shared, reason);
+                self.stop(participant, reason);
                 progress.any = true;
             }
+            if !self.stopped {
+                let (changed, when) = self.step_views(participant, now);
+                progress.any |= changed;
+                due = when;
+            }
         }
-        self.pushes.flush(&shared.fabric);
+        let groups = self.groups.iter();
+        let wants_acks = groups.map(|group| group.wants_acks(&self.sink));
         Outcome {
             progress: progress.any || progress.stable || progress.room,
             room: progress.room,
             stable: progress.stable,
             stopped: self.stopped,
-            want: self.want(shared),
+            want: want(participant, wants_acks),
+            due,
         }
     }
 
-    fn context<'a, F: Fabric>(
-        &'a mut self,
-        shared: &'a Arc<Shared<F>>,
-    ) -> (&'a mut Vec<Group>, Context<'a, F, S>) {
+    /// The lanes, and what they need.
+    pub(crate) fn split(&mut self) -> (&mut Vec<Group<F>>, Context<'_, S>) {
         let Self {
             groups,
             config,
@@ -300,78 +355,93 @@ impl<S> State<S> {
             sink,
             ..
         } = self;
-        (
-            groups,
-            Context {
-                shared,
-                config,
-                pushes,
-                seqs,
-                sink,
-            },
-        )
+        let context = Context {
+            config,
+            pushes,
+            seqs,
+            sink,
+        };
+        (groups, context)
     }
 
-    fn step_groups<F: Fabric>(
+    fn step_groups(
         &mut self,
-        shared: &Arc<Shared<F>>,
+        participant: &Participant<F>,
         progress: &mut Progress,
-    ) -> Result<(), StopReason>
-    where
-        S: Sink<F>,
-    {
-        let (groups, mut context) = self.context(shared);
-        for group in groups {
-            let of_group = group.step(&mut context)?;
-            progress.any |= of_group.any;
-            progress.room |= of_group.room;
-            progress.stable |= of_group.stable;
+    ) -> Result<(), StopReason> {
+        for at in 0..self.groups.len() {
+            let (groups, mut context) = self.split();
+            let stepped = groups[at].step(&mut context);
+            match stepped {
+                Ok(of_group) => {
+                    progress.any |= of_group.any;
+                    progress.room |= of_group.room;
+                    progress.stable |= of_group.stable;
+                }
+                Err(trouble) => self.blame(participant, at, trouble)?,
+            }
         }
         Ok(())
     }
 
-    fn publish<F: Fabric>(&mut self, shared: &Arc<Shared<F>>, subgroup: SubgroupId) -> Want
-    where
-        S: Sink<F>,
-    {
+    /// A member of a lane is broken: it is suspected, or all is over.
+    fn blame(
+        &mut self,
+        participant: &Participant<F>,
+        at: usize,
+        trouble: Trouble,
+    ) -> Result<(), StopReason> {
+        let group = &self.groups[at];
+        let rank = group.spec.members[trouble.place.index()];
+        let reason = reason(group, trouble);
+        if self.trouble(participant, rank, &describe(trouble.what)) {
+            Ok(())
+        } else {
+            Err(reason)
+        }
+    }
+
+    fn publish(&mut self, participant: &Participant<F>, lane: &Arc<Lane<F>>) -> Want {
         if self.stopped || self.left {
             return Want::Data;
         }
-        let (groups, mut context) = self.context(shared);
-        let group = groups.iter_mut().find(|group| group.id() == subgroup);
-        let published = group.map_or(Ok(()), |group| group.publish(&mut context));
-        if let Err(reason) = published {
-            self.stop(shared, reason);
-        }
-        self.pushes.flush(&shared.fabric);
-        self.want_of(shared, subgroup)
+        let (groups, mut context) = self.split();
+        let Some(group) = groups
+            .iter_mut()
+            .find(|group| Arc::ptr_eq(&group.lane, lane))
+        else {
+            // It has ended: what was committed was published before.
+            return Want::Data;
+        };
+        // Only its own row is read here: the next step tells what is wrong there.
+        let _ = group.publish(&mut context);
+        let wants_acks = group.wants_acks(&*context.sink);
+        want(participant, [wants_acks].into_iter())
     }
 
     /// Members that have left say so in their rows, after their last guards.
-    fn look_for_leavers<F: Fabric>(&mut self, shared: &Arc<Shared<F>>)
-    where
-        S: Sink<F>,
-    {
+    fn look_for_leavers(&mut self, participant: &Participant<F>) {
         for rank in self.present.iter() {
-            if shared.fabric.row(rank).load(LEFT_WORD) == 1 {
+            if participant.control.row(rank).load(LEFT_WORD) == 1 {
                 self.present.remove(rank);
-                let config = &self.config;
-                self.groups
-                    .iter_mut()
-                    .for_each(|group| group.member_left(rank, config));
+                for group in &mut self.groups {
+                    if let Some(place) = group.place(rank) {
+                        group.member_left(place, &self.config);
+                    }
+                }
                 self.sink.event(Event::MemberLeft { rank });
             }
         }
     }
 
-    fn poll_failures<F: Fabric>(&mut self, shared: &Arc<Shared<F>>) -> Result<(), StopReason> {
+    fn poll_failures(&mut self, participant: &Participant<F>) -> Result<(), StopReason> {
+        let control = &participant.control;
         let mut first = Ok(());
-        while let Some(failure) = shared.fabric.poll() {
+        while let Some(failure) = control.poll() {
             let rank = failure.peer;
             // Its last words may have come with the news of its end.
-            if self.present.contains(rank) && shared.fabric.row(rank).load(LEFT_WORD) != 1 {
-                shared.fabric.fence(rank);
-                self.present.remove(rank);
+            if self.present.contains(rank) && control.row(rank).load(LEFT_WORD) != 1 {
+                self.fence(participant, rank);
                 first = first.and(Err(StopReason::PeerFailed {
                     rank,
                     cause: failure.cause,
@@ -381,64 +451,101 @@ impl<S> State<S> {
         first
     }
 
-    fn stop<F: Fabric>(&mut self, shared: &Arc<Shared<F>>, reason: StopReason)
-    where
-        S: Sink<F>,
-    {
+    /// Those who left or failed before the last lane was added do so in it too.
+    pub(crate) fn settle_last(&mut self, participant: &Participant<F>) {
+        let (me, present, config) = (participant.control.me(), self.present, self.config);
+        let (groups, mut context) = self.split();
+        let Some(group) = groups.last_mut() else {
+            return;
+        };
+        for (rank, place) in group.spec.members.clone().into_iter().zip((0..).map(Rank)) {
+            if rank == me || present.contains(rank) {
+                continue;
+            }
+            if participant.control.row(rank).load(LEFT_WORD) == 1 {
+                group.member_left(place, &config);
+            } else {
+                group.fence(place, &mut context);
+            }
+        }
+    }
+
+    /// Nothing more is read of a member's rows.
+    pub(crate) fn fence(&mut self, participant: &Participant<F>, rank: Rank) {
+        let (groups, mut context) = self.split();
+        for group in groups {
+            if let Some(place) = group.place(rank) {
+                group.fence(place, &mut context);
+            }
+        }
+        participant.control.fence(rank);
+        self.present.remove(rank);
+    }
+
+    pub(crate) fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    pub(crate) fn stop(&mut self, participant: &Participant<F>, reason: StopReason) {
         self.stopped = true;
-        shared.status.store(STOPPED, Ordering::SeqCst);
+        participant.close(STOPPED);
         self.sink.event(Event::Stopped(reason));
     }
 
-    fn leave<F: Fabric>(&mut self, shared: &Arc<Shared<F>>) -> bool {
+    fn leave(&mut self, participant: &Participant<F>) -> bool {
         if self.left || self.stopped {
             return true;
         }
-        let (groups, mut context) = self.context(shared);
+        let (groups, mut context) = self.split();
         for group in groups {
             // Only its own row is read here; what is wrong there, the next step tells.
             let _ = group.publish(&mut context);
         }
-        let ready = |group: &Group| group.is_published(shared) && !group.is_holding(shared);
+        let careless = self.config.plants(PlantedBug::LeavesHolding);
+        let ready = |group: &Group<F>| group.is_published() && (careless || !group.is_holding());
         let ready = self.groups.iter().all(ready);
         if ready {
             self.left = true;
             self.pushes.address(&self.present);
-            self.pushes.word(&shared.fabric, LEFT_WORD, 1);
+            self.pushes.word(&participant.control, LEFT_WORD, 1);
+            self.pushes.flush(&participant.control);
         }
-        self.pushes.flush(&shared.fabric);
         ready
     }
+}
 
-    fn want<F: Fabric>(&self, shared: &Arc<Shared<F>>) -> Want
-    where
-        S: Sink<F>,
-    {
-        let me = shared.fabric.me();
-        let acks = shared.ack_waiters.load(Ordering::SeqCst) != 0
-            || self
-                .groups
-                .iter()
-                .any(|group| group.wants_acks(&self.sink, me));
-        if acks { Want::DataAndAcks } else { Want::Data }
+fn want<F: Fabric>(
+    participant: &Participant<F>,
+    mut wants_acks: impl Iterator<Item = bool>,
+) -> Want {
+    let waiters = participant.common.ack_waiters.load(Ordering::SeqCst);
+    if waiters != 0 || wants_acks.any(|wants| wants) {
+        Want::DataAndAcks
+    } else {
+        Want::Data
     }
+}
 
-    fn want_of<F: Fabric>(&self, shared: &Arc<Shared<F>>, subgroup: SubgroupId) -> Want
-    where
-        S: Sink<F>,
-    {
-        let group = self.groups.iter().find(|group| group.id() == subgroup);
-        let me = shared.fabric.me();
-        let acks = shared.ack_waiters.load(Ordering::SeqCst) != 0
-            || group.is_some_and(|group| group.wants_acks(&self.sink, me));
-        if acks { Want::DataAndAcks } else { Want::Data }
+fn reason<F: Fabric>(group: &Group<F>, trouble: Trouble) -> StopReason {
+    let rank = group.spec.members[trouble.place.index()];
+    match trouble.what {
+        Found::Nonsense(what) => StopReason::PeerNonsense { rank, what },
+        Found::Disagreement {
+            position,
+            mine,
+            theirs,
+        } => StopReason::Disagreement {
+            subgroup: group.id(),
+            position,
+            mine,
+            rank,
+            theirs,
+        },
     }
 }
 
 impl<F: Fabric, S> fmt::Debug for Engine<F, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine")
-            .field("groups", &self.shared.groups.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Engine").finish_non_exhaustive()
     }
 }

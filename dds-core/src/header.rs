@@ -58,7 +58,8 @@ pub struct Header {
     pub encapsulation: u16,
     /// The writer, by a number that its participant gave it.
     pub writer: u32,
-    /// How manieth message of that writer this is, from 1.
+    /// How manieth message of that writer this is, from 1; those count too that it
+    /// dropped for want of room.
     pub writer_seq: u64,
     /// Source timestamp, nanoseconds since 1970.
     pub timestamp: i64,

@@ -2,8 +2,10 @@
 
 use core::fmt;
 
-/// Index of a subgroup in the view's list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use serde::{Deserialize, Serialize};
+
+/// Number of a subgroup in its domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SubgroupId(pub u32);
 
 impl SubgroupId {
@@ -21,8 +23,8 @@ impl fmt::Display for SubgroupId {
 
 /// Identity of a topic: 128 bits of a hash of its name. Headers carry the low
 /// half; two topics of one subgroup whose low halves agree are refused when
-/// the view is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// a lane is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TopicKey(pub u128);
 
 impl TopicKey {
@@ -49,7 +51,7 @@ impl TopicKey {
 }
 
 /// Which of a sender's two rings in a subgroup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Ring {
     /// Messages in the total order (levels Atomic and up).
     Ordered = 0,

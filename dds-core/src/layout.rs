@@ -1,31 +1,35 @@
 //! Where everything stands in a row.
 //!
 //! ```text
-//!   fabric area | left | subgroup 0 of mine | subgroup 1 of mine | ...
+//!   a lane's row:  fabric area
+//!                  acks     received_num, received[n], delivered_num,
+//!                           released[n], released_unordered[n]
+//!                  digests  count, 8 x (position, digest)
+//!                  if I send there, for each of my rings:
+//!                           guard | headers | payload
 //!
-//!   a subgroup:  acks     received_num, received[n], delivered_num,
-//!                         released[n], released_unordered[n]
-//!                digests  count, 8 x (position, digest)
-//!                if I send there, for each of my rings:
-//!                         guard | headers | payload
+//!   a control row: fabric area | left
 //! ```
 //!
 //! Blocks are aligned to [`ROW_ALIGN`]. All words count up from 0, as
 //! exclusive ends: a zeroed row promises nothing. A member that does not send
-//! has no ring; who is not in a subgroup has no columns of it. The layout is a
-//! pure function of the view, so every member computes every row's.
+//! has no ring. The layout is a pure function of the lane, so every member
+//! computes every row's.
 
 use spindle_dds_transport::mem::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use crate::limits::{DIGESTS_KEPT, HEADER_LEN};
-use crate::spec::{RingSpec, SpecError, SubgroupSpec, ViewSpec};
+use crate::spec::{LaneSpec, RingSpec, SpecError};
 
-/// Byte offset of the word by which a member says that it has left for good:
-/// its guards are final. 0 or 1.
+/// Byte offset, in a control row, of the word by which a member says that it has
+/// left for good: its guards in all lanes are final. 0 or 1.
 pub(crate) const LEFT_WORD: usize = FABRIC_AREA;
 
-/// The layout of every row of a view.
+/// Bytes of a row of the control segment.
+pub const CONTROL_ROW_LEN: usize = LEFT_WORD + ROW_ALIGN;
+
+/// The layout of every row of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     rows: Vec<RowLayout>,
@@ -35,11 +39,10 @@ pub struct Layout {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowLayout {
     pub(crate) len: usize,
-    /// By subgroup; most may be empty, and then take no more than a pointer.
-    pub(crate) subgroups: Vec<Option<Box<Columns>>>,
+    pub(crate) columns: Columns,
 }
 
-/// A subgroup's columns in one member's row: byte offsets.
+/// A member's columns: byte offsets in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Columns {
     /// `received_num`; the counts for each sender follow it.
@@ -97,47 +100,37 @@ impl RingColumns {
 }
 
 impl Layout {
-    /// Computes the layout of a view.
-    pub fn new(spec: &ViewSpec) -> Result<Self, SpecError> {
+    /// Computes the layout of a lane.
+    pub fn new(spec: &LaneSpec) -> Result<Self, SpecError> {
         spec.check()?;
-        let rows = (0..spec.members)
-            .map(|rank| row(spec, Rank(rank as u16)))
+        let rows = (0..spec.members.len())
+            .map(|place| row(spec, Rank(place as u16)))
             .collect();
         Ok(Self { rows })
     }
 
-    /// Bytes of each member's row, by rank: what the fabric has to provide.
+    /// Bytes of each member's row, by place: what the segment has to provide.
     pub fn row_lens(&self) -> Vec<usize> {
         self.rows.iter().map(|row| row.len).collect()
     }
 
-    pub(crate) fn columns(&self, rank: Rank, subgroup: usize) -> Option<&Columns> {
-        self.rows[rank.index()].subgroups[subgroup].as_deref()
+    pub(crate) fn columns(&self, place: Rank) -> &Columns {
+        &self.rows[place.index()].columns
     }
 }
 
-fn row(spec: &ViewSpec, rank: Rank) -> RowLayout {
-    let mut len = LEFT_WORD + ROW_ALIGN;
-    let subgroups = spec
-        .subgroups
-        .iter()
-        .map(|group| columns(group, rank, &mut len).map(Box::new))
-        .collect();
-    RowLayout { len, subgroups }
-}
-
-fn columns(group: &SubgroupSpec, rank: Rank, len: &mut usize) -> Option<Columns> {
-    group.members.binary_search(&rank).ok()?;
+fn row(spec: &LaneSpec, place: Rank) -> RowLayout {
+    let mut len = FABRIC_AREA;
     let mut block = |bytes: usize| {
-        let at = *len;
-        *len += bytes.next_multiple_of(ROW_ALIGN);
+        let at = len;
+        len += bytes.next_multiple_of(ROW_ALIGN);
         at
     };
-    let senders = group.senders.len();
+    let senders = spec.senders.len();
     let received_num = block(8 + senders * 8);
     let delivered_num = block(8 + 2 * senders * 8);
     let digest_count = block(8 + DIGESTS_KEPT as usize * 16);
-    let mine = group.senders.iter().find(|sender| sender.rank == rank);
+    let mine = spec.senders.iter().find(|sender| sender.rank == place);
     let rings = [0, 1].map(|ring| {
         let spec = mine?.rings[ring]?;
         Some(RingColumns {
@@ -147,88 +140,76 @@ fn columns(group: &SubgroupSpec, rank: Rank, len: &mut usize) -> Option<Columns>
             spec,
         })
     });
-    Some(Columns {
-        received_num,
-        delivered_num,
-        senders,
-        digest_count,
-        rings,
-    })
+    RowLayout {
+        columns: Columns {
+            received_num,
+            delivered_num,
+            senders,
+            digest_count,
+            rings,
+        },
+        len,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::{SubgroupId, TopicKey};
     use crate::spec::SenderSpec;
 
-    fn view() -> ViewSpec {
+    fn lane() -> LaneSpec {
         let ring = Some(RingSpec {
             messages: 4,
             bytes: 256,
         });
-        ViewSpec {
-            view_id: 1,
-            members: 3,
-            subgroups: vec![
-                SubgroupSpec {
-                    members: vec![Rank(0), Rank(2)],
-                    senders: vec![SenderSpec {
-                        rank: Rank(2),
-                        rings: [ring, None],
-                    }],
-                    topics: vec![],
-                },
-                SubgroupSpec {
-                    members: vec![Rank(0), Rank(1), Rank(2)],
-                    senders: vec![
-                        SenderSpec {
-                            rank: Rank(0),
-                            rings: [ring, ring],
-                        },
-                        SenderSpec {
-                            rank: Rank(1),
-                            rings: [None, ring],
-                        },
-                    ],
-                    topics: vec![],
-                },
-            ],
+        let sender = |place, rings| SenderSpec {
+            rank: Rank(place),
+            rings,
+        };
+        LaneSpec {
+            subgroup: SubgroupId(3),
+            epoch: 1,
+            base: 0,
+            members: vec![Rank(0), Rank(4), Rank(2)],
+            senders: vec![sender(0, [ring, ring]), sender(1, [None, ring])],
+            topics: vec![],
         }
     }
 
     #[test]
     fn the_layout_is_this_one() {
-        let layout = Layout::new(&view()).unwrap();
+        let layout = Layout::new(&lane()).unwrap();
         insta::assert_debug_snapshot!(layout);
     }
 
     #[test]
-    fn views_that_cannot_be_are_refused() {
-        let check = |change: &dyn Fn(&mut ViewSpec)| {
-            let mut spec = view();
+    fn lanes_that_cannot_be_are_refused() {
+        let check = |change: &dyn Fn(&mut LaneSpec)| {
+            let mut spec = lane();
             change(&mut spec);
             Layout::new(&spec).unwrap_err().to_string()
         };
+        let ring = |messages, bytes| Some(RingSpec { messages, bytes });
         let errors = [
-            check(&|v| v.members = 0),
-            check(&|v| v.members = 257),
-            check(&|v| v.members = 2),
-            check(&|v| v.subgroups[1].members.reverse()),
-            check(&|v| v.subgroups[0].senders[0].rank = Rank(1)),
-            check(&|v| {
-                v.subgroups[0].senders[0].rings[0] = Some(RingSpec {
-                    messages: 3,
-                    bytes: 256,
-                })
-            }),
-            check(&|v| {
-                v.subgroups[0].senders[0].rings[0] = Some(RingSpec {
-                    messages: 4,
-                    bytes: 64,
-                })
-            }),
-            check(&|v| v.subgroups[0].topics = vec![crate::TopicKey(7), crate::TopicKey(7)]),
+            check(&|lane| lane.members.clear()),
+            check(&|lane| lane.members = (0..257).map(Rank).collect()),
+            check(&|lane| lane.members[1] = Rank(2)),
+            check(&|lane| lane.senders.reverse()),
+            check(&|lane| lane.senders[1].rank = Rank(3)),
+            check(&|lane| lane.senders[0].rings[0] = ring(3, 256)),
+            check(&|lane| lane.senders[0].rings[0] = ring(4, 64)),
+            check(&|lane| lane.topics = vec![TopicKey(7), TopicKey(7)]),
         ];
         insta::assert_debug_snapshot!(errors);
+    }
+
+    #[test]
+    fn the_order_ends_behind_what_anybody_has_taken() {
+        let mut lane = lane();
+        lane.base = 100;
+        lane.senders[1].rings[0] = lane.senders[0].rings[0];
+        let ends = [[0, 0], [1, 0], [0, 1], [2, 1], [2, 3]].map(|counts| lane.end(&counts));
+        assert_eq!(ends, [100, 101, 102, 103, 106]);
     }
 }

@@ -2,9 +2,9 @@
 //! order, opportunistic batching, null-sends, delivery levels.
 //!
 //! ```text
-//!   threads of the participant          whoever steps            the view's rows
+//!   threads of the participant          whoever steps            the lane's rows
 //!
-//!   Handle::claim -> build in place
+//!   Lane::claim -> build in place
 //!   Claim::commit ----> Outbox ------> send predicate ---------> guard, headers, payload
 //!                                      receive predicate <------ guards of the others
 //!                                      null-send predicate
@@ -22,34 +22,47 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
+mod claim;
 mod config;
 mod counters;
 mod digest;
 mod engine;
+mod gate;
 mod group;
+mod handle;
 mod header;
+mod held;
 mod ids;
 mod inbox;
+mod lane;
+mod lanes;
 mod layout;
 pub mod limits;
 #[cfg(all(test, loom))]
 mod loom_models;
+pub mod membership;
 mod outbox;
 mod outgoing;
 mod pushes;
-mod shared;
 mod spec;
 mod stream;
 mod sync;
+mod views;
 
+pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
 pub use config::EngineConfig;
 #[cfg(feature = "planted")]
 pub use config::PlantedBug;
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters};
 pub use engine::{Engine, Event, Outcome, Position, Sink, StopReason};
+pub use group::Counts;
+pub use handle::{AckWait, Handle};
 pub use header::{Header, Kind};
+pub use held::{Delivery, Held};
 pub use ids::{Ring, SubgroupId, TopicKey};
-pub use layout::Layout;
-pub use shared::{AckWait, Claim, ClaimError, Committed, Delivery, Handle, Held, Meta};
-pub use spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec, ViewSpec};
+pub use lane::Lane;
+pub use lanes::{LaneError, Lanes};
+pub use layout::{CONTROL_ROW_LEN, Layout};
+pub use spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
 pub use stream::Nonsense;
+pub use views::{InstallError, Prepared};

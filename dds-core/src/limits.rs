@@ -19,11 +19,11 @@ pub const RING_BYTES_MAX: u64 = 1 << 34;
 /// Fewest payload bytes in a ring.
 pub const RING_BYTES_MIN: u64 = 128;
 
-/// Messages one sender can send in one ring of one view, nulls included: at
+/// Messages one sender can send in one ring of one lane, nulls included: at
 /// ten million a second it lasts more than 300 days.
 pub const MESSAGE_INDEX_MAX: u64 = (1 << 48) - 1;
 
-/// Most subgroups of a view.
+/// Most subgroups of a domain.
 pub const SUBGROUPS_MAX: usize = 4096;
 
 /// Ordered positions between two checkpoints of the digest.
@@ -31,6 +31,19 @@ pub const DIGEST_EVERY: u64 = 1 << 16;
 
 /// Checkpoints of the digest that a row keeps.
 pub const DIGESTS_KEPT: u64 = 8;
+
+/// Bytes of what a member can ask for in one view: its changed endpoints, and
+/// those of the participants that it brings in.
+pub const REQUEST_LEN_MAX: usize = 1 << 16;
+
+/// Bytes of the list of subgroups that a leader is about to replace.
+pub const INTENT_LEN_MAX: usize = 1 << 14;
+
+/// Bytes of a member's report of its counts.
+pub const REPORT_LEN_MAX: usize = 1 << 16;
+
+/// Bytes of a proposal.
+pub const PROPOSAL_LEN_MAX: usize = 1 << 18;
 
 const _: () = {
     assert!(RING_MESSAGES_MAX.is_power_of_two() && RING_MESSAGES_MAX <= 1 << 15);

@@ -11,6 +11,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
+use crate::gate::Gate;
 use crate::inbox::Inbox;
 use crate::outbox::{Outbox, Published};
 use crate::spec::RingSpec;
@@ -179,6 +180,33 @@ fn loom_finds_a_missing_release() {
         });
     });
     assert!(found.is_err(), "a relaxed `written` went unnoticed");
+}
+
+/// Once the gate is closed and nobody is inside, all that was committed can be
+/// published, and nothing is committed any more.
+#[test]
+fn loom_no_commit_slips_through_a_closed_gate() {
+    model(|| {
+        let (ring, gate) = (Ring::new(), Arc::new(Gate::new()));
+        let sender = {
+            let (ring, gate) = (ring.clone(), gate.clone());
+            thread::spawn(move || {
+                let (status, _inside) = gate.enter();
+                status == 0 && ring.send(7, Ordering::Release)
+            })
+        };
+        gate.close(1);
+        let mut published = Published::default();
+        let final_guard = (!gate.is_busy()).then(|| {
+            ring.publish(&mut published, 0);
+            published.index
+        });
+        let sent = sender.join().unwrap();
+        if let Some(guard) = final_guard {
+            assert_eq!(guard, u64::from(sent));
+        }
+        assert!(!gate.is_busy());
+    });
 }
 
 #[test]

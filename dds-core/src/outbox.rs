@@ -198,7 +198,7 @@ impl Outbox {
 
     /// Takes the next place in the order for the first `used` bytes of the
     /// extent. The caller writes the header and then calls [`Self::written`].
-    /// `None` when the view's message indexes are used up; the extent is
+    /// `None` when the lane's message indexes are used up; the extent is
     /// withdrawn then.
     pub(crate) fn commit(&self, reserved: Reserved, used: u32) -> Option<Place> {
         let mut next = self.next.load(Ordering::Relaxed);

@@ -16,21 +16,22 @@ pub(crate) struct Outgoing {
     pub(crate) published: Published,
 }
 
-/// Sequence numbers of this participant's writers: (writer, next).
+/// Sequence numbers of this participant's writers: (writer, last).
 #[derive(Debug, Default)]
 pub(crate) struct WriterSeqs(Vec<(u32, u64)>);
 
 impl WriterSeqs {
-    fn next(&mut self, writer: u32) -> u64 {
+    /// The number of a writer's next message; `skipped` ones are left out.
+    fn next(&mut self, writer: u32, skipped: u64) -> u64 {
         // Writers of a participant are few, and a run of messages is mostly of one.
         match self.0.iter_mut().find(|(known, _)| *known == writer) {
-            Some((_, next)) => {
-                *next += 1;
-                *next
+            Some((_, last)) => {
+                *last += 1 + skipped;
+                *last
             }
             None => {
-                self.0.push((writer, 1));
-                1
+                self.0.push((writer, 1 + skipped));
+                1 + skipped
             }
         }
     }
@@ -108,13 +109,15 @@ impl Outgoing {
         for run in [payload, wrapped, headers].into_iter().flatten() {
             pushes.range(fabric, run.at, run.len);
         }
-        pushes.word(fabric, self.columns.guard, self.published.index);
+        let wild = u64::from(order.config.plants(PlantedBug::WildGuard)) << 40;
+        pushes.word(fabric, self.columns.guard, self.published.index + wild);
     }
 
-    /// Gives a message its writer sequence number.
+    /// Gives a message its writer sequence number, in place of how many it skips.
     fn number<F: Fabric>(&self, fabric: &F, row: &Region, at: usize, seqs: &mut WriterSeqs) {
         let writer = (row.load(at + 16) >> 32) as u32;
-        fabric.store(at + WRITER_SEQ_WORD * 8, seqs.next(writer));
+        let word = at + WRITER_SEQ_WORD * 8;
+        fabric.store(word, seqs.next(writer, row.load(word)));
     }
 
     fn extend_payload(&self, row: &Region, at: usize, run: &mut Option<Run>, pushes: &mut Pushes) {
@@ -143,7 +146,15 @@ mod tests {
     #[test]
     fn writers_are_numbered_each_from_one() {
         let mut seqs = WriterSeqs::default();
-        let numbers: Vec<u64> = [7, 7, 9, 7, 9].map(|writer| seqs.next(writer)).into();
+        let numbers: Vec<u64> = [7, 7, 9, 7, 9].map(|writer| seqs.next(writer, 0)).into();
         assert_eq!(numbers, [1, 2, 1, 3, 2]);
+    }
+
+    #[test]
+    fn what_was_dropped_leaves_a_gap() {
+        let mut seqs = WriterSeqs::default();
+        let numbers = [(7, 2), (9, 0), (7, 0), (9, 3)];
+        let numbers = numbers.map(|(writer, skipped)| seqs.next(writer, skipped));
+        assert_eq!(numbers, [3, 1, 4, 5]);
     }
 }

@@ -64,7 +64,7 @@ impl Pushes {
         self.range(fabric, at, len);
     }
 
-    /// A word that vouches for what was pushed before and wakes nobody.
+    /// A word that goes out with the value given here and wakes nobody.
     pub(crate) fn quiet_word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
         self.list.push((self.to, Push::Word { word, value }));
         self.unless_late(fabric);
@@ -76,8 +76,7 @@ impl Pushes {
         }
     }
 
-    /// Issues what has been collected so far, without waking anybody.
-    pub(crate) fn issue<F: Fabric>(&mut self, fabric: &F) {
+    fn issue<F: Fabric>(&mut self, fabric: &F) {
         self.issued |= !self.list.is_empty();
         for (to, push) in self.list.drain(..) {
             match push {
@@ -113,12 +112,14 @@ mod tests {
             ..SimOptions::default()
         };
         for late in [false, true] {
-            let network = SimNetwork::new(1, &[512; 2], options.clone());
-            let (from, to) = (network.fabric(Rank(0)), network.fabric(Rank(1)));
+            let (network, fabrics) = SimNetwork::group(1, &[512; 2], options.clone());
+            let [from, to] = &fabrics[..] else {
+                unreachable!("a fabric for each")
+            };
             let mut pushes = Pushes::new(late);
             pushes.address(&[Rank(1)].into_iter().collect());
-            pushes.quiet_word(&from, FABRIC_AREA, 7);
-            pushes.flush(&from);
+            pushes.quiet_word(from, FABRIC_AREA, 7);
+            pushes.flush(from);
             network.settle();
             assert_eq!(to.row(Rank(0)).load(FABRIC_AREA), 7);
             assert_eq!(from.counters().rings, 0);

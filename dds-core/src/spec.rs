@@ -1,45 +1,41 @@
-//! What a view is: members, subgroups, senders, ring sizes. Agreed by all.
+//! What a lane is: members, senders, ring sizes. The same at all its members.
 
+use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use crate::ids::TopicKey;
-use crate::limits::{
-    RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
-};
+use crate::ids::{Ring, SubgroupId, TopicKey};
+use crate::limits::{RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN};
 
-/// A view, the same at every member.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ViewSpec {
-    /// Seeds the digests, so that two views never agree by chance.
-    pub view_id: u64,
-    /// How many members; their ranks are `0..members`.
-    pub members: usize,
-    /// The subgroups; a [`SubgroupId`](crate::SubgroupId) is an index into this list.
-    pub subgroups: Vec<SubgroupSpec>,
-}
-
-/// A subgroup of a view.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SubgroupSpec {
-    /// Its members in ascending rank. A subgroup without members costs nothing.
+/// A subgroup from one change of its members to the next: it has a segment, an
+/// order and rings of its own. A member's index in [`members`](Self::members)
+/// is its *place*: its rank in the lane's segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneSpec {
+    /// Of which subgroup.
+    pub subgroup: SubgroupId,
+    /// The view that made it. Seeds the digest, so that two lanes never agree by chance.
+    pub epoch: u64,
+    /// Position at which its order begins: where that of the lane before it ended.
+    pub base: u64,
+    /// By place: the member's rank in the control segment.
     pub members: Vec<Rank>,
-    /// Its senders in ascending rank, all of them members.
+    /// Its senders, in ascending place.
     pub senders: Vec<SenderSpec>,
     /// The topics that it carries.
     pub topics: Vec<TopicKey>,
 }
 
-/// A sender of a subgroup.
+/// A sender of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderSpec {
-    /// Who.
+    /// Its place in the lane.
     pub rank: Rank,
-    /// Its rings by [`Ring`](crate::Ring) index; `None` where it does not send.
+    /// Its rings by [`Ring`] index; `None` where it does not send.
     pub rings: [Option<RingSpec>; 2],
 }
 
 /// Sizes of a ring; both are powers of two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingSpec {
     /// Message headers: how many messages can be in flight.
     pub messages: u32,
@@ -58,22 +54,25 @@ impl RingSpec {
             .next_power_of_two();
         Self { messages, bytes }
     }
+
+    /// As large as either.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        Self {
+            messages: self.messages.max(other.messages),
+            bytes: self.bytes.max(other.bytes),
+        }
+    }
 }
 
-/// Why a view cannot be.
+/// Why a lane cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// Nobody, or too many.
-    #[error("a view has 1 to {MEMBERS_MAX} members, this one {0}")]
-    Members(usize),
-    /// Too many subgroups.
-    #[error("a view has at most {SUBGROUPS_MAX} subgroups, this one {0}")]
-    Subgroups(usize),
-    /// A list of ranks is not ascending, or names somebody outside.
-    #[error(
-        "subgroup {0}: members and senders must be ascending ranks of the view, senders members"
-    )]
-    Ranks(usize),
+    /// Nobody, or too many, or somebody twice.
+    #[error("subgroup {0}: a lane has 1 to {MEMBERS_MAX} members, each once")]
+    Members(SubgroupId),
+    /// The list of senders is not ascending, or names somebody outside.
+    #[error("subgroup {0}: senders must be ascending places of the lane")]
+    Senders(SubgroupId),
     /// A ring has a size that is not legal.
     #[error(
         "subgroup {subgroup}: a ring has a power of two of messages ({RING_MESSAGES_MIN} to \
@@ -82,7 +81,7 @@ pub enum SpecError {
     )]
     RingSize {
         /// Where.
-        subgroup: usize,
+        subgroup: SubgroupId,
         /// Messages asked for.
         messages: u32,
         /// Bytes asked for.
@@ -90,55 +89,67 @@ pub enum SpecError {
     },
     /// Two topics cannot be told apart by their headers.
     #[error("subgroup {0}: two topics have the same key; rename one of them")]
-    TopicClash(usize),
+    TopicClash(SubgroupId),
+    /// The segment is not one of this lane.
+    #[error("subgroup {0}: the segment has other members than the lane, or shorter rows")]
+    Segment(SubgroupId),
+    /// The lane before it has not ended.
+    #[error("subgroup {0}: the lane before has not ended")]
+    Occupied(SubgroupId),
 }
 
-impl ViewSpec {
-    /// Whether the view can be; everything after relies on it.
+impl LaneSpec {
+    /// Whether the lane can be; everything after relies on it.
     pub fn check(&self) -> Result<(), SpecError> {
-        if self.members == 0 || self.members > MEMBERS_MAX {
-            return Err(SpecError::Members(self.members));
-        }
-        if self.subgroups.len() > SUBGROUPS_MAX {
-            return Err(SpecError::Subgroups(self.subgroups.len()));
-        }
-        self.subgroups
-            .iter()
-            .enumerate()
-            .try_for_each(|(at, group)| self.check_subgroup(at, group))
-    }
-
-    fn check_subgroup(&self, at: usize, group: &SubgroupSpec) -> Result<(), SpecError> {
-        let ascending = |ranks: &[Rank]| {
-            ranks.is_sorted_by(|a, b| a < b)
-                && ranks.last().is_none_or(|last| last.index() < self.members)
-        };
-        let senders: Vec<Rank> = group.senders.iter().map(|sender| sender.rank).collect();
-        let known = senders
-            .iter()
-            .all(|rank| group.members.binary_search(rank).is_ok());
-        if !ascending(&group.members) || !ascending(&senders) || !known {
-            return Err(SpecError::Ranks(at));
-        }
-        for ring in group
-            .senders
-            .iter()
-            .flat_map(|sender| sender.rings.iter().flatten())
+        let subgroup = self.subgroup;
+        let mut members = self.members.clone();
+        members.sort_unstable();
+        if members.is_empty() || members.len() > MEMBERS_MAX || !members.is_sorted_by(|a, b| a < b)
         {
-            let RingSpec { messages, bytes } = *ring;
-            if *ring != RingSpec::at_least(messages, bytes) {
+            return Err(SpecError::Members(subgroup));
+        }
+        let places = self.senders.iter().map(|sender| sender.rank);
+        let known = places
+            .clone()
+            .all(|place| place.index() < self.members.len());
+        if !known || !places.is_sorted_by(|a, b| a < b) {
+            return Err(SpecError::Senders(subgroup));
+        }
+        let rings = self.senders.iter().flat_map(|sender| sender.rings);
+        for ring in rings.flatten() {
+            let RingSpec { messages, bytes } = ring;
+            if ring != RingSpec::at_least(messages, bytes) {
                 return Err(SpecError::RingSize {
-                    subgroup: at,
+                    subgroup,
                     messages,
                     bytes,
                 });
             }
         }
-        let mut topics: Vec<u64> = group.topics.iter().map(|topic| topic.low()).collect();
+        let mut topics: Vec<u64> = self.topics.iter().map(|topic| topic.low()).collect();
         topics.sort_unstable();
         if topics.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(SpecError::TopicClash(at));
+            return Err(SpecError::TopicClash(subgroup));
         }
         Ok(())
+    }
+
+    /// The senders that have an ordered ring.
+    pub(crate) fn ordered(&self) -> impl Iterator<Item = &SenderSpec> + Clone {
+        let has_ring = |sender: &&SenderSpec| sender.rings[Ring::Ordered.index()].is_some();
+        self.senders.iter().filter(has_ring)
+    }
+
+    /// Position at which the order ends when it is cut at these counts, by
+    /// sender: behind the last place in the order that anybody has taken.
+    pub fn end(&self, counts: &[u64]) -> u64 {
+        let n = self.ordered().count() as u64;
+        let counted = self.senders.iter().zip(counts);
+        let ordered = counted.filter(|(sender, _)| sender.rings[Ring::Ordered.index()].is_some());
+        let ends = (0..)
+            .zip(ordered)
+            .filter(|(_, (_, count))| **count > 0)
+            .map(|(at, (_, count)): (u64, _)| (count - 1) * n + at + 1);
+        self.base + ends.max().unwrap_or(0)
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Stream {
     count: u64,
     /// Real messages received.
     real: u64,
+    /// Messages up to and with the newest real one.
+    newest: u64,
     /// Real messages delivered.
     delivered: u64,
     /// Headers of `delivered..real`, by slot.
@@ -31,8 +33,8 @@ pub enum Nonsense {
     /// A counter fell.
     #[error("a counter of its row fell")]
     CounterFell,
-    /// A guard stands beyond any possible message.
-    #[error("a guard of its row is beyond every possible message")]
+    /// A guard stands where nobody can have come yet.
+    #[error("a guard of its row claims more messages than can have been sent")]
     GuardTooFar,
     /// A header has an unknown kind, or payload outside of its ring.
     #[error("a message header of its row makes no sense")]
@@ -65,6 +67,7 @@ impl Stream {
             columns,
             count: 0,
             real: 0,
+            newest: 0,
             delivered: 0,
             headers,
         }
@@ -75,25 +78,46 @@ impl Stream {
         self.count
     }
 
+    /// Real messages received.
+    pub(crate) fn real(&self) -> u64 {
+        self.real
+    }
+
+    /// Messages received up to and with the newest real one: the nulls behind
+    /// it are left out.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// How many real messages the sender can have sent that are not received
+    /// here. To be asked after the word was loaded that is to be judged: who
+    /// releases meanwhile makes room for more.
+    pub(crate) fn unseen_max(&self, inbox: &Inbox) -> u64 {
+        let unreleased = self.real.saturating_sub(inbox.released_real());
+        u64::from(self.columns.spec.messages).saturating_sub(unreleased)
+    }
+
     /// Byte offset of the guard in the sender's row.
     pub(crate) fn guard(&self) -> usize {
         self.columns.guard
     }
 
     /// Takes what `guard` vouches for, at most `limit` real messages. Returns
-    /// how many real messages were taken.
+    /// how many real messages were taken. Nobody who keeps to the protocol has a
+    /// guard above `reach`.
     pub(crate) fn receive(
         &mut self,
         row: &Region,
         inbox: &Inbox,
         guard: u64,
+        reach: u64,
         limit: u64,
         config: &EngineConfig,
     ) -> Result<u64, Nonsense> {
         if guard < self.count {
             return Err(Nonsense::CounterFell);
         }
-        if guard > MESSAGE_INDEX_MAX + 1 {
+        if guard > reach.min(MESSAGE_INDEX_MAX + 1) {
             return Err(Nonsense::GuardTooFar);
         }
         let before = self.real;
@@ -118,6 +142,7 @@ impl Stream {
             self.headers[slot] = header;
             self.real += 1;
             self.count = index_end;
+            self.newest = index_end;
         }
         Ok(self.real - before)
     }
@@ -141,6 +166,12 @@ impl Stream {
                 &self.headers[self.columns.slot(self.delivered)],
             )
         })
+    }
+
+    /// Source timestamp of the last message that was delivered; 0 before there is one.
+    pub(crate) fn last_timestamp(&self) -> i64 {
+        let last = self.delivered.checked_sub(1);
+        last.map_or(0, |last| self.headers[self.columns.slot(last)].timestamp)
     }
 
     /// Real messages that are received and not delivered.

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, Engine, EngineConfig, Event, Handle, Kind, Layout, Meta, Ring, RingSpec,
-    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey, ViewSpec,
+    CONTROL_ROW_LEN, ClaimError, Delivery, Engine, EngineConfig, Event, Handle, Kind, LaneSpec,
+    Layout, Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
 };
 use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::tcp::{self, TcpOptions};
-use spindle_dds_transport::{Fabric, Park, Rank, Want, mixed};
+use spindle_dds_transport::{Fabric, Park, Part, Rank, Want, Window, mixed};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const MESSAGES: u32 = 400;
@@ -53,28 +53,28 @@ fn len_of(index: u32) -> usize {
     4 + (index as usize * 7919) % 3000
 }
 
-fn view(members: usize) -> ViewSpec {
+fn lane(members: usize) -> LaneSpec {
     let ring = Some(RingSpec {
         messages: 16,
         bytes: 1 << 13,
     });
     let ranks = || (0..members as u16).map(Rank);
     let rings = [ring, None];
-    ViewSpec {
-        view_id: 1,
-        members,
-        subgroups: vec![SubgroupSpec {
-            members: ranks().collect(),
-            senders: ranks().map(|rank| SenderSpec { rank, rings }).collect(),
-            topics: vec![TopicKey::of_name("fabrics")],
-        }],
+    LaneSpec {
+        subgroup: SUBGROUP,
+        epoch: 1,
+        base: 0,
+        members: ranks().collect(),
+        senders: ranks().map(|rank| SenderSpec { rank, rings }).collect(),
+        topics: vec![TopicKey::of_name("fabrics")],
     }
 }
 
 /// Commits the next message, if there is room.
 fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
     let len = len_of(index) as u32;
-    let mut claim = match handle.claim(SUBGROUP, Ring::Ordered, len) {
+    let lane = handle.lane(SUBGROUP).expect("a lane");
+    let mut claim = match lane.claim(Ring::Ordered, len) {
         Ok(claim) => claim,
         Err(ClaimError::NoRoom) => return false,
         Err(error) => panic!("{error}"),
@@ -90,6 +90,7 @@ fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
         timestamp: 0,
         topic: TopicKey::of_name("fabrics").low(),
         key_hash: [0; 16],
+        skipped: 0,
     };
     claim.commit(len, &meta).expect("a commit");
     true
@@ -107,7 +108,7 @@ fn take_part<F: Park>(node: &Engine<F, Reader>, through: &AtomicUsize, wake_all:
             sent += 1;
             busy = true;
         }
-        let outcome = node.step().expect("nobody else steps");
+        let outcome = node.step(0).expect("nobody else steps");
         if !done && handle.counters().delivered == all {
             done = true;
             through.fetch_add(1, Ordering::SeqCst);
@@ -123,7 +124,7 @@ fn take_part<F: Park>(node: &Engine<F, Reader>, through: &AtomicUsize, wake_all:
             outcome.want
         };
         fabric.announce_sleep(want);
-        let second = node.step().expect("nobody else steps");
+        let second = node.step(0).expect("nobody else steps");
         let over = through.load(Ordering::SeqCst) >= members;
         if !over && !second.progress && second.want == outcome.want {
             fabric.park(None);
@@ -145,11 +146,24 @@ impl<W: Fn()> Drop for Alarm<'_, W> {
 }
 
 fn check<F: Park>(fabrics: Vec<F>) {
-    let view = view(fabrics.len());
+    let lane = lane(fabrics.len());
+    let lens = row_lens(fabrics.len());
+    let window = |of, at, len| Window { of, at, len };
+    let ranks = || (0..).map(Rank).zip(&lens);
+    let control: Vec<_> = ranks()
+        .map(|(of, _)| window(of, 0, CONTROL_ROW_LEN))
+        .collect();
+    let segment: Vec<_> = ranks()
+        .map(|(of, &len)| window(of, CONTROL_ROW_LEN, len - CONTROL_ROW_LEN))
+        .collect();
     let node = |fabric| {
         let received = Received::default();
         let sink = Reader(Arc::clone(&received));
-        let node = Engine::new(fabric, &view, EngineConfig::SPINDLE, sink).expect("an engine");
+        let whole = Arc::new(fabric);
+        let control = Part::new(Arc::clone(&whole), &control).expect("a part");
+        let node = Engine::new(control, EngineConfig::SPINDLE, sink);
+        let segment = Part::new(whole, &segment).expect("a part");
+        node.add_lane(&lane, segment).expect("a lane");
         (node, received)
     };
     let nodes: Vec<_> = fabrics.into_iter().map(node).collect();
@@ -180,8 +194,10 @@ fn check<F: Park>(fabrics: Vec<F>) {
     }
 }
 
+/// Control and lane are parts of one row.
 fn row_lens(members: usize) -> Vec<usize> {
-    Layout::new(&view(members)).expect("a view").row_lens()
+    let lens = Layout::new(&lane(members)).expect("a lane").row_lens();
+    lens.iter().map(|len| CONTROL_ROW_LEN + len).collect()
 }
 
 #[test]

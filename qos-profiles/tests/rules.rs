@@ -72,6 +72,20 @@ mod consistency {
             },
             None,
         );
+        check(
+            |qos| {
+                qos.history = History::keep_last(2);
+                qos.resource_limits.max_samples = 1.into();
+            },
+            history,
+        );
+        check(
+            |qos| {
+                qos.history = History::keep_last(2);
+                qos.resource_limits.max_samples = 2.into();
+            },
+            None,
+        );
         check(|qos| qos.resource_limits.max_samples = 1.into(), None);
         check(|qos| qos.resource_limits.max_samples = 0.into(), limits);
         check(|qos| qos.resource_limits.max_instances = 0.into(), limits);
@@ -134,14 +148,27 @@ mod consistency {
 
     #[test]
     fn a_contradiction_names_its_place() {
-        let mut qos = DataReaderQos {
-            history: History::keep_last(0),
-            ..Default::default()
-        };
         let place = Location {
             file: "a.xml".into(),
             line: 3,
             column: 7,
+        };
+        let mut writer = DataWriterQos {
+            history: History::keep_last(9),
+            ..Default::default()
+        };
+        writer.resource_limits.max_samples = 4.into();
+        writer
+            .origins
+            .record(PolicyId::ResourceLimits, place.clone());
+        assert_eq!(
+            writer.check_consistency().unwrap_err().to_string(),
+            "RESOURCE_LIMITS is inconsistent: a depth of 9 does not fit in max_samples 4; it must \
+             not exceed it (set at a.xml:3:7)"
+        );
+        let mut qos = DataReaderQos {
+            history: History::keep_last(0),
+            ..Default::default()
         };
         qos.origins.record(PolicyId::History, place);
         let error = qos.check_consistency().unwrap_err();
@@ -533,7 +560,6 @@ mod not_built {
             DataWriterQos: resource_limits =
                 ResourceLimits { max_samples: Length::Limited(4), ..Default::default() } => &[];
             DataWriterQos: latency_budget = Duration::from_secs(1).into() => &[];
-            DataWriterQos: transport_priority = TransportPriority { value: 3 } => &[];
             DataWriterQos: writer_data_lifecycle =
                 WriterDataLifecycle { autodispose_unregistered_instances: false } => &[];
             DataReaderQos: representation =
@@ -597,6 +623,12 @@ mod not_built {
                 => &["OWNERSHIP is not supported yet: EXCLUSIVE_OWNERSHIP_QOS"];
             DataWriterQos: ownership_strength = OwnershipStrength { value: 5 }
                 => &["OWNERSHIP_STRENGTH is not supported yet: value 5"];
+            TopicQos: transport_priority = TransportPriority { value: -1 }
+                => &["TRANSPORT_PRIORITY is not supported yet: value -1, which no transport reads \
+                      yet"];
+            DataWriterQos: transport_priority = TransportPriority { value: 3 }
+                => &["TRANSPORT_PRIORITY is not supported yet: value 3, which no transport reads \
+                      yet"];
             DataWriterQos: user_data = UserData { value: vec![1] }
                 => &["USER_DATA is not supported yet: 1 bytes that nobody can read yet"];
             SubscriberQos: entity_factory = EntityFactory { autoenable_created_entities: false }

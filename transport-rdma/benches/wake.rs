@@ -1,6 +1,6 @@
 //! Round trips between two members that sleep, by doorbell, beside a bare
-//! event descriptor and a bare stream in the same run; and what a ring costs
-//! when nobody sleeps.
+//! event descriptor and a bare stream in the same run; what a ring costs when
+//! nobody sleeps; and how long two stations need to make segments.
 //!
 //! ```text
 //! cargo bench -p spindle-dds-transport --bench wake
@@ -10,17 +10,23 @@
 
 use std::hint::black_box;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::EventfdFlags;
 use spindle_dds_transport::mixed;
-use spindle_dds_transport::shm::{DoorbellChoice, local_group};
+use spindle_dds_transport::shm::{
+    DoorbellChoice, JoinError, SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions,
+    local_group,
+};
 use spindle_dds_transport::tcp::{self, TcpOptions};
-use spindle_dds_transport::{FABRIC_AREA, Park, PeerSet, Rank, Want};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
+use tempfile::TempDir;
 
 const TRIPS: u64 = 20_000;
 const WORD: usize = FABRIC_AREA;
+const WITHIN: Duration = Duration::from_secs(20);
 
 fn main() {
     let baseline = report("eventfd_bare", bare_eventfd(), None);
@@ -41,7 +47,84 @@ fn main() {
     let group = mixed::local_group(&[0, 1], 4096, auto, &options).expect("a group");
     report("mixed_park", park_round_trips(&group), Some(baseline));
     report("tcp_bare", bare_streams(), Some(baseline));
-    ring_awake();
+    for (name, choice) in [
+        ("station_park_futex", DoorbellChoice::Futex),
+        ("station_park_event", DoorbellChoice::Event),
+    ] {
+        match Pair::open(choice) {
+            Ok(pair) => {
+                let segments = pair.make(0, 1).map(|mut made| made.remove(0));
+                report(name, park_round_trips(&segments), Some(baseline));
+                ring_awake("station_awake", &segments);
+            }
+            Err(error) => println!("{name} skipped: {error}"),
+        }
+    }
+    let group = local_group(2, 4096, DoorbellChoice::Auto).expect("a group");
+    ring_awake("shm_awake", &group);
+    make_segments();
+}
+
+/// Two connected stations.
+struct Pair {
+    stations: [Station; 2],
+    _directory: TempDir,
+}
+
+impl Pair {
+    fn open(doorbell: DoorbellChoice) -> Result<Self, JoinError> {
+        let mine = std::fs::Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().permissions(mine).tempdir();
+        let directory = directory.expect("a directory");
+        let open = |id: u128| {
+            Station::open(&StationOptions {
+                directory: Some(directory.path().into()),
+                doorbell,
+                ..StationOptions::new(0, id)
+            })
+        };
+        let stations = [open(0)?, open(1)?];
+        let soon = Instant::now() + WITHIN;
+        let connected = stations[0].connect(&stations[1].address(), soon);
+        connected.expect("connected");
+        Ok(Self {
+            stations,
+            _directory: directory,
+        })
+    }
+
+    /// Both make so many segments in one exchange.
+    fn make(&self, epoch: u64, lanes: u32) -> [Vec<ShmSegment>; 2] {
+        let make = |me: u16| {
+            let request = |lane| SegmentRequest {
+                key: SegmentKey { epoch, lane },
+                members: vec![0, 1],
+                me: Rank(me),
+                row_lens: vec![64 * 1024; 2],
+                control: lane == 0,
+            };
+            let requests: Vec<_> = (0..lanes).map(request).collect();
+            let station = &self.stations[usize::from(me)];
+            let made = station.segments(&requests, Instant::now() + WITHIN);
+            made.expect("segments")
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(|| make(1));
+            [make(0), other.join().expect("no panic")]
+        })
+    }
+}
+
+fn make_segments() {
+    const TIMES: u64 = 200;
+    let pair = Pair::open(DoorbellChoice::Auto).expect("two stations");
+    let mut baseline = None;
+    for (name, lanes) in [("make_1_segment", 1), ("make_20_segments", 20)] {
+        let nanos = time(TIMES, |epoch| {
+            black_box(pair.make(u64::from(lanes) * TIMES + epoch, lanes));
+        });
+        baseline = Some(report(name, nanos, baseline));
+    }
 }
 
 /// Prints a line and gives the median.
@@ -104,7 +187,7 @@ fn bare_streams() -> Vec<u64> {
     })
 }
 
-fn send(fabric: &impl Park, value: u64, to: Rank) {
+fn send(fabric: &impl Fabric, value: u64, to: Rank) {
     let to: PeerSet = [to].into_iter().collect();
     fabric.push_word(WORD, value, &to);
     fabric.ring(&to, &PeerSet::EMPTY);
@@ -121,7 +204,7 @@ fn wait(fabric: &impl Park, value: u64, from: Rank) {
     }
 }
 
-fn park_round_trips(group: &[impl Park]) -> Vec<u64> {
+fn park_round_trips<F: Park>(group: &[F]) -> Vec<u64> {
     let (a, b) = (Rank(0), Rank(1));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -138,13 +221,12 @@ fn park_round_trips(group: &[impl Park]) -> Vec<u64> {
 }
 
 /// A word push and a ring to a peer that is awake: no system call.
-fn ring_awake() {
+fn ring_awake(name: &str, group: &[impl Fabric]) {
     const TIMES: u64 = 10_000_000;
-    let group = local_group(2, 4096, DoorbellChoice::Auto).expect("a group");
     let start = Instant::now();
     for value in 0..TIMES {
         send(&group[0], black_box(value), Rank(1));
     }
     let each = start.elapsed().as_nanos() as f64 / TIMES as f64;
-    println!("push_and_ring name=shm_awake mean_ns={each:.1}");
+    println!("push_and_ring name={name} mean_ns={each:.1}");
 }

@@ -3,22 +3,24 @@
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
-/// Bytes at the start of every row that belong to the fabric: the sleep epoch
-/// and the doorbell words, each on a line pair of its own. Columns begin after.
+/// Bytes at the start of every row that belong to the fabric, whether a backend
+/// has a use for them or not. Columns begin after.
 pub const FABRIC_AREA: usize = 256;
 
-/// Byte offset of the sleep epoch in every row.
+/// Byte offset of the sleep epoch, in backends that keep it in rows.
 pub const SLEEP_WORD: usize = 0;
 
-/// Byte offset of the doorbell words in every row: they fill the area. Each
-/// wakes the sleepers of some ranks; what they hold is the backend's business.
+/// Byte offset of the doorbell words, in backends that keep them in rows: they
+/// fill the area. Each wakes the sleepers of some ranks.
 pub const DOORBELL_WORD: usize = 128;
 
-/// One-sided writes between the members of one view.
+/// One-sided writes between the members of one segment.
 ///
-/// Each member owns one *row* of memory. It writes only its own row, through
-/// this trait, and reads its local copies of the others'. A fabric knows
-/// nothing of views, topics or messages.
+/// A *segment* is a set of *rows* of memory, one for each of its members, which
+/// have ranks in it. A member writes only its own row, through this trait, and
+/// reads its local copies of the others'. A process is a member of any number
+/// of segments, with a fabric for each; they come and go while it runs. A
+/// fabric knows nothing of views, topics or messages.
 ///
 /// ```text
 ///   member 0                          member 1
@@ -33,8 +35,8 @@ pub const DOORBELL_WORD: usize = 128;
 /// - **F1** [`push`](Self::push)`(range, peers)`: the bytes of my row in `range`, as they
 ///   stand at some moment at or after the call, come to stand in my row's copy
 ///   at each of `peers`. No application code at the peer takes part. Pushes
-///   may be held back until the next [`ring`](Self::ring), whomever it rings:
-///   it ends a batch.
+///   may be held back until the next [`ring`](Self::ring) of the same segment,
+///   whomever it rings: it ends a batch.
 /// - **F1b** [`push_word`](Self::push_word)`(word, value, peers)`: one aligned
 ///   8-byte word, carrying exactly the value given at the call. Every word
 ///   that vouches for other bytes (a ring's guard, a flag that ends a list) is
@@ -43,7 +45,8 @@ pub const DOORBELL_WORD: usize = 128;
 ///   nothing pushed later (acknowledgements) may ride along in a range. A word
 ///   goes one way or the other, never both: a range may carry a later value
 ///   than a `push_word` behind it, and the copy would go back for a while.
-/// - **F2** for an ordered pair of members, pushes take effect in call order:
+/// - **F2** for an ordered pair of processes, pushes take effect in call order,
+///   over all the segments that they share:
 ///   nothing of a later push is visible before all of an earlier one, and a
 ///   later range carries nothing older than an earlier one: a word that rises
 ///   at its owner and is pushed in ranges only, never falls in a copy.
@@ -52,16 +55,22 @@ pub const DOORBELL_WORD: usize = 128;
 ///   appear in any order. So data goes first, its guard in a later `push_word`.
 /// - **F5** the owner's stores may become visible at peers before the push,
 ///   never out of store order (shared memory does this).
-/// - **F6** failure of a peer is reported once by [`poll`](Self::poll); a push
-///   to a live peer is never dropped silently; after an error it is unknown
-///   what landed. [`fence`](Self::fence): once it has returned, nothing more of
-///   that peer is seen.
-/// - **F7** memory belongs to a view and is out of reach of expelled members
-///   afterwards.
+/// - **F6** failure of a peer is reported by [`poll`](Self::poll), on control
+///   segments only: once on each that has the peer, also if it is opened later.
+///   A push to a live peer is never dropped silently, unless that peer has
+///   closed the segment; if it has not opened it yet, the push waits for that,
+///   and whatever follows it may wait too. After an error it is unknown what
+///   landed. [`fence`](Self::fence): once it has returned, nothing more of that
+///   peer is seen in this segment; other segments go on.
+/// - **F7** memory belongs to a segment and is out of reach of those who are not
+///   its members.
 ///
 /// # Sleeping
 ///
-/// Nobody writes into another's row, so a sleeper tells that it sleeps in its
+/// A process sleeps, not a segment: all fabrics of a process share one sleep
+/// word, and what is announced, rung or nudged on one of them holds for all.
+///
+/// Nobody writes into another's memory, so a sleeper tells that it sleeps in its
 /// own: [`announce_sleep`](Self::announce_sleep) stores an odd epoch and
 /// fences; then the sleeper **looks once more**; only then it blocks (which is
 /// no business of this trait: see [`Park`]). Whoever pushed calls
@@ -73,14 +82,14 @@ pub const DOORBELL_WORD: usize = 128;
 /// ring travels, behind the data, the epoch need not: a thread of the sleeper's
 /// process takes the ringer's part when the ring arrives.
 pub trait Fabric: Send + Sync + 'static {
-    /// My own rank in the view.
+    /// My own rank in the segment.
     fn me(&self) -> Rank;
 
-    /// Number of members of the view.
+    /// Number of members of the segment.
     fn members(&self) -> usize;
 
     /// A member's row: the row itself for [`me`](Self::me), a copy or a
-    /// read-only mapping for the others. Panics on a rank outside the view.
+    /// read-only mapping for the others. Panics on a rank outside the segment.
     fn row(&self, of: Rank) -> &Region;
 
     /// Stores a word of my own row (release). Visible to peers at the latest
@@ -124,12 +133,12 @@ pub trait Fabric: Send + Sync + 'static {
         self.nudge();
     }
 
-    /// Next failure of a peer, each reported once (F6). Also the place where a
-    /// backend does its own upkeep. Never blocks.
+    /// Next failure of a peer, each reported once; of control segments only (F6).
+    /// Also the place where a backend does its own upkeep. Never blocks.
     fn poll(&self) -> Option<Failure>;
 
-    /// F6: once it has returned, nothing more of `peer` is seen: its row here
-    /// does not change any more.
+    /// F6: once it has returned, nothing more of `peer` is seen in this segment:
+    /// its row here does not change any more. The others wake a sleeper as before.
     fn fence(&self, peer: Rank);
 
     /// What has been done so far.
@@ -204,7 +213,8 @@ pub enum FailureCause {
     Unreachable(String),
 }
 
-/// Counters of one fabric since it was made.
+/// Counters of one fabric since it was made: pushes are those of its segment,
+/// rings, sleeps and nudges those of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FabricCounters {
     /// Calls of `push`, times the peers of each.
@@ -216,7 +226,7 @@ pub struct FabricCounters {
     /// Doorbells rung at sleepers: by this member at others, or, where rings
     /// travel, here on behalf of the others.
     pub rings: u64,
-    /// Times this member went to sleep.
+    /// Times the process went to sleep.
     pub sleeps: u64,
     /// Times its own threads woke it.
     pub nudges: u64,

@@ -1,6 +1,6 @@
 //! The `Fabric` contract and its backends: rows of bytes, pushes, peers.
 //!
-//! Each member of a view owns one row of memory, writes only that, and reads
+//! Each member of a segment owns one row of memory, writes only that, and reads
 //! its copies of the others'. [`Fabric`] says what every backend promises about
 //! it (clauses F1 to F7), [`Park`] how a member sleeps.
 //!
@@ -14,6 +14,7 @@
 //!      +-- mixed my host's members by shm, the others by tcp (several hosts)
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
 //!
+//!   part         several segments of a group out of one fabric
 //!   mem          what a row is: atomic words, bytes that a word vouches for
 //!   sleep        the one handshake that all backends sleep by, run under loom
 //! ```
@@ -33,6 +34,7 @@ mod fabric;
 mod failures;
 pub mod mem;
 pub mod mixed;
+mod part;
 mod peers;
 pub mod shm;
 pub mod sim;
@@ -44,4 +46,5 @@ pub use fabric::{
     Want,
 };
 pub use mem::Region;
+pub use part::{Part, Window};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};

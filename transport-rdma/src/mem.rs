@@ -81,6 +81,21 @@ impl Region {
         }
     }
 
+    /// `len` bytes of it from `at`; `None` when they do not lie inside, or are not
+    /// aligned as rows are.
+    pub fn window(&self, at: usize, len: usize) -> Option<Self> {
+        let aligned = at.is_multiple_of(ROW_ALIGN) && len.is_multiple_of(8);
+        if !aligned || !self.contains(at, len) {
+            return None;
+        }
+        Some(Self {
+            // SAFETY: inside of the region, as just checked.
+            base: unsafe { self.base.add(at) },
+            len,
+            ..self.clone()
+        })
+    }
+
     /// The length that [`Region::heap`] gives for a wanted one.
     pub(crate) const fn heap_len(len: usize) -> usize {
         if len == 0 {
@@ -281,6 +296,18 @@ impl Drop for Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_the_same_memory() {
+        let region = Region::heap(1024);
+        let window = region.window(128, 256).unwrap();
+        region.store(136, 5);
+        assert_eq!((window.load(8), window.len()), (5, 256));
+        assert_eq!(window.address(), region.address() + 128);
+        for (at, len) in [(64, 8), (0, 4), (0, 1032), (1024, 8), (128, usize::MAX - 7)] {
+            assert!(region.window(at, len).is_none(), "{at}+{len}");
+        }
+    }
 
     #[test]
     fn words_and_bytes_are_the_same_memory() {

@@ -30,6 +30,16 @@ impl PeerSet {
     /// The empty set.
     pub const EMPTY: Self = Self([0; MEMBERS_MAX / 64]);
 
+    /// The set whose members are the bits of these words, rank 0 the lowest of the first.
+    pub const fn from_words(words: [u64; MEMBERS_MAX / 64]) -> Self {
+        Self(words)
+    }
+
+    /// The words of [`from_words`](Self::from_words).
+    pub const fn words(&self) -> [u64; MEMBERS_MAX / 64] {
+        self.0
+    }
+
     /// Adds a member; ranks at or above [`MEMBERS_MAX`] are a programming error.
     pub fn insert(&mut self, rank: Rank) {
         self.0[rank.index() / 64] |= 1 << (rank.index() % 64);

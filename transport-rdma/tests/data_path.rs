@@ -2,10 +2,14 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::time::Duration;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use spindle_dds_transport::mixed;
-use spindle_dds_transport::shm::{self, DoorbellChoice};
+use spindle_dds_transport::shm::{
+    DoorbellChoice, SegmentKey, SegmentRequest, Station, StationOptions, local_group,
+};
 use spindle_dds_transport::tcp::{self, TcpOptions};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
@@ -39,6 +43,67 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.with(Cell::get) - before
 }
 
+#[test]
+fn pushing_ringing_and_sleeping_in_a_group_allocate_nothing() {
+    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
+        check(&local_group(3, 4096, doorbell).expect("a group"), doorbell);
+    }
+}
+
+#[test]
+fn pushing_ringing_and_sleeping_in_a_segment_allocate_nothing() {
+    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
+        let mine = std::fs::Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().permissions(mine).tempdir();
+        let directory = directory.expect("a directory");
+        let open = |id: u128| {
+            let options = StationOptions {
+                directory: Some(directory.path().into()),
+                doorbell,
+                ..StationOptions::new(0, id)
+            };
+            Station::open(&options).expect("a station")
+        };
+        let stations: Vec<_> = (0..3).map(open).collect();
+        let soon = Instant::now() + Duration::from_secs(20);
+        for (at, station) in stations.iter().enumerate() {
+            for other in &stations[..at] {
+                station.connect(&other.address(), soon).expect("connected");
+            }
+        }
+        let make = |station: &Station| {
+            let request = SegmentRequest {
+                key: SegmentKey { epoch: 1, lane: 0 },
+                members: vec![0, 1, 2],
+                me: Rank(station.id() as u16),
+                row_lens: vec![4096; 3],
+                control: true,
+            };
+            station.segment(&request, soon).expect("a segment")
+        };
+        let segments: Vec<_> = thread::scope(|scope| {
+            let make = &make;
+            let threads: Vec<_> = stations
+                .iter()
+                .map(|station| scope.spawn(move || make(station)))
+                .collect();
+            let made = threads.into_iter().map(|thread| thread.join());
+            made.map(|made| made.expect("no panic")).collect()
+        });
+        check(&segments, doorbell);
+    }
+}
+
+#[test]
+fn pushing_ringing_and_sleeping_over_streams_allocate_nothing() {
+    let group = tcp::local_group(&[4096; 3], &TcpOptions::default()).expect("a group");
+    assert_eq!(allocations_of(&group), 0, "tcp");
+    assert_eq!(group[1].counters().rings, 99);
+    let auto = DoorbellChoice::Auto;
+    let group = mixed::local_group(&[0, 1, 0], 4096, auto, &TcpOptions::default());
+    assert_eq!(allocations_of(&group.expect("a group")), 0, "mixed");
+}
+
 /// Allocations of a member that pushes, rings, sleeps and wakes, over and over.
 fn allocations_of<F: Park>(group: &[F]) -> u64 {
     let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
@@ -63,19 +128,9 @@ fn allocations_of<F: Park>(group: &[F]) -> u64 {
     })
 }
 
-#[test]
-fn pushing_ringing_and_sleeping_allocate_nothing() {
-    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
-        let group = shm::local_group(3, 4096, doorbell).expect("a group");
-        assert_eq!(allocations_of(&group), 0, "{doorbell:?}");
-        assert_eq!(group[0].counters().rings, 99);
-    }
-    let group = tcp::local_group(&[4096; 3], &TcpOptions::default()).expect("a group");
-    assert_eq!(allocations_of(&group), 0, "tcp");
-    assert_eq!(group[1].counters().rings, 99);
-    let auto = DoorbellChoice::Auto;
-    let group = mixed::local_group(&[0, 1, 0], 4096, auto, &TcpOptions::default());
-    assert_eq!(allocations_of(&group.expect("a group")), 0, "mixed");
+fn check<F: Park>(group: &[F], doorbell: DoorbellChoice) {
+    assert_eq!(allocations_of(group), 0, "{doorbell:?}");
+    assert_eq!(group[0].counters().rings, 99);
     assert_eq!(
         allocations(|| drop(std::hint::black_box(Box::new(1)))),
         1,

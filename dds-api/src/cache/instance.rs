@@ -69,6 +69,11 @@ impl Instance {
         changed
     }
 
+    /// Whether a writer has it registered.
+    pub(super) fn is_written_by(&self, writer: u32) -> bool {
+        self.writers.contains(&writer)
+    }
+
     /// A writer gives it up. Whether its state changed.
     pub(super) fn lose_writer(&mut self, writer: u32) -> bool {
         let Some(at) = self.writers.iter().position(|known| *known == writer) else {

@@ -115,13 +115,16 @@ impl<P> Cache<P> {
     pub(crate) fn offer(&mut self, arrived: Arrived<P>, evicted: &mut impl FnMut(P)) -> Offer<P> {
         match arrived.kind {
             Kind::Data => self.offer_data(arrived, evicted),
-            _ => {
-                let changed = self.change_state(&arrived);
-                Offer::State {
+            _ => match self.change_state(&arrived) {
+                Ok(changed) => Offer::State {
                     changed,
                     payload: arrived.payload,
-                }
-            }
+                },
+                Err(reason) => Offer::Rejected {
+                    reason,
+                    payload: arrived.payload,
+                },
+            },
         }
     }
 
@@ -161,18 +164,22 @@ impl<P> Cache<P> {
         }
     }
 
-    /// Dispose and unregister. Whether there is something new to read.
-    fn change_state(&mut self, arrived: &Arrived<P>) -> bool {
+    /// Dispose and unregister. Whether there is something new to read; unregistering
+    /// an instance that is not known changes nothing.
+    fn change_state(&mut self, arrived: &Arrived<P>) -> Result<bool, RejectedReason> {
         let disposes = matches!(arrived.kind, Kind::Dispose | Kind::DisposeUnregister);
         let unregisters = matches!(arrived.kind, Kind::Unregister | Kind::DisposeUnregister);
         let at = match self.instances.find(arrived.key) {
             Some(at) => at,
-            None if disposes && self.limits.max_instances.allows(self.instances.len() + 1) => {
+            None if disposes => {
+                if !self.limits.max_instances.allows(self.instances.len() + 1) {
+                    return Err(RejectedReason::ByInstancesLimit);
+                }
                 let at = self.instances.insert(arrived.key);
                 self.instances[at].written_by(arrived.origin.writer);
                 at
             }
-            None => return false,
+            None => return Ok(false),
         };
         let mut changed = disposes && self.instances[at].dispose();
         if unregisters {
@@ -182,15 +189,22 @@ impl<P> Cache<P> {
             self.announce_state(at, arrived.origin);
         }
         self.reclaim(at);
-        changed
+        Ok(changed)
     }
 
-    /// A writer is gone, at this position of the stream: its instances lose it.
-    /// Whether there is something new to read.
-    pub(crate) fn writer_gone(&mut self, origin: Origin) -> bool {
+    /// A writer is gone, at this position of the stream: its instances lose it,
+    /// and are disposed of if it `disposes` (WRITER_DATA_LIFECYCLE, DDS 1.4
+    /// §2.2.3.21). Whether there is something new to read.
+    pub(crate) fn writer_gone(&mut self, origin: Origin, disposes: bool) -> bool {
         let mut any = false;
         for at in self.instances.ids() {
-            if self.instances[at].lose_writer(origin.writer) {
+            let instance = &mut self.instances[at];
+            if !instance.is_written_by(origin.writer) {
+                continue;
+            }
+            let mut changed = disposes && instance.dispose();
+            changed |= instance.lose_writer(origin.writer);
+            if changed {
                 self.announce_state(at, origin);
                 any = true;
             }
@@ -285,6 +299,26 @@ impl<P> Cache<P> {
             out[from + at].1 = self.remove(id);
             self.reclaim(instance);
         }
+    }
+
+    /// Takes out the sample of a writer at a position of the stream: its bytes make no
+    /// sense. `None` when somebody else did already, or took it.
+    pub(crate) fn remove_sample(&mut self, writer: InstanceHandle, position: u64) -> Option<P> {
+        let mut id = self.order.head;
+        while id != NONE {
+            let Entry {
+                origin, payload, ..
+            } = &self.entries[id];
+            let theirs = self.writers.get(origin.writer as usize) == Some(&writer);
+            if theirs && origin.position == position && payload.is_some() {
+                let instance = self.entries[id].instance;
+                let payload = self.remove(id);
+                self.reclaim(instance);
+                return payload;
+            }
+            id = self.entries[id].next(Which::Order);
+        }
+        None
     }
 
     /// Copies what a query asks for, in order of presentation, and marks it read.

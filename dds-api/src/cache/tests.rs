@@ -124,6 +124,14 @@ fn keep_all_waits_where_keep_last_refuses() {
         payload: 30,
     };
     assert_eq!(full.offer(Kind::Data, 3, 0, 30), refused);
+    // Disposing of it would make it known too.
+    assert_eq!(full.offer(Kind::Dispose, 3, 0, 30), refused);
+    assert_eq!(full.offer(Kind::DisposeUnregister, 3, 0, 30), refused);
+    let unchanged = Offer::State {
+        changed: false,
+        payload: 30,
+    };
+    assert_eq!(full.offer(Kind::Unregister, 3, 0, 30), unchanged);
     full.write(1, 11);
     assert_eq!(full.evicted, [10]);
 }
@@ -202,7 +210,7 @@ fn a_writer_that_goes_takes_its_instances_along() {
     let _ = fixture.offer(Kind::Data, 2, 1, 21);
     fixture.take();
     let origin = fixture.origin(0);
-    assert!(fixture.cache.writer_gone(origin));
+    assert!(fixture.cache.writer_gone(origin, false));
     assert_eq!(
         fixture.cache.instance(key(1)),
         Some(InstanceState::NotAliveNoWriters)
@@ -210,7 +218,35 @@ fn a_writer_that_goes_takes_its_instances_along() {
     assert_eq!(fixture.cache.instance(key(2)), Some(InstanceState::Alive));
     assert_eq!(fixture.take(), [None]);
     assert_eq!(fixture.cache.instance(key(1)), None);
-    assert!(!fixture.cache.writer_gone(origin), "it is gone once");
+    assert!(!fixture.cache.writer_gone(origin, true), "it is gone once");
+}
+
+#[test]
+fn a_writer_that_goes_disposes_of_what_it_had_registered() {
+    let mut fixture = Fixture::keep_all();
+    for instance in [1, 2, 3] {
+        fixture.write(instance, u32::from(instance));
+    }
+    // Shared with another writer; given up before; of the other alone.
+    let _ = fixture.offer(Kind::Data, 2, 1, 20);
+    let _ = fixture.offer(Kind::Unregister, 3, 0, 0);
+    let _ = fixture.offer(Kind::Data, 4, 1, 40);
+    fixture.take();
+    let origin = fixture.origin(0);
+    assert!(fixture.cache.writer_gone(origin, true));
+    let infos = fixture.take_infos();
+    let told: Vec<_> = infos
+        .iter()
+        .map(|(info, _)| (info.instance_handle, info.instance_state, info.position()))
+        .collect();
+    let of = |instance| InstanceHandle::of_instance(key(instance));
+    let disposed = InstanceState::NotAliveDisposed;
+    assert_eq!(
+        told,
+        [1, 2].map(|instance| (of(instance), disposed, origin.position))
+    );
+    let alive = fixture.cache.instance(key(4));
+    assert_eq!(alive, Some(InstanceState::Alive));
 }
 
 #[test]

@@ -28,6 +28,12 @@ impl Observers {
         }
     }
 
+    /// Whether a thread waits just now for one of the conditions.
+    pub(crate) fn are_waiting(&self) -> bool {
+        let signals = self.signals.read().unwrap_or_else(PoisonError::into_inner);
+        signals.iter().any(|signal| signal.is_waiting())
+    }
+
     pub(crate) fn attach(&self, signal: &Arc<Signal>) {
         let mut signals = self.signals.write().unwrap_or_else(PoisonError::into_inner);
         signals.push(signal.clone());
@@ -62,6 +68,11 @@ impl Signal {
         {
             thread.unpark();
         }
+    }
+
+    fn is_waiting(&self) -> bool {
+        let waiter = self.waiter.read().unwrap_or_else(PoisonError::into_inner);
+        waiter.is_some()
     }
 
     /// Says that the calling thread is about to wait. False when another does.

@@ -1,7 +1,6 @@
-//! The dispatch thread: calls listeners, wakes streams.
+//! The dispatch thread: calls listeners, one after the other.
 
 use std::sync::{Arc, Weak};
-use std::task::Waker;
 use std::thread;
 
 use super::session::Session;
@@ -24,43 +23,24 @@ pub(crate) struct Targets {
 impl Targets {
     /// Runs until the participant leaves. Allocates nothing once warm.
     pub(crate) fn run(self, session: &Session<Wire>) {
-        session.bell().is_mine();
-        let mut spare = Vec::new();
+        session.bells().listeners.is_mine();
         let mut told = false;
         while !session.is_stopping() {
-            let mut any = self.members_left(session);
+            let mut any = false;
             if !told && let Some(reason) = session.fate().failure() {
                 told = true;
                 any = true;
-                self.failed(reason, &mut spare);
+                self.failed(reason);
             }
-            any |= self.statuses(&mut spare);
+            any |= self.statuses();
             if !any {
                 thread::park();
             }
         }
-        // Streams find out that it is over.
-        self.readers
-            .iter()
-            .for_each(|reader| reader.wake_streams(&mut spare));
     }
 
-    fn members_left(&self, session: &Session<Wire>) -> bool {
-        let mut any = false;
-        while let Some(rank) = session.left.pop() {
-            self.writers
-                .iter()
-                .for_each(|writer| writer.member_left(rank));
-            any = true;
-        }
-        any
-    }
-
-    fn failed(&self, reason: &str, spare: &mut Vec<Waker>) {
+    fn failed(&self, reason: &str) {
         tracing::error!("{reason}");
-        self.readers
-            .iter()
-            .for_each(|reader| reader.wake_streams(spare));
         if let Some(core) = self.participant.upgrade() {
             let participant = DomainParticipant::of(core);
             participant
@@ -72,22 +52,12 @@ impl Targets {
         }
     }
 
-    fn statuses(&self, spare: &mut Vec<Waker>) -> bool {
-        // Streams first: a listener may take its time.
-        for reader in &self.readers {
-            if reader.beacon().is_pending(StatusMask::DATA_AVAILABLE) {
-                reader.wake_streams(spare);
-            }
-        }
+    fn statuses(&self) -> bool {
         let mut any = false;
         for reader in &self.readers {
             let statuses = reader.beacon().take_pending();
             if !statuses.is_empty() {
                 any = true;
-                if statuses.contains(StatusMask::DATA_AVAILABLE) {
-                    // Once more: it may have come after the first look.
-                    reader.wake_streams(spare);
-                }
                 if !reader.base.is_deleted() {
                     reader.dispatch(statuses);
                 }

@@ -10,26 +10,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Delivery, Handle, Kind, Ring, SubgroupId};
+use spindle_dds_core::{Delivery, Kind, Lane, Ring};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::fate::Fate;
 use super::payload::{Item, Payload};
-use super::port::WRITER_DELETED;
-use super::shelf::{Arrival, Message, ReaderStatuses, Shelf};
+use super::port::{DISPOSES, WRITER_DELETED};
+use super::shelf::{Arrival, Message, ReaderStatuses, Shelf, Stamp};
+use super::streams::Streams;
 use crate::cache::{Cache, Origin, Query};
 use crate::condition::StateMasks;
 use crate::error::Error;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{Beacon, StatusMask};
+use crate::subscription::SampleInfo;
 
 /// The data side of a reader.
 pub(crate) struct Inlet<F: Fabric> {
     config: ReaderConfig,
     reader: Arc<Beacon>,
     subscriber: Arc<Beacon>,
+    streams: Arc<Streams>,
     link: OnceLock<Link<F>>,
     shelf: Mutex<Shelf<F>>,
     /// The cache is full; arrivals stay in the queue.
@@ -53,20 +56,27 @@ const SPAN_MAX_RING: u32 = 192;
 /// What a reader has once the group is formed.
 pub(crate) struct Link<F: Fabric> {
     pub(super) arrivals: ArrayQueue<Arrival<F>>,
-    pub(super) handle: Handle<F>,
-    pub(super) subgroup: SubgroupId,
-    /// By rank and number.
+    pub(super) lane: Arc<Lane<F>>,
+    /// By place and number.
     pub(super) writers: Vec<MatchedWriter>,
+    /// Which of them are gone: nothing of them is taken any more. The engine's
+    /// thread alone.
+    gone: Box<[AtomicBool]>,
     fate: Arc<Fate>,
 }
 
 /// A writer that a reader accepts samples from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MatchedWriter {
-    pub(crate) rank: Rank,
+    /// Place of its member in the lane.
+    pub(crate) place: Rank,
     pub(crate) number: u32,
+    /// Its member.
+    pub(crate) rank: Rank,
     pub(crate) ring: Ring,
     pub(crate) handle: InstanceHandle,
+    /// Whether its instances are disposed of when it leaves with its member.
+    pub(crate) autodispose: bool,
 }
 
 /// Whether samples are left in the reader.
@@ -80,29 +90,43 @@ impl<F: Fabric> Link<F> {
     /// `in_flight` messages can be in the rings of the writers together,
     /// `ring_max` in the largest of them.
     pub(crate) fn new(
-        handle: Handle<F>,
+        lane: Arc<Lane<F>>,
         fate: Arc<Fate>,
-        subgroup: SubgroupId,
         mut writers: Vec<MatchedWriter>,
         in_flight: usize,
     ) -> Self {
         writers.sort_unstable();
         Self {
-            // Each writer can go twice: deleted, and with its member.
-            arrivals: ArrayQueue::new(in_flight + 2 * writers.len() + 1),
-            handle,
-            subgroup,
+            // Each writer can go once.
+            arrivals: ArrayQueue::new(in_flight + writers.len() + 1),
+            lane,
+            gone: writers.iter().map(|_| AtomicBool::new(false)).collect(),
             writers,
             fate,
         }
     }
 
-    fn writer(&self, rank: Rank, number: u32) -> Option<u32> {
-        let key = (rank, number);
+    fn writer(&self, place: Rank, number: u32) -> Option<u32> {
+        let key = (place, number);
         let found = self
             .writers
-            .binary_search_by_key(&key, |writer| (writer.rank, writer.number));
+            .binary_search_by_key(&key, |writer| (writer.place, writer.number));
         found.ok().map(|at| at as u32)
+    }
+
+    fn is_gone(&self, writer: u32) -> bool {
+        self.gone[writer as usize].load(Ordering::Relaxed)
+    }
+
+    /// Says that a writer is gone, once.
+    fn say_gone(&self, writer: u32, at: Option<Stamp>, disposes: bool) -> bool {
+        let gone = Arrival::Gone {
+            writer,
+            at,
+            disposes,
+        };
+        let first = !self.gone[writer as usize].swap(true, Ordering::Relaxed);
+        first && self.arrivals.push(gone).is_ok()
     }
 }
 
@@ -119,11 +143,13 @@ impl<F: Fabric> Inlet<F> {
         cache: Cache<Payload<F>>,
         config: ReaderConfig,
         [reader, subscriber]: [Arc<Beacon>; 2],
+        streams: Arc<Streams>,
     ) -> Self {
         Self {
             config,
             reader,
             subscriber,
+            streams,
             link: OnceLock::new(),
             shelf: Mutex::new(Shelf::new(cache)),
             blocked: AtomicBool::new(false),
@@ -163,14 +189,18 @@ impl<F: Fabric> Inlet<F> {
         let Some(writer) = link.writer(delivery.sender, header.writer) else {
             return false;
         };
-        if self.closed.load(Ordering::Acquire) {
+        if self.closed.load(Ordering::Acquire) || link.is_gone(writer) {
             return false;
         }
         let arrival = match header.kind {
-            Kind::Control if header.flags == WRITER_DELETED => Arrival::Gone {
-                writer,
-                position: delivery.position,
-            },
+            Kind::Control if header.flags & WRITER_DELETED != 0 => {
+                let stamp = Stamp {
+                    position: delivery.position,
+                    timestamp: header.timestamp,
+                };
+                return link.say_gone(writer, Some(stamp), header.flags & DISPOSES != 0)
+                    && !self.touched.swap(true, Ordering::Relaxed);
+            }
             Kind::Control => return false,
             kind => {
                 let Some(held) = delivery.hold() else {
@@ -196,19 +226,16 @@ impl<F: Fabric> Inlet<F> {
         !self.touched.swap(true, Ordering::Relaxed)
     }
 
-    /// A sender's last message of a ring has been delivered.
-    pub(super) fn sender_left(&self, rank: Rank, ring: Ring) -> bool {
+    /// A sender's last message of a ring has been delivered: its writers that did
+    /// not find room for their own farewell go here.
+    pub(super) fn sender_left(&self, place: Rank, ring: Ring, at: Stamp) -> bool {
         let Some(link) = self.link.get() else {
             return false;
         };
         let mut any = false;
-        for (at, writer) in link.writers.iter().enumerate() {
-            if writer.rank == rank && writer.ring == ring {
-                let gone = Arrival::Gone {
-                    writer: at as u32,
-                    position: u64::MAX,
-                };
-                any |= link.arrivals.push(gone).is_ok();
+        for (writer, number) in link.writers.iter().zip(0..) {
+            if writer.place == place && writer.ring == ring {
+                any |= link.say_gone(number, Some(at), writer.autodispose);
             }
         }
         any && !self.touched.swap(true, Ordering::Relaxed)
@@ -251,11 +278,10 @@ impl<F: Fabric> Inlet<F> {
             .link
             .get()
             .filter(|_| self.config.storage == Storage::Ring)?;
-        let tight = link.writers.iter().any(|writer| {
-            link.handle
-                .held_parts(link.subgroup, writer.ring, writer.rank)
-                > SPAN_MAX_RING
-        });
+        let tight = link
+            .writers
+            .iter()
+            .any(|writer| link.lane.held_parts(writer.ring, writer.place) > SPAN_MAX_RING);
         tight.then(|| self.selects.load(Ordering::Relaxed))
     }
 
@@ -265,8 +291,20 @@ impl<F: Fabric> Inlet<F> {
         self.relieve_to(SPAN_MAX_RING);
     }
 
-    /// The group has failed: whoever waits for data is to find out by taking.
-    pub(super) fn failed(&self) {
+    /// The group has failed: whoever waits for data is to find out by taking. The
+    /// writers of the member that is `dead` are gone, right behind what was
+    /// delivered here; the dead dispose of nothing.
+    pub(super) fn failed(&self, dead: Option<Rank>) {
+        let writers = self.link.get().into_iter().flat_map(|link| {
+            let of = |(writer, _): &(&MatchedWriter, u32)| Some(writer.rank) == dead;
+            let writers = link.writers.iter().zip(0..).filter(of);
+            writers.map(move |(_, number)| (link, number))
+        });
+        for (link, number) in writers {
+            link.say_gone(number, None, false);
+        }
+        self.settle();
+        self.streams.notify();
         self.subscriber.raise(StatusMask::DATA_ON_READERS);
         self.reader.raise(StatusMask::DATA_AVAILABLE);
     }
@@ -314,6 +352,7 @@ impl<F: Fabric> Inlet<F> {
         if !changed.is_empty() {
             if changed.contains(StatusMask::DATA_AVAILABLE) {
                 self.subscriber.raise(StatusMask::DATA_ON_READERS);
+                self.streams.notify();
             }
             self.reader.raise(changed);
         }
@@ -334,7 +373,12 @@ impl<F: Fabric> Inlet<F> {
     /// Hands samples out; see [`DataReader`](crate::DataReader).
     pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {
         self.is_used();
-        self.with(|shelf| shelf.select(access, query, self.config))
+        let items = self.with(|shelf| shelf.select(access, query, self.config));
+        if !items.is_empty() {
+            // Samples were read, instances looked at: conditions may hold by that.
+            self.reader.observers().notify();
+        }
+        items
     }
 
     /// Whether taken samples lie in the rings of their writers.
@@ -370,10 +414,13 @@ impl<F: Fabric> Inlet<F> {
         result
     }
 
-    /// Samples were thrown away because their bytes made no sense.
-    pub(crate) fn lost(&self, count: usize) {
-        let count = i32::try_from(count).unwrap_or(i32::MAX);
-        self.with_statuses(|statuses| statuses.lost.add(count));
+    /// The bytes of a sample that was handed out make no sense: it is thrown away, and
+    /// lost, once.
+    pub(crate) fn lose(&self, access: Access, info: &SampleInfo) {
+        let lost = self.with(|shelf| shelf.lose(access, info));
+        if lost {
+            self.reader.raise(StatusMask::SAMPLE_LOST);
+        }
     }
 
     fn is_failed(&self) -> bool {

@@ -65,6 +65,17 @@ impl Room {
         }
     }
 
+    /// Whoever waits for this subgroup tries again: room came back that the engine
+    /// knows nothing of.
+    pub(super) fn tell(&self, subgroup: SubgroupId) {
+        // As in `notify`.
+        fence(Ordering::SeqCst);
+        let mut places = self.occupied();
+        if let Some(place) = places.find(|place| place.subgroup == subgroup) {
+            place.wake();
+        }
+    }
+
     /// Everybody tries again: it is over.
     pub(super) fn notify_all(&self) {
         fence(Ordering::SeqCst);

@@ -7,10 +7,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Engine, Handle, Outcome, SubgroupId};
+use spindle_dds_core::{Engine, Handle, Lane, Outcome, SubgroupId};
 use spindle_dds_transport::{Fabric, Park, Rank};
 
-use super::bell::DispatchBell;
+use super::bell::Bells;
+use super::crew::{self, Crew};
 use super::fate::Fate;
 use super::poll;
 use super::room::Room;
@@ -22,9 +23,13 @@ use crate::properties::WaitPolicy;
 pub(crate) struct Session<F: Fabric> {
     engine: Engine<F, Sink<F>>,
     handle: Handle<F>,
+    /// By subgroup, ascending.
+    lanes: Box<[Arc<Lane<F>>]>,
     room: Room,
+    /// When the engine's time began.
+    since: Instant,
     fate: Arc<Fate>,
-    bell: Arc<DispatchBell>,
+    bells: Arc<Bells>,
     pub(super) left: Arc<ArrayQueue<Rank>>,
     /// Takes this member out of the domain's record.
     depart: fn(&F),
@@ -52,17 +57,21 @@ impl<F: Park> Session<F> {
     pub(crate) fn new(
         engine: Engine<F, Sink<F>>,
         fate: Arc<Fate>,
-        bell: Arc<DispatchBell>,
+        bells: Arc<Bells>,
         left: Arc<ArrayQueue<Rank>>,
         depart: fn(&F),
     ) -> Arc<Self> {
         let handle = engine.handle();
+        let subgroups = handle.subgroups();
+        let lanes = subgroups.iter().filter_map(|id| handle.lane(*id));
         Arc::new(Self {
-            room: Room::new(handle.subgroups()),
+            lanes: lanes.collect(),
+            room: Room::new(subgroups.into_iter()),
+            since: Instant::now(),
             handle,
             engine,
             fate,
-            bell,
+            bells,
             left,
             depart,
             stopping: AtomicBool::new(false),
@@ -72,35 +81,20 @@ impl<F: Park> Session<F> {
         })
     }
 
-    /// Starts the polling thread and the dispatch thread.
-    pub(crate) fn start(
+    /// The threads begin: one polls, one calls listeners, one wakes.
+    pub(crate) fn begin(
         self: &Arc<Self>,
+        crew: Crew,
         wait: WaitPolicy,
-        dispatch: impl FnOnce() + Send + 'static,
-    ) -> Result<()> {
-        let session = self.clone();
-        let polling = thread::Builder::new()
-            .name("spindle-poll".to_owned())
-            .spawn(move || poll::run(&session, wait));
-        let dispatching = thread::Builder::new()
-            .name("spindle-dispatch".to_owned())
-            .spawn(dispatch);
-        let mut failed = None;
-        for started in [polling, dispatching] {
-            match started {
-                Ok(thread) => self.threads().push(thread),
-                Err(error) => failed = Some(error),
-            }
-        }
-        match failed {
-            None => Ok(()),
-            Some(error) => {
-                self.abandon();
-                Err(Error::OutOfResources(format!(
-                    "no thread can be started: {error}"
-                )))
-            }
-        }
+        dispatch: impl FnOnce(&Self) + Send + 'static,
+        wake: impl FnOnce(&Self) + Send + 'static,
+    ) {
+        let [polling, dispatching, waking] = [0; 3].map(|_| self.clone());
+        *self.threads() = crew.begin([
+            Box::new(move || poll::run(&polling, wait)),
+            Box::new(move || dispatch(&dispatching)),
+            Box::new(move || wake(&waking)),
+        ]);
     }
 
     fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
@@ -109,6 +103,14 @@ impl<F: Park> Session<F> {
 
     pub(crate) fn handle(&self) -> &Handle<F> {
         &self.handle
+    }
+
+    /// The lane of a subgroup that this participant is in.
+    pub(crate) fn lane(&self, subgroup: SubgroupId) -> Option<&Arc<Lane<F>>> {
+        let at = self
+            .lanes
+            .binary_search_by_key(&subgroup, |lane| lane.subgroup());
+        Some(&self.lanes[at.ok()?])
     }
 
     pub(super) fn engine(&self) -> &Engine<F, Sink<F>> {
@@ -123,8 +125,8 @@ impl<F: Park> Session<F> {
         &self.fate
     }
 
-    pub(super) fn bell(&self) -> &DispatchBell {
-        &self.bell
+    pub(super) fn bells(&self) -> &Bells {
+        &self.bells
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -141,18 +143,20 @@ impl<F: Park> Session<F> {
 
     /// One step of the engine, by any thread. `None` when another one steps.
     pub(super) fn step(&self) -> Option<Outcome> {
-        let outcome = self.engine.step()?;
+        let now = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let outcome = self.engine.step(now)?;
         if outcome.stopped {
             self.room.notify_all();
         } else if outcome.room || outcome.stable {
-            self.room.notify(|subgroup| self.handle.changes(subgroup));
+            let changes = |subgroup| self.lane(subgroup).map_or(0, |lane| lane.changes());
+            self.room.notify(changes);
         }
         Some(outcome)
     }
 
     /// What was committed goes out.
-    pub(super) fn publish(&self, subgroup: SubgroupId) {
-        self.engine.publish(subgroup);
+    pub(super) fn publish(&self, lane: &Arc<Lane<F>>) {
+        self.engine.publish(lane);
     }
 
     /// Leaves the group and ends the threads. Blocks shortly.
@@ -160,7 +164,7 @@ impl<F: Park> Session<F> {
         self.fate.close();
         let left = self.leave(|since| since.elapsed() < LEAVE_WITHIN);
         self.stop();
-        self.join();
+        crew::join(std::mem::take(&mut *self.threads()), LISTENER_WITHIN);
         if let Some(reason) = self.fate.failure() {
             return Err(Error::Error(reason.to_owned()));
         }
@@ -224,24 +228,7 @@ impl<F: Park> Session<F> {
         self.stopping.store(true, Ordering::SeqCst);
         self.room.notify_all();
         self.handle.fabric().nudge();
-        self.bell.ring();
-    }
-
-    fn join(&self) {
-        let me = thread::current().id();
-        let threads = std::mem::take(&mut *self.threads());
-        let since = Instant::now();
-        for thread in threads
-            .into_iter()
-            .filter(|thread| thread.thread().id() != me)
-        {
-            // A listener may wait for this very thread.
-            while !thread.is_finished() && since.elapsed() < LISTENER_WITHIN {
-                thread::sleep(Duration::from_micros(200));
-            }
-            if thread.is_finished() {
-                let _ = thread.join();
-            }
-        }
+        self.bells.listeners.ring();
+        self.bells.wakers.ring();
     }
 }

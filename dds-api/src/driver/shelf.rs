@@ -13,16 +13,26 @@ use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{IncompatibleCounts, MatchCounts, RejectedReason, StatusMask, TotalCount};
+use crate::subscription::SampleInfo;
 
 /// What comes from the engine, in order.
 #[derive(Debug)]
 pub(super) enum Arrival<F: Fabric> {
     Message(Message<F>),
-    /// A writer is gone, at this position.
+    /// A writer is gone, at this place of the stream; without one, right behind
+    /// what arrived last.
     Gone {
         writer: u32,
-        position: u64,
+        at: Option<Stamp>,
+        disposes: bool,
     },
+}
+
+/// Where and when something stands in a stream, the same at every reader.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stamp {
+    pub(super) position: u64,
+    pub(super) timestamp: i64,
 }
 
 #[derive(Debug)]
@@ -59,6 +69,10 @@ pub(super) struct Shelf<F: Fabric> {
     /// wait in the queue of arrivals.
     waiting: Option<Message<F>>,
     in_ring: Vec<InRing>,
+    /// Of what arrived last.
+    last: Stamp,
+    /// By writer: the writer sequence number that came last.
+    sequences: Vec<u64>,
     pool: Pool,
     /// Empty collections to be used again.
     collections: Vec<Vec<Item<F>>>,
@@ -76,6 +90,8 @@ impl<F: Fabric> Shelf<F> {
             cache,
             waiting: None,
             in_ring: Vec::new(),
+            last: Stamp::default(),
+            sequences: Vec::new(),
             pool: Pool::default(),
             collections: Vec::new(),
             statuses: ReaderStatuses::default(),
@@ -90,12 +106,13 @@ impl<F: Fabric> Shelf<F> {
     pub(super) fn connect(&mut self, link: &Link<F>, messages_max: usize) {
         self.cache
             .set_writers(link.writers.iter().map(|writer| writer.handle).collect());
+        self.sequences = vec![0; link.writers.len()];
         for writer in &link.writers {
             self.statuses.matched.matched(writer.handle);
             self.statuses.writers.push(writer.handle);
-            if self.in_ring_at(writer.rank, writer.ring).is_none() {
+            if self.in_ring_at(writer.place, writer.ring).is_none() {
                 self.in_ring.push(InRing {
-                    sender: writer.rank,
+                    sender: writer.place,
                     ring: writer.ring,
                     entries: VecDeque::with_capacity(messages_max),
                 });
@@ -127,10 +144,18 @@ impl<F: Fabric> Shelf<F> {
                 },
             };
             match arrival {
-                Arrival::Gone { writer, position } => {
-                    changed |= self.writer_gone(link, writer, position);
+                Arrival::Gone {
+                    writer,
+                    at,
+                    disposes,
+                } => {
+                    self.last = at.unwrap_or(self.last);
+                    changed |= self.writer_gone(link, writer, disposes);
                 }
-                Arrival::Message(message) => changed |= self.offer(link, message),
+                Arrival::Message(message) => {
+                    changed |= self.count_lost(&message.origin);
+                    changed |= self.offer(link, message);
+                }
             }
             if self.is_blocked() {
                 break;
@@ -142,6 +167,23 @@ impl<F: Fabric> Shelf<F> {
         changed
     }
 
+    /// A gap in a writer's numbers: samples that a BEST_EFFORT writer dropped for
+    /// want of room. One that is offered again leaves none.
+    fn count_lost(&mut self, origin: &Origin) -> StatusMask {
+        let last = &mut self.sequences[origin.writer as usize];
+        let lost = origin
+            .writer_sequence
+            .saturating_sub(last.saturating_add(1));
+        *last = origin.writer_sequence;
+        if lost == 0 {
+            return StatusMask::NONE;
+        }
+        self.statuses
+            .lost
+            .add(i32::try_from(lost).unwrap_or(i32::MAX));
+        StatusMask::SAMPLE_LOST
+    }
+
     fn offer(&mut self, link: &Link<F>, message: Message<F>) -> StatusMask {
         let Message {
             kind,
@@ -149,6 +191,10 @@ impl<F: Fabric> Shelf<F> {
             origin,
             held,
         } = message;
+        self.last = Stamp {
+            position: origin.position,
+            timestamp: origin.timestamp,
+        };
         let arrived = Arrived {
             kind,
             key,
@@ -159,7 +205,7 @@ impl<F: Fabric> Shelf<F> {
         match cache.offer(arrived, &mut |old| pool.recycle(old)) {
             Offer::Kept(entry) => {
                 let writer = &link.writers[origin.writer as usize];
-                if let Some(at) = self.in_ring_at(writer.rank, writer.ring) {
+                if let Some(at) = self.in_ring_at(writer.place, writer.ring) {
                     let Self { cache, in_ring, .. } = self;
                     let entries = &mut in_ring[at].entries;
                     // What was taken or replaced meanwhile.
@@ -192,27 +238,20 @@ impl<F: Fabric> Shelf<F> {
         }
     }
 
-    fn writer_gone(&mut self, link: &Link<F>, writer: u32, position: u64) -> StatusMask {
+    /// Here, where `last` is.
+    fn writer_gone(&mut self, link: &Link<F>, writer: u32, disposes: bool) -> StatusMask {
         let handle = link.writers[writer as usize].handle;
-        let Some(at) = self
-            .statuses
-            .writers
-            .iter()
-            .position(|known| *known == handle)
-        else {
-            return StatusMask::NONE;
-        };
-        self.statuses.writers.remove(at);
+        self.statuses.writers.retain(|known| *known != handle);
         self.statuses.matched.unmatched(handle);
         let origin = Origin {
             writer,
             writer_sequence: 0,
-            position,
-            timestamp: crate::time::source_timestamp(),
+            position: self.last.position,
+            timestamp: self.last.timestamp,
             encapsulation: Encapsulation::CDR_LE,
         };
         let mut changed = StatusMask::SUBSCRIPTION_MATCHED;
-        if self.cache.writer_gone(origin) {
+        if self.cache.writer_gone(origin, disposes) {
             changed |= StatusMask::DATA_AVAILABLE;
         }
         changed
@@ -241,9 +280,7 @@ impl<F: Fabric> Shelf<F> {
             {
                 entries.pop_front();
             }
-            while !entries.is_empty()
-                && link.handle.held_parts(link.subgroup, *ring, *sender) > span_max
-            {
+            while !entries.is_empty() && link.lane.held_parts(*ring, *sender) > span_max {
                 if budget == 0 {
                     return true;
                 }
@@ -280,6 +317,19 @@ impl<F: Fabric> Shelf<F> {
             }
         }
         items
+    }
+
+    /// Throws away a sample whose bytes make no sense. Whether it was there still.
+    pub(super) fn lose(&mut self, access: Access, info: &SampleInfo) -> bool {
+        let Self { cache, pool, .. } = self;
+        if access == Access::Read {
+            let Some(payload) = cache.remove_sample(info.publication_handle, info.position) else {
+                return false;
+            };
+            pool.recycle(payload);
+        }
+        self.statuses.lost.add(1);
+        true
     }
 
     /// Throws everything away: the reader is deleted.

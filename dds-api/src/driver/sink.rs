@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Delivery, Event, SubgroupId, TopicKey};
+use spindle_dds_core::{Delivery, Event, StopReason, SubgroupId, TopicKey};
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::bell::DispatchBell;
+use super::bell::Bells;
 use super::fate::Fate;
 use super::inlet::Inlet;
+use super::shelf::Stamp;
 
 /// Which readers a topic has here.
 pub(crate) struct Routes<F: Fabric> {
@@ -67,8 +68,8 @@ impl<F: Fabric> Routes<F> {
 pub(crate) struct Sink<F: Fabric> {
     routes: Routes<F>,
     fate: Arc<Fate>,
-    bell: Arc<DispatchBell>,
-    /// Members that left, for the dispatch thread.
+    bells: Arc<Bells>,
+    /// Members that left, for the waking thread.
     left: Arc<ArrayQueue<Rank>>,
     /// Process ids by rank, for messages.
     pids: Vec<u32>,
@@ -88,7 +89,7 @@ impl<F: Fabric> Sink<F> {
     pub(crate) fn new(
         routes: Routes<F>,
         fate: Arc<Fate>,
-        bell: Arc<DispatchBell>,
+        bells: Arc<Bells>,
         left: Arc<ArrayQueue<Rank>>,
         pids: Vec<u32>,
     ) -> Self {
@@ -96,7 +97,7 @@ impl<F: Fabric> Sink<F> {
         Self {
             routes,
             fate,
-            bell,
+            bells,
             left,
             pids,
             touched: Vec::with_capacity(readers),
@@ -132,7 +133,10 @@ impl<F: Fabric> Sink<F> {
 
 impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
     fn deliver(&mut self, delivery: &Delivery<'_, F>) {
-        for inlet in self.routes.of(delivery.subgroup, delivery.header.topic) {
+        for inlet in self
+            .routes
+            .of(delivery.lane.subgroup(), delivery.header.topic)
+        {
             if inlet.accept(delivery) {
                 self.touched.push(inlet.clone());
             }
@@ -149,21 +153,32 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
         match event {
             Event::MemberLeft { rank } => {
                 let _ = self.left.push(rank);
-                self.bell.ring();
+                self.bells.wakers.ring();
             }
             Event::SenderLeft {
                 subgroup,
                 ring,
-                rank,
+                sender,
+                position,
+                timestamp,
             } => {
+                let stamp = Stamp {
+                    position,
+                    timestamp,
+                };
                 for inlet in self.routes.of_subgroup(subgroup) {
-                    if inlet.sender_left(rank, ring) {
+                    if inlet.sender_left(sender, ring, stamp) {
                         self.touched.push(inlet.clone());
                     }
                 }
                 // A farewell may stand at the end of a batch without messages.
                 self.batch_end();
             }
+            // The group is formed once: it does not go from view to view yet.
+            Event::LaneEnded { .. }
+            | Event::Decide(_)
+            | Event::ViewEnded(_)
+            | Event::ViewBegun(_) => {}
             Event::Stopped(reason) => {
                 let members: Vec<String> = self
                     .pids
@@ -174,8 +189,14 @@ impl<F: Fabric> spindle_dds_core::Sink<F> for Sink<F> {
                 let members = members.join(", ");
                 self.fate
                     .fail(format!("the group has stopped: {reason} ({members})"));
-                self.routes.all().for_each(|inlet| inlet.failed());
-                self.bell.ring();
+                let dead = match reason {
+                    StopReason::PeerFailed { rank, .. } | StopReason::PeerNonsense { rank, .. } => {
+                        Some(rank)
+                    }
+                    StopReason::Disagreement { .. } | StopReason::Out(_) => None,
+                };
+                self.routes.all().for_each(|inlet| inlet.failed(dead));
+                self.bells.listeners.ring();
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::participant::ParticipantCore;
 use crate::properties::ParticipantConfig;
 
 /// Rises with every change of what stands in here, or of the layout of rows.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 /// One participant with its endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
-use spindle_dds_core::{Engine, EngineConfig, SubgroupId, TopicKey};
-use spindle_dds_transport::Rank;
+use spindle_dds_core::{Engine, EngineConfig, Lane, SubgroupId, TopicKey};
+use spindle_dds_qos::WriterDataLifecycle;
+use spindle_dds_transport::{Fabric, Rank};
 
 use super::announcement::{Announcement, WriterEntry};
 use super::matching::{Match, is_inconsistent};
-use super::plan::{Plan, impossible};
-use crate::driver::{Fate, Link, MatchedWriter, Port, Routes, Session, Sink, Targets};
-use crate::error::Result;
+use super::plan::{Plan, Segments, impossible};
+use crate::driver::{
+    Crew, Fate, Link, MatchedWriter, Port, Routes, Session, Sink, Sleepers, Targets,
+};
+use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::participant::ParticipantCore;
 use crate::publication::{PublisherCore, WriterCore};
@@ -23,8 +26,6 @@ use crate::wire::Wire;
 /// writers and readers in the same order.
 pub(super) struct Endpoints {
     pub(super) topics: Vec<Arc<TopicCore>>,
-    pub(super) publishers: Vec<Arc<PublisherCore>>,
-    pub(super) subscribers: Vec<Arc<SubscriberCore>>,
     pub(super) writers: Vec<(Arc<PublisherCore>, Arc<WriterCore>)>,
     pub(super) readers: Vec<(Arc<SubscriberCore>, Arc<ReaderCore>)>,
 }
@@ -34,17 +35,15 @@ impl Endpoints {
         let entities = participant.entities();
         let mut endpoints = Self {
             topics: entities.topics.clone(),
-            publishers: entities.publishers.clone(),
-            subscribers: entities.subscribers.clone(),
             writers: Vec::new(),
             readers: Vec::new(),
         };
-        for publisher in &endpoints.publishers {
+        for publisher in &entities.publishers {
             let writers = publisher.writers().clone();
             let of = |writer| (publisher.clone(), writer);
             endpoints.writers.extend(writers.into_iter().map(of));
         }
-        for subscriber in &endpoints.subscribers {
+        for subscriber in &entities.subscribers {
             let readers = subscriber.readers().clone();
             let of = |reader| (subscriber.clone(), reader);
             endpoints.readers.extend(readers.into_iter().map(of));
@@ -59,61 +58,59 @@ pub(super) fn connect(
     endpoints: Endpoints,
     announcements: &[Announcement],
     plan: &Plan,
-    me: Rank,
     pids: Vec<u32>,
-    fabric: Wire,
+    segments: Segments,
+    crew: Crew,
 ) -> Result<Arc<Session<Wire>>> {
+    let me = segments.control.me();
     let mine = &announcements[me.index()];
     let fate = Arc::<Fate>::default();
     let left = Arc::new(ArrayQueue::new(announcements.len()));
-    let mut routes = Routes::new(plan.spec.subgroups.len());
+    let mut routes = Routes::new(plan.subgroups as usize);
     for ((_, reader), entry) in endpoints.readers.iter().zip(&mine.readers) {
         let subgroup = SubgroupId(entry.endpoint.subgroup);
         let topic = TopicKey::of_name(&entry.endpoint.topic);
         routes.add(subgroup, topic, reader.inlet.clone());
     }
-    let bell = participant.bell().clone();
-    let sink = Sink::new(routes, fate.clone(), bell.clone(), left.clone(), pids);
-    let engine = Engine::new(fabric, &plan.spec, EngineConfig::default(), sink);
-    let engine = engine.map_err(impossible)?;
-    let session = Session::new(engine, fate, bell, left, Wire::leave);
+    let bells = participant.bells().clone();
+    let sink = Sink::new(routes, fate.clone(), bells.clone(), left.clone(), pids);
+    let engine = Engine::new(segments.control, EngineConfig::default(), sink);
+    for (lane, segment) in segments.lanes {
+        engine.add_lane(&lane, segment).map_err(impossible)?;
+    }
+    let depart = |control: &Wire| control.whole().leave();
+    let session = Session::new(engine, fate, bells, left, depart);
 
     find_inconsistent(&endpoints, announcements, me);
     for (at, (_, reader)) in endpoints.readers.iter().enumerate() {
-        connect_reader(reader, at, announcements, plan, me, &session);
+        connect_reader(reader, at, announcements, plan, me, &session)?;
     }
     for (at, (_, writer)) in endpoints.writers.iter().enumerate() {
-        connect_writer(writer, at, announcements, me, &session);
+        connect_writer(writer, at, announcements, me, &session)?;
     }
-    endpoints
-        .topics
-        .iter()
-        .for_each(|topic| topic.base.set_enabled());
-    endpoints
-        .publishers
-        .iter()
-        .for_each(|publisher| publisher.base.set_enabled());
-    endpoints
-        .subscribers
-        .iter()
-        .for_each(|subscriber| subscriber.base.set_enabled());
+    // Listeners are called from now on, and use what contains their entities.
+    participant.enable_contained();
+    // Deleted while the group was being formed: matched above all the same.
+    let deleted = endpoints.readers.iter();
+    let deleted = deleted.filter(|(_, reader)| reader.base.is_deleted());
+    deleted.for_each(|(_, reader)| reader.tell_writers());
 
+    let writers = endpoints.writers.into_iter().map(|(_, writer)| writer);
+    let readers = endpoints.readers.into_iter().map(|(_, reader)| reader);
+    let (writers, readers) = (writers.collect::<Vec<_>>(), readers.collect::<Vec<_>>());
     let targets = Targets {
         participant: participant.weak(),
         topics: endpoints.topics,
-        writers: endpoints
-            .writers
-            .into_iter()
-            .map(|(_, writer)| writer)
-            .collect(),
-        readers: endpoints
-            .readers
-            .into_iter()
-            .map(|(_, reader)| reader)
-            .collect(),
+        writers: writers.clone(),
+        readers: readers.clone(),
     };
-    let dispatching = session.clone();
-    session.start(participant.config.wait, move || targets.run(&dispatching))?;
+    let sleepers = Sleepers { writers, readers };
+    session.begin(
+        crew,
+        participant.config.wait,
+        |session| targets.run(session),
+        |session| sleepers.run(session),
+    );
     Ok(session)
 }
 
@@ -141,7 +138,7 @@ fn connect_reader(
     plan: &Plan,
     me: Rank,
     session: &Arc<Session<Wire>>,
-) {
+) -> Result<()> {
     let entry = &announcements[me.index()].readers[at];
     let subgroup = SubgroupId(entry.endpoint.subgroup);
     let mut matched = Vec::new();
@@ -149,12 +146,16 @@ fn connect_reader(
     for (rank, writer) in writers(announcements) {
         match Match::of(writer, entry) {
             Match::Apart => {}
-            Match::Matched => matched.push(MatchedWriter {
-                rank,
-                number: writer.number,
-                ring: writer.ring(),
-                handle: InstanceHandle::of_entity(writer.endpoint.guid),
-            }),
+            Match::Matched => {
+                matched.extend(plan.place(subgroup, rank).map(|place| MatchedWriter {
+                    place,
+                    rank,
+                    number: writer.number,
+                    ring: writer.ring(),
+                    handle: InstanceHandle::of_entity(writer.endpoint.guid),
+                    autodispose: lifecycle(writer).autodispose_unregistered_instances,
+                }))
+            }
             Match::Incompatible(policies) => {
                 refused = true;
                 reader
@@ -165,16 +166,16 @@ fn connect_reader(
     }
     let mut rings: Vec<_> = matched
         .iter()
-        .map(|writer| (writer.rank, writer.ring))
+        .map(|writer| (writer.place, writer.ring))
         .collect();
     rings.sort_unstable();
     rings.dedup();
     let sizes = rings
         .iter()
-        .map(|(rank, ring)| plan.messages(subgroup, *rank, *ring));
+        .map(|(place, ring)| plan.messages(subgroup, *place, *ring));
     let (in_flight, ring_max) = (sizes.clone().sum(), sizes.max().unwrap_or(0));
-    let (handle, fate) = (session.handle().clone(), session.fate().clone());
-    let link = Link::new(handle, fate, subgroup, matched, in_flight);
+    let (lane, fate) = (lane(session, subgroup)?, session.fate().clone());
+    let link = Link::new(lane, fate, matched, in_flight);
     reader.inlet.connect(link, ring_max);
     if refused {
         reader
@@ -182,6 +183,11 @@ fn connect_reader(
             .raise(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
     }
     reader.base.set_enabled();
+    Ok(())
+}
+
+fn lifecycle(writer: &WriterEntry) -> WriterDataLifecycle {
+    writer.qos.writer_data_lifecycle
 }
 
 fn connect_writer(
@@ -190,7 +196,7 @@ fn connect_writer(
     announcements: &[Announcement],
     me: Rank,
     session: &Arc<Session<Wire>>,
-) {
+) -> Result<()> {
     let entry = &announcements[me.index()].writers[at];
     let mut raised = StatusMask::NONE;
     for (announcement, rank) in announcements.iter().zip(0..) {
@@ -216,7 +222,14 @@ fn connect_writer(
     }
     let subgroup = SubgroupId(entry.endpoint.subgroup);
     let topic = TopicKey::of_name(&entry.endpoint.topic);
-    writer.connect(Port::new(session.clone(), subgroup, entry.ring(), topic));
+    let lane = lane(session, subgroup)?;
+    writer.connect(Port::new(session.clone(), lane, entry.ring(), topic));
+    Ok(())
+}
+
+fn lane(session: &Session<Wire>, subgroup: SubgroupId) -> Result<Arc<Lane<Wire>>> {
+    let lane = session.lane(subgroup).cloned();
+    lane.ok_or_else(|| Error::Error(format!("subgroup {subgroup} has no lane here")))
 }
 
 fn writers(announcements: &[Announcement]) -> impl Iterator<Item = (Rank, &WriterEntry)> {

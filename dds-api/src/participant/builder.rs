@@ -59,7 +59,8 @@ impl ParticipantBuilder {
     }
 
     /// The profile, as `Library::Profile`, from which the participant and all
-    /// of its entities take their QoS unless told otherwise.
+    /// of its entities take their QoS unless told otherwise: by the builder of the entity,
+    /// or, for contained entities, by a default that was set with `set_default_*_qos`.
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
         self
@@ -111,9 +112,11 @@ impl ParticipantBuilder {
         let profiles = Profiles::load(&self.files, self.profile)?;
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
-            _ => match profiles.default_profile()? {
+            // A profile is named for this participant alone: it comes before the
+            // factory's default.
+            _ => match profiles.default_profile() {
                 Some(profile) => profile.participant_qos(),
-                None => factory::default_participant_qos(),
+                None => factory::set_participant_qos().unwrap_or_default(),
             },
         };
         for property in &self.properties {

@@ -1,11 +1,12 @@
 //! What a participant holds, shared by all handles to it and its entities.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
-use crate::driver::{DispatchBell, Session};
+use super::lifecycle::{Lifecycle, StaysDisabled};
+use crate::driver::{Bells, Session};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, Guid};
@@ -27,21 +28,19 @@ pub(crate) struct ParticipantCore {
     pub(super) qos: Mutex<DomainParticipantQos>,
     profiles: Profiles,
     defaults: Mutex<Defaults>,
-    bell: Arc<DispatchBell>,
+    bells: Arc<Bells>,
     entities: Mutex<Entities>,
     numbers: AtomicU32,
-    session: OnceLock<Arc<Session<Wire>>>,
-    /// An `enable` is under way.
-    forming: AtomicBool,
+    lifecycle: Lifecycle,
     myself: Weak<Self>,
 }
 
-/// QoS for entities about which nothing is said.
+/// QoS for entities about which nothing is said, as far as it was set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Defaults {
-    pub(crate) topic: TopicQos,
-    pub(crate) publisher: PublisherQos,
-    pub(crate) subscriber: SubscriberQos,
+    pub(crate) topic: Option<TopicQos>,
+    pub(crate) publisher: Option<PublisherQos>,
+    pub(crate) subscriber: Option<SubscriberQos>,
 }
 
 /// What a participant contains.
@@ -56,6 +55,18 @@ impl Entities {
     pub(crate) fn is_empty(&self) -> bool {
         self.topics.is_empty() && self.publishers.is_empty() && self.subscribers.is_empty()
     }
+
+    fn delete(&self) {
+        self.publishers
+            .iter()
+            .for_each(|publisher| publisher.delete_all());
+        self.subscribers
+            .iter()
+            .for_each(|subscriber| subscriber.delete_all());
+        for topic in &self.topics {
+            topic.base.delete();
+        }
+    }
 }
 
 impl ParticipantCore {
@@ -66,21 +77,20 @@ impl ParticipantCore {
         profiles: Profiles,
     ) -> Arc<Self> {
         let guid = Guid::new_participant();
-        let bell = Arc::<DispatchBell>::default();
+        let bells = Arc::<Bells>::default();
         let what = format!("the participant of domain {domain_id}");
         Arc::new_cyclic(|myself| Self {
-            base: EntityBase::new(guid, what, &bell),
+            base: EntityBase::new(guid, what, &bells),
             domain_id,
             config,
             listener: Arc::default(),
             qos: Mutex::new(qos),
             profiles,
             defaults: Mutex::default(),
-            bell,
+            bells,
             entities: Mutex::default(),
             numbers: AtomicU32::new(1),
-            session: OnceLock::new(),
-            forming: AtomicBool::new(false),
+            lifecycle: Lifecycle::new(),
             myself: myself.clone(),
         })
     }
@@ -97,36 +107,32 @@ impl ParticipantCore {
         self.entities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn bell(&self) -> &Arc<DispatchBell> {
-        &self.bell
+    pub(crate) fn bells(&self) -> &Arc<Bells> {
+        &self.bells
     }
 
     pub(crate) fn weak(&self) -> Weak<Self> {
         self.myself.clone()
     }
 
-    pub(crate) fn session(&self) -> Option<&Arc<Session<Wire>>> {
-        self.session.get()
-    }
-
     /// A base for a new entity of this participant, and its number.
     pub(crate) fn new_base(&self, kind: EntityKind, what: String) -> (EntityBase, u32) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let guid = self.base.guid().entity(kind, number);
-        (EntityBase::new(guid, what, &self.bell), number)
+        (EntityBase::new(guid, what, &self.bells), number)
     }
 
-    /// Endpoints are part of what the group is formed of.
-    pub(crate) fn accepts_endpoints(&self) -> Result<()> {
+    /// Endpoints are part of what the group is formed of: they are added while
+    /// this is held.
+    pub(crate) fn stays_disabled(&self) -> Result<StaysDisabled<'_>> {
+        self.lifecycle.stays_disabled()
+    }
+
+    /// Adds to what it contains, unless it is deleted by now.
+    pub(crate) fn add<R>(&self, add: impl FnOnce(&mut Entities) -> R) -> Result<R> {
+        let mut entities = self.entities();
         self.base.alive()?;
-        if self.base.is_enabled() || self.forming.load(Ordering::Acquire) {
-            return Err(Error::PreconditionNotMet(
-                "writers and readers are created before their participant is enabled: build it \
-                 with disabled(), create them, then call enable()"
-                    .to_owned(),
-            ));
-        }
-        Ok(())
+        Ok(add(&mut entities))
     }
 
     pub(crate) fn add_topic(
@@ -135,6 +141,7 @@ impl ParticipantCore {
         make: impl FnOnce(EntityBase) -> TopicCore,
     ) -> Result<Arc<TopicCore>> {
         let mut entities = self.entities();
+        self.base.alive()?;
         if let Some(known) = entities.topics.iter().find(|topic| topic.name == name) {
             return Err(Error::PreconditionNotMet(format!(
                 "the participant has a topic {name:?} of type {} already; clone it, or look it up",
@@ -150,23 +157,48 @@ impl ParticipantCore {
         Ok(topic)
     }
 
-    /// Forms the group and starts the threads. Blocks until all have come.
+    /// Forms the group and starts the threads. Blocks until all have come, or
+    /// somebody closes the participant.
     pub(crate) fn enable(&self) -> Result<()> {
-        self.base.alive()?;
-        if self.base.is_enabled() {
+        let Some(cancel) = self.lifecycle.begin_enabling()? else {
             return Ok(());
-        }
-        if self.forming.swap(true, Ordering::AcqRel) {
-            let text = "another thread is enabling this participant";
-            return Err(Error::PreconditionNotMet(text.to_owned()));
-        }
-        let formed = crate::formation::form(self);
-        let result = formed.map(|session| {
-            let _ = self.session.set(session);
+        };
+        let formed = crate::formation::form(self, cancel);
+        self.lifecycle.end_enabling(formed, || {
+            // First: what is added from now on is enabled by whoever adds it.
             self.base.set_enabled();
-        });
-        self.forming.store(false, Ordering::Release);
-        result
+            self.enable_contained();
+        })
+    }
+
+    /// Enables what it contains, but for endpoints.
+    pub(crate) fn enable_contained(&self) {
+        let Entities {
+            topics,
+            publishers,
+            subscribers,
+        } = &*self.entities();
+        topics.iter().for_each(|topic| topic.base.set_enabled());
+        publishers.iter().for_each(|it| it.base.set_enabled());
+        subscribers.iter().for_each(|it| it.base.set_enabled());
+    }
+
+    /// Leaves the group and deletes all; see [`DomainParticipant::close`](super::DomainParticipant::close).
+    pub(crate) fn close(&self) -> Result<()> {
+        self.check_ring_loans()?;
+        let session = self.lifecycle.begin_closing()?;
+        self.delete_all();
+        match session {
+            Some(session) => {
+                let left = session.close();
+                self.lifecycle.end_closing();
+                left
+            }
+            None => {
+                self.lifecycle.wait_closed();
+                Ok(())
+            }
+        }
     }
 
     /// Whether what it creates is enabled at once.
@@ -176,16 +208,18 @@ impl ParticipantCore {
     }
 
     /// Whether the group still works.
-    pub(crate) fn ready(&self) -> Result<&Arc<Session<Wire>>> {
+    pub(crate) fn ready(&self) -> Result<Arc<Session<Wire>>> {
         self.base.ready()?;
         let not_enabled = || Error::NotEnabled(format!("{} is disabled", self.base.what()));
-        self.session().ok_or_else(not_enabled)
+        self.lifecycle.session().ok_or_else(not_enabled)
     }
 
-    /// Marks all it contains, and itself, deleted. False when it was already.
-    pub(crate) fn delete_all(&self) -> bool {
-        self.delete_contained();
-        self.base.delete()
+    /// Marks itself and all it contains deleted.
+    fn delete_all(&self) {
+        // First: nothing is added from now on.
+        self.base.delete();
+        let entities = std::mem::take(&mut *self.entities());
+        entities.delete();
     }
 
     /// Refuses while samples are out that lie in rings.
@@ -193,24 +227,26 @@ impl ParticipantCore {
         for subscriber in &self.entities().subscribers {
             let readers = subscriber.readers();
             let mut in_ring = readers.iter().filter(|reader| reader.inlet.keeps_in_ring());
-            in_ring.try_for_each(|reader| reader.deletable())?;
+            in_ring.try_for_each(|reader| reader.has_no_loans())?;
         }
         Ok(())
     }
 
-    pub(crate) fn delete_contained(&self) {
-        let entities = std::mem::take(&mut *self.entities());
-        entities
-            .publishers
-            .iter()
-            .for_each(|publisher| publisher.delete_all());
-        entities
-            .subscribers
-            .iter()
-            .for_each(|subscriber| subscriber.delete_all());
-        for topic in &entities.topics {
-            topic.base.delete();
+    /// Deletes all that it contains, or, if something cannot be deleted, nothing.
+    pub(crate) fn delete_contained(&self) -> Result<()> {
+        let mut entities = self.entities();
+        for publisher in &entities.publishers {
+            let writers = publisher.writers();
+            writers.iter().try_for_each(|writer| writer.deletable())?;
         }
+        for subscriber in &entities.subscribers {
+            let readers = subscriber.readers();
+            readers.iter().try_for_each(|reader| reader.deletable())?;
+        }
+        let deleted = std::mem::take(&mut *entities);
+        drop(entities);
+        deleted.delete();
+        Ok(())
     }
 }
 
@@ -218,7 +254,7 @@ impl Drop for ParticipantCore {
     fn drop(&mut self) {
         // Whoever waits on a condition of it finds out.
         self.delete_all();
-        if let Some(session) = self.session.get() {
+        if let Some(session) = self.lifecycle.session() {
             session.abandon();
         }
         super::factory::forget(self.base.guid());

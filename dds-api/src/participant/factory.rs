@@ -21,7 +21,8 @@ pub struct DomainParticipantFactory {
 #[derive(Debug, Default)]
 struct Settings {
     qos: DomainParticipantFactoryQos,
-    participant_qos: DomainParticipantQos,
+    /// `None`: none was set.
+    participant_qos: Option<DomainParticipantQos>,
 }
 
 static INSTANCE: LazyLock<DomainParticipantFactory> = LazyLock::new(|| DomainParticipantFactory {
@@ -46,13 +47,8 @@ impl DomainParticipantFactory {
 
     /// A participant of the domain in this process, if there is one.
     pub fn lookup_participant(&self, domain_id: u32) -> Option<DomainParticipant> {
-        // Collected first: the last handle must not go while the map is locked.
-        let all: Vec<Arc<ParticipantCore>> = self
-            .participants
-            .iter()
-            .filter_map(|entry| entry.value().upgrade())
-            .collect();
-        all.into_iter()
+        local_participants()
+            .into_iter()
             .find(|core| core.domain_id == domain_id && !core.base.is_deleted())
             .map(DomainParticipant::of)
     }
@@ -87,20 +83,29 @@ impl DomainParticipantFactory {
         Ok(())
     }
 
-    /// QoS of participants about which nothing is said.
+    /// QoS of participants about which nothing is said, and that have no profile: the
+    /// default that was set, or the standard's.
     pub fn default_participant_qos(&self) -> DomainParticipantQos {
-        self.settings().participant_qos.clone()
+        self.settings().participant_qos.clone().unwrap_or_default()
     }
 
-    /// Sets the QoS of participants about which nothing is said.
+    /// Sets the QoS of participants about which nothing is said. From then on it comes
+    /// before what their profiles have for participants.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_participant_qos(&self, qos: DomainParticipantQos) -> Result<()> {
         check_qos!(qos);
-        self.settings().participant_qos = qos;
+        self.settings().participant_qos = Some(qos);
         Ok(())
     }
+}
+
+/// The participants of this process.
+pub(crate) fn local_participants() -> Vec<Arc<ParticipantCore>> {
+    // Collected: the last handle must not go while the map is locked.
+    let all = INSTANCE.participants.iter();
+    all.filter_map(|entry| entry.value().upgrade()).collect()
 }
 
 pub(super) fn register(participant: &DomainParticipant) {
@@ -113,8 +118,9 @@ pub(super) fn forget(participant: Guid) {
     INSTANCE.participants.remove(&participant);
 }
 
-pub(super) fn default_participant_qos() -> DomainParticipantQos {
-    INSTANCE.default_participant_qos()
+/// The default that was set.
+pub(super) fn set_participant_qos() -> Option<DomainParticipantQos> {
+    INSTANCE.settings().participant_qos.clone()
 }
 
 pub(super) fn autoenables() -> bool {

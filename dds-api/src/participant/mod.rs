@@ -4,6 +4,7 @@ mod builder;
 mod core;
 mod counters;
 mod factory;
+mod lifecycle;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
-use crate::choice::check_qos;
+use crate::choice::{check_qos, default_qos};
 use crate::entity::entity_operations;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
@@ -25,6 +26,7 @@ pub use self::builder::ParticipantBuilder;
 pub(crate) use self::core::ParticipantCore;
 pub use self::counters::ParticipantCounters;
 pub use self::factory::DomainParticipantFactory;
+pub(crate) use self::factory::local_participants;
 
 /// Membership in a domain: what all other entities belong to.
 ///
@@ -103,12 +105,15 @@ impl DomainParticipant {
     /// Enables it and all it contains: meets the other participants of the
     /// domain on this host and forms the group. Blocks until as many have come
     /// as the property `spindle.group.size` says, at most as long as
-    /// `spindle.join.timeout_ms` says. Enabling twice does nothing.
+    /// `spindle.join.timeout_ms` says, or until another thread calls
+    /// [`close`](Self::close). Enabling twice does nothing; after an error it may be
+    /// tried again.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET without `spindle.group.size`, or when the domain has
     /// a running group; TIMEOUT; OUT_OF_RESOURCES; ERROR when the participants
-    /// contradict each other, or a member ended meanwhile.
+    /// contradict each other, or a member ended meanwhile; ALREADY_DELETED when it
+    /// was closed meanwhile.
     pub fn enable(&self) -> Result<()> {
         self.core.enable()
     }
@@ -139,48 +144,61 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// QoS of topics about which nothing is said.
+    /// QoS of topics about which nothing is said: the default that was set; else what
+    /// the participant's profile has for topics of a name that no
+    /// filter of it names; else the standard's.
     pub fn default_topic_qos(&self) -> TopicQos {
-        self.core.defaults().topic.clone()
+        let set = self.core.defaults().topic.clone();
+        let profiles = self.core.profiles();
+        default_qos(profiles, |profile| profile.topic_qos(""), set)
     }
 
-    /// Sets the QoS of topics about which nothing is said.
+    /// Sets the QoS of topics about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_topic_qos(&self, qos: TopicQos) -> Result<()> {
         check_qos!(qos);
-        self.core.defaults().topic = qos;
+        self.core.defaults().topic = Some(qos);
         Ok(())
     }
 
-    /// QoS of publishers about which nothing is said.
+    /// QoS of publishers about which nothing is said: the default that was set; else what
+    /// the participant's profile has for publishers; else the standard's.
     pub fn default_publisher_qos(&self) -> PublisherQos {
-        self.core.defaults().publisher.clone()
+        let set = self.core.defaults().publisher.clone();
+        let profiles = self.core.profiles();
+        default_qos(profiles, |profile| profile.publisher_qos(), set)
     }
 
-    /// Sets the QoS of publishers about which nothing is said.
+    /// Sets the QoS of publishers about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_publisher_qos(&self, qos: PublisherQos) -> Result<()> {
         check_qos!(qos);
-        self.core.defaults().publisher = qos;
+        self.core.defaults().publisher = Some(qos);
         Ok(())
     }
 
-    /// QoS of subscribers about which nothing is said.
+    /// QoS of subscribers about which nothing is said: the default that was set; else what
+    /// the participant's profile has for subscribers; else the standard's.
     pub fn default_subscriber_qos(&self) -> SubscriberQos {
-        self.core.defaults().subscriber.clone()
+        let set = self.core.defaults().subscriber.clone();
+        let profiles = self.core.profiles();
+        default_qos(profiles, |profile| profile.subscriber_qos(), set)
     }
 
-    /// Sets the QoS of subscribers about which nothing is said.
+    /// Sets the QoS of subscribers about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_subscriber_qos(&self, qos: SubscriberQos) -> Result<()> {
         check_qos!(qos);
-        self.core.defaults().subscriber = qos;
+        self.core.defaults().subscriber = Some(qos);
         Ok(())
     }
 
@@ -226,8 +244,7 @@ impl DomainParticipant {
         let known = |core: &Arc<_>| Arc::ptr_eq(core, &publisher.core);
         let at = entities.publishers.iter().position(known);
         let at = at.ok_or_else(|| not_mine("publisher"))?;
-        publisher.core.deletable()?;
-        publisher.core.base.delete();
+        publisher.core.delete_empty()?;
         entities.publishers.remove(at);
         Ok(())
     }
@@ -243,8 +260,7 @@ impl DomainParticipant {
         let known = |core: &Arc<_>| Arc::ptr_eq(core, &subscriber.core);
         let at = entities.subscribers.iter().position(known);
         let at = at.ok_or_else(|| not_mine("subscriber"))?;
-        subscriber.core.deletable()?;
-        subscriber.core.base.delete();
+        subscriber.core.delete_empty()?;
         entities.subscribers.remove(at);
         Ok(())
     }
@@ -272,20 +288,22 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Deletes all that it contains, recursively.
+    /// Deletes all that it contains, recursively: all of it or, if something
+    /// cannot be deleted, nothing.
     ///
     /// # Errors
-    /// ALREADY_DELETED.
+    /// ALREADY_DELETED; PRECONDITION_NOT_MET when a writer has loans that are not
+    /// published, or a reader has samples out or is waited for.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.core.base.alive()?;
-        self.core.delete_contained();
-        Ok(())
+        self.core.delete_contained()
     }
 
     /// Leaves the group and deletes the participant with all it contains: what
     /// was written is on its way, the others are told after which message this
     /// member left, deliver through it and go on without error. Taken samples that
-    /// are copies stay readable. Blocks shortly.
+    /// are copies stay readable. Blocks shortly; so it does while another thread is
+    /// in [`enable`](Self::enable), whose rendezvous it calls off.
     ///
     /// # Errors
     /// ALREADY_DELETED; PRECONDITION_NOT_MET while samples are out that lie in
@@ -293,14 +311,7 @@ impl DomainParticipant {
     /// would use the memory again; ERROR when the group had failed, or did not let it
     /// leave in time. It is deleted nonetheless.
     pub fn close(&self) -> Result<()> {
-        self.core.check_ring_loans()?;
-        if !self.core.delete_all() {
-            self.core.base.alive()?;
-        }
-        match self.core.session() {
-            Some(session) => session.close(),
-            None => Ok(()),
-        }
+        self.core.close()
     }
 
     /// What the engine and the fabric have done so far.
@@ -308,7 +319,7 @@ impl DomainParticipant {
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn counters(&self) -> Result<ParticipantCounters> {
-        Ok(ParticipantCounters::of(self.core.ready()?))
+        Ok(ParticipantCounters::of(&*self.core.ready()?))
     }
 }
 

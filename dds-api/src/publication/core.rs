@@ -1,19 +1,19 @@
 //! What a writer holds, shared by all handles to it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use spindle_dds_core::{Kind, Meta, Ring};
-use spindle_dds_idl_runtime::{Encapsulation, KeyHash, Representation};
+use spindle_dds_core::{Committed, Ring};
+use spindle_dds_idl_runtime::{Encapsulation, Representation};
 use spindle_dds_qos::{DataWriterQos, Duration};
 use spindle_dds_transport::Rank;
 
 use super::PublisherCore;
 use super::erased::ErasedWriterListener;
-use super::loan::Memory;
+use super::limits::Limits;
 use super::receipt::Receipt;
-use crate::driver::{Claimed, Port};
+use crate::driver::Port;
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
@@ -40,12 +40,16 @@ pub(crate) struct WriterCore {
     port: OnceLock<Port<Wire>>,
     /// Loans that are neither published nor dropped.
     pub(crate) loans: AtomicUsize,
+    /// `None`: none.
+    pub(super) limits: Option<Limits>,
     /// Samples that found no room.
-    dropped: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    /// Of these, those that no reader can know of yet.
+    pub(super) untold: AtomicU64,
     /// Index of the message after the last one committed.
-    committed: AtomicU64,
+    pub(super) committed: AtomicU64,
     /// Memory for samples that will be dropped.
-    scratch: Mutex<Vec<Vec<u8>>>,
+    pub(super) scratch: Mutex<Vec<Vec<u8>>>,
 }
 
 /// What does not change once a writer is created.
@@ -88,6 +92,8 @@ impl WriterCore {
         qos: DataWriterQos,
     ) -> Self {
         topic.endpoints.fetch_add(1, Ordering::AcqRel);
+        let in_flight_max = settings.ring_size.messages.next_power_of_two();
+        let limits = Limits::of(qos.resource_limits, in_flight_max);
         Self {
             base,
             topic,
@@ -99,7 +105,9 @@ impl WriterCore {
             statuses: Mutex::default(),
             port: OnceLock::new(),
             loans: AtomicUsize::new(0),
+            limits,
             dropped: AtomicU64::new(0),
+            untold: AtomicU64::new(0),
             committed: AtomicU64::new(0),
             scratch: Mutex::default(),
         }
@@ -117,9 +125,14 @@ impl WriterCore {
     pub(crate) fn connect(&self, port: Port<Wire>) {
         let _ = self.port.set(port);
         self.base.set_enabled();
+        // Pairs with the fence in `delete`: one of the two sees the other.
+        fence(Ordering::SeqCst);
+        if self.base.is_deleted() {
+            self.say_farewell();
+        }
     }
 
-    fn port(&self) -> Result<&Port<Wire>> {
+    pub(super) fn port(&self) -> Result<&Port<Wire>> {
         self.base.ready()?;
         let what = self.base.what();
         self.port
@@ -127,78 +140,11 @@ impl WriterCore {
             .ok_or_else(|| Error::NotEnabled(format!("{what} is disabled")))
     }
 
-    /// Room for `len` bytes. RELIABLE waits for it at most max_blocking_time;
-    /// BEST_EFFORT gets memory that is thrown away.
-    pub(crate) fn reserve(&self, len: usize) -> Result<Memory> {
-        let port = self.port()?;
-        let patience = match self.settings.ring {
-            Ring::Ordered => Some(self.settings.max_blocking_time),
-            Ring::Unordered => None,
-        };
-        match port.claim(len, patience)? {
-            Claimed::Room(claim) => Ok(Memory::Ring(claim)),
-            Claimed::NoRoom => {
-                let scratch = self
-                    .scratch
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .pop();
-                let mut scratch = scratch.unwrap_or_default();
-                scratch.resize(len, 0);
-                Ok(Memory::Scratch(scratch))
-            }
+    pub(super) fn receipt(&self, committed: Option<Committed>) -> Receipt {
+        Receipt {
+            committed,
+            writer: self.base.guid(),
         }
-    }
-
-    /// Sends the first `used` bytes of what was reserved.
-    pub(crate) fn send(
-        &self,
-        memory: Memory,
-        used: usize,
-        kind: Kind,
-        key: KeyHash,
-        timestamp: i64,
-    ) -> Result<Receipt> {
-        let claim = match memory {
-            Memory::Ring(claim) => claim,
-            Memory::Scratch(scratch) => {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-                self.scratch
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(scratch);
-                return Ok(Receipt { committed: None });
-            }
-        };
-        let meta = Meta {
-            kind,
-            flags: 0,
-            encapsulation: self.settings.encapsulation.0,
-            writer: self.settings.number,
-            timestamp,
-            topic: 0,
-            key_hash: key.0,
-        };
-        let committed = self.port()?.commit(claim, used, meta)?;
-        self.committed
-            .fetch_max(committed.index + 1, Ordering::AcqRel);
-        Ok(Receipt {
-            committed: Some(committed),
-        })
-    }
-
-    /// Encodes straight into the ring and sends.
-    pub(crate) fn write(
-        &self,
-        len: usize,
-        encode: impl FnOnce(&mut [u8]) -> Result<usize>,
-        kind: Kind,
-        key: KeyHash,
-        timestamp: i64,
-    ) -> Result<Receipt> {
-        let mut memory = self.reserve(len)?;
-        let used = encode(memory.bytes())?;
-        self.send(memory, used, kind, key, timestamp)
     }
 
     pub(crate) fn dropped(&self) -> u64 {
@@ -215,6 +161,12 @@ impl WriterCore {
 
     pub(crate) fn wait_for(&self, receipt: &Receipt, deadline: Deadline) -> Result<()> {
         let port = self.port()?;
+        if receipt.writer != self.base.guid() {
+            let what = self.base.what();
+            return Err(Error::BadParameter(format!(
+                "the receipt is of a sample that another writer wrote, not {what}"
+            )));
+        }
         match &receipt.committed {
             Some(committed) if committed.ring == Ring::Ordered => {
                 port.wait_stable(committed.index, deadline)
@@ -236,6 +188,18 @@ impl WriterCore {
         if gone {
             self.base.beacon().raise(StatusMask::PUBLICATION_MATCHED);
         }
+    }
+
+    /// A reader of this process was deleted.
+    pub(crate) fn reader_deleted(&self, reader: InstanceHandle) {
+        let mut statuses = self.statuses();
+        let Some(at) = statuses.readers.iter().position(|(_, of)| *of == reader) else {
+            return;
+        };
+        statuses.readers.swap_remove(at);
+        statuses.matched.unmatched(reader);
+        drop(statuses);
+        self.base.beacon().raise(StatusMask::PUBLICATION_MATCHED);
     }
 
     pub(crate) fn matched_status(&self) -> PublicationMatchedStatus {
@@ -281,8 +245,22 @@ impl WriterCore {
             return;
         }
         self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+        self.say_farewell();
+    }
+
+    /// Its readers lose it; its instances go as WRITER_DATA_LIFECYCLE says.
+    fn say_farewell(&self) {
+        let disposes = self.autodisposes();
         if let Some(port) = self.port.get() {
-            port.writer_deleted(self.settings.number);
+            port.writer_deleted(self.settings.number, disposes);
         }
+    }
+
+    /// Whether instances are disposed of when they are unregistered.
+    pub(crate) fn autodisposes(&self) -> bool {
+        self.qos()
+            .writer_data_lifecycle
+            .autodispose_unregistered_instances
     }
 }

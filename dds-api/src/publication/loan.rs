@@ -9,6 +9,7 @@ use spindle_dds_core::{Claim, Kind};
 use spindle_dds_idl_runtime::{KeyHash, Slot};
 
 use super::core::WriterCore;
+use super::place::Place;
 use super::receipt::Receipt;
 use crate::error::{Error, Result};
 use crate::time::source_timestamp;
@@ -17,8 +18,9 @@ use crate::wire::Wire;
 /// What a sample is built in.
 #[derive(Debug)]
 pub(crate) enum Memory {
-    /// The place in the ring where readers will find it.
-    Ring(Claim<Wire>),
+    /// The place in the ring where readers will find it, and one within
+    /// RESOURCE_LIMITS if there are any.
+    Ring(Claim<Wire>, Option<Place>),
     /// A BEST_EFFORT writer found no room: thrown away.
     Scratch(Vec<u8>),
 }
@@ -26,7 +28,7 @@ pub(crate) enum Memory {
 impl Memory {
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match self {
-            Self::Ring(claim) => claim.bytes(),
+            Self::Ring(claim, _) => claim.bytes(),
             Self::Scratch(bytes) => bytes,
         }
     }

@@ -3,9 +3,12 @@
 mod any;
 mod core;
 mod erased;
+mod limits;
 mod loan;
+mod place;
 mod publisher;
 mod receipt;
+mod sending;
 mod writer;
 mod writer_builder;
 

@@ -8,7 +8,7 @@ use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
 use super::core::WriterCore;
 use super::{DataWriter, DataWriterBuilder};
-use crate::choice::{QosChoice, check_qos};
+use crate::choice::{QosChoice, check_qos, default_qos};
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, InstanceHandle};
@@ -20,7 +20,8 @@ use crate::topic::Topic;
 pub(crate) struct PublisherCore {
     pub(crate) base: EntityBase,
     qos: Mutex<PublisherQos>,
-    default_writer: Mutex<DataWriterQos>,
+    /// `None`: none was set.
+    default_writer: Mutex<Option<DataWriterQos>>,
     pub(crate) listener: Arc<ListenerSlot<dyn PublisherListener>>,
     writers: Mutex<Vec<Arc<WriterCore>>>,
 }
@@ -38,7 +39,7 @@ impl PublisherCore {
         self.qos.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn default_writer(&self) -> MutexGuard<'_, DataWriterQos> {
+    pub(crate) fn default_writer(&self) -> MutexGuard<'_, Option<DataWriterQos>> {
         self.default_writer
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -56,24 +57,44 @@ impl PublisherCore {
                 .any(|writer| writer.base.handle() == handle)
     }
 
-    pub(crate) fn deletable(&self) -> Result<()> {
-        match self.writers().len() {
-            0 => Ok(()),
-            count => Err(Error::PreconditionNotMet(format!(
-                "{} has {count} writers; delete them first",
-                self.base.what()
-            ))),
+    /// Adds a writer, unless the publisher is deleted by now.
+    pub(crate) fn add(&self, writer: Arc<WriterCore>) -> Result<()> {
+        let mut writers = self.writers();
+        self.base.alive()?;
+        writers.push(writer);
+        Ok(())
+    }
+
+    /// Deletes it if it has no writers.
+    pub(crate) fn delete_empty(&self) -> Result<()> {
+        let writers = self.writers();
+        if !writers.is_empty() {
+            return Err(Error::PreconditionNotMet(format!(
+                "{} has {} writers; delete them first",
+                self.base.what(),
+                writers.len()
+            )));
         }
+        self.base.delete();
+        Ok(())
     }
 
     pub(crate) fn delete_all(&self) {
-        self.delete_writers();
+        // First: nothing is added from now on.
         self.base.delete();
-    }
-
-    fn delete_writers(&self) {
         let writers = std::mem::take(&mut *self.writers());
         writers.iter().for_each(|writer| writer.delete());
+    }
+
+    /// Deletes all writers, or, if one cannot be deleted, none.
+    fn delete_writers(&self) -> Result<()> {
+        let mut writers = self.writers();
+        writers.iter().try_for_each(|writer| writer.deletable())?;
+        let deleted = std::mem::take(&mut *writers);
+        // Telling the readers may take a while.
+        drop(writers);
+        deleted.iter().for_each(|writer| writer.delete());
+        Ok(())
     }
 }
 
@@ -127,18 +148,23 @@ impl Publisher {
         Ok(())
     }
 
-    /// QoS of writers about which nothing is said.
+    /// QoS of writers about which nothing is said: the default that was set; else
+    /// what the participant's profile has for writers of a topic that no filter of it
+    /// names; else the standard's.
     pub fn default_datawriter_qos(&self) -> DataWriterQos {
-        self.core.default_writer().clone()
+        let set = self.core.default_writer().clone();
+        let profiles = self.participant.profiles();
+        default_qos(profiles, |profile| profile.datawriter_qos(""), set)
     }
 
-    /// Sets the QoS of writers about which nothing is said.
+    /// Sets the QoS of writers about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_datawriter_qos(&self, qos: DataWriterQos) -> Result<()> {
         check_qos!(qos);
-        *self.core.default_writer() = qos;
+        *self.core.default_writer() = Some(qos);
         Ok(())
     }
 
@@ -174,7 +200,9 @@ impl Publisher {
         Ok(found.map(|core| DataWriter::new(core.clone(), self.participant.clone())))
     }
 
-    /// Deletes a writer.
+    /// Deletes a writer: its readers lose it, and what it had registered is
+    /// unregistered, or disposed of if `autodispose_unregistered_instances` says so,
+    /// at the same place of the order everywhere. Waits shortly for room to say so.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET when it has loans that are not published, or is of
@@ -191,19 +219,21 @@ impl Publisher {
             return Err(Error::PreconditionNotMet(text.to_owned()));
         };
         writer.core.deletable()?;
-        writer.core.delete();
         writers.remove(at);
+        // Telling the readers may take a while.
+        drop(writers);
+        writer.core.delete();
         Ok(())
     }
 
-    /// Deletes all writers.
+    /// Deletes all writers, or, if one cannot be deleted, none.
     ///
     /// # Errors
-    /// ALREADY_DELETED.
+    /// ALREADY_DELETED; PRECONDITION_NOT_MET when a writer has loans that are not
+    /// published.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.core.base.alive()?;
-        self.core.delete_writers();
-        Ok(())
+        self.core.delete_writers()
     }
 
     /// Blocks until every matched reader's participant has received what the
@@ -282,9 +312,6 @@ impl<'a> PublisherBuilder<'a> {
         )?;
         check_qos!(qos);
         let (base, _) = participant.new_base(EntityKind::Publisher, "the publisher".to_owned());
-        if participant.base.is_enabled() && participant.autoenables() {
-            base.set_enabled();
-        }
         let core = Arc::new(PublisherCore {
             base,
             qos: Mutex::new(qos),
@@ -295,7 +322,13 @@ impl<'a> PublisherBuilder<'a> {
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(listener));
         }
-        participant.entities().publishers.push(core.clone());
+        let autoenables = participant.autoenables();
+        participant.add(|entities| {
+            if participant.base.is_enabled() && autoenables {
+                core.base.set_enabled();
+            }
+            entities.publishers.push(core.clone());
+        })?;
         Ok(Publisher {
             core,
             participant: participant.clone(),

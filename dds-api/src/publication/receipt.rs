@@ -2,10 +2,14 @@
 
 use spindle_dds_core::Committed;
 
+use crate::handle::Guid;
+
 /// A sample that was written: to ask about, or to drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     pub(crate) committed: Option<Committed>,
+    /// Who wrote it.
+    pub(crate) writer: Guid,
 }
 
 impl Receipt {

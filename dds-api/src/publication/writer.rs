@@ -11,6 +11,7 @@ use spindle_dds_qos::{DataWriterQos, Duration};
 use super::core::WriterCore;
 use super::erased::Typed;
 use super::loan::Loan;
+use super::sending::Purpose;
 use super::{AnyDataWriter, Publisher, Receipt};
 use crate::choice::check_qos;
 use crate::entity::entity_operations;
@@ -93,6 +94,12 @@ impl<T> DataWriter<T> {
         Ok(())
     }
 
+    /// Room for a sample of at most so many bytes.
+    pub(crate) fn slot(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<Loan<T>> {
+        let memory = self.core.reserve(max_bytes, Purpose::Sample(None))?;
+        Ok(Loan::new(self.core.clone(), memory, timestamp))
+    }
+
     /// The writer without its type.
     pub fn as_any(&self) -> AnyDataWriter {
         AnyDataWriter {
@@ -101,7 +108,9 @@ impl<T> DataWriter<T> {
         }
     }
 
-    /// Samples that this BEST_EFFORT writer dropped because there was no room.
+    /// Samples that this BEST_EFFORT writer dropped because there was no room, in its
+    /// ring or within its RESOURCE_LIMITS. Readers count them as SAMPLE_LOST when the
+    /// next sample comes through.
     pub fn dropped_samples(&self) -> u64 {
         self.core.dropped()
     }
@@ -119,7 +128,8 @@ impl<T> DataWriter<T> {
     /// Blocks until one sample has been received like that.
     ///
     /// # Errors
-    /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments).
+    /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments);
+    /// BAD_PARAMETER for a receipt of another writer.
     pub fn wait_for(&self, receipt: &Receipt, timeout: impl Into<Duration>) -> Result<()> {
         self.core.wait_for(receipt, Deadline::after(timeout.into()))
     }
@@ -175,7 +185,12 @@ impl<T: TopicType> DataWriter<T> {
 
     /// Starts a sample in place: the builder that was generated for `T`, over
     /// the memory where readers will find the sample. Ended by its `publish`.
-    /// A RELIABLE writer waits for room at most `max_blocking_time`.
+    /// A RELIABLE writer waits for room, in its ring and within max_samples of its
+    /// RESOURCE_LIMITS, at most `max_blocking_time`. A loan counts as a sample.
+    ///
+    /// Of which instance the sample is turns out when it is published: where instances or
+    /// their samples are limited, `publish` waits in the same way, and may fail with
+    /// TIMEOUT or OUT_OF_RESOURCES; the loan is withdrawn then.
     ///
     /// # Errors
     /// BAD_PARAMETER for a type without a bound (see [`loan_with`](Self::loan_with));
@@ -214,8 +229,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     fn loan_of(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<T::Builder<Loan<T>>> {
-        let memory = self.core.reserve(max_bytes)?;
-        let loan = Loan::new(self.core.clone(), memory, timestamp);
+        let loan = self.slot(max_bytes, timestamp)?;
         Ok(T::build(loan, self.core.settings.representation)?)
     }
 
@@ -223,8 +237,9 @@ impl<T: TopicType> DataWriter<T> {
     ///
     /// # Errors
     /// BAD_PARAMETER when it breaks a bound of its type; TIMEOUT when a
-    /// RELIABLE writer finds no room within `max_blocking_time`;
-    /// OUT_OF_RESOURCES when it never fits; NOT_ENABLED, ALREADY_DELETED; ERROR
+    /// RELIABLE writer finds no room, in its ring and within its RESOURCE_LIMITS,
+    /// within `max_blocking_time`; OUT_OF_RESOURCES when it never fits, or would be
+    /// of one instance more than max_instances; NOT_ENABLED, ALREADY_DELETED; ERROR
     /// when the group failed.
     pub fn write(&self, sample: &T) -> Result<Receipt> {
         self.write_w_timestamp(sample, source_timestamp())
@@ -249,14 +264,18 @@ impl<T: TopicType> DataWriter<T> {
     /// Writing registers instances by itself.
     ///
     /// # Errors
-    /// NOT_ENABLED, ALREADY_DELETED.
+    /// OUT_OF_RESOURCES for one instance more than max_instances of its
+    /// RESOURCE_LIMITS; NOT_ENABLED, ALREADY_DELETED.
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
-        self.core.base.ready()?;
-        Ok(InstanceHandle::of_instance(key.key_hash()))
+        let key = key.key_hash();
+        self.core.register(key)?;
+        Ok(InstanceHandle::of_instance(key))
     }
 
     /// Gives an instance up, and disposes of it too if
     /// `autodispose_unregistered_instances` says so. Of `key` only the key counts.
+    /// RESOURCE_LIMITS do not hold it up: it gives back what they limit, and takes
+    /// room in the ring alone.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -269,8 +288,7 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`write`](Self::write).
     pub fn unregister_instance_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
-        let lifecycle = self.core.qos().writer_data_lifecycle;
-        let kind = if lifecycle.autodispose_unregistered_instances {
+        let kind = if self.core.autodisposes() {
             Kind::DisposeUnregister
         } else {
             Kind::Unregister

@@ -74,7 +74,7 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
     /// unknown profile or property.
     pub fn create(self) -> Result<DataWriter<T>> {
         let (publisher, participant) = (&self.publisher.core, &self.publisher.participant);
-        participant.accepts_endpoints()?;
+        drop(participant.stays_disabled()?);
         publisher.base.alive()?;
         self.topic.core.base.alive()?;
         if !Arc::ptr_eq(participant, &self.topic.participant) {
@@ -121,7 +121,10 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(Typed::erase(listener)));
         }
-        publisher.writers().push(core.clone());
+        // Announced, or refused: the group is not formed in between.
+        let disabled = participant.stays_disabled()?;
+        publisher.add(core.clone())?;
+        drop(disabled);
         Ok(DataWriter::new(core, participant.clone()))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::mask::StatusMask;
 use crate::condition::Observers;
-use crate::driver::DispatchBell;
+use crate::driver::Bells;
 
 /// Raised by whoever changes a status, the engine's thread included: nothing
 /// here waits. Conditions look at `changes`, the dispatch thread at `pending`.
@@ -20,26 +20,26 @@ pub(crate) struct Beacon {
     /// The entity is deleted: whoever waits for it is to find out.
     ended: AtomicBool,
     observers: Observers,
-    bell: Arc<DispatchBell>,
+    bells: Arc<Bells>,
 }
 
 impl Beacon {
-    pub(crate) fn new(bell: Arc<DispatchBell>) -> Self {
+    pub(crate) fn new(bells: Arc<Bells>) -> Self {
         Self {
             changes: AtomicU32::new(0),
             pending: AtomicU32::new(0),
             enabled: AtomicU32::new(StatusMask::ALL.bits()),
             ended: AtomicBool::new(false),
             observers: Observers::default(),
-            bell,
+            bells,
         }
     }
 
-    /// Statuses changed: tells listeners, conditions and streams.
+    /// Statuses changed: tells listeners and conditions.
     pub(crate) fn raise(&self, statuses: StatusMask) {
         self.changes.fetch_or(statuses.bits(), Ordering::AcqRel);
         self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
-        self.bell.ring();
+        self.bells.listeners.ring();
         self.observers.notify();
     }
 
@@ -47,10 +47,6 @@ impl Beacon {
     /// waits for ever.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
-        // Streams are woken for data, and find that there will be none.
-        let data = StatusMask::DATA_AVAILABLE.bits();
-        self.pending.fetch_or(data, Ordering::AcqRel);
-        self.bell.ring();
         self.observers.notify();
     }
 
@@ -70,11 +66,6 @@ impl Beacon {
             return StatusMask::NONE;
         }
         StatusMask::from_bits(self.pending.swap(0, Ordering::AcqRel))
-    }
-
-    /// Whether listeners are to be told of a status.
-    pub(crate) fn is_pending(&self, status: StatusMask) -> bool {
-        self.pending.load(Ordering::Acquire) & status.bits() != 0
     }
 
     pub(crate) fn enabled(&self) -> StatusMask {

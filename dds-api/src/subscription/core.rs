@@ -3,18 +3,17 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Waker;
 
 use spindle_dds_qos::DataReaderQos;
 
 use super::SubscriberCore;
 use super::erased::ErasedReaderListener;
 use crate::condition::StateMasks;
-use crate::driver::Inlet;
+use crate::driver::{Inlet, Streams};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::listener::ListenerSlot;
-use crate::participant::ParticipantCore;
+use crate::participant::{ParticipantCore, local_participants};
 use crate::status::{
     Beacon, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
     SubscriptionMatchedStatus,
@@ -32,8 +31,7 @@ pub(crate) struct ReaderCore {
     pub(crate) inlet: Arc<Inlet<Wire>>,
     /// Collections of samples that are out.
     pub(crate) loans: AtomicUsize,
-    /// Streams that wait.
-    wakers: Mutex<Vec<Waker>>,
+    pub(crate) streams: Arc<Streams>,
     /// `notify_datareaders` was called: skip `on_data_on_readers` once.
     pub(crate) notified: AtomicBool,
 }
@@ -54,6 +52,7 @@ impl ReaderCore {
         participant: Weak<ParticipantCore>,
         qos: DataReaderQos,
         inlet: Arc<Inlet<Wire>>,
+        streams: Arc<Streams>,
     ) -> Self {
         topic.endpoints.fetch_add(1, Ordering::AcqRel);
         Self {
@@ -65,7 +64,7 @@ impl ReaderCore {
             listener: ListenerSlot::default(),
             inlet,
             loans: AtomicUsize::new(0),
-            wakers: Mutex::default(),
+            streams,
             notified: AtomicBool::new(false),
         }
     }
@@ -86,24 +85,6 @@ impl ReaderCore {
     pub(crate) fn clear_data_available(&self) {
         self.beacon().clear(StatusMask::DATA_AVAILABLE);
         self.inlet.subscriber().clear(StatusMask::DATA_ON_READERS);
-    }
-
-    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A stream wants to be woken once.
-    pub(crate) fn register(&self, waker: &Waker) {
-        let mut wakers = self.wakers();
-        if !wakers.iter().any(|known| known.will_wake(waker)) {
-            wakers.push(waker.clone());
-        }
-    }
-
-    /// Wakes the streams. Dispatch thread; `spare` saves an allocation.
-    pub(crate) fn wake_streams(&self, spare: &mut Vec<Waker>) {
-        std::mem::swap(&mut *self.wakers(), spare);
-        spare.drain(..).for_each(Waker::wake);
     }
 
     pub(crate) fn matched_status(&self) -> SubscriptionMatchedStatus {
@@ -158,7 +139,19 @@ impl ReaderCore {
         })
     }
 
+    /// Whether nothing of it is in use: samples, or conditions.
     pub(crate) fn deletable(&self) -> Result<()> {
+        self.has_no_loans()?;
+        if self.beacon().observers().are_waiting() {
+            return Err(Error::PreconditionNotMet(format!(
+                "a thread waits for a condition of {}; wake it first",
+                self.base.what()
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_no_loans(&self) -> Result<()> {
         match self.loans.load(Ordering::Acquire) {
             0 => Ok(()),
             loans => Err(Error::PreconditionNotMet(format!(
@@ -172,6 +165,22 @@ impl ReaderCore {
         if self.base.delete() {
             self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
             self.inlet.close();
+            // Streams find out that it is over.
+            self.streams.notify();
+            self.tell_writers();
+        }
+    }
+
+    /// It is deleted: the writers of this process lose it. (Those of others learn
+    /// it when this member leaves.)
+    pub(crate) fn tell_writers(&self) {
+        let me = self.base.handle();
+        for participant in local_participants() {
+            let publishers = participant.entities().publishers.clone();
+            for publisher in publishers {
+                let writers = publisher.writers().clone();
+                writers.iter().for_each(|writer| writer.reader_deleted(me));
+            }
         }
     }
 }

@@ -77,7 +77,8 @@ impl SampleInfo {
         self.position
     }
 
-    /// How manieth sample of its writer it is, from 1. Spindle's own.
+    /// How manieth sample of its writer it is, from 1; what a BEST_EFFORT writer has
+    /// dropped counts too. Spindle's own.
     pub const fn writer_sequence(&self) -> u64 {
         self.writer_sequence
     }

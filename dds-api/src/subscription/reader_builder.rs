@@ -11,7 +11,7 @@ use super::erased::Typed;
 use super::{DataReader, Subscriber};
 use crate::cache::Cache;
 use crate::choice::{QosChoice, check_qos};
-use crate::driver::Inlet;
+use crate::driver::{Inlet, Streams};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
 use crate::listener::DataReaderListener;
@@ -75,7 +75,7 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
     /// unknown profile or property.
     pub fn create(self) -> Result<DataReader<T>> {
         let (subscriber, participant) = (&self.subscriber.core, &self.subscriber.participant);
-        participant.accepts_endpoints()?;
+        drop(participant.stays_disabled()?);
         subscriber.base.alive()?;
         self.topic.core.base.alive()?;
         if !Arc::ptr_eq(participant, &self.topic.participant) {
@@ -98,7 +98,8 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
         cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
         let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
-        let inlet = Arc::new(Inlet::new(cache, config, beacons));
+        let streams = Arc::new(Streams::new(participant.bells().clone()));
+        let inlet = Arc::new(Inlet::new(cache, config, beacons, streams.clone()));
         let weak = participant.weak();
         let core = Arc::new(ReaderCore::new(
             base,
@@ -107,11 +108,15 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
             weak,
             qos,
             inlet,
+            streams,
         ));
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(Typed::erase(listener)));
         }
-        subscriber.readers().push(core.clone());
+        // Announced, or refused: the group is not formed in between.
+        let disabled = participant.stays_disabled()?;
+        subscriber.add(core.clone())?;
+        drop(disabled);
         Ok(DataReader::new(core, participant.clone()))
     }
 }

@@ -1,7 +1,8 @@
 //! The forms of `read` and `take` (DDS 1.4 §2.2.2.5.3.8 to §2.2.2.5.3.19).
 //!
 //! `take` moves samples out of the reader; `read` leaves them there, marked as
-//! read, and hands out copies. All forms return NO_DATA when nothing fits, and
+//! read, and hands out copies. Samples whose bytes make no sense are thrown away by
+//! both, and counted by SAMPLE_LOST. All forms return NO_DATA when nothing fits, and
 //! ERROR once the group has failed and all that was delivered is taken.
 
 use spindle_dds_idl_runtime::{KeyHash, TopicType};
@@ -12,7 +13,6 @@ use crate::condition::{ReadCondition, StateMasks};
 use crate::driver::Access;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
-use crate::status::StatusMask;
 
 impl<T: TopicType> DataReader<T> {
     /// Takes at most `max` samples in any state.
@@ -208,23 +208,19 @@ impl<T: TopicType> DataReader<T> {
                 self.core.inlet.give_back(items);
                 return Err(self.core.inlet.nothing());
             }
-            let all = items.len();
             items.retain(|(info, payload)| {
-                payload
+                let makes_sense = payload
                     .as_ref()
-                    .is_none_or(|payload| T::view(payload.bytes(), info.encapsulation()).is_ok())
+                    .is_none_or(|payload| T::view(payload.bytes(), info.encapsulation()).is_ok());
+                if !makes_sense {
+                    self.core.inlet.lose(access, info);
+                }
+                makes_sense
             });
-            if items.len() < all {
-                self.core.inlet.lost(all - items.len());
-                self.core.beacon().raise(StatusMask::SAMPLE_LOST);
-            }
             if !items.is_empty() {
                 return Ok(Samples::new(items, self.core.clone()));
             }
             self.core.inlet.give_back(items);
-            if access == Access::Read {
-                return Err(self.core.inlet.nothing());
-            }
         }
     }
 }

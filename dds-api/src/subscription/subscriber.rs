@@ -9,7 +9,7 @@ use spindle_dds_qos::{DataReaderQos, SubscriberQos, TopicQos};
 
 use super::core::ReaderCore;
 use super::{AnyDataReader, DataReader, DataReaderBuilder};
-use crate::choice::{QosChoice, check_qos};
+use crate::choice::{QosChoice, check_qos, default_qos};
 use crate::condition::StateMasks;
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
@@ -22,7 +22,8 @@ use crate::topic::Topic;
 pub(crate) struct SubscriberCore {
     pub(crate) base: EntityBase,
     qos: Mutex<SubscriberQos>,
-    default_reader: Mutex<DataReaderQos>,
+    /// `None`: none was set.
+    default_reader: Mutex<Option<DataReaderQos>>,
     pub(crate) listener: Arc<ListenerSlot<dyn SubscriberListener>>,
     readers: Mutex<Vec<Arc<ReaderCore>>>,
 }
@@ -40,7 +41,7 @@ impl SubscriberCore {
         self.qos.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn default_reader(&self) -> MutexGuard<'_, DataReaderQos> {
+    pub(crate) fn default_reader(&self) -> MutexGuard<'_, Option<DataReaderQos>> {
         self.default_reader
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -58,24 +59,44 @@ impl SubscriberCore {
                 .any(|reader| reader.base.handle() == handle)
     }
 
-    pub(crate) fn deletable(&self) -> Result<()> {
-        match self.readers().len() {
-            0 => Ok(()),
-            count => Err(Error::PreconditionNotMet(format!(
-                "{} has {count} readers; delete them first",
-                self.base.what()
-            ))),
+    /// Adds a reader, unless the subscriber is deleted by now.
+    pub(crate) fn add(&self, reader: Arc<ReaderCore>) -> Result<()> {
+        let mut readers = self.readers();
+        self.base.alive()?;
+        readers.push(reader);
+        Ok(())
+    }
+
+    /// Deletes it if it has no readers.
+    pub(crate) fn delete_empty(&self) -> Result<()> {
+        let readers = self.readers();
+        if !readers.is_empty() {
+            return Err(Error::PreconditionNotMet(format!(
+                "{} has {} readers; delete them first",
+                self.base.what(),
+                readers.len()
+            )));
         }
+        self.base.delete();
+        Ok(())
     }
 
     pub(crate) fn delete_all(&self) {
-        self.delete_readers();
+        // First: nothing is added from now on.
         self.base.delete();
-    }
-
-    fn delete_readers(&self) {
         let readers = std::mem::take(&mut *self.readers());
         readers.iter().for_each(|reader| reader.delete());
+    }
+
+    /// Deletes all readers, or, if one cannot be deleted, none.
+    fn delete_readers(&self) -> Result<()> {
+        let mut readers = self.readers();
+        readers.iter().try_for_each(|reader| reader.deletable())?;
+        let deleted = std::mem::take(&mut *readers);
+        // Writers are told, of other participants too: without this one's lock.
+        drop(readers);
+        deleted.iter().for_each(|reader| reader.delete());
+        Ok(())
     }
 }
 
@@ -129,18 +150,23 @@ impl Subscriber {
         Ok(())
     }
 
-    /// QoS of readers about which nothing is said.
+    /// QoS of readers about which nothing is said: the default that was set; else
+    /// what the participant's profile has for readers of a topic that no filter of it
+    /// names; else the standard's.
     pub fn default_datareader_qos(&self) -> DataReaderQos {
-        self.core.default_reader().clone()
+        let set = self.core.default_reader().clone();
+        let profiles = self.participant.profiles();
+        default_qos(profiles, |profile| profile.datareader_qos(""), set)
     }
 
-    /// Sets the QoS of readers about which nothing is said.
+    /// Sets the QoS of readers about which nothing is said. From then on it comes before
+    /// the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_datareader_qos(&self, qos: DataReaderQos) -> Result<()> {
         check_qos!(qos);
-        *self.core.default_reader() = qos;
+        *self.core.default_reader() = Some(qos);
         Ok(())
     }
 
@@ -212,7 +238,8 @@ impl Subscriber {
     /// Deletes a reader.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET when it has samples out, or is of another subscriber.
+    /// PRECONDITION_NOT_MET when it has samples out, when a thread waits for one
+    /// of its conditions, or when it is of another subscriber.
     pub fn delete_datareader<T>(&self, reader: &DataReader<T>) -> Result<()> {
         self.core.base.alive()?;
         reader.core.base.alive()?;
@@ -225,19 +252,21 @@ impl Subscriber {
             return Err(Error::PreconditionNotMet(text.to_owned()));
         };
         reader.core.deletable()?;
-        reader.core.delete();
         readers.remove(at);
+        // Writers are told, of other participants too: without this one's lock.
+        drop(readers);
+        reader.core.delete();
         Ok(())
     }
 
-    /// Deletes all readers.
+    /// Deletes all readers, or, if one cannot be deleted, none.
     ///
     /// # Errors
-    /// ALREADY_DELETED.
+    /// ALREADY_DELETED; PRECONDITION_NOT_MET when a reader has samples out, or a
+    /// thread waits for one of its conditions.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.core.base.alive()?;
-        self.core.delete_readers();
-        Ok(())
+        self.core.delete_readers()
     }
 }
 
@@ -302,9 +331,6 @@ impl<'a> SubscriberBuilder<'a> {
         )?;
         check_qos!(qos);
         let (base, _) = participant.new_base(EntityKind::Subscriber, "the subscriber".to_owned());
-        if participant.base.is_enabled() && participant.autoenables() {
-            base.set_enabled();
-        }
         let core = Arc::new(SubscriberCore {
             base,
             qos: Mutex::new(qos),
@@ -315,7 +341,13 @@ impl<'a> SubscriberBuilder<'a> {
         if let Some((mask, listener)) = self.listener {
             core.listener.set(mask, Some(listener));
         }
-        participant.entities().subscribers.push(core.clone());
+        let autoenables = participant.autoenables();
+        participant.add(|entities| {
+            if participant.base.is_enabled() && autoenables {
+                core.base.set_enabled();
+            }
+            entities.subscribers.push(core.clone());
+        })?;
         Ok(Subscriber {
             core,
             participant: participant.clone(),

@@ -89,7 +89,7 @@ struct Member {
 }
 
 impl Member {
-    fn new(directory: &str, storage: &str) -> Self {
+    fn new(directory: &str, storage: &str, resource_limits: ResourceLimits) -> Self {
         let participant = DomainParticipant::builder(0)
             .property("spindle.directory", directory)
             .property("spindle.group.size", "2")
@@ -112,6 +112,7 @@ impl Member {
             .expect("a publisher");
         let qos = DataWriterQos {
             reliability: Reliability::reliable(Duration::INFINITE),
+            resource_limits,
             ..DataWriterQos::default()
         };
         let writer = publisher
@@ -192,11 +193,11 @@ fn run(members: &[Member; 2], rounds: u32, total: &mut u64) {
     }
 }
 
-fn check(storage: &str) {
+fn check(storage: &str, limits: ResourceLimits) {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
     let directory = directory.to_str().expect("UTF-8");
-    let members = [0, 1].map(|_| Member::new(directory, storage));
+    let members = [0, 1].map(|_| Member::new(directory, storage, limits));
     std::thread::scope(|scope| {
         for member in &members {
             scope.spawn(|| member.participant.enable().expect("the group forms"));
@@ -220,7 +221,7 @@ fn check(storage: &str) {
     assert_eq!(
         counts.last(),
         Some(&0),
-        "{storage}: {counts:?} allocations for 5000 samples each"
+        "{storage}, {limits:?}: {counts:?} allocations for 5000 samples each"
     );
     members
         .iter()
@@ -236,7 +237,14 @@ fn samples_cost_no_allocation() {
     drop(receiver);
     COUNTING.store(false, Ordering::SeqCst);
     assert!(ALLOCATIONS.load(Ordering::SeqCst) > 0);
+    // Just above what is written at a time, so that writers wait now and then.
+    let limits = ResourceLimits {
+        max_samples: 60.into(),
+        max_instances: 5.into(),
+        max_samples_per_instance: 12.into(),
+    };
     for storage in ["copy", "ring"] {
-        check(storage);
+        check(storage, ResourceLimits::default());
+        check(storage, limits);
     }
 }

@@ -1,7 +1,7 @@
 //! Room, and who waits for it.
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, Reliability, ResourceLimits};
-use spindle_dds::{Duration, Error};
+use spindle_dds::{Duration, Error, RejectedReason};
 
 use crate::flight::Blob;
 use crate::meeting::{
@@ -182,6 +182,7 @@ fn waiting_for_acknowledgments_ends_or_times_out() {
     let meeting = Meeting::of(2);
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "State");
+    let other = crate::meeting::writer(&participants[0], "State");
     let _reader = reader(&participants[1], "State");
     enable(&participants);
     writer
@@ -194,4 +195,68 @@ fn waiting_for_acknowledgments_ends_or_times_out() {
     writer
         .wait_for_acknowledgments(Duration::INFINITE)
         .expect("received");
+    let refused = other.wait_for(&receipt, Duration::INFINITE);
+    assert!(
+        matches!(refused, Err(Error::BadParameter(_))),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_best_effort_reader_that_is_full_rejects_and_holds_nobody_back() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer_with(&participants[0], "State", small_ring(60_000));
+    let qos = DataReaderQos {
+        reliability: Reliability::best_effort(),
+        ..limited_reader(3)
+    };
+    let reader = reader_with(&participants[1], "State", qos);
+    enable(&participants);
+    for number in 0..100 {
+        writer
+            .write(&state(1, number))
+            .expect("nobody is waited for");
+    }
+    crate::meeting::wait_until(reader.status_condition().expect("alive"), || {
+        let rejected = reader.sample_rejected_status().expect("alive");
+        rejected.total_count == 97 && rejected.last_reason == RejectedReason::BySamplesLimit
+    });
+    let numbers = take(&reader, 3, |sample| sample.data().expect("data").number);
+    assert_eq!(numbers, [0, 1, 2]);
+}
+
+/// Acknowledgements do not wake a participant none of whose writers waits, so
+/// a writer that finds no room looks itself for what has come back.
+#[test]
+fn a_best_effort_writer_finds_the_room_that_readers_gave_back() {
+    let meeting = Meeting::of(2);
+    let participants: [_; 2] = meeting.participants();
+    let mut qos = small_ring(0);
+    qos.reliability = Reliability::best_effort();
+    let writer = writer_with(&participants[0], "State", qos);
+    let mut qos = keep_all_reader();
+    qos.reliability = Reliability::best_effort();
+    qos.property.set("spindle.reader.storage", "ring");
+    let reader = reader_with(&participants[1], "State", qos);
+    enable(&participants);
+    let write = |number| writer.write(&state(1, number)).expect("never waits");
+    assert!(!write(0).was_dropped());
+    let held = crate::meeting::take_some(&reader, 1);
+    let sent = (1..1_000).take_while(|&number| !write(number).was_dropped());
+    let sent = sent.last().expect("room for more than one");
+    assert!(sent < 999, "the loan holds nothing");
+    // The participant of the writer is asleep by then.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    drop(held);
+    let numbers = take(&reader, sent as usize, |sample| {
+        sample.data().expect("data").number
+    });
+    assert_eq!(numbers, (1..=sent).collect::<Vec<_>>());
+    // What is given back shows when the reader's participant has said so.
+    let found = (0..10_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        !write(sent + 1).was_dropped()
+    });
+    assert!(found, "all room is free, and the writer finds none");
 }

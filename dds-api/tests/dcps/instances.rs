@@ -2,9 +2,12 @@
 
 use spindle_dds::idl::Slot;
 use spindle_dds::qos::WriterDataLifecycle;
-use spindle_dds::{Duration, InstanceHandle, InstanceState, StateMasks, testing};
+use spindle_dds::{Duration, InstanceHandle, InstanceState, RejectedReason, StateMasks, testing};
 
-use crate::meeting::{Meeting, enable, reader, reliable_writer, state, take, writer, writer_with};
+use crate::meeting::{
+    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take,
+    wait_until, writer, writer_with,
+};
 
 #[test]
 fn dispositions_reach_every_reader() {
@@ -106,4 +109,54 @@ fn bytes_that_make_no_sense_are_lost_and_skipped() {
     writer
         .wait_for_acknowledgments(Duration::INFINITE)
         .expect("received");
+}
+
+#[test]
+fn reading_loses_such_bytes_once() {
+    let meeting = Meeting::of(1);
+    let participant = meeting.participant();
+    let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
+    enable(std::slice::from_ref(&participant));
+    let mut nonsense = testing::loan(&writer, 32).expect("room");
+    nonsense.bytes().fill(0xff);
+    nonsense
+        .finish(32, spindle_dds::idl::KeyHash([1; 16]))
+        .expect("sent");
+    writer.write(&state(1, 5)).expect("sent");
+    // One at a time: it stands before the one that makes sense.
+    for _ in 0..3 {
+        let samples = loop {
+            match reader.read(1) {
+                Ok(samples) => break samples,
+                Err(error) => assert!(error.is_no_data(), "{error}"),
+            }
+            std::thread::yield_now();
+        };
+        let data = samples.get(0).expect("one").data().expect("data");
+        assert_eq!(data.number, 5);
+    }
+    assert_eq!(reader.take(10).expect("the same").len(), 1);
+    let lost = reader.sample_lost_status().expect("alive");
+    assert_eq!((lost.total_count, lost.total_count_change), (1, 1));
+}
+
+#[test]
+fn a_disposal_of_an_instance_too_many_is_rejected() {
+    let meeting = Meeting::of(1);
+    let participant = meeting.participant();
+    let writer = writer(&participant, "State");
+    let mut qos = keep_all_reader();
+    qos.resource_limits.max_instances = 1.into();
+    let reader = reader_with(&participant, "State", qos);
+    enable(std::slice::from_ref(&participant));
+    writer.write(&state(1, 0)).expect("sent");
+    writer.dispose(&state(2, 0)).expect("sent");
+    let mut status = reader.sample_rejected_status().expect("alive");
+    wait_until(reader.status_condition().expect("alive"), || {
+        status = reader.sample_rejected_status().expect("alive");
+        status.total_count == 1
+    });
+    assert_eq!(status.last_reason, RejectedReason::ByInstancesLimit);
+    let refused = writer.register_instance(&state(2, 0)).expect("enabled");
+    assert_eq!(status.last_instance_handle, refused);
 }

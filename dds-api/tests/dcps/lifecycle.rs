@@ -2,7 +2,6 @@
 
 use spindle_dds::qos::{
     DataWriterQos, DomainParticipantQos, History, Length, ResourceLimits, TopicQos,
-    TransportPriority,
 };
 use spindle_dds::{DataReader, DataWriter, DomainParticipantFactory, Duration, Error, ReturnCode};
 
@@ -124,10 +123,10 @@ fn qos_can_change_where_the_standard_lets_it() {
     let participant = meeting.participant();
     let (writer, reader) = (writer(&participant, "State"), reader(&participant, "State"));
     let mut qos = writer.qos().expect("alive");
-    qos.transport_priority = TransportPriority { value: 1 };
+    qos.latency_budget = Duration::from_millis(5).into();
     writer
         .set_qos(qos.clone())
-        .expect("TRANSPORT_PRIORITY may change");
+        .expect("LATENCY_BUDGET may change");
     assert_eq!(writer.qos(), Ok(qos.clone()));
     qos.history = History::keep_last(7);
     let refused = writer.set_qos(qos);

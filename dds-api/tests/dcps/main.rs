@@ -1,12 +1,16 @@
 //! The DCPS interface over real groups: participants in threads, each a member
 //! of its own, meeting in a directory of their own.
 
+mod conditions;
+mod endings;
 mod errors;
 mod flow;
+mod forming;
 mod generated;
 mod idle;
 mod instances;
 mod lifecycle;
+mod limits;
 mod listeners;
 mod matching;
 mod meeting;
@@ -14,6 +18,7 @@ mod membership;
 mod order;
 mod places;
 mod psm;
+mod streams;
 
 /// Made of `tests/idl/flight.idl`.
 mod types {

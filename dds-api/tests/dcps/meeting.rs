@@ -186,6 +186,30 @@ pub(crate) fn take_some(reader: &DataReader<State>, max: usize) -> Samples<State
     }
 }
 
+/// A thread that waits; it does by the time that this returns.
+pub(crate) fn wait_in<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    waits: &'scope WaitSet,
+    timeout: Duration,
+) -> thread::ScopedJoinHandle<'scope, spindle_dds::Result<Vec<spindle_dds::Condition>>> {
+    let waiting = scope.spawn(move || {
+        loop {
+            // The look below may be in the way for a moment.
+            match waits.wait(timeout) {
+                Err(Error::PreconditionNotMet(_)) => thread::yield_now(),
+                result => return result,
+            }
+        }
+    });
+    while !matches!(
+        waits.wait(Duration::ZERO),
+        Err(Error::PreconditionNotMet(_))
+    ) {
+        thread::yield_now();
+    }
+    waiting
+}
+
 /// Blocks until a condition on the statuses of a reader holds.
 pub(crate) fn wait_until(condition: spindle_dds::StatusCondition, mut holds: impl FnMut() -> bool) {
     condition.set_enabled_statuses(StatusMask::ALL);

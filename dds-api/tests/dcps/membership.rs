@@ -29,10 +29,10 @@ fn who_leaves_is_heard_through_its_last_message() {
     for reader in &readers {
         let numbers = take(reader, 100, |sample| sample.data().expect("data").number);
         assert_eq!(numbers, (0..100).collect::<Vec<_>>());
-        // Its instance has no writer any more.
+        // Its writer disposed of its instance by that.
         let state = take(reader, 1, |sample| *sample.info());
         assert!(!state[0].valid_data);
-        assert_eq!(state[0].instance_state, InstanceState::NotAliveNoWriters);
+        assert_eq!(state[0].instance_state, InstanceState::NotAliveDisposed);
         let condition = reader.status_condition().expect("alive");
         wait_until(condition, || {
             reader
@@ -204,6 +204,10 @@ fn a_death_is_told_after_what_was_delivered() {
     participant.enable().expect("the group forms");
     let numbers = take(&survivor, 10, |sample| sample.data().expect("data").number);
     assert_eq!(numbers, (0..10).collect::<Vec<_>>());
+    // Who dies has no say any more: its instance lost its writer, no more.
+    let gone = take(&survivor, 1, |sample| *sample.info());
+    assert!(!gone[0].valid_data);
+    assert_eq!(gone[0].instance_state, InstanceState::NotAliveNoWriters);
     let reason = told.recv().expect("the listener is told");
     let pid = child.id().to_string();
     assert!(reason.contains(&pid), "{reason} names process {pid}");

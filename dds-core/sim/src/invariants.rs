@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use spindle_dds_core::{Ring, SubgroupId};
 use spindle_dds_transport::Rank;
 
-use crate::node::{Record, SentMessage};
-
-/// What went wrong: the property's id and what was seen.
-pub type Finding = (&'static str, String);
+use crate::recorder::{Record, SentMessage};
+use crate::violation::Finding;
 
 /// A1, A2: every message is one that its sender sent, unaltered in length, once,
 /// in the order of its sender, none left out. `next` counts by sender.
@@ -65,13 +63,9 @@ fn same_place(a: &Record, b: &Record) -> bool {
     a == b
 }
 
-/// A5: positions rise.
+/// A5: positions rise, those of farewells included.
 pub fn positions_rise(history: &[Record]) -> Result<(), Finding> {
-    let messages: Vec<u64> = history
-        .iter()
-        .filter(|record| record.number > 0)
-        .map(|record| record.position)
-        .collect();
+    let messages: Vec<u64> = history.iter().map(|record| record.position).collect();
     match messages.windows(2).position(|pair| pair[0] >= pair[1]) {
         Some(at) => Err((
             "A5",
@@ -81,22 +75,48 @@ pub fn positions_rise(history: &[Record]) -> Result<(), Finding> {
     }
 }
 
-/// L2: everything committed has been delivered.
+/// L2: everything committed has been delivered. `sent` is by sender, those who
+/// failed left out.
 pub fn all_delivered(
     subgroup: SubgroupId,
     ring: Ring,
     at: Rank,
     history: &[Record],
-    sent: usize,
+    sent: &BTreeMap<Rank, usize>,
 ) -> Result<(), Finding> {
-    let delivered = history.iter().filter(|record| record.number > 0).count();
-    if delivered == sent {
+    for (sender, sent) in sent {
+        let of_sender = history
+            .iter()
+            .filter(|record| record.number > 0 && record.sender == *sender);
+        let delivered = of_sender.count();
+        if delivered != *sent {
+            return Err((
+                "L2",
+                format!(
+                    "{delivered} of {sent} of {sender} delivered at {at} ({ring:?}, subgroup \
+                     {subgroup})"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A3 of lanes: all who go on end them alike.
+pub fn ends_agree(
+    at: Rank,
+    subgroup: SubgroupId,
+    epoch: u64,
+    [mine, others]: [(u64, u64); 2],
+) -> Result<(), Finding> {
+    if mine == others {
         return Ok(());
     }
-    Err((
-        "L2",
-        format!("{delivered} of {sent} delivered at {at} ({ring:?}, subgroup {subgroup})"),
-    ))
+    let what = format!(
+        "lane {epoch} of subgroup {subgroup} ended with (position, digest) {mine:?} at {at}, with \
+         {others:?} elsewhere"
+    );
+    Err(("A3", what))
 }
 
 /// L2 for those who leave: every other member is told, once.
@@ -164,8 +184,21 @@ mod tests {
             "A5"
         );
         assert_eq!(
-            id(all_delivered(SubgroupId(0), Ring::Ordered, Rank(0), &a, 3)),
+            id(positions_rise(&[record(1, 0, 1), record(0, 1, 0)])),
+            "A5",
+            "a farewell"
+        );
+        assert_eq!(
+            id(all_delivered(
+                SubgroupId(0),
+                Ring::Ordered,
+                Rank(0),
+                &a,
+                &[(Rank(1), 2)].into()
+            )),
             "L2"
         );
+        let ends = [(1, 2), (1, 3)];
+        assert_eq!(id(ends_agree(Rank(0), SubgroupId(0), 1, ends)), "A3");
     }
 }

@@ -6,7 +6,8 @@
 //!        -> World: Node 0 .. Node n, each an engine, its applications, a recorder
 //!             step: one of  { a node's application acts,
 //!                             a node's engine steps, goes to sleep, wakes,
-//!                             the network lands a piece }
+//!                             the network lands a piece,
+//!                             lanes are replaced, a member fails }
 //!        -> safety is checked at every delivery, liveness when all is quiet
 //! ```
 //!
@@ -15,11 +16,18 @@
 
 #![forbid(unsafe_code)]
 
+mod change;
 pub mod invariants;
+mod life;
 mod node;
 mod plan;
+mod recorder;
+mod violation;
 mod world;
 
-pub use node::{Blunder, SentMessage};
-pub use plan::{GroupPlan, Plan};
-pub use world::{Report, Violation, run};
+pub use life::{Deed, LifePlan, LifeReport, live};
+pub use node::Blunder;
+pub use plan::{GroupPlan, Plan, SenderPlan};
+pub use recorder::{Record, SentMessage};
+pub use violation::{Finding, Violation};
+pub use world::{Report, run};

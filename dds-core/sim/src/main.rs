@@ -1,11 +1,12 @@
-//! Runs seeds: `spindle-dds-sim --seed 7`, `spindle-dds-sim --seeds 0..20000`.
+//! Runs seeds: `spindle-dds-sim --seed 7`, `spindle-dds-sim --seeds 0..20000`;
+//! with `--life`, lives of groups whose members come, change, leave and die.
 
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use spindle_dds_sim::{Plan, run};
+use spindle_dds_sim::{LifePlan, Plan, Violation, live, run};
 
 /// Runs the engine under the deterministic simulator.
 #[derive(Debug, Parser)]
@@ -17,6 +18,9 @@ struct Arguments {
     /// A range of seeds, `from..to`, to excluded: prints the violations and a summary.
     #[arg(long, value_parser = range)]
     seeds: Option<std::ops::Range<u64>>,
+    /// Lives of groups, from their founding on, and not runs within one view.
+    #[arg(long)]
+    life: bool,
 }
 
 fn range(text: &str) -> Result<std::ops::Range<u64>, String> {
@@ -30,16 +34,21 @@ fn range(text: &str) -> Result<std::ops::Range<u64>, String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match arguments.seed {
-        Some(seed) => one(seed),
-        None => many(arguments.seeds.unwrap_or(0..1000)),
+    let seeds = arguments.seeds.unwrap_or(0..1000);
+    match (arguments.seed, arguments.life) {
+        (Some(seed), false) => one(&Plan::draw(seed), run),
+        (Some(seed), true) => one(&LifePlan::draw(seed), live),
+        (None, false) => runs(seeds),
+        (None, true) => lives(seeds),
     }
 }
 
-fn one(seed: u64) -> ExitCode {
-    let plan = Plan::draw(seed);
+fn one<P: std::fmt::Debug, R: std::fmt::Debug>(
+    plan: &P,
+    run: impl Fn(&P) -> Result<R, Violation>,
+) -> ExitCode {
     println!("{plan:#?}");
-    match run(&plan) {
+    match run(plan) {
         Ok(report) => {
             println!("{report:#?}");
             ExitCode::SUCCESS
@@ -51,7 +60,7 @@ fn one(seed: u64) -> ExitCode {
     }
 }
 
-fn many(seeds: std::ops::Range<u64>) -> ExitCode {
+fn runs(seeds: std::ops::Range<u64>) -> ExitCode {
     let (mut violations, mut delivered, mut nulls) = (0_u64, 0_usize, 0_u64);
     for seed in seeds.clone() {
         match run(&Plan::draw(seed)) {
@@ -67,6 +76,33 @@ fn many(seeds: std::ops::Range<u64>) -> ExitCode {
     }
     let count = seeds.end.saturating_sub(seeds.start);
     println!("{count} seeds, {violations} violations, {delivered} deliveries, {nulls} nulls");
+    code(violations)
+}
+
+fn lives(seeds: std::ops::Range<u64>) -> ExitCode {
+    let (mut violations, mut views, mut gone, mut delivered) = (0_u64, 0, 0, 0);
+    for seed in seeds.clone() {
+        match live(&LifePlan::draw(seed)) {
+            Ok(report) => {
+                views += report.views;
+                gone += report.gone;
+                delivered += report.delivered;
+            }
+            Err(violation) => {
+                println!("{violation}");
+                violations += 1;
+            }
+        }
+    }
+    let count = seeds.end.saturating_sub(seeds.start);
+    println!(
+        "{count} lives, {violations} violations, {views} views, {gone} members gone, {delivered} \
+         deliveries"
+    );
+    code(violations)
+}
+
+fn code(violations: u64) -> ExitCode {
     if violations == 0 {
         ExitCode::SUCCESS
     } else {

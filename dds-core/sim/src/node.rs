@@ -1,15 +1,17 @@
-//! A member of the simulated world: its engine, its applications, its recorder.
+//! A member of the simulated world: its engine and its applications.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use spindle_dds_core::{
-    AckWait, Claim, ClaimError, Delivery, Engine, Event, Held, Kind, Meta, Outcome, Ring, Sink,
-    StopReason, SubgroupId,
+    AckWait, Claim, ClaimError, Engine, Kind, Lane, LaneSpec, Meta, Outcome, Ring, SubgroupId,
 };
 use spindle_dds_transport::sim::{Rng, SimFabric};
 use spindle_dds_transport::{Fabric, Rank, Want};
 
 use crate::plan::Plan;
+use crate::recorder::{Recorder, SentMessage, payload_byte};
+use crate::violation::Finding;
 
 /// Mistakes of a driver around the engine that the harness must find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,166 +20,8 @@ pub enum Blunder {
     NoSecondLook,
     /// Sleeps for data alone though somebody waits for acknowledgements.
     WantsTooLittle,
-}
-
-/// A message as it was committed: what every delivery is compared with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SentMessage {
-    /// Number of the message within its sender, subgroup and ring, from 1.
-    pub number: u64,
-    /// Payload bytes.
-    pub len: u32,
-}
-
-/// The payload of a message: a function of who sent it and which it is, so
-/// that bytes of another message are told at once.
-pub(crate) fn payload_byte(
-    rank: Rank,
-    subgroup: SubgroupId,
-    ring: Ring,
-    number: u64,
-    at: usize,
-) -> u8 {
-    let seed = u64::from(rank.0) << 48 | u64::from(subgroup.0) << 40 | (ring.index() as u64) << 36;
-    let word = (seed ^ number)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .rotate_left(23);
-    (word >> (at % 8 * 8)) as u8 ^ at as u8
-}
-
-/// One delivery as a member saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    /// Where in the order, or in its sender's ring.
-    pub position: u64,
-    /// Who sent it.
-    pub sender: Rank,
-    /// Writer sequence number; 0 is the farewell of its sender.
-    pub number: u64,
-    /// Payload bytes.
-    pub len: u32,
-}
-
-/// A sample that an application holds in its sender's ring.
-pub(crate) struct Loan {
-    held: Held<SimFabric>,
-    rank: Rank,
-    subgroup: SubgroupId,
-    ring: Ring,
-    number: u64,
-    until: usize,
-}
-
-/// What a member was handed, and what it makes of it.
-pub(crate) struct Recorder {
-    pub(crate) histories: BTreeMap<(SubgroupId, Ring), Vec<Record>>,
-    pub(crate) loans: Vec<Loan>,
-    pub(crate) stopped: Option<StopReason>,
-    pub(crate) left: Vec<Rank>,
-    /// First thing found wrong with a payload.
-    pub(crate) corrupt: Option<String>,
-    pub(crate) new_records: Vec<(SubgroupId, Ring, Record)>,
-    rng: Rng,
-    hold_chance: f64,
-    hold_turns: usize,
-    pub(crate) turn: usize,
-    reading: bool,
-}
-
-impl Recorder {
-    fn record(&mut self, subgroup: SubgroupId, ring: Ring, record: Record) {
-        self.histories
-            .entry((subgroup, ring))
-            .or_default()
-            .push(record);
-        self.new_records.push((subgroup, ring, record));
-    }
-
-    fn check_payload(&mut self, loan: &Loan) {
-        let bytes = loan.held.bytes();
-        let wrong = bytes.iter().enumerate().find(|(at, byte)| {
-            **byte != payload_byte(loan.rank, loan.subgroup, loan.ring, loan.number, *at)
-        });
-        if let Some((at, byte)) = wrong {
-            self.corrupt.get_or_insert_with(|| {
-                format!(
-                    "byte {at} of message {} of member {} in subgroup {} is {byte:#04x}",
-                    loan.number, loan.rank, loan.subgroup
-                )
-            });
-        }
-    }
-
-    /// Gives back what has been held long enough; reads it once more before.
-    pub(crate) fn return_loans(&mut self, all: bool) {
-        let turn = self.turn;
-        let (due, kept) = core::mem::take(&mut self.loans)
-            .into_iter()
-            .partition::<Vec<_>, _>(|loan| all || loan.until <= turn);
-        self.loans = kept;
-        for loan in due {
-            self.check_payload(&loan);
-        }
-    }
-}
-
-impl Sink<SimFabric> for Recorder {
-    fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
-        let header = delivery.header;
-        let record = Record {
-            position: delivery.position,
-            sender: delivery.sender,
-            number: header.writer_seq,
-            len: header.len,
-        };
-        self.record(delivery.subgroup, delivery.ring, record);
-        let Some(held) = delivery.hold() else { return };
-        let keep = self.reading && self.rng.chance(self.hold_chance);
-        let turns = 1 + self.rng.below(self.hold_turns);
-        let loan = Loan {
-            held,
-            rank: delivery.sender,
-            subgroup: delivery.subgroup,
-            ring: delivery.ring,
-            number: header.writer_seq,
-            until: self.turn + turns,
-        };
-        self.check_payload(&loan);
-        if keep {
-            self.loans.push(loan);
-        }
-    }
-
-    fn batch_end(&mut self) {}
-
-    fn event(&mut self, event: Event) {
-        match event {
-            Event::MemberLeft { rank } => self.left.push(rank),
-            Event::SenderLeft {
-                subgroup,
-                ring,
-                rank,
-            } => {
-                // Farewells of the ordered ring are part of the order.
-                let position = self.histories.get(&(subgroup, ring)).map_or(0, Vec::len) as u64;
-                let record = Record {
-                    position,
-                    sender: rank,
-                    number: 0,
-                    len: 0,
-                };
-                self.histories
-                    .entry((subgroup, ring))
-                    .or_default()
-                    .push(record);
-            }
-            Event::Stopped(reason) => self.stopped = Some(reason),
-        }
-    }
-
-    fn is_reading(&self, _: SubgroupId) -> bool {
-        self.reading
-    }
+    /// Ends a lane where its own counts do, and not those of all.
+    OwnTrim,
 }
 
 /// Sends in one ring of one subgroup.
@@ -189,10 +33,20 @@ pub(crate) struct App {
     number: u64,
     /// Claims under construction, each until a turn.
     claims: VecDeque<(Claim<SimFabric>, usize)>,
-    waiting: Option<(u32, AckWait<SimFabric>)>,
+    /// A message that was built for a lane that has been wedged meanwhile.
+    carried: Option<Carried>,
+    waiting: Option<(u32, AckWait)>,
     /// The engine made room since it looked last.
     room: bool,
     pub(crate) sent: Vec<SentMessage>,
+}
+
+/// A message on its way from a claim to one of the next lane.
+struct Carried {
+    claim: Claim<SimFabric>,
+    used: u32,
+    meta: Meta,
+    _waiting: AckWait,
 }
 
 /// A member.
@@ -202,8 +56,16 @@ pub(crate) struct Node {
     pub(crate) apps: Vec<App>,
     pub(crate) mode: Mode,
     pub(crate) left: bool,
+    /// It does not go on in the next lanes, and may not know it.
+    pub(crate) expelled: bool,
+    /// Its process has ended.
+    pub(crate) dead: bool,
+    /// Whose rows it does not read any more.
+    suspects: BTreeSet<Rank>,
     /// Steps that it still takes after it has left.
     late_steps: u32,
+    /// Its time.
+    steps: u64,
     rng: Rng,
     blunder: Option<Blunder>,
 }
@@ -222,57 +84,76 @@ pub(crate) enum Mode {
 }
 
 impl Node {
-    pub(crate) fn new(rank: Rank, fabric: SimFabric, plan: &Plan, rng: &mut Rng) -> Option<Self> {
-        let recorder = Recorder {
-            histories: BTreeMap::new(),
-            loans: Vec::new(),
-            stopped: None,
-            left: Vec::new(),
-            corrupt: None,
-            new_records: Vec::new(),
-            rng: rng.fork(),
-            hold_chance: plan.hold_chance,
-            hold_turns: plan.hold_turns,
-            turn: 0,
-            reading: plan.readers[rank.index()],
-        };
+    pub(crate) fn new(control: SimFabric, plan: &Plan, rng: &mut Rng) -> Self {
+        let rank = control.me();
+        let recorder = Recorder::new(rank, plan, rng);
         let mut apps = Vec::new();
-        for (at, (spec, group)) in plan.view.subgroups.iter().zip(&plan.groups).enumerate() {
-            let mine = spec.senders.iter().position(|sender| sender.rank == rank);
-            for ring in Ring::BOTH {
-                let Some(left) = mine.map(|mine| group.messages[mine][ring.index()]) else {
-                    continue;
-                };
-                apps.push(App {
-                    subgroup: SubgroupId(at as u32),
-                    ring,
-                    len_max: group.len_max,
-                    left,
-                    number: 0,
-                    claims: VecDeque::new(),
-                    waiting: None,
-                    room: false,
-                    sent: Vec::new(),
-                });
-            }
+        for group in &plan.groups {
+            let Some(sender) = group.senders.iter().find(|sender| sender.rank == rank) else {
+                continue;
+            };
+            apps.extend(Ring::BOTH.map(|ring| App {
+                subgroup: group.subgroup,
+                ring,
+                len_max: group.len_max,
+                left: sender.messages[ring.index()],
+                number: 0,
+                claims: VecDeque::new(),
+                carried: None,
+                waiting: None,
+                room: false,
+                sent: Vec::new(),
+            }));
         }
-        Some(Self {
+        Self {
             rank,
-            engine: Engine::new(fabric, &plan.view, plan.config, recorder).ok()?,
+            engine: Engine::new(control, plan.config, recorder),
             apps,
             mode: Mode::Awake,
             left: false,
+            expelled: false,
+            dead: false,
+            suspects: BTreeSet::new(),
             late_steps: 100,
+            steps: 0,
             rng: rng.fork(),
             blunder: plan.blunder,
-        })
+        }
+    }
+
+    /// Whether it takes part in what is to come.
+    pub(crate) fn is_present(&self) -> bool {
+        !(self.left || self.expelled || self.dead)
+    }
+
+    /// The next lane of a subgroup is here: who waited for the old one goes on.
+    pub(crate) fn add_lane(&mut self, spec: &LaneSpec, segment: SimFabric) -> Result<(), Finding> {
+        let seats = spec.members.clone();
+        let subgroup = spec.subgroup;
+        self.engine
+            .with_sink(|sink| sink.seats.insert(subgroup, seats));
+        self.engine
+            .add_lane(spec, segment)
+            .map_err(|error| ("X0", error.to_string()))?;
+        for app in self.apps.iter_mut().filter(|app| app.subgroup == subgroup) {
+            app.room = true;
+        }
+        self.engine.handle().fabric().nudge();
+        Ok(())
+    }
+
+    /// Takes somebody for failed.
+    pub(crate) fn suspect(&mut self, rank: Rank) {
+        if rank != self.rank && self.suspects.insert(rank) {
+            self.engine.with_lanes(|lanes| lanes.fence(rank));
+        }
     }
 
     /// Whether its applications have nothing more to do.
     pub(crate) fn is_done(&self) -> bool {
         self.apps
             .iter()
-            .all(|app| app.left == 0 && app.claims.is_empty())
+            .all(|app| app.left == 0 && app.claims.is_empty() && app.carried.is_none())
     }
 
     /// What it sent in a ring.
@@ -290,6 +171,9 @@ impl Node {
             return;
         }
         let at = self.rng.below(self.apps.len());
+        if self.apps[at].carried.is_some() {
+            return self.carry_on(plan, at);
+        }
         let due = self.apps[at]
             .claims
             .iter()
@@ -317,7 +201,10 @@ impl Node {
             None => self.rng.below(len_max as usize + 1) as u32,
         };
         let handle = self.engine.handle();
-        let claim = match handle.claim(app.subgroup, app.ring, len) {
+        let Some(lane) = handle.lane(app.subgroup) else {
+            return;
+        };
+        let claim = match lane.claim(app.ring, len) {
             Err(ClaimError::NoRoom) => {
                 let wait = app
                     .waiting
@@ -325,7 +212,7 @@ impl Node {
                     .map_or_else(|| handle.waiting_for_acks(), |wait| wait.1);
                 app.waiting = Some((len, wait));
                 // Once more, now that the engine knows.
-                handle.claim(app.subgroup, app.ring, len)
+                lane.claim(app.ring, len)
             }
             other => other,
         };
@@ -370,15 +257,65 @@ impl Node {
             timestamp: number as i64,
             topic: 7,
             key_hash: [number as u8; 16],
+            skipped: 0,
         };
-        if claim.commit(used, &meta).is_ok() {
-            app.number = number;
-            app.sent.push(SentMessage { number, len: used });
-            if self.rng.chance(plan.self_publish) {
-                let subgroup = app.subgroup;
-                self.engine.publish(subgroup);
-            } else {
-                self.engine.handle().fabric().nudge();
+        self.commit(plan, at, claim, used, meta);
+    }
+
+    fn commit(&mut self, plan: &Plan, at: usize, claim: Claim<SimFabric>, used: u32, meta: Meta) {
+        let app = &mut self.apps[at];
+        let lane = claim.lane().clone();
+        match claim.commit(used, &meta) {
+            Ok(_) => {
+                app.number = meta.timestamp as u64;
+                app.sent.push(SentMessage {
+                    number: app.number,
+                    len: used,
+                });
+                self.publish(plan, &lane);
+            }
+            Err(refused) if refused.error == ClaimError::Wedged => {
+                app.carried = Some(Carried {
+                    claim: refused.claim,
+                    used,
+                    meta,
+                    _waiting: self.engine.handle().waiting_for_acks(),
+                });
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn publish(&mut self, plan: &Plan, lane: &Arc<Lane<SimFabric>>) {
+        if self.rng.chance(plan.self_publish) {
+            self.engine.publish(lane);
+        } else {
+            lane.fabric().nudge();
+        }
+    }
+
+    /// What was built for a lane that has ended is copied into the next one.
+    fn carry_on(&mut self, plan: &Plan, at: usize) {
+        let app = &mut self.apps[at];
+        let Some(lane) = self.engine.handle().lane(app.subgroup) else {
+            return;
+        };
+        let Some(mut carried) = app.carried.take() else {
+            return;
+        };
+        let len = carried.claim.bytes().len() as u32;
+        match lane.claim(app.ring, len) {
+            Ok(mut claim) => {
+                claim.bytes().copy_from_slice(carried.claim.bytes());
+                self.commit(plan, at, claim, carried.used, carried.meta);
+            }
+            Err(error) => {
+                app.carried = Some(carried);
+                if error == ClaimError::NoRoom {
+                    // Its own claims may take the room that it waits for.
+                    app.left += app.claims.len();
+                    app.claims.clear();
+                }
             }
         }
     }
@@ -422,7 +359,12 @@ impl Node {
     }
 
     fn step(&mut self) -> Option<Outcome> {
-        let outcome = self.engine.step();
+        let handle = self.engine.handle();
+        while let Some(failure) = handle.fabric().poll() {
+            self.suspect(failure.peer);
+        }
+        let outcome = self.engine.step(self.steps);
+        self.steps += 1;
         if outcome.is_some_and(|outcome| outcome.room) {
             self.apps.iter_mut().for_each(|app| app.room = true);
         }

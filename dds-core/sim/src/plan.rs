@@ -1,6 +1,6 @@
 //! What a seed stands for: everything about a run that is drawn before it starts.
 
-use spindle_dds_core::{EngineConfig, RingSpec, SenderSpec, SubgroupSpec, TopicKey, ViewSpec};
+use spindle_dds_core::{EngineConfig, LaneSpec, RingSpec, SenderSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
@@ -11,8 +11,8 @@ use crate::node::Blunder;
 pub struct Plan {
     /// The seed it was drawn from; seeds the run too.
     pub seed: u64,
-    /// Members, subgroups, senders, rings.
-    pub view: ViewSpec,
+    /// How many members there are in the beginning.
+    pub members: usize,
     /// By subgroup.
     pub groups: Vec<GroupPlan>,
     /// Switches of all engines.
@@ -33,17 +33,65 @@ pub struct Plan {
     pub leavers: Vec<Rank>,
     /// By member: whether it reads, or only writes.
     pub readers: Vec<bool>,
+    /// How often lanes are replaced.
+    pub changes: usize,
+    /// Chance at each turn that it begins.
+    pub change_chance: f64,
+    /// Chance that somebody does not go on in the next lanes.
+    pub expel_chance: f64,
     /// A mistake of the driver, for the harness to find.
     pub blunder: Option<Blunder>,
 }
 
-/// What is sent in a subgroup.
+/// Who is in a subgroup, and what is sent there.
 #[derive(Debug, Clone)]
 pub struct GroupPlan {
-    /// By sender and ring: how many messages.
-    pub messages: Vec<[usize; 2]>,
+    /// Which.
+    pub subgroup: SubgroupId,
+    /// Its members in the beginning.
+    pub members: Vec<Rank>,
+    /// Its senders, in the same order.
+    pub senders: Vec<SenderPlan>,
     /// Longest message in bytes.
     pub len_max: u32,
+}
+
+/// What a member sends in a subgroup.
+#[derive(Debug, Clone)]
+pub struct SenderPlan {
+    /// Who.
+    pub rank: Rank,
+    /// Its rings.
+    pub rings: [Option<RingSpec>; 2],
+    /// By ring: how many messages.
+    pub messages: [usize; 2],
+}
+
+impl GroupPlan {
+    /// The lane of those who are present.
+    pub fn lane(&self, epoch: u64, base: u64, present: impl Fn(Rank) -> bool) -> LaneSpec {
+        let members: Vec<Rank> = self
+            .members
+            .iter()
+            .copied()
+            .filter(|rank| present(*rank))
+            .collect();
+        let place = |rank| members.iter().position(|member| *member == rank);
+        let sender = |sender: &SenderPlan| {
+            Some(SenderSpec {
+                rank: Rank(place(sender.rank)? as u16),
+                rings: sender.rings,
+            })
+        };
+        LaneSpec {
+            subgroup: self.subgroup,
+            epoch,
+            base,
+            senders: self.senders.iter().filter_map(sender).collect(),
+            members,
+            topics: vec![TopicKey::of_name(&format!("topic {}", self.subgroup))],
+        }
+    }
 }
 
 impl Plan {
@@ -52,17 +100,10 @@ impl Plan {
         let mut rng = Rng::new(seed ^ 0x5317_d1e5);
         let members = if rng.chance(0.7) { 4 } else { 1 + rng.below(6) };
         let subgroups = 1 + rng.below(3);
-        let mut view = ViewSpec {
-            view_id: seed,
-            members,
-            subgroups: Vec::new(),
-        };
-        let mut groups = Vec::new();
-        for at in 0..subgroups {
-            let (spec, plan) = draw_group(&mut rng, members, at);
-            view.subgroups.push(spec);
-            groups.push(plan);
-        }
+        let subgroup = |at: usize| SubgroupId(at as u32);
+        let groups = (0..subgroups)
+            .map(|at| draw_group(&mut rng, members, subgroup(at)))
+            .collect();
         let config = draw_config(&mut rng);
         let leaving = if rng.chance(0.4) { 0.5 } else { 0.0 };
         let leavers = (0..members as u16)
@@ -71,7 +112,7 @@ impl Plan {
             .collect();
         Self {
             seed,
-            view,
+            members,
             groups,
             config,
             network: SimOptions::swarm(&mut rng),
@@ -82,6 +123,9 @@ impl Plan {
             withdraw_chance: [0.0, 0.1, 0.3][rng.below(3)],
             leavers,
             readers: (0..members).map(|_| rng.chance(0.75)).collect(),
+            changes: [0, 1, 4][rng.below(3)],
+            change_chance: [0.0005, 0.005, 0.05][rng.below(3)],
+            expel_chance: [0.0, 0.5, 0.9][rng.below(3)],
             blunder: None,
         }
     }
@@ -90,12 +134,12 @@ impl Plan {
     pub fn total(&self) -> usize {
         self.groups
             .iter()
-            .flat_map(|group| group.messages.iter().flatten())
+            .flat_map(|group| group.senders.iter().flat_map(|sender| sender.messages))
             .sum()
     }
 }
 
-fn draw_group(rng: &mut Rng, members: usize, at: usize) -> (SubgroupSpec, GroupPlan) {
+fn draw_group(rng: &mut Rng, members: usize, subgroup: SubgroupId) -> GroupPlan {
     let everyone = rng.chance(0.6);
     let mut ranks: Vec<Rank> = (0..members as u16)
         .map(Rank)
@@ -109,7 +153,6 @@ fn draw_group(rng: &mut Rng, members: usize, at: usize) -> (SubgroupSpec, GroupP
     let ring = RingSpec::at_least(2 << rng.below(5), 128 << rng.below(5));
     let unordered = rng.chance(0.3);
     let mut senders = Vec::new();
-    let mut messages = Vec::new();
     for &rank in &ranks {
         if !rng.chance(sending) {
             continue;
@@ -123,22 +166,19 @@ fn draw_group(rng: &mut Rng, members: usize, at: usize) -> (SubgroupSpec, GroupP
             Some(_) if rng.chance(0.8) => 1 + rng.below(most),
             _ => 0,
         };
-        messages.push([count(rng, &rings[0]), count(rng, &rings[1])]);
-        senders.push(SenderSpec { rank, rings });
+        let messages = [count(rng, &rings[0]), count(rng, &rings[1])];
+        senders.push(SenderPlan {
+            rank,
+            rings,
+            messages,
+        });
     }
-    let topics = vec![TopicKey::of_name(&format!("topic {at}"))];
-    let spec = SubgroupSpec {
+    GroupPlan {
+        subgroup,
         members: ranks,
         senders,
-        topics,
-    };
-    (
-        spec,
-        GroupPlan {
-            messages,
-            len_max: (ring.bytes / 2) as u32,
-        },
-    )
+        len_max: (ring.bytes / 2) as u32,
+    }
 }
 
 fn draw_config(rng: &mut Rng) -> EngineConfig {

@@ -1,15 +1,21 @@
 //! The world: turns taken by chance, properties checked as it goes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use spindle_dds_core::{Layout, Ring, SubgroupId};
-use spindle_dds_transport::sim::{Rng, SimNetwork};
+use spindle_dds_core::{Ring, SubgroupId};
+use spindle_dds_transport::sim::{NodeId, Rng, SimNetwork};
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::invariants::{self, Finding};
-use crate::node::{Mode, Node, Record, SentMessage};
+use crate::change::{Change, Open, ROW_LEN};
+use crate::invariants;
+use crate::node::{Mode, Node};
 use crate::plan::Plan;
+use crate::recorder::{Record, SentMessage};
+use crate::violation::{Finding, Violation};
+
+/// Turns after which a member that was woken and heard nothing sleeps again: more than
+/// the messages of its rings.
+const WAKE_TURNS_MAX: usize = 100;
 
 /// What a run without a violation did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,41 +26,13 @@ pub struct Report {
     pub delivered: usize,
     /// Nulls published.
     pub nulls: u64,
+    /// Times that lanes were replaced.
+    pub changes: usize,
     /// Turns until all was quiet.
     pub turns: usize,
     /// Hash over everything that happened.
     pub trace_hash: u64,
 }
-
-/// A property that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// The run.
-    pub seed: u64,
-    /// The property's id.
-    pub property: &'static str,
-    /// What was seen.
-    pub what: String,
-    /// When.
-    pub turn: usize,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            seed,
-            property,
-            what,
-            turn,
-        } = self;
-        write!(
-            f,
-            "seed {seed}: {property} does not hold at turn {turn}: {what}"
-        )
-    }
-}
-
-impl std::error::Error for Violation {}
 
 /// Runs a plan to its end.
 pub fn run(plan: &Plan) -> Result<Report, Violation> {
@@ -69,12 +47,19 @@ pub fn run(plan: &Plan) -> Result<Report, Violation> {
     })
 }
 
-struct World<'a> {
-    plan: &'a Plan,
-    network: SimNetwork,
-    nodes: Vec<Node>,
-    rng: Rng,
+pub(crate) struct World<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) network: SimNetwork,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) rng: Rng,
     turn: usize,
+    /// By subgroup; none when nobody is left.
+    pub(crate) lanes: Vec<Option<Open>>,
+    pub(crate) change: Option<Change>,
+    pub(crate) changes: usize,
+    pub(crate) changes_left: usize,
+    /// By lane: position and digest at its end.
+    pub(crate) ends: BTreeMap<(SubgroupId, u64), (u64, u64)>,
     /// By member, subgroup and ring: messages seen of each sender.
     seen: BTreeMap<(Rank, SubgroupId, Ring), BTreeMap<Rank, u64>>,
 }
@@ -82,12 +67,11 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(plan: &'a Plan) -> Self {
         let mut rng = Rng::new(plan.seed);
-        let lens = Layout::new(&plan.view)
-            .map(|layout| layout.row_lens())
-            .unwrap_or_default();
-        let network = SimNetwork::new(plan.seed, &lens, plan.network.clone());
-        let nodes = (0..plan.view.members as u16)
-            .filter_map(|rank| Node::new(Rank(rank), network.fabric(Rank(rank)), plan, &mut rng))
+        let lens = vec![ROW_LEN; plan.members];
+        let (network, fabrics) = SimNetwork::group(plan.seed, &lens, plan.network.clone());
+        let nodes = fabrics
+            .into_iter()
+            .map(|control| Node::new(control, plan, &mut rng))
             .collect();
         Self {
             plan,
@@ -95,15 +79,18 @@ impl<'a> World<'a> {
             nodes,
             rng,
             turn: 0,
+            lanes: Vec::new(),
+            change: None,
+            changes: 0,
+            changes_left: plan.changes,
+            ends: BTreeMap::new(),
             seen: BTreeMap::new(),
         }
     }
 
     fn run(&mut self) -> Result<Report, Finding> {
-        if self.nodes.len() != self.plan.view.members {
-            return Err(("X0", "the plan makes no view".to_owned()));
-        }
-        let patience = 20_000 + 4_000 * self.plan.total();
+        self.open_lanes()?;
+        let patience = 20_000 + 4_000 * self.plan.total() + 20_000 * self.plan.changes;
         let mut quiet = 0;
         loop {
             self.turn += 1;
@@ -129,34 +116,58 @@ impl<'a> World<'a> {
         for _ in 0..landing {
             self.network.step();
         }
+        self.stir();
+        if self.nodes[at].dead {
+            return Ok(self.is_busy());
+        }
+        if self.nodes[at].expelled && self.rng.chance(0.002) {
+            self.crash(self.nodes[at].rank);
+            return Ok(true);
+        }
         if self.nodes[at].left {
             // Its polling thread may not know it yet: some more steps do no harm.
             self.nodes[at].step_after_leaving();
-            self.check_node(at)?;
+            self.return_loans(at);
+            self.check_node(at, true)?;
             return Ok(self.is_busy());
         }
+        let unaware = self.nodes.iter().any(|node| node.expelled && !node.dead);
         let node = &mut self.nodes[at];
         if acting {
             node.act(self.plan, self.turn);
         }
-        let turn = self.turn;
-        let rung = node.mode == Mode::Asleep && self.network.rung(node.rank);
-        let due = node.is_done() && self.plan.leavers.contains(&node.rank) && !node.left;
-        if due {
+        let rung = node.mode == Mode::Asleep && self.network.rung(NodeId(node.rank.index()));
+        let leaver = self.plan.leavers.contains(&node.rank) && node.is_present();
+        // Who takes part in a change sees it through. There is one control segment
+        // here for all views: who was expelled from one is not to read in it that
+        // somebody has left another.
+        if leaver && node.is_done() && self.change.is_none() && !unaware {
             node.leave();
         }
         node.poll(rung);
-        let node = &mut self.nodes[at];
-        node.engine.with_sink(|sink| {
-            sink.turn = turn;
-            sink.return_loans(false);
-        });
-        self.check_node(at)?;
+        self.return_loans(at);
+        self.check_node(at, true)?;
+        if self.nodes[at].is_present() {
+            self.tend(at)?;
+        }
         Ok(self.is_busy())
     }
 
+    /// What has been held long enough is read once more, also by who has left.
+    fn return_loans(&self, at: usize) {
+        let turn = self.turn;
+        self.nodes[at].engine.with_sink(|sink| {
+            sink.turn = turn;
+            sink.return_loans(false);
+        });
+    }
+
     fn is_busy(&self) -> bool {
-        let mut present = self.nodes.iter().filter(|node| !node.left);
+        let unaware = |node: &Node| node.expelled && !node.dead;
+        if self.change.is_some() || self.lanes_have_dead() || self.nodes.iter().any(unaware) {
+            return true;
+        }
+        let mut present = self.nodes.iter().filter(|node| node.is_present());
         let done = present.all(|node| {
             let loans = node.engine.with_sink(|sink| sink.loans.len());
             node.mode == Mode::Asleep && node.is_done() && !self.leaves(node) && loans == Some(0)
@@ -172,8 +183,8 @@ impl<'a> World<'a> {
         self.nodes[rank.index()].sent(subgroup, ring)
     }
 
-    /// What holds at every delivery.
-    fn check_node(&mut self, at: usize) -> Result<(), Finding> {
+    /// What holds at every delivery; `stable` unless a lane has just ended.
+    pub(crate) fn check_node(&mut self, at: usize, stable: bool) -> Result<(), Finding> {
         let rank = self.nodes[at].rank;
         let (records, corrupt, stopped) = self.nodes[at]
             .engine
@@ -196,7 +207,7 @@ impl<'a> World<'a> {
             let sent = self.sent(record.sender, subgroup, ring);
             invariants::integrity_and_fifo(&record, sent, &mut next)?;
             self.seen.insert((rank, subgroup, ring), next);
-            if ring == Ring::Ordered {
+            if ring == Ring::Ordered && stable {
                 self.check_stable(rank, subgroup, &record)?;
             }
         }
@@ -210,11 +221,8 @@ impl<'a> World<'a> {
         subgroup: SubgroupId,
         record: &Record,
     ) -> Result<(), Finding> {
-        let members = &self.plan.view.subgroups[subgroup.index()].members;
-        for member in members
-            .iter()
-            .filter(|member| !self.nodes[member.index()].left)
-        {
+        let members = self.plan.groups[subgroup.index()].members.iter();
+        for member in members.filter(|member| self.nodes[member.index()].is_present()) {
             let position = self.nodes[member.index()].engine.position(subgroup);
             let received = position.map_or(u64::MAX, |position| position.received_num);
             if received <= record.position {
@@ -227,8 +235,8 @@ impl<'a> World<'a> {
 
     /// What holds when all is quiet: liveness, and one order for all.
     fn check_end(&self) -> Result<(), Finding> {
-        for (at, group) in self.plan.view.subgroups.iter().enumerate() {
-            let subgroup = SubgroupId(at as u32);
+        for group in &self.plan.groups {
+            let subgroup = group.subgroup;
             for ring in Ring::BOTH {
                 self.check_ring_end(subgroup, ring, &group.members)?;
             }
@@ -243,11 +251,11 @@ impl<'a> World<'a> {
         ring: Ring,
         members: &[Rank],
     ) -> Result<(), Finding> {
-        let sent = self
-            .nodes
-            .iter()
-            .map(|node| node.sent(subgroup, ring).len())
-            .sum();
+        // Of those who failed, what nobody who goes on has received is lost.
+        let sound = |node: &&Node| node.left || node.is_present();
+        let sent = self.nodes.iter().filter(sound);
+        let sent = sent.map(|node| (node.rank, node.sent(subgroup, ring).len()));
+        let sent: BTreeMap<Rank, usize> = sent.collect();
         let mut histories = Vec::new();
         for &rank in members {
             let node = &self.nodes[rank.index()];
@@ -257,8 +265,8 @@ impl<'a> World<'a> {
             let history = history.flatten().unwrap_or_default();
             // Who has left does not take part to the end, and who does not read
             // is in no hurry to deliver what it sent itself.
-            if !node.left && self.plan.readers[rank.index()] {
-                invariants::all_delivered(subgroup, ring, rank, &history, sent)?;
+            if node.is_present() && self.plan.readers[rank.index()] {
+                invariants::all_delivered(subgroup, ring, rank, &history, &sent)?;
                 invariants::farewells(rank, &history, &self.leavers_of(subgroup, ring))?;
             }
             histories.push((rank, history));
@@ -278,7 +286,7 @@ impl<'a> World<'a> {
 
     /// Senders of a ring that have left.
     fn leavers_of(&self, subgroup: SubgroupId, ring: Ring) -> Vec<Rank> {
-        let senders = &self.plan.view.subgroups[subgroup.index()].senders;
+        let senders = &self.plan.groups[subgroup.index()].senders;
         let sending = senders
             .iter()
             .filter(|sender| sender.rings[ring.index()].is_some());
@@ -289,7 +297,7 @@ impl<'a> World<'a> {
     /// A3 once more, by the engine's own digest.
     fn check_digests(&self, subgroup: SubgroupId, members: &[Rank]) -> Result<(), Finding> {
         let reading =
-            |rank: &&Rank| !self.nodes[rank.index()].left && self.plan.readers[rank.index()];
+            |rank: &&Rank| self.nodes[rank.index()].is_present() && self.plan.readers[rank.index()];
         let present = members.iter().filter(reading);
         let mut digests = present
             .filter_map(|rank| Some((rank, self.nodes[rank.index()].engine.position(subgroup)?)));
@@ -322,12 +330,16 @@ impl<'a> World<'a> {
     }
 
     fn wake_everybody(&mut self) {
-        for node in self.nodes.iter_mut().filter(|node| !node.left) {
+        for node in self.nodes.iter_mut().filter(|node| node.is_present()) {
             while node.mode != Mode::Awake {
                 node.poll(true);
             }
-            for _ in 0..6 {
+            // Without batching it delivers one message a step.
+            for _ in 0..WAKE_TURNS_MAX {
                 node.poll(false);
+                if node.mode == Mode::Asleep {
+                    break;
+                }
             }
         }
         self.network.settle();
@@ -356,6 +368,7 @@ impl<'a> World<'a> {
                 .sum(),
             delivered: self.seen.values().flat_map(BTreeMap::values).sum::<u64>() as usize,
             nulls: counters.map(|counters| counters.nulls).sum(),
+            changes: self.changes,
             turns: self.turn,
             trace_hash: self.network.trace_hash(),
         }

@@ -2,11 +2,11 @@
 //! the rings, and that a zeroed row promises nothing.
 
 use spindle_dds_core::{
-    ClaimError, Delivery, Engine, EngineConfig, Event, Kind, Layout, Meta, PlantedBug, Ring,
-    RingSpec, SenderSpec, Sink, StopReason, SubgroupId, SubgroupSpec, TopicKey, ViewSpec, limits,
+    CONTROL_ROW_LEN, ClaimError, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec, Layout,
+    Meta, PlantedBug, Ring, RingSpec, SenderSpec, Sink, StopReason, SubgroupId, TopicKey, limits,
 };
 use spindle_dds_transport::Rank;
-use spindle_dds_transport::sim::{SimFabric, SimNetwork, SimOptions};
+use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
@@ -46,38 +46,43 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
         bytes: 4096,
     });
     let members: Vec<Rank> = (0..configs.len() as u16).map(Rank).collect();
-    let view = ViewSpec {
-        view_id: 9,
-        members: members.len(),
-        subgroups: vec![SubgroupSpec {
-            senders: members
-                .iter()
-                .map(|&rank| SenderSpec {
-                    rank,
-                    rings: [ring, None],
-                })
-                .collect(),
-            members,
-            topics: vec![TopicKey::of_name("long")],
-        }],
+    let lane = LaneSpec {
+        subgroup: SUBGROUP,
+        epoch: 9,
+        base: 0,
+        senders: members
+            .iter()
+            .map(|&rank| SenderSpec {
+                rank,
+                rings: [ring, None],
+            })
+            .collect(),
+        members,
+        topics: vec![TopicKey::of_name("long")],
     };
-    let layout = Layout::new(&view).expect("a view");
-    let network = SimNetwork::new(1, &layout.row_lens(), SimOptions::default());
-    let node = |(rank, config): (usize, &EngineConfig)| {
-        let fabric = network.fabric(Rank(rank as u16));
-        Engine::new(fabric, &view, *config, Counter::default()).expect("an engine")
+    let control = vec![CONTROL_ROW_LEN; configs.len()];
+    let (network, controls) = SimNetwork::group(1, &control, SimOptions::default());
+    let lens = Layout::new(&lane).expect("a lane").row_lens();
+    let rows: Vec<_> = (0..).map(NodeId).zip(lens).collect();
+    let segment = network.open(&rows);
+    let node = |((control, config), &place): ((SimFabric, &EngineConfig), &Rank)| {
+        let node = Engine::new(control, *config, Counter::default());
+        let added = node.add_lane(&lane, network.fabric(segment, place));
+        added.expect("a lane");
+        node
     };
-    let nodes = configs.iter().enumerate().map(node).collect();
+    let nodes = controls.into_iter().zip(configs).zip(&lane.members);
+    let nodes = nodes.map(node).collect();
     (network, nodes)
 }
 
 /// Sends what finds room; returns how many messages.
 fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
-    let handle = node.handle();
+    let lane = node.handle().lane(SUBGROUP).expect("a lane");
     let mut any = false;
     loop {
         let len = ((*writer_seq + 1) % 7) as u32;
-        let claim = match handle.claim(SUBGROUP, Ring::Ordered, len) {
+        let claim = match lane.claim(Ring::Ordered, len) {
             Ok(claim) => claim,
             Err(ClaimError::NoRoom | ClaimError::Stopped) => return any,
             Err(error) => panic!("{error}"),
@@ -90,6 +95,7 @@ fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
             timestamp: 0,
             topic: 1,
             key_hash: [0; 16],
+            skipped: 0,
         };
         claim.commit(len, &meta).expect("a commit");
         *writer_seq += 1;
@@ -102,7 +108,7 @@ fn run(network: &SimNetwork, nodes: &[Node], positions: u64) {
     for _ in 0..100_000 {
         for (node, sent) in nodes.iter().zip(&mut sent) {
             send_some(node, sent);
-            node.step();
+            node.step(0);
         }
         network.settle();
         let done = nodes.iter().all(|node| {
@@ -160,7 +166,7 @@ fn a_zeroed_row_promises_nothing() {
     for _ in 0..20 {
         send_some(&nodes[0], &mut sent);
         for node in &nodes[..2] {
-            node.step();
+            node.step(0);
         }
         network.settle();
     }

@@ -5,7 +5,7 @@ use std::thread;
 
 use spindle_dds_core::{EngineConfig, PlantedBug};
 use spindle_dds_sim::{Blunder, Plan, Violation, run};
-use spindle_dds_transport::sim;
+use spindle_dds_transport::{Rank, sim};
 
 /// Runs `seeds` seeds on two threads; the first violation, if any.
 fn first_violation(seeds: u64, change: impl Fn(&mut Plan) + Sync) -> Option<Violation> {
@@ -66,6 +66,8 @@ fn must_be_found(what: &str, properties: &[&str], change: impl Fn(&mut Plan) + S
 fn bugs_of_the_engine_are_found() {
     let corrupted = ["A1", "A2", "A3", "A6", "L2", "L7", "M3"];
     let stuck = ["L2", "L7", "I8"];
+    // Nulls without end look like a guard that nobody can have reached.
+    let endless = ["L2", "L7", "I8", "A6"];
     let unstable = ["A3", "A4", "A6"];
     for (bug, properties) in [
         (PlantedBug::GuardFirst, &corrupted[..]),
@@ -74,13 +76,53 @@ fn bugs_of_the_engine_are_found() {
         (PlantedBug::ReleaseTooFar, &corrupted),
         (PlantedBug::DeliverUnstable, &unstable),
         (PlantedBug::NullsTooFew, &stuck),
-        (PlantedBug::NullsForEver, &stuck),
+        (PlantedBug::NullsForEver, &endless),
+        (PlantedBug::WildGuard, &["A6"]),
         (PlantedBug::LeaverNotForgotten, &stuck),
     ] {
         must_be_found(&format!("{bug:?}"), properties, |plan| {
             plan.config.planted = Some(bug)
         });
     }
+}
+
+/// Where many hold what they read while they leave.
+#[test]
+fn leaving_with_loans_is_found() {
+    must_be_found("LeavesHolding", &["M3"], |plan| {
+        plan.config.planted = Some(PlantedBug::LeavesHolding);
+        (plan.hold_chance, plan.hold_turns) = (0.5, 1000);
+        plan.leavers = vec![Rank(0)];
+    });
+}
+
+/// Where lanes are replaced and members fail all the time.
+fn often(plan: &mut Plan) {
+    (plan.changes, plan.change_chance, plan.expel_chance) = (4, 0.02, 0.9);
+}
+
+#[test]
+fn a_few_hundred_seeds_of_members_that_fail() {
+    let found = first_violation(300, often);
+    assert_eq!(found.map(|violation| violation.to_string()), None);
+}
+
+#[test]
+fn bugs_of_the_end_of_a_lane_are_found() {
+    for (bug, properties) in [
+        (PlantedBug::CommitAfterWedge, &["A2", "A3", "A6", "L2"][..]),
+        (PlantedBug::AckAfterFreeze, &["A3", "A6", "A4"]),
+        (PlantedBug::StopsAtHole, &["A3", "A2", "L2"]),
+    ] {
+        must_be_found(&format!("{bug:?}"), properties, |plan| {
+            often(plan);
+            plan.config.planted = Some(bug);
+        });
+    }
+    must_be_found("OwnTrim", &["A3"], |plan| {
+        often(plan);
+        plan.blunder = Some(Blunder::OwnTrim);
+    });
 }
 
 #[test]

@@ -1,45 +1,42 @@
 //! Delivery and release predicates of a subgroup, and the digest of its order.
 
-use spindle_dds_transport::Fabric;
+use std::sync::Arc;
 
-use super::{Context, Group};
+use spindle_dds_transport::{Fabric, Rank};
+
+use super::{Context, Found, Group, Trouble};
 use crate::config::PlantedBug;
 use crate::counters::bump;
 use crate::digest::Digest;
-use crate::engine::{Event, Sink, StopReason};
+use crate::engine::{Event, Sink};
+use crate::held::Delivery;
 use crate::ids::Ring;
+use crate::lane::Lane;
 use crate::limits::DIGESTS_KEPT;
-use crate::shared::{Delivery, GroupShared};
 use crate::stream::Stream;
 use crate::sync::Ordering;
 
-impl Group {
-    pub(super) fn deliver_ordered<F: Fabric, S: Sink<F>>(
+impl<F: Fabric> Group<F> {
+    pub(super) fn deliver_ordered<S: Sink<F>>(
         &mut self,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
+        lane: &Arc<Lane<F>>,
+        context: &mut Context<'_, S>,
     ) -> bool {
         if self.delivered_num >= self.stable {
             return false;
         }
         let mut delivered = 0;
         let done = loop {
-            let Some((seq, place)) = self.next_in_order().filter(|(seq, _)| *seq < self.stable)
+            let Some((seq, order)) = self
+                .next_in_order(None)
+                .filter(|(seq, _)| *seq < self.stable)
             else {
                 break self.stable;
             };
             if self.digest.is_due(seq) {
-                self.checkpoint(seq, group, context);
+                self.checkpoint(seq, lane, context);
             }
-            let at = self.ordered[place];
-            let rank = self.senders[at].rank;
-            if !self.hand_over(Ring::Ordered, at, seq, group, context) {
-                self.senders[at].left_told[0] = true;
-                context.sink.event(Event::SenderLeft {
-                    subgroup: self.id,
-                    ring: Ring::Ordered,
-                    rank,
-                });
+            if !self.deliver_next(seq, order, lane, context) {
                 continue;
             }
             delivered += 1;
@@ -48,48 +45,91 @@ impl Group {
             }
         };
         if self.digest.is_due(done) {
-            self.checkpoint(done, group, context);
+            self.checkpoint(done, lane, context);
         }
         self.delivered_num = done;
-        context
-            .shared
-            .fabric
-            .store(group.columns.delivered_num, done);
-        self.pass_ordered(group);
+        lane.fabric.store(lane.columns.delivered_num, done);
+        self.pass_ordered(lane);
         self.end_batch(delivered, context);
         true
     }
 
-    /// Position and ordered place of the next message, or farewell, in order.
-    fn next_in_order(&self) -> Option<(u64, usize)> {
+    /// What is left below the cut, and not behind `last`, stable or not.
+    /// Nothing is said of it any more.
+    pub(super) fn deliver_trimmed<S: Sink<F>>(
+        &mut self,
+        lane: &Arc<Lane<F>>,
+        trim: &[u64],
+        last: u64,
+        context: &mut Context<'_, S>,
+    ) {
+        let mut delivered = 0;
+        while let Some((seq, order)) = self.next_in_order(Some(trim))
+            && seq <= last
+        {
+            delivered += u64::from(self.deliver_next(seq, order, lane, context));
+        }
+        self.end_batch(delivered, context);
+    }
+
+    /// Hands over the message, or tells the farewell, that is next in order.
+    /// Whether it was a message.
+    fn deliver_next<S: Sink<F>>(
+        &mut self,
+        seq: u64,
+        order: usize,
+        lane: &Arc<Lane<F>>,
+        context: &mut Context<'_, S>,
+    ) -> bool {
+        let at = self.ordered[order];
+        if self.hand_over(Ring::Ordered, at, seq, lane, context) {
+            return true;
+        }
+        let sender = &mut self.senders[at];
+        sender.left_told[0] = true;
+        context.sink.event(Event::SenderLeft {
+            subgroup: self.spec.subgroup,
+            ring: Ring::Ordered,
+            sender: sender.rank,
+            position: self.spec.base + seq,
+            timestamp: sender.streams[0].as_ref().map_or(0, Stream::last_timestamp),
+        });
+        false
+    }
+
+    /// Place in the order, and index among the ordered senders, of the next
+    /// message or farewell; below the cut, if there is one.
+    fn next_in_order(&self, trim: Option<&[u64]>) -> Option<(u64, usize)> {
         let n = self.ordered.len() as u64;
         let mut next: Option<(u64, usize)> = None;
-        for (place, &at) in self.ordered.iter().enumerate() {
+        for (order, &at) in self.ordered.iter().enumerate() {
             let sender = &self.senders[at];
             let Some(stream) = &sender.streams[0] else {
                 continue;
             };
             let index = match stream.front() {
+                Some((_, header)) if trim.is_some_and(|trim| header.index >= trim[at]) => continue,
                 Some((_, header)) => header.index,
                 None if sender.left && !sender.left_told[0] => stream.count(),
                 None => continue,
             };
-            let seq = index * n + place as u64;
+            let seq = index * n + order as u64;
             if next.is_none_or(|(least, _)| seq < least) {
-                next = Some((seq, place));
+                next = Some((seq, order));
             }
         }
         next
     }
 
-    /// Hands the front message of a stream to the sink. False when there is none.
-    fn hand_over<F: Fabric, S: Sink<F>>(
+    /// Hands the front message of a stream, which is the `seq`th of its order or
+    /// of its ring, to the sink. False when there is none.
+    fn hand_over<S: Sink<F>>(
         &mut self,
         ring: Ring,
         at: usize,
-        position: u64,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
+        seq: u64,
+        lane: &Arc<Lane<F>>,
+        context: &mut Context<'_, S>,
     ) -> bool {
         let sender = &mut self.senders[at];
         let Some(stream) = &mut sender.streams[ring.index()] else {
@@ -98,22 +138,23 @@ impl Group {
         let Some((real, header)) = stream.front() else {
             return false;
         };
+        let mut position = seq;
         if ring == Ring::Ordered {
+            position += self.spec.base;
             let wrong = u32::from(context.config.plants(PlantedBug::WrongDigest));
             self.digest
-                .add(position, sender.rank.0, header.topic, header.len ^ wrong);
+                .add(seq, sender.rank.0, header.topic, header.len ^ wrong);
         }
         context.sink.deliver(&Delivery {
-            subgroup: self.id,
+            lane,
             ring,
             sender: sender.rank,
             position,
             header,
-            shared: context.shared,
             sender_at: at,
             real,
         });
-        if let Some(inbox) = &group.inboxes[ring.index()][at] {
+        if let Some(inbox) = &lane.inboxes[ring.index()][at] {
             stream.pop(inbox);
         }
         if !context.config.batched_upcalls {
@@ -122,54 +163,57 @@ impl Group {
         true
     }
 
-    fn end_batch<F: Fabric, S: Sink<F>>(&self, delivered: u64, context: &mut Context<'_, F, S>) {
+    fn end_batch<S: Sink<F>>(&self, delivered: u64, context: &mut Context<'_, S>) {
         if delivered > 0 {
-            bump(&context.shared.counters.delivered, delivered);
-            context.shared.counters.delivery_batches.record(delivered);
+            let counters = &self.lane.common.counters;
+            bump(&counters.delivered, delivered);
+            counters.delivery_batches.record(delivered);
             context.sink.batch_end();
         }
     }
 
     /// Everything below `delivered_num` has been handed over.
-    fn pass_ordered(&self, group: &GroupShared) {
+    fn pass_ordered(&self, lane: &Lane<F>) {
         let n = self.ordered.len() as u64;
-        for (place, &at) in self.ordered.iter().enumerate() {
-            let (Some(stream), Some(inbox)) = (&self.senders[at].streams[0], &group.inboxes[0][at])
+        for (order, &at) in self.ordered.iter().enumerate() {
+            let (Some(stream), Some(inbox)) = (&self.senders[at].streams[0], &lane.inboxes[0][at])
             else {
                 continue;
             };
-            let below = self.delivered_num.saturating_sub(place as u64).div_ceil(n);
+            let below = self.delivered_num.saturating_sub(order as u64).div_ceil(n);
             inbox.pass(below.min(stream.count()));
         }
     }
 
-    pub(super) fn deliver_unordered<F: Fabric, S: Sink<F>>(
+    pub(super) fn deliver_unordered<S: Sink<F>>(
         &mut self,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
+        lane: &Arc<Lane<F>>,
+        context: &mut Context<'_, S>,
     ) -> bool {
         let mut delivered = 0;
         for at in 0..self.senders.len() {
             while let Some((_, header)) =
                 self.senders[at].streams[1].as_ref().and_then(Stream::front)
             {
-                let position = header.index;
-                self.hand_over(Ring::Unordered, at, position, group, context);
+                let index = header.index;
+                self.hand_over(Ring::Unordered, at, index, lane, context);
                 delivered += 1;
             }
             let sender = &mut self.senders[at];
             let Some(stream) = &sender.streams[1] else {
                 continue;
             };
-            if let Some(inbox) = &group.inboxes[1][at] {
+            if let Some(inbox) = &lane.inboxes[1][at] {
                 inbox.pass(stream.count());
             }
             if sender.left && !sender.left_told[1] {
                 sender.left_told[1] = true;
                 context.sink.event(Event::SenderLeft {
-                    subgroup: self.id,
+                    subgroup: self.spec.subgroup,
                     ring: Ring::Unordered,
-                    rank: sender.rank,
+                    sender: sender.rank,
+                    position: stream.count(),
+                    timestamp: stream.last_timestamp(),
                 });
             }
         }
@@ -178,20 +222,16 @@ impl Group {
     }
 
     /// Tells senders which room is theirs again.
-    pub(super) fn release<F: Fabric, S>(
-        &mut self,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
-    ) {
-        let fabric = &context.shared.fabric;
+    pub(super) fn release<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
+        let fabric = &lane.fabric;
         let mut changed = false;
         for ring in Ring::BOTH.map(Ring::index) {
-            for (at, inbox) in group.inboxes[ring].iter().enumerate() {
+            for (at, inbox) in lane.inboxes[ring].iter().enumerate() {
                 let Some(inbox) = inbox else { continue };
                 if context.config.plants(PlantedBug::MissingRelease) {
                     continue;
                 }
-                let word = group.columns.released(ring, at);
+                let word = lane.columns.released(ring, at);
                 inbox.release(|value| fabric.store(word, value));
                 // Another thread may have released since the last step too.
                 let released = inbox.released();
@@ -200,76 +240,76 @@ impl Group {
             }
         }
         if changed {
-            let (at, len) = (group.columns.delivered_num, group.columns.delivered_len());
+            let (at, len) = (lane.columns.delivered_num, lane.columns.delivered_len());
             context.pushes.acks(fabric, at, len);
         }
     }
 
-    /// Takes room back that all members have released.
-    pub(super) fn reclaim<F: Fabric, S>(
-        &mut self,
-        group: &GroupShared,
-        context: &Context<'_, F, S>,
-    ) -> bool {
-        let fabric = &context.shared.fabric;
-        let Ok(mine) = group.senders.binary_search(&fabric.me()) else {
+    /// Takes room back that all members have released; of somebody whose row is
+    /// not read any more nobody knows it. Whether there was any.
+    pub(super) fn reclaim<S>(&mut self, lane: &Lane<F>, context: &Context<'_, S>) -> bool {
+        let fabric = &lane.fabric;
+        let Ok(mine) = lane.senders.binary_search(&fabric.me()) else {
             return false;
         };
+        if self.members.iter().any(|member| member.fenced) {
+            return false;
+        }
         let mut room = false;
         for ring in Ring::BOTH.map(Ring::index) {
-            let Some(outbox) = &group.outboxes[ring] else {
+            let Some(outbox) = &lane.outboxes[ring] else {
                 continue;
             };
             if outbox.is_empty() {
                 continue;
             }
-            let present = self.members.iter().filter(|member| !member.gone);
+            let members = (0..).map(Rank).zip(&self.members);
+            let present = members.filter(|(_, member)| !member.left);
             let released = present
-                .map(|member| {
-                    fabric
-                        .row(member.rank)
-                        .load(member.columns.released(ring, mine))
+                .map(|(place, member)| {
+                    let word = member.columns.released(ring, mine);
+                    fabric.row(place).load(word)
                 })
                 .min()
                 .unwrap_or(0);
-            group.released[ring].store(released, Ordering::Release);
+            // An older value of a word may come after a newer one.
+            if released > lane.released[ring].load(Ordering::Relaxed) {
+                // Pairs with the acquire in `Lane::released`.
+                lane.released[ring].store(released, Ordering::Release);
+                // Also without room, behind a message that is still being built:
+                // somebody may wait for just these.
+                room = true;
+            }
             let too_far = u64::from(context.config.plants(PlantedBug::ReleaseTooFar));
             room |= outbox.reclaim(released + too_far);
         }
         room
     }
 
-    fn checkpoint<F: Fabric, S>(
-        &mut self,
-        position: u64,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
-    ) {
-        let fabric = &context.shared.fabric;
+    pub(super) fn checkpoint<S>(&mut self, seq: u64, lane: &Lane<F>, context: &mut Context<'_, S>) {
+        let fabric = &lane.fabric;
         let pushes = &mut *context.pushes;
-        self.digest.checkpoint(position, |number, value| {
-            let slot = group.columns.digest_slot(number);
-            fabric.store(slot, Digest::position(number));
-            fabric.store(slot + 8, value);
-            pushes.range(fabric, slot, 16);
-            pushes.quiet_word(fabric, group.columns.digest_count, number + 1);
-            // The count stands before the next slot is written: readers rely on it.
-            pushes.issue(fabric);
+        self.digest.checkpoint(seq, |number, value| {
+            let slot = lane.columns.digest_slot(number);
+            // As words, whose values are those of now: a range may be fetched
+            // when its slot is used again. Stored and sent in this order, so that
+            // whoever reads a slot that is used again reads a later count then.
+            pushes.quiet_word(fabric, slot, Digest::position(number));
+            pushes.quiet_word(fabric, slot + 8, value);
+            pushes.quiet_word(fabric, lane.columns.digest_count, number + 1);
         });
     }
 
     /// Compares checkpoints with those of the other members.
-    pub(super) fn compare_digests<F: Fabric, S>(
-        &mut self,
-        context: &Context<'_, F, S>,
-    ) -> Result<(), StopReason> {
-        let fabric = &context.shared.fabric;
+    pub(super) fn compare_digests(&mut self, lane: &Lane<F>) -> Result<(), Trouble> {
+        let fabric = &lane.fabric;
+        let me = fabric.me();
         let taken = self.digest.taken();
-        for member in self.members.iter_mut().filter(|member| !member.gone) {
-            if member.compared == taken || member.rank == fabric.me() {
+        for (place, member) in (0..).map(Rank).zip(&mut self.members) {
+            if member.left || member.fenced || member.compared == taken || place == me {
                 continue;
             }
-            let row = fabric.row(member.rank);
+            let row = fabric.row(place);
             let theirs = row.load(member.columns.digest_count);
             // The slot behind the count may be under way already.
             let oldest = taken.max(theirs).saturating_sub(DIGESTS_KEPT - 1);
@@ -279,12 +319,13 @@ impl Group {
                 let lapped = row.load(member.columns.digest_count) >= number + DIGESTS_KEPT;
                 let mine = self.digest.at(number);
                 if let Some(mine) = mine.filter(|mine| *mine != value && !lapped) {
-                    return Err(StopReason::Disagreement {
-                        subgroup: self.id,
-                        position: Digest::position(number),
-                        mine,
-                        rank: member.rank,
-                        theirs: value,
+                    return Err(Trouble {
+                        place,
+                        what: Found::Disagreement {
+                            position: self.spec.base + Digest::position(number),
+                            mine,
+                            theirs: value,
+                        },
                     });
                 }
             }

@@ -1,40 +1,48 @@
-//! A subgroup as the engine keeps it: receive, null, send and delivery predicates.
+//! A lane as the engine keeps it: receive, null, send and delivery predicates.
 //!
 //! ```text
 //!   guards of senders --receive--> counts --min--> received_num (mine) --push-->
 //!   received_num of members --min--> stable --deliver--> delivered_num, released --push-->
 //! ```
 //!
-//! Message `k` of ordered sender `i` of `n` stands at position `k * n + i`. With
-//! `c[i]` messages received of sender `i`, everything below the least
+//! Message `k` of ordered sender `i` of `n` stands at place `k * n + i` of the
+//! order. With `c[i]` messages received of sender `i`, everything below the least
 //! `c[i] * n + i` is here: that is `received_num`. A sender that has left counts
-//! as having sent nulls for ever after its last message; the position right
+//! as having sent nulls for ever after its last message; the place right
 //! behind that message is where its leaving is told, at every member the same.
+//! Positions are places counted from the lane's base.
 
 mod deliver;
+mod end;
 mod receive;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
+pub use end::Counts;
+
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
-use crate::engine::{Position, Sink, StopReason};
+use crate::engine::{Position, Sink};
 use crate::ids::{Ring, SubgroupId};
 use crate::inbox::Inbox;
-use crate::layout::Columns;
+use crate::lane::Lane;
+use crate::layout::{Columns, Layout};
 use crate::outgoing::{Outgoing, WriterSeqs};
 use crate::pushes::Pushes;
-use crate::shared::Shared;
-use crate::spec::ViewSpec;
-use crate::stream::Stream;
-use crate::sync::Ordering;
+use crate::spec::LaneSpec;
+use crate::stream::{Nonsense, Stream};
 
-/// The engine's state of one subgroup.
-pub(crate) struct Group {
-    id: SubgroupId,
+/// The engine's state of one lane.
+pub(crate) struct Group<F> {
+    pub(crate) lane: Arc<Lane<F>>,
+    pub(crate) spec: LaneSpec,
+    phase: Phase,
     others: PeerSet,
+    /// By place.
     members: Vec<Member>,
     senders: Vec<Sender>,
     /// Indexes into `senders` of the ordered ones.
@@ -49,16 +57,31 @@ pub(crate) struct Group {
     released_told: [Vec<u64>; 2],
 }
 
+/// How far the lane is on its way to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// All predicates.
+    Open,
+    /// Sends what is committed, and receives; says nothing of deliveries.
+    Wedged,
+    /// Sends, receives and says nothing.
+    Frozen,
+}
+
 struct Member {
-    rank: Rank,
     columns: Columns,
     received_num: u64,
     /// Checkpoints compared with this member's.
     compared: u64,
-    gone: bool,
+    /// It has left: nobody waits for it.
+    left: bool,
+    /// Its row is not read any more. It is waited for, in vain: nothing above
+    /// what it acknowledged becomes stable, no room comes back.
+    fenced: bool,
 }
 
 struct Sender {
+    /// Its place.
     rank: Rank,
     streams: [Option<Stream>; 2],
     left: bool,
@@ -74,163 +97,188 @@ pub(crate) struct Progress {
     pub(crate) stable: bool,
 }
 
-/// What a group needs from its engine during a step.
-pub(crate) struct Context<'a, F: Fabric, S> {
-    pub(crate) shared: &'a Arc<Shared<F>>,
+/// What was found in the row of a member, named by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) place: Rank,
+    pub(crate) what: Found,
+}
+
+/// What is wrong with a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nonsense(Nonsense),
+    /// Its order is another one, up to this position.
+    Disagreement {
+        position: u64,
+        mine: u64,
+        theirs: u64,
+    },
+}
+
+/// What a lane needs from its engine during a step.
+pub(crate) struct Context<'a, S> {
     pub(crate) config: &'a EngineConfig,
     pub(crate) pushes: &'a mut Pushes,
     pub(crate) seqs: &'a mut WriterSeqs,
     pub(crate) sink: &'a mut S,
 }
 
-impl Group {
-    pub(crate) fn new<F: Fabric>(shared: &Shared<F>, spec: &ViewSpec, at: usize) -> Option<Self> {
-        let group = shared.groups[at].as_ref()?;
-        let me = shared.fabric.me();
-        let spec_group = &spec.subgroups[at];
-        let stream = |ring: Ring, sender: usize| group.rings[ring.index()][sender].map(Stream::new);
-        let senders: Vec<Sender> = (0..spec_group.senders.len())
-            .map(|at| Sender {
-                rank: spec_group.senders[at].rank,
+impl<F: Fabric> Group<F> {
+    pub(crate) fn new(lane: Arc<Lane<F>>, spec: LaneSpec, layout: &Layout) -> Self {
+        let me = lane.fabric.me();
+        let places = || (0..spec.members.len() as u16).map(Rank);
+        let stream = |ring: Ring, sender: usize| lane.rings[ring.index()][sender].map(Stream::new);
+        let senders: Vec<Sender> = spec
+            .senders
+            .iter()
+            .enumerate()
+            .map(|(at, sender)| Sender {
+                rank: sender.rank,
                 streams: Ring::BOTH.map(|ring| stream(ring, at)),
                 left: false,
                 left_told: [false; 2],
             })
             .collect();
-        let members = spec_group.members.iter().filter_map(|&rank| {
-            let columns = shared.layout.columns(rank, at)?.clone();
-            Some(Member {
-                rank,
-                columns,
-                received_num: 0,
-                compared: 0,
-                gone: false,
-            })
-        });
-        Some(Self {
-            id: SubgroupId(at as u32),
-            others: spec_group
-                .members
-                .iter()
-                .copied()
-                .filter(|rank| *rank != me)
-                .collect(),
-            members: members.collect(),
+        let member = |place| Member {
+            columns: layout.columns(place).clone(),
+            received_num: 0,
+            compared: 0,
+            left: false,
+            fenced: false,
+        };
+        Self {
+            phase: Phase::Open,
+            others: places().filter(|place| *place != me).collect(),
+            members: places().map(member).collect(),
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].streams[0].is_some())
                 .collect(),
-            outgoing: group.columns.rings.map(|ring| ring.map(Outgoing::new)),
+            outgoing: lane.columns.rings.map(|ring| ring.map(Outgoing::new)),
             received_num: 0,
             delivered_num: 0,
             stable: 0,
             null_target: 0,
-            digest: Digest::new(spec.view_id, at as u32),
+            digest: Digest::new(spec.epoch, spec.subgroup.0),
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
             senders,
-        })
+            spec,
+            lane,
+        }
     }
 
     /// The member has left for good; its guards are final.
-    pub(crate) fn member_left(&mut self, rank: Rank, config: &EngineConfig) {
-        if config.plants(PlantedBug::LeaverNotForgotten) {
-            return self.member_gone(rank);
+    pub(crate) fn member_left(&mut self, place: Rank, config: &EngineConfig) {
+        let forgets = config.plants(PlantedBug::LeaverNotForgotten);
+        for sender in self
+            .senders
+            .iter_mut()
+            .filter(|sender| sender.rank == place)
+        {
+            sender.left = !forgets;
         }
-        for sender in self.senders.iter_mut().filter(|sender| sender.rank == rank) {
-            sender.left = true;
-        }
-        self.member_gone(rank);
-    }
-
-    /// The member does not acknowledge any more.
-    pub(crate) fn member_gone(&mut self, rank: Rank) {
-        for member in self.members.iter_mut().filter(|member| member.rank == rank) {
-            member.gone = true;
-        }
-        self.others.remove(rank);
+        self.members[place.index()].left = true;
+        self.others.remove(place);
     }
 
     /// Receives, sends, delivers, releases. Events go to the sink.
-    pub(crate) fn step<F: Fabric, S: Sink<F>>(
+    pub(crate) fn step<S: Sink<F>>(
         &mut self,
-        context: &mut Context<'_, F, S>,
-    ) -> Result<Progress, StopReason> {
-        let shared = context.shared.clone();
-        let Some(group) = &shared.groups[self.id.index()] else {
-            return Ok(Progress::default());
-        };
+        context: &mut Context<'_, S>,
+    ) -> Result<Progress, Trouble> {
+        let lane = &self.lane.clone();
         context.pushes.address(&self.others);
+        let stepped = self.evaluate(lane, context);
+        context.pushes.flush(&lane.fabric);
+        stepped
+    }
+
+    fn evaluate<S: Sink<F>>(
+        &mut self,
+        lane: &Arc<Lane<F>>,
+        context: &mut Context<'_, S>,
+    ) -> Result<Progress, Trouble> {
         let mut progress = Progress::default();
-        progress.any |= self.receive(group, context)?;
-        progress.any |= self.send(group, context);
-        // A sender's own receipt is implied by its guard.
-        progress.any |= self.receive_own(group, context)?;
-        self.acknowledge(group, context);
-        progress.stable = self.find_stable(group, context)?;
-        progress.any |= self.deliver_ordered(group, context);
-        progress.any |= self.deliver_unordered(group, context);
-        self.release(group, context);
-        progress.room = self.reclaim(group, context);
-        if progress.room || progress.stable {
-            // Pairs with the acquire in `Handle::changes`.
-            group.changes.fetch_add(1, Ordering::Release);
+        if self.phase == Phase::Frozen && !context.config.plants(PlantedBug::AckAfterFreeze) {
+            return Ok(progress);
         }
-        self.compare_digests(context)?;
+        progress.any |= self.receive(lane, context)?;
+        progress.any |= self.send(lane, context);
+        // A sender's own receipt is implied by its guard.
+        progress.any |= self.receive_own(lane, context)?;
+        self.acknowledge(lane, context);
+        if self.phase != Phase::Open {
+            return Ok(progress);
+        }
+        progress.stable = self.find_stable(lane, context);
+        progress.any |= self.deliver_ordered(lane, context);
+        progress.any |= self.deliver_unordered(lane, context);
+        self.release(lane, context);
+        progress.room = self.reclaim(lane, context);
+        if progress.room || progress.stable {
+            lane.has_changed();
+        }
+        self.compare_digests(lane)?;
         Ok(progress)
     }
 
     /// Only what a committing thread needs: publishes. What it published waits
     /// for its delivery here like everything else.
-    pub(crate) fn publish<F: Fabric, S>(
-        &mut self,
-        context: &mut Context<'_, F, S>,
-    ) -> Result<(), StopReason> {
-        let shared = context.shared.clone();
-        let Some(group) = &shared.groups[self.id.index()] else {
+    pub(crate) fn publish<S>(&mut self, context: &mut Context<'_, S>) -> Result<(), Trouble> {
+        if self.phase == Phase::Frozen {
             return Ok(());
-        };
+        }
+        let lane = &self.lane.clone();
         context.pushes.address(&self.others);
-        self.send(group, context);
-        self.receive_own(group, context)?;
+        self.send(lane, context);
+        let received = self.receive_own(lane, context);
         // With its own receipt goes the last word that others wait for.
-        self.acknowledge(group, context);
-        Ok(())
+        self.acknowledge(lane, context);
+        context.pushes.flush(&lane.fabric);
+        received.map(|_| ())
     }
 
     /// Whether acknowledgements of others would let this member go on with
     /// something that somebody waits for.
-    pub(crate) fn wants_acks<F: Fabric, S: Sink<F>>(&self, sink: &S, me: Rank) -> bool {
-        self.senders.iter().any(|sender| {
-            let waits = |stream: &Stream| {
-                let urgent = sender.rank != me || sink.is_reading(self.id);
-                stream.waiting() > 0 && (urgent || stream.is_half_full())
-            };
-            let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
-            farewell || sender.streams.iter().flatten().any(waits)
-        })
+    pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
+        let me = self.lane.fabric.me();
+        self.phase == Phase::Open
+            && self.senders.iter().any(|sender| {
+                let waits = |stream: &Stream| {
+                    let urgent = sender.rank != me || sink.is_reading(self.id());
+                    stream.waiting() > 0 && (urgent || stream.is_half_full())
+                };
+                let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
+                farewell || sender.streams.iter().flatten().any(waits)
+            })
     }
 
     pub(crate) fn id(&self) -> SubgroupId {
-        self.id
+        self.spec.subgroup
+    }
+
+    /// The place of a member of the control segment.
+    pub(crate) fn place(&self, member: Rank) -> Option<Rank> {
+        let place = self.spec.members.iter().position(|rank| *rank == member)?;
+        Some(Rank(place as u16))
     }
 
     /// How far this member is.
     pub(crate) fn position(&self) -> Position {
+        let base = self.spec.base;
         Position {
-            received_num: self.received_num,
-            stable: self.stable,
-            delivered_num: self.delivered_num,
+            received_num: base + self.received_num,
+            stable: base + self.stable,
+            delivered_num: base + self.delivered_num,
             digest: self.digest.value(),
         }
     }
 
     /// Whether messages of other senders are still held here.
-    pub(crate) fn is_holding<F: Fabric>(&self, shared: &Shared<F>) -> bool {
-        let Some(group) = &shared.groups[self.id.index()] else {
-            return false;
-        };
-        let me = shared.fabric.me();
-        Ring::BOTH.into_iter().any(|ring| {
-            let inboxes = group.inboxes[ring.index()].iter().zip(&*group.senders);
+    pub(crate) fn is_holding(&self) -> bool {
+        let me = self.lane.fabric.me();
+        self.lane.inboxes.iter().any(|inboxes| {
+            let inboxes = inboxes.iter().zip(&*self.lane.senders);
             inboxes
                 .filter(|(_, sender)| **sender != me)
                 .any(|(inbox, _)| inbox.as_ref().is_some_and(Inbox::is_held))
@@ -238,17 +286,11 @@ impl Group {
     }
 
     /// Whether everything committed has been published.
-    pub(crate) fn is_published<F: Fabric>(&self, shared: &Shared<F>) -> bool {
-        let Some(group) = &shared.groups[self.id.index()] else {
-            return true;
-        };
-        self.outgoing
-            .iter()
-            .zip(&group.outboxes)
+    pub(crate) fn is_published(&self) -> bool {
+        let rings = self.outgoing.iter().zip(&self.lane.outboxes);
+        rings
+            .filter_map(|(outgoing, outbox)| Some((outgoing.as_ref()?, outbox.as_ref()?)))
             .all(|(outgoing, outbox)| {
-                let (Some(outgoing), Some(outbox)) = (outgoing, outbox) else {
-                    return true;
-                };
                 let (index, real) = outbox.taken();
                 index == outgoing.published.index && real == outgoing.published.real as u16
             })

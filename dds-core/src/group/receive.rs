@@ -1,72 +1,134 @@
 //! Receive, send and null-send predicates of a subgroup, and what is said of it.
 
-use spindle_dds_transport::Fabric;
+use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Group};
+use super::{Context, Found, Group, Phase, Trouble};
 use crate::config::{EngineConfig, PlantedBug};
-use crate::counters::bump;
-use crate::engine::StopReason;
+use crate::counters::{LiveCounters, bump};
 use crate::ids::Ring;
+use crate::lane::Lane;
 use crate::limits::MESSAGE_INDEX_MAX;
+use crate::outbox::Published;
 use crate::outgoing::SendOrder;
-use crate::shared::{GroupShared, count_publication};
 use crate::sync::Ordering;
 
-impl Group {
-    pub(super) fn receive<F: Fabric, S>(
+impl<F: Fabric> Group<F> {
+    pub(super) fn receive<S>(
         &mut self,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
-    ) -> Result<bool, StopReason> {
-        let fabric = &context.shared.fabric;
-        let me = fabric.me();
-        let limit = if context.config.receive_batching {
-            u64::MAX
-        } else {
-            1
-        };
+        lane: &Lane<F>,
+        context: &Context<'_, S>,
+    ) -> Result<bool, Trouble> {
+        let me = lane.fabric.me();
+        let batching = context.config.receive_batching;
         let (mut taken, mut any) = (0, false);
-        for (at, sender) in self.senders.iter_mut().enumerate() {
-            if sender.rank == me {
+        let mut reach = 0;
+        for at in 0..self.senders.len() {
+            let sender = &self.senders[at];
+            if sender.rank == me || self.members[sender.rank.index()].fenced {
                 continue;
             }
-            let row = fabric.row(sender.rank);
-            // Of a sender that has left, all that is left: its farewell comes after.
-            let limit = if sender.left { u64::MAX } else { limit };
+            // Of a sender that has left, all that is left: its farewell comes
+            // after. Of a lane that ends, all: the counts come after.
+            let all = batching || sender.left || self.phase != Phase::Open;
+            let limit = if all { u64::MAX } else { 1 };
             for ring in Ring::BOTH {
-                let Some(stream) = &mut sender.streams[ring.index()] else {
-                    continue;
-                };
-                let guard = row.load(stream.guard());
-                if guard == stream.count() {
-                    continue;
+                let received = self.receive_ring(lane, (at, ring), limit, &mut reach, context)?;
+                if let Some(messages) = received {
+                    taken += messages;
+                    any = true;
                 }
-                let Some(inbox) = &group.inboxes[ring.index()][at] else {
-                    continue;
-                };
-                taken += stream
-                    .receive(row, inbox, guard, limit, context.config)
-                    .map_err(|what| StopReason::PeerNonsense {
-                        rank: sender.rank,
-                        what,
-                    })?;
-                any = true;
             }
         }
         if any {
-            bump(&context.shared.counters.received, taken);
-            context.shared.counters.receive_batches.record(taken);
+            bump(&lane.common.counters.received, taken);
+            lane.common.counters.receive_batches.record(taken);
         }
         Ok(any)
     }
 
-    pub(super) fn receive_own<F: Fabric, S>(
+    /// Where the guard of an ordered ring stands at most, if everybody keeps to
+    /// the protocol. To be computed after the guard was loaded.
+    ///
+    /// Call a real message, or a sender's leaving (which stands where its next
+    /// message would), an event. Message `k` of a sender comes after its message
+    /// `k - 1`, which was an event or a null; and a null `k - 1` comes after an
+    /// event of somebody at `k - 1` or above (`nulls_wanted`). So whoever has
+    /// sent `g` messages, there are events at each of `0..g`. Those that are not
+    /// known here are few: of each of the others at most what its ring holds,
+    /// and its leaving. Hence `g` is at most
+    ///
+    /// - one more than the highest index of an event known here, and
+    /// - the number of events known here,
+    ///
+    /// each plus the number of those unknown. The first bounds how far a hostile
+    /// guard can jump, the second how far such jumps lead: not further than the
+    /// messages that were really sent.
+    fn reach(&self, lane: &Lane<F>) -> u64 {
+        let me = lane.fabric.me();
+        let (mut highest, mut known, mut unknown) = (0_u64, 0_u64, 0_u64);
+        for &at in &self.ordered {
+            let sender = &self.senders[at];
+            let (Some(stream), Some(inbox)) = (&sender.streams[0], &lane.inboxes[0][at]) else {
+                continue;
+            };
+            highest = highest.max(stream.newest());
+            known += stream.real();
+            // Of my own messages, all that are published have been received here.
+            if sender.rank != me {
+                unknown += stream.unseen_max(inbox) + 1;
+            }
+        }
+        highest.min(known) + unknown
+    }
+
+    /// Takes what a sender's guard vouches for; `None` when there is nothing new.
+    /// `ordered_reach` is as of this pass: computing it once is enough, unless
+    /// somebody releases meanwhile.
+    pub(super) fn receive_ring<S>(
         &mut self,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
-    ) -> Result<bool, StopReason> {
-        let fabric = &context.shared.fabric;
-        let me = fabric.me();
+        lane: &Lane<F>,
+        (at, ring): (usize, Ring),
+        limit: u64,
+        ordered_reach: &mut u64,
+        context: &Context<'_, S>,
+    ) -> Result<Option<u64>, Trouble> {
+        let place = self.senders[at].rank;
+        let row = lane.fabric.row(place);
+        let (Some(stream), Some(inbox)) = (
+            &self.senders[at].streams[ring.index()],
+            &lane.inboxes[ring.index()][at],
+        ) else {
+            return Ok(None);
+        };
+        let guard = row.load(stream.guard());
+        if guard == stream.count() {
+            return Ok(None);
+        }
+        let reach = match ring {
+            // There are no nulls in this ring.
+            Ring::Unordered => stream.real() + stream.unseen_max(inbox),
+            Ring::Ordered if guard <= *ordered_reach => *ordered_reach,
+            Ring::Ordered => {
+                *ordered_reach = self.reach(lane);
+                *ordered_reach
+            }
+        };
+        let Some(stream) = &mut self.senders[at].streams[ring.index()] else {
+            return Ok(None);
+        };
+        let taken = stream.receive(row, inbox, guard, reach, limit, context.config);
+        taken.map(Some).map_err(|what| Trouble {
+            place,
+            what: Found::Nonsense(what),
+        })
+    }
+
+    pub(super) fn receive_own<S>(
+        &mut self,
+        lane: &Lane<F>,
+        context: &Context<'_, S>,
+    ) -> Result<bool, Trouble> {
+        let me = lane.fabric.me();
         let mut any = false;
         let Ok(at) = self.senders.binary_search_by_key(&me, |sender| sender.rank) else {
             return Ok(false);
@@ -75,45 +137,52 @@ impl Group {
             let (Some(stream), Some(outgoing), Some(inbox)) = (
                 &mut self.senders[at].streams[ring],
                 &self.outgoing[ring],
-                &group.inboxes[ring][at],
+                &lane.inboxes[ring][at],
             ) else {
                 continue;
             };
             let guard = outgoing.published.index;
             if guard != stream.count() {
                 stream
-                    .receive(fabric.row(me), inbox, guard, u64::MAX, context.config)
-                    .map_err(|what| StopReason::PeerNonsense { rank: me, what })?;
+                    .receive(
+                        lane.fabric.row(me),
+                        inbox,
+                        guard,
+                        guard,
+                        u64::MAX,
+                        context.config,
+                    )
+                    .map_err(|what| Trouble {
+                        place: me,
+                        what: Found::Nonsense(what),
+                    })?;
                 any = true;
             }
         }
         Ok(any)
     }
 
-    pub(super) fn send<F: Fabric, S>(
-        &mut self,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
-    ) -> bool {
-        let fabric = &context.shared.fabric;
-        let limit = if context.config.send_batching {
+    pub(super) fn send<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) -> bool {
+        let open = self.phase == Phase::Open;
+        let limit = if context.config.send_batching || !open {
             u64::MAX
         } else {
             1
         };
-        if context.config.null_sends {
+        if context.config.null_sends && open {
             self.null_target = self
                 .null_target
-                .max(self.nulls_wanted(group, context.config));
+                .max(self.nulls_wanted(lane, context.config));
         }
         let mut any = false;
         for ring in Ring::BOTH.map(Ring::index) {
-            let (Some(outgoing), Some(outbox)) = (&mut self.outgoing[ring], &group.outboxes[ring])
+            let (Some(outgoing), Some(outbox)) = (&mut self.outgoing[ring], &lane.outboxes[ring])
             else {
                 continue;
             };
             let before = outgoing.published;
-            let target = if ring == Ring::Ordered.index() {
+            // Once the lane is wedged, nobody waits for anybody.
+            let target = if ring == Ring::Ordered.index() && open {
                 self.null_target
             } else {
                 0
@@ -123,9 +192,9 @@ impl Group {
                 null_target: target,
                 config: context.config,
             };
-            outgoing.send(fabric, outbox, context.seqs, &order, context.pushes);
+            outgoing.send(&lane.fabric, outbox, context.seqs, &order, context.pushes);
             if outgoing.published != before {
-                count_publication(&context.shared.counters, &before, &outgoing.published);
+                count_publication(&lane.common.counters, &before, &outgoing.published);
                 any = true;
             }
         }
@@ -135,8 +204,8 @@ impl Group {
     /// How many messages I must have sent so that nobody waits for me: on
     /// receiving message `k` of sender `j`, senders before it fill up through
     /// round `k`, senders behind it through round `k - 1` (Spindle §III-B).
-    fn nulls_wanted(&self, group: &GroupShared, config: &EngineConfig) -> u64 {
-        let Some(mine) = group.my_place else { return 0 };
+    fn nulls_wanted(&self, lane: &Lane<F>, config: &EngineConfig) -> u64 {
+        let Some(mine) = lane.my_order else { return 0 };
         let mut wanted = 0;
         for (place, &at) in self.ordered.iter().enumerate() {
             let sender = &self.senders[at];
@@ -184,18 +253,14 @@ impl Group {
     }
 
     /// Tells the others what has been received.
-    pub(super) fn acknowledge<F: Fabric, S>(
-        &mut self,
-        group: &GroupShared,
-        context: &mut Context<'_, F, S>,
-    ) {
-        let fabric = &context.shared.fabric;
+    pub(super) fn acknowledge<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
+        let fabric = &lane.fabric;
         let mut changed = false;
         for (at, sender) in self.senders.iter().enumerate() {
             let Some(stream) = &sender.streams[0] else {
                 continue;
             };
-            let word = group.columns.received(at);
+            let word = lane.columns.received(at);
             // My own row: what stands there is what I stored.
             if fabric.row(fabric.me()).load(word) != stream.count() {
                 fabric.store(word, stream.count());
@@ -205,41 +270,49 @@ impl Group {
         let received_num = self.received();
         if received_num > self.received_num {
             self.received_num = received_num;
-            fabric.store(group.columns.received_num, received_num);
+            fabric.store(lane.columns.received_num, received_num);
             changed = true;
         }
         if changed {
-            let (at, len) = (group.columns.received_num, group.columns.received_len());
+            let (at, len) = (lane.columns.received_num, lane.columns.received_len());
             context.pushes.acks(fabric, at, len);
         }
     }
 
     /// Position below which every member has received everything.
-    pub(super) fn find_stable<F: Fabric, S>(
-        &mut self,
-        group: &GroupShared,
-        context: &Context<'_, F, S>,
-    ) -> Result<bool, StopReason> {
-        let fabric = &context.shared.fabric;
+    pub(super) fn find_stable<S>(&mut self, lane: &Lane<F>, context: &Context<'_, S>) -> bool {
+        let fabric = &lane.fabric;
         let me = fabric.me();
         let mut stable = self.received_num;
-        for member in self
-            .members
-            .iter_mut()
-            .filter(|member| !member.gone && member.rank != me)
-        {
-            let received_num = fabric.row(member.rank).load(member.columns.received_num);
-            // A push may fetch an older value than one before it did (F1).
-            member.received_num = member.received_num.max(received_num);
+        for (place, member) in (0..).map(Rank).zip(&mut self.members) {
+            if member.left || place == me {
+                continue;
+            }
+            if !member.fenced {
+                let received_num = fabric.row(place).load(member.columns.received_num);
+                // A push may fetch an older value than one before it did (F1).
+                member.received_num = member.received_num.max(received_num);
+            }
             if !context.config.plants(PlantedBug::DeliverUnstable) {
                 stable = stable.min(member.received_num);
             }
         }
         if stable <= self.stable {
-            return Ok(false);
+            return false;
         }
         self.stable = stable;
-        group.stable.store(stable, Ordering::Release);
-        Ok(true)
+        lane.stable.store(stable, Ordering::Release);
+        true
+    }
+}
+
+/// Bookkeeping of a publication, by whoever publishes.
+fn count_publication(counters: &LiveCounters, before: &Published, after: &Published) {
+    let real = after.real - before.real;
+    let nulls = after.index - before.index - real;
+    bump(&counters.sent, real);
+    bump(&counters.nulls, nulls);
+    if real > 0 {
+        counters.send_batches.record(real);
     }
 }

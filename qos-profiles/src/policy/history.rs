@@ -18,6 +18,15 @@ labelled_enum! {
 
 /// HISTORY: which samples of each instance are kept (DDS 1.4 §2.2.3.18).
 /// Default: the latest one.
+///
+/// Of a reader it says which samples stay in its cache until they are taken. Of a
+/// writer with VOLATILE durability, the only one that is built, it keeps nothing: a
+/// sample is gone from the writer once it is delivered. A sample that is committed has
+/// its place in the agreed order and is never withdrawn, so KEEP_LAST cannot replace
+/// one in flight by a newer one: a RELIABLE writer of either kind waits for room (at
+/// most max_blocking_time), in its ring and in its [`ResourceLimits`].
+///
+/// `depth` must not exceed max_samples_per_instance, nor max_samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct History {
     /// Which samples.
@@ -52,6 +61,17 @@ impl Default for History {
 
 /// RESOURCE_LIMITS: bounds on what an entity may hold (DDS 1.4 §2.2.3.19).
 /// Default: none.
+///
+/// Of a reader: samples and instances in its cache. Of a writer: samples in flight,
+/// which are those that it has committed and that some participant has not released
+/// yet, and those being built (loans that are out, writes under way); and instances
+/// that it has registered or written and not unregistered. A RELIABLE writer at a
+/// limit of samples waits at most max_blocking_time for one to be released, then
+/// TIMEOUT; a BEST_EFFORT writer drops the sample and counts it. One instance more than
+/// `max_instances` is OUT_OF_RESOURCES at once. Disposing of an instance takes a sample
+/// like writing; unregistering takes none, so that it never waits for limits.
+///
+/// `max_samples` must not be below `max_samples_per_instance`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceLimits {

@@ -28,9 +28,14 @@ impl From<Duration> for Deadline {
 
 /// LATENCY_BUDGET: a hint how long a sample may be held back for batching (DDS 1.4
 /// §2.2.3.8). Default: not at all.
+///
+/// A writer matches a reader only if it offers no more than the reader asks for. That
+/// is all its effect: nothing is ever held back, what is committed goes out at once
+/// and batches are what has come together meanwhile, so every budget is kept as well
+/// as it can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct LatencyBudget {
-    /// The delay that is acceptable.
+    /// The delay that is acceptable; none is ever added.
     pub duration: Duration,
 }
 

@@ -172,14 +172,19 @@ fn zero_depth(history: &History) -> Option<String> {
     zero.then(|| "KEEP_LAST of depth 0 keeps nothing; the least depth is 1".to_owned())
 }
 
+/// The standard bounds the depth by max_samples_per_instance; where that is
+/// unlimited, what bounds an instance is max_samples.
 fn depth_above_limit(history: &History, limits: &ResourceLimits) -> Option<String> {
     let depth = Length::Limited(history.depth);
-    let above = history.kind == HistoryKind::KeepLast && depth > limits.max_samples_per_instance;
-    above.then(|| {
-        format!(
-            "a depth of {depth} does not fit in max_samples_per_instance {}; it must not exceed it",
-            limits.max_samples_per_instance
-        )
+    let bounds = [
+        ("max_samples_per_instance", limits.max_samples_per_instance),
+        ("max_samples", limits.max_samples),
+    ];
+    // A limit of 0 is told by itself.
+    let exceeded = |bound: Length| bound > Length::Limited(0) && depth > bound;
+    let (name, bound) = bounds.iter().find(|(_, bound)| exceeded(*bound))?;
+    (history.kind == HistoryKind::KeepLast).then(|| {
+        format!("a depth of {depth} does not fit in {name} {bound}; it must not exceed it")
     })
 }
 

@@ -17,7 +17,7 @@ use crate::policy::{
     DataRepresentation, DataRepresentationId, Deadline, DestinationOrder, DestinationOrderKind,
     Durability, DurabilityKind, DurabilityService, EntityFactory, GroupData, Lifespan, Liveliness,
     LivelinessKind, Ownership, OwnershipKind, OwnershipStrength, Partition, Presentation,
-    PresentationAccessScope, ReaderDataLifecycle, TimeBasedFilter, TopicData,
+    PresentationAccessScope, ReaderDataLifecycle, TimeBasedFilter, TopicData, TransportPriority,
     TypeConsistencyEnforcement, UserData,
 };
 use crate::policy_id::PolicyId;
@@ -88,6 +88,12 @@ impl NotBuilt for Liveliness {
         }
         (!self.lease_duration.is_infinite())
             .then(|| format!("lease_duration {}", self.lease_duration))
+    }
+}
+
+impl NotBuilt for TransportPriority {
+    fn not_built(&self) -> Option<String> {
+        (self.value != 0).then(|| format!("value {}, which no transport reads yet", self.value))
     }
 }
 
@@ -211,6 +217,7 @@ unsupported!(TopicQos:
     deadline = Deadline,
     liveliness = Liveliness,
     destination_order = DestinationOrder,
+    transport_priority = TransportPriority,
     lifespan = Lifespan,
     ownership = Ownership,
     representation = DataRepresentation,
@@ -222,6 +229,7 @@ unsupported!(DataWriterQos:
     deadline = Deadline,
     liveliness = Liveliness,
     destination_order = DestinationOrder,
+    transport_priority = TransportPriority,
     lifespan = Lifespan,
     ownership = Ownership,
     ownership_strength = OwnershipStrength,

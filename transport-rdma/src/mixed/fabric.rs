@@ -113,7 +113,7 @@ impl Fabric for MixedFabric {
     }
 
     fn counters(&self) -> FabricCounters {
-        let (host, away) = (self.shm.counters(), self.streams.counters().read());
+        let (host, away) = (self.shm.counters(), self.streams.counters());
         FabricCounters {
             pushes: host.pushes + away.pushes,
             word_pushes: host.word_pushes + away.word_pushes,

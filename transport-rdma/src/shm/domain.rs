@@ -13,11 +13,13 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::JoinError;
-use super::record::{self, Record, Stage};
+use super::process;
+use super::record::{Record, Stage};
 use super::socket::Deadline;
 
-/// Longest record that is read: far above that of the largest group.
-const RECORD_LEN_MAX: u64 = 64 * 1024;
+/// Longest record that is read: above that of the largest group with the longest
+/// addresses.
+const RECORD_LEN_MAX: u64 = 1 << 20;
 
 /// Between two tries to get the lock.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
@@ -71,7 +73,7 @@ impl Domain {
 
     /// Locks the record. Nobody holds the lock for long, but a process can be
     /// stopped while it does.
-    pub(super) fn lock(self: &Arc<Self>, deadline: Deadline) -> Result<Locked, JoinError> {
+    pub(super) fn lock(self: &Arc<Self>, deadline: Deadline<'_>) -> Result<Locked, JoinError> {
         let lock = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
         loop {
             match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -106,33 +108,43 @@ impl Domain {
             .map_err(|errno| self.refuse(format!("holds no usable {}: {errno}", self.name(what))))
     }
 
-    fn remove(&self, what: &str) {
+    pub(super) fn remove(&self, what: &str) {
         let removed = rustix::fs::unlinkat(&self.directory, self.name(what), AtFlags::empty());
         debug_assert!(matches!(removed, Ok(()) | Err(Errno::NOENT)), "{removed:?}");
     }
 
-    /// Where a group's founder listens: short enough for a socket address
-    /// however long the directory's path is.
+    /// Where a group's founder listens.
     pub(super) fn socket_path(&self, group: u64) -> PathBuf {
+        self.file_path(&socket_name(group))
+    }
+
+    /// The path of one of the domain's files: short enough for a socket address
+    /// however long the directory's path is.
+    pub(super) fn file_path(&self, what: &str) -> PathBuf {
         let directory = self.directory.as_fd().as_raw_fd();
-        format!(
-            "/proc/self/fd/{directory}/{}",
-            self.name(&socket_name(group))
-        )
-        .into()
+        format!("/proc/self/fd/{directory}/{}", self.name(what)).into()
     }
 
     /// Removes the sockets of founders that died before they had a record.
     pub(super) fn sweep(&self) {
-        let (prefix, suffix) = (self.name(""), ".socket");
+        self.sweep_files(".socket", |_| true);
+    }
+
+    /// Removes this domain's files with a suffix whose names, without it and
+    /// the domain's, are to go.
+    pub(super) fn sweep_files(&self, suffix: &str, is_waste: impl Fn(&str) -> bool) {
+        let prefix = self.name("");
         let entries = std::fs::read_dir(&self.path)
             .into_iter()
             .flatten()
             .flatten();
         for name in entries.map(|entry| entry.file_name()) {
             let name = name.to_string_lossy();
-            if name.starts_with(&prefix) && name.ends_with(suffix) {
-                self.remove(&name[prefix.len()..]);
+            let Some(what) = name.strip_prefix(&prefix) else {
+                continue;
+            };
+            if what.strip_suffix(suffix).is_some_and(&is_waste) {
+                self.remove(what);
             }
         }
     }
@@ -171,8 +183,8 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    /// The record if it still means anything; remains are cleared away.
-    pub(super) fn load(&self) -> Result<Option<Record>, JoinError> {
+    /// The text of the record, if there is one.
+    pub(super) fn read(&self) -> Result<Option<String>, JoinError> {
         let name = self.domain.name("record");
         let file = rustix::fs::openat(
             &self.domain.directory,
@@ -186,33 +198,39 @@ impl Locked {
             Err(errno) => return Err(self.domain.refuse(format!("holds an odd {name}: {errno}"))),
         };
         let mut text = String::new();
-        let read = file.take(RECORD_LEN_MAX).read_to_string(&mut text);
-        let record = read.ok().and_then(|_| Record::read(&text));
-        let Some(record) = record else {
-            let advice = "remove it when nothing of that domain runs";
-            return Err(self
-                .domain
-                .refuse(format!("holds a {name} that makes no sense: {advice}")));
-        };
-        if record.namespace != record::namespace()? {
-            let advice = "join from there, or use another directory";
-            return Err(self.domain.refuse(format!(
-                "holds a {name} of processes in another pid namespace: {advice}"
-            )));
+        match file.take(RECORD_LEN_MAX).read_to_string(&mut text) {
+            Ok(_) => Ok(Some(text)),
+            Err(_) => Err(self.makes_no_sense()),
         }
-        if !record.is_alive() {
-            self.clear(&record);
-            return Ok(None);
-        }
-        Ok(Some(record))
     }
 
-    /// Writes it down, all or nothing.
-    pub(super) fn save(&self, record: &Record) -> Result<(), JoinError> {
+    /// What is there was not written by this version, or not by us at all: it
+    /// is never taken for an empty domain.
+    pub(super) fn makes_no_sense(&self) -> JoinError {
+        let name = self.domain.name("record");
+        let advice = "remove it when nothing of that domain runs";
+        self.domain
+            .refuse(format!("holds a {name} that makes no sense: {advice}"))
+    }
+
+    /// Process ids mean something only in the namespace they come from.
+    pub(super) fn check_namespace(&self, found: u64) -> Result<(), JoinError> {
+        if found == process::namespace()? {
+            return Ok(());
+        }
+        let name = self.domain.name("record");
+        let advice = "join from there, or use another directory";
+        Err(self.domain.refuse(format!(
+            "holds a {name} of processes in another pid namespace: {advice}"
+        )))
+    }
+
+    /// Puts a record in the place of the one there is, all or nothing.
+    pub(super) fn replace(&self, text: &str) -> Result<(), JoinError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
         let mut file = File::from(self.domain.open_file("new", flags)?);
         let directory = &self.domain.directory;
-        file.write_all(record.write().as_bytes())
+        file.write_all(text.as_bytes())
             .and_then(|()| {
                 let (new, name) = (self.domain.name("new"), self.domain.name("record"));
                 Ok(rustix::fs::renameat(directory, new, directory, name)?)
@@ -220,9 +238,31 @@ impl Locked {
             .map_err(|error| self.domain.refuse(format!("cannot be written to: {error}")))
     }
 
+    pub(super) fn remove(&self) {
+        self.domain.remove("record");
+    }
+
+    /// The record if it still means anything; remains are cleared away.
+    pub(super) fn load(&self) -> Result<Option<Record>, JoinError> {
+        let Some(text) = self.read()? else {
+            return Ok(None);
+        };
+        let record = Record::read(&text).ok_or_else(|| self.makes_no_sense())?;
+        self.check_namespace(record.namespace)?;
+        if !record.is_alive() {
+            self.clear(&record);
+            return Ok(None);
+        }
+        Ok(Some(record))
+    }
+
+    pub(super) fn save(&self, record: &Record) -> Result<(), JoinError> {
+        self.replace(&record.write())
+    }
+
     pub(super) fn clear(&self, record: &Record) {
         self.domain.remove_socket(record.group);
-        self.domain.remove("record");
+        self.remove();
     }
 }
 
@@ -255,7 +295,7 @@ impl Membership {
     }
 
     /// From Full to Formed, if nobody has given up.
-    pub(super) fn commit(&self, deadline: Deadline) -> Result<bool, JoinError> {
+    pub(super) fn commit(&self, deadline: Deadline<'_>) -> Result<bool, JoinError> {
         let locked = self.domain.lock(deadline)?;
         let Some(mut record) = self.load(&locked)? else {
             return Ok(false);

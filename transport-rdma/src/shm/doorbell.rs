@@ -11,11 +11,13 @@
 //! - **Event**: the sleeper polls its own event descriptor, handed to all at
 //!   the join; whoever rings writes to it.
 //!
-//! Both remember a ring that comes before the sleeper blocks.
+//! Both remember a ring that comes before the sleeper blocks. Who is fenced is
+//! not listened to any more: the kernel waits on no word of a frozen row.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::iter;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
@@ -30,7 +32,7 @@ use crate::mem::Region;
 use crate::peers::{MEMBERS_MAX, Rank};
 
 /// Most futexes that one call waits for.
-const FUTEXES_MAX: usize = 128;
+pub(super) const FUTEXES_MAX: usize = 128;
 
 /// Bell words in a row.
 const BELLS: usize = (FABRIC_AREA - DOORBELL_WORD) / 8;
@@ -79,7 +81,7 @@ impl DoorbellKind {
 }
 
 /// Waiting for nothing is an invalid argument where the call exists.
-fn has_futex_waitv() -> bool {
+pub(super) fn has_futex_waitv() -> bool {
     let nothing = futex::waitv(&[], WaitvFlags::empty(), None, futex::ClockId::Monotonic);
     nothing == Err(Errno::INVAL)
 }
@@ -97,6 +99,8 @@ pub(super) struct Doorbells {
     me: Rank,
     rows: Vec<Region>,
     bells: Vec<Bell>,
+    /// Whose row I do not listen to any more.
+    deaf_to: Vec<AtomicBool>,
     /// My bell word in each row before I announced.
     before: Mutex<[u64; MEMBERS_MAX]>,
     /// My event descriptor has been read since I announced.
@@ -107,6 +111,7 @@ impl Doorbells {
     pub(super) fn new(me: Rank, rows: Vec<Region>, bells: Vec<Bell>) -> Self {
         Self {
             me,
+            deaf_to: rows.iter().map(|_| AtomicBool::new(false)).collect(),
             rows,
             bells,
             before: Mutex::new([0; MEMBERS_MAX]),
@@ -117,6 +122,11 @@ impl Doorbells {
     /// The kind that `member` sleeps on.
     pub(super) fn kind(&self, member: Rank) -> DoorbellKind {
         self.bells[member.index()].kind
+    }
+
+    /// From my next sleep on, `peer` does not wake me by a futex.
+    pub(super) fn ignore(&self, peer: Rank) {
+        self.deaf_to[peer.index()].store(true, Ordering::Relaxed);
     }
 
     /// To be called before the epoch is announced.
@@ -163,20 +173,23 @@ impl Doorbells {
         let before = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let bell = bell_at(self.me);
         let mut waits = [Wait::new(); FUTEXES_MAX];
-        for ((wait, row), before) in waits.iter_mut().zip(&self.rows).zip(before) {
+        let mut count = 0;
+        let heard = iter::zip(&self.rows, before)
+            .zip(&self.deaf_to)
+            .filter(|(_, deaf)| !deaf.load(Ordering::Relaxed));
+        for (wait, ((row, before), _)) in waits.iter_mut().zip(heard) {
+            count += 1;
             // The futex is the low half: the bell counts up from its low end.
             wait.val = before & u64::from(u32::MAX);
             wait.uaddr = WaitPtr::new(row.futex(bell).as_ptr().cast::<c_void>());
             wait.flags = WaitFlags::SIZE_U32;
         }
-        let until = timeout.map(|timeout| {
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-            now.checked_add(timespec(timeout)).unwrap_or(FOREVER)
-        });
+        let until = timeout.map(end_of);
         // Whatever it returns (woken, a bell that has changed before, the end
         // of the time, a signal): the bells tell.
         let _ = futex::waitv(
-            &waits[..self.rows.len()],
+            // My own row is among them: I am never fenced.
+            &waits[..count],
             WaitvFlags::empty(),
             until.as_ref(),
             futex::ClockId::Monotonic,
@@ -207,7 +220,13 @@ const FOREVER: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-fn timespec(duration: Duration) -> Timespec {
+/// The moment on the monotonic clock when a wait from now on ends.
+pub(super) fn end_of(timeout: Duration) -> Timespec {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.checked_add(timespec(timeout)).unwrap_or(FOREVER)
+}
+
+pub(super) fn timespec(duration: Duration) -> Timespec {
     Timespec::try_from(duration).unwrap_or(FOREVER)
 }
 

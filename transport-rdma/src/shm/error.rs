@@ -75,6 +75,20 @@ pub enum JoinError {
         /// Its process id.
         pid: u32,
     },
+    /// A member could not build its part of the group.
+    #[error("process {pid} cannot build its part of the group: {reason}")]
+    MemberFailed {
+        /// Its process id.
+        pid: u32,
+        /// Its words.
+        reason: String,
+    },
+    /// The application called it off.
+    #[error("joining domain {domain} was called off")]
+    Cancelled {
+        /// The domain.
+        domain: u32,
+    },
     /// Another member gave up before the group was formed.
     #[error("domain {domain}: another member gave up while the group was being built")]
     GivenUp {

@@ -10,7 +10,7 @@ use super::doorbell::{Bell, DoorbellKind, Doorbells};
 use super::error::JoinError;
 use super::memory::Mapping;
 use super::watch::Watch;
-use crate::counters::{Counters, add};
+use crate::counters::{PushCounters, SleepCounters};
 use crate::event::write_event;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, Ring, SLEEP_WORD, Want};
 use crate::failures::Failures;
@@ -44,7 +44,8 @@ struct Shared {
     rung_at: Vec<AtomicU64>,
     doorbells: Doorbells,
     failures: Arc<Failures>,
-    counters: Counters,
+    pushes: PushCounters,
+    sleep: SleepCounters,
 }
 
 /// What a fabric is made of.
@@ -55,7 +56,6 @@ pub(super) struct Parts {
     pub(super) bells: Vec<Bell>,
     /// Of the others.
     pub(super) lifelines: Vec<(Rank, OwnedFd)>,
-    pub(super) membership: Option<Membership>,
 }
 
 impl ShmFabric {
@@ -69,7 +69,8 @@ impl ShmFabric {
             rows,
             mappings: parts.mappings,
             failures: Arc::default(),
-            counters: Counters::default(),
+            pushes: PushCounters::default(),
+            sleep: SleepCounters::default(),
         });
         let waker = Arc::clone(&shared);
         let failures = Arc::clone(&shared.failures);
@@ -80,9 +81,15 @@ impl ShmFabric {
         Ok(Self {
             _watch: watch,
             shared,
-            membership: parts.membership,
+            membership: None,
             lifeline: None,
         })
+    }
+
+    /// The group exists: this member's place in the record is the fabric's.
+    pub(super) fn with_membership(mut self, membership: Membership) -> Self {
+        self.membership = Some(membership);
+        self
     }
 
     pub(super) fn set_lifeline(&mut self, lifeline: OwnedFd) {
@@ -168,12 +175,12 @@ impl Fabric for ShmFabric {
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
         debug_assert!(at.is_multiple_of(8) && len.is_multiple_of(8));
         debug_assert!(self.shared.row(self.shared.me).contains(at, len));
-        self.shared.counters.pushed(to.len() as u64, len);
+        self.shared.pushes.pushed(to.len() as u64, len);
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
         self.store(word, value);
-        self.shared.counters.word_pushed(to.len() as u64);
+        self.shared.pushes.word_pushed(to.len() as u64);
     }
 
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
@@ -192,7 +199,7 @@ impl Fabric for ShmFabric {
             let rung_at = &shared.rung_at[peer.index()];
             if wanted && rung_at.swap(epoch, Ordering::Relaxed) != epoch {
                 shared.doorbells.ring(peer);
-                shared.counters.rings.fetch_add(1, Ordering::Relaxed);
+                shared.sleep.rings.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -203,7 +210,7 @@ impl Fabric for ShmFabric {
         let word = shared.row(shared.me).word(SLEEP_WORD);
         let epoch = (word.load(Ordering::Relaxed) >> 2) + 1;
         sleep::announce(word, want.sleep_word(epoch));
-        add(&shared.counters.sleeps, 1);
+        shared.sleep.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
     fn announce_awake(&self) {
@@ -213,7 +220,7 @@ impl Fabric for ShmFabric {
 
     fn nudge(&self) {
         if self.shared.wake_myself() {
-            self.shared.counters.nudges.fetch_add(1, Ordering::Relaxed);
+            self.shared.sleep.nudges.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -242,6 +249,7 @@ impl Fabric for ShmFabric {
         if peer == shared.me || core::mem::replace(&mut *fenced, true) {
             return;
         }
+        shared.doorbells.ignore(peer);
         if let Err(error) = shared.mappings[peer.index()].freeze() {
             // No memory for the copy. The row stays readable, and the peer is
             // expelled: nobody gives it room to write in.
@@ -250,7 +258,7 @@ impl Fabric for ShmFabric {
     }
 
     fn counters(&self) -> FabricCounters {
-        self.shared.counters.read()
+        self.shared.pushes.read(&self.shared.sleep)
     }
 }
 

@@ -25,7 +25,7 @@ const STRANGERS_MAX: usize = 64;
 struct Guest {
     connection: OwnedFd,
     pid: u32,
-    speak_until: Deadline,
+    speak_until: Deadline<'static>,
     hello: Option<Hello>,
 }
 
@@ -85,7 +85,7 @@ impl Founder {
             .count()
     }
 
-    fn wait(&self, deadline: Deadline) -> Result<(), JoinError> {
+    fn wait(&self, deadline: Deadline<'_>) -> Result<(), JoinError> {
         let mut until = deadline;
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         for guest in &self.guests {
@@ -129,7 +129,7 @@ impl Founder {
         let guest = &mut self.guests[at];
         match socket::receive(&guest.connection) {
             Received::Nothing => guest.hello.is_some() || !guest.speak_until.is_over(),
-            Received::End => false,
+            Received::End | Received::Cut => false,
             Received::Packet(_) if guest.hello.is_some() || full => false,
             Received::Packet(packet) => {
                 guest.hello = hello(packet, guest.pid, size);
@@ -181,7 +181,7 @@ impl Founder {
             members,
             Hub::Members(connections),
             self.membership,
-            joiner.options.timeout,
+            joiner.options,
         )))
     }
 }

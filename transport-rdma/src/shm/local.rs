@@ -3,11 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use super::descriptor;
 use super::doorbell::{Bell, DoorbellChoice, DoorbellKind};
 use super::error::JoinError;
 use super::fabric::{Parts, ShmFabric};
 use super::memory;
-use crate::event::create_event;
 use crate::peers::{MEMBERS_MAX, Rank};
 
 /// A group within this process, over the same memory files and doorbells: for
@@ -32,7 +32,6 @@ pub fn local_group_of(
             max: MEMBERS_MAX,
         });
     }
-    let event = || create_event().map_err(JoinError::system("making an event descriptor"));
     let copy = |fd: &OwnedFd| {
         fd.try_clone()
             .map_err(JoinError::system("copying a descriptor"))
@@ -40,7 +39,12 @@ pub fn local_group_of(
     let mut seats = Vec::new();
     for &choice in doorbells {
         let kind = DoorbellKind::choose(choice, count)?;
-        seats.push((memory::create_row(row_len)?, kind, event()?, event()?));
+        seats.push((
+            memory::create_row(row_len)?,
+            kind,
+            descriptor::event()?,
+            descriptor::event()?,
+        ));
     }
     let member = |me: usize| {
         let mut mappings = Vec::new();
@@ -62,7 +66,6 @@ pub fn local_group_of(
             mappings,
             bells,
             lifelines,
-            membership: None,
         })?;
         fabric.set_lifeline(copy(&seats[me].3)?);
         Ok(fabric)

@@ -76,22 +76,37 @@ fn memory_file() -> Result<OwnedFd, Errno> {
 }
 
 /// A peer's row, mapped read-only after its length and seals were checked:
-/// the descriptor comes from another process.
+/// the descriptor comes from another process. It is kept, to freeze the row.
 pub(super) fn open_row(
     file: OwnedFd,
     rank: u16,
     pid: u32,
     len: usize,
 ) -> Result<Arc<Mapping>, JoinError> {
+    let mut mapping = map_row(&file, rank, pid, len)?;
+    mapping.file = Some(file);
+    Ok(Arc::new(mapping))
+}
+
+/// A row of a peer that is never frozen.
+pub(super) fn open_lasting_row(
+    file: &OwnedFd,
+    pid: u32,
+    len: usize,
+) -> Result<Arc<Mapping>, JoinError> {
+    Ok(Arc::new(map_row(file, 0, pid, len)?))
+}
+
+fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, JoinError> {
     let nonsense = |what: &str| JoinError::Nonsense {
         pid,
         what: format!("the row of member {rank} {what}"),
     };
-    let found = rustix::fs::fcntl_get_seals(&file).map_err(|_| nonsense("is no memory file"))?;
+    let found = rustix::fs::fcntl_get_seals(file).map_err(|_| nonsense("is no memory file"))?;
     if !found.contains(seals()) {
         return Err(nonsense("is not sealed"));
     }
-    let stat = rustix::fs::fstat(&file).map_err(JoinError::system("looking at a row"))?;
+    let stat = rustix::fs::fstat(file).map_err(JoinError::system("looking at a row"))?;
     let size = file_len(len);
     if stat.st_size as u64 != size as u64 {
         return Err(JoinError::RowMismatch {
@@ -100,12 +115,22 @@ pub(super) fn open_row(
             theirs: stat.st_size as u64,
         });
     }
-    let mut mapping = Mapping::new(&file, size, false).map_err(|errno| JoinError::Memory {
+    let mapping = Mapping::new(file, size, false).map_err(|errno| JoinError::Memory {
         wanted: len,
         hint: "no room to map a peer's row; look at ulimit -v",
         source: errno.into(),
     })?;
-    mapping.file = Some(file);
+    Ok(mapping)
+}
+
+/// A row of zeros that nobody owns, to be read only. Takes no memory.
+pub(super) fn zero_row(len: usize) -> Result<Arc<Mapping>, JoinError> {
+    let mapping = Mapping::private(file_len(len), ProtFlags::READ);
+    let mapping = mapping.map_err(|errno| JoinError::Memory {
+        wanted: len,
+        hint: "no room to map zeros; look at ulimit -v",
+        source: errno.into(),
+    })?;
     Ok(Arc::new(mapping))
 }
 
@@ -139,13 +164,12 @@ impl Mapping {
         Self::over(base, len, writable)
     }
 
-    fn private(len: usize) -> Result<Self, Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
+    fn private(len: usize, protection: ProtFlags) -> Result<Self, Errno> {
         // SAFETY: as in `new`.
         let base = unsafe {
             rustix::mm::mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::PRIVATE)
         }?;
-        Self::over(base, len, true)
+        Self::over(base, len, protection.contains(ProtFlags::WRITE))
     }
 
     fn over(base: *mut c_void, len: usize, writable: bool) -> Result<Self, Errno> {
@@ -167,7 +191,7 @@ impl Mapping {
     /// Puts a private copy of the row in the place of the shared memory, at
     /// the same address: its owner can change nothing of it any more.
     pub(super) fn freeze(self: &Arc<Self>) -> io::Result<()> {
-        let copy = Arc::new(Self::private(self.len)?);
+        let copy = Arc::new(Self::private(self.len, ProtFlags::READ | ProtFlags::WRITE)?);
         self.copy_into(&copy.region())?;
         // SAFETY: the range belongs to `copy` and nobody else refers to it.
         unsafe { rustix::mm::mprotect(copy.base.as_ptr().cast(), copy.len, MprotectFlags::READ) }?;

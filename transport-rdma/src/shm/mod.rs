@@ -13,16 +13,26 @@
 //!        +---- its process ended, by the kernel's word ---------+
 //! ```
 //!
-//! - Set-up: [`join`] (`rendezvous` and `founder`, over the `domain`'s `record`,
-//!   `socket` and `wire`), then [`Formation::build`] (`setup`, with `memory`).
-//! - Data path: [`ShmFabric`] (`fabric`), [`DoorbellKind`] (`doorbell`), and the
-//!   thread that waits for deaths (`watch`).
+//! Two ways lead there:
+//!
+//! - A [`Station`] (`station`) lasts as long as its participant: peers connect to
+//!   it, and [`ShmSegment`]s come and go. The [`Register`] (`register`, over
+//!   `view_record`) holds the decisions about a domain that must be single.
+//! - A group that is formed once: [`join`] (`rendezvous` and `founder`, over
+//!   `record` and `wire`), then [`Formation::build`] (`setup`), then [`ShmFabric`]
+//!   (`fabric`, `watch`).
+//!
+//! Both stand on rows (`memory`), the domain's directory and lock (`domain`), packets
+//! (`socket`), descriptors (`descriptor`), what the kernel says of processes
+//! (`process`), and [`DoorbellKind`]s (`doorbell`).
 //!
 //! Members trust each other as processes of one user do: a descriptor from
 //! another user is never taken, one of the same user is checked for what it is.
 //! All members live in one pid namespace. A process that forks keeps its
-//! membership; the child has none and must not use the fabric.
+//! membership; the child has none and must use neither station nor fabric.
 
+mod cancel;
+mod descriptor;
 mod domain;
 mod doorbell;
 mod error;
@@ -30,17 +40,28 @@ mod fabric;
 mod founder;
 mod local;
 mod memory;
+mod process;
 mod record;
+mod register;
 mod rendezvous;
 mod setup;
 mod socket;
+mod station;
+mod view_record;
 mod watch;
 mod wire;
 
+pub use cancel::Cancel;
 pub use doorbell::{DoorbellChoice, DoorbellKind};
 pub use error::JoinError;
 pub use fabric::ShmFabric;
 pub use local::{local_group, local_group_of};
+pub use register::{Entered, Refusal, Register};
 pub use rendezvous::{JoinOptions, join};
 pub use setup::Formation;
+pub use station::{
+    Event, MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, ShmSegment, Station, StationError,
+    StationOptions,
+};
+pub use view_record::{Decision, Entry};
 pub use wire::ANNOUNCEMENT_LEN_MAX;

@@ -12,9 +12,8 @@
 //!        the founder is dead, or somebody gives up       all have left or are dead
 //! ```
 
-use std::io;
-
 use super::error::JoinError;
+use super::process;
 use crate::peers::MEMBERS_MAX;
 
 const HEADER: &str = "spindle-dds-domain 1";
@@ -42,35 +41,19 @@ pub(super) struct Entry {
 impl Entry {
     /// A member of this process.
     pub(super) fn here(nonce: u64) -> Result<Self, JoinError> {
-        Self::of(nonce, std::process::id())
-            .ok_or_else(|| io::Error::other("no start time in /proc/self/stat"))
-            .map_err(JoinError::system("looking at the own process"))
+        let (pid, start) = (std::process::id(), process::own_start_time()?);
+        Ok(Self { nonce, pid, start })
     }
 
     /// A member of a living process.
     pub(super) fn of(nonce: u64, pid: u32) -> Option<Self> {
-        let start = start_time(pid)?;
+        let start = process::start_time(pid)?;
         Some(Self { nonce, pid, start })
     }
 
     fn is_alive(&self) -> bool {
-        start_time(self.pid) == Some(self.start)
+        process::start_time(self.pid) == Some(self.start)
     }
-}
-
-/// When a process started, in clock ticks since boot; `None` once it has ended,
-/// even if nobody has waited for it yet.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, so count from the last bracket: state is the
-    // 3rd field of proc_pid_stat(5), the start time the 22nd.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X" | "x") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
 }
 
 /// What is written down about a domain.
@@ -157,14 +140,6 @@ impl Record {
                 members,
             })
     }
-}
-
-/// The pid namespace of this process.
-pub(super) fn namespace() -> Result<u64, JoinError> {
-    let stat = rustix::fs::stat("/proc/self/ns/pid");
-    Ok(stat
-        .map_err(JoinError::system("looking at /proc/self/ns/pid"))?
-        .st_ino)
 }
 
 #[cfg(test)]

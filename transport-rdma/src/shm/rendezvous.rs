@@ -12,17 +12,18 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::PidfdFlags;
 
+use super::cancel::Cancel;
+use super::descriptor;
 use super::domain::{Domain, Membership};
 use super::doorbell::{Bell, DoorbellChoice, DoorbellKind};
 use super::error::JoinError;
 use super::founder::Founder;
-use super::record::{self, Entry, Record, Stage};
+use super::process::{self, random_word};
+use super::record::{Entry, Record, Stage};
 use super::setup::{Formation, Hub, Member};
 use super::socket::{self, Deadline};
 use super::wire::{self, ANNOUNCEMENT_LEN_MAX, Message};
-use crate::event::create_event;
 use crate::peers::MEMBERS_MAX;
 
 /// Between two looks at a record whose founder is on its way in or out.
@@ -44,6 +45,8 @@ pub struct JoinOptions {
     pub timeout: Option<Duration>,
     /// How this member sleeps. Members of a group may differ.
     pub doorbell: DoorbellChoice,
+    /// Ends `join`, and then `build`, before their time.
+    pub cancel: Option<Cancel>,
 }
 
 impl JoinOptions {
@@ -55,6 +58,7 @@ impl JoinOptions {
             directory: None,
             timeout: None,
             doorbell: DoorbellChoice::Auto,
+            cancel: None,
         }
     }
 }
@@ -81,38 +85,29 @@ pub fn join(options: &JoinOptions, announcement: &[u8]) -> Result<Formation, Joi
         domain: Arc::new(Domain::open(options.domain, options.directory.as_deref())?),
         doorbell: DoorbellKind::choose(options.doorbell, options.group_size)?,
         me: Entry::here(random_word()?)?,
-        deadline: Deadline::after(options.timeout),
+        deadline: Deadline::after(options.timeout).or(options.cancel.as_ref()),
     };
-    loop {
-        let attempt = match joiner.look()? {
-            Found::Nothing(founder) => founder.gather(&joiner)?,
-            Found::Gathering(record) => joiner.say_hello(&record)?,
-        };
-        if let Some(formation) = attempt {
-            return Ok(formation);
-        }
-        if joiner.deadline.is_over() {
-            return Err(joiner.timeout(None));
-        }
-        thread::sleep(LOOK_AGAIN_AFTER);
-    }
+    let joined = joiner.join();
+    called_off(joined, options.domain, options.cancel.as_ref())
+}
+
+/// Whatever a join that was called off failed of, that is why.
+pub(super) fn called_off<T>(
+    result: Result<T, JoinError>,
+    domain: u32,
+    cancel: Option<&Cancel>,
+) -> Result<T, JoinError> {
+    let cancelled = cancel.is_some_and(Cancel::is_cancelled);
+    result.map_err(|error| match cancelled {
+        true => JoinError::Cancelled { domain },
+        false => error,
+    })
 }
 
 /// Descriptors of this process for the others.
 pub(super) fn own_descriptors(kind: DoorbellKind) -> Result<(OwnedFd, Bell), JoinError> {
-    let pid = rustix::process::getpid();
-    let lifeline = rustix::process::pidfd_open(pid, PidfdFlags::empty())
-        .map_err(JoinError::system("opening a pidfd of the own process"))?;
-    let event = create_event().map_err(JoinError::system("making an event descriptor"))?;
+    let (lifeline, event) = (descriptor::own_pidfd()?, descriptor::event()?);
     Ok((lifeline, Bell { kind, event }))
-}
-
-fn random_word() -> Result<u64, JoinError> {
-    let mut bytes = [0; 8];
-    let flags = rustix::rand::GetRandomFlags::empty();
-    rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes, flags))
-        .map_err(JoinError::system("drawing a random number"))?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 /// What the record says.
@@ -130,10 +125,27 @@ pub(super) struct Joiner<'a> {
     pub(super) domain: Arc<Domain>,
     pub(super) doorbell: DoorbellKind,
     pub(super) me: Entry,
-    pub(super) deadline: Deadline,
+    pub(super) deadline: Deadline<'a>,
 }
 
 impl Joiner<'_> {
+    /// Tries until the group has come together, or the time is over.
+    fn join(&self) -> Result<Formation, JoinError> {
+        loop {
+            let attempt = match self.look()? {
+                Found::Nothing(founder) => founder.gather(self)?,
+                Found::Gathering(record) => self.say_hello(&record)?,
+            };
+            if let Some(formation) = attempt {
+                return Ok(formation);
+            }
+            if self.deadline.is_over() {
+                return Err(self.timeout(None));
+            }
+            thread::sleep(LOOK_AGAIN_AFTER);
+        }
+    }
+
     /// The one decision: found, join or go away. Under the lock.
     fn look(&self) -> Result<Found, JoinError> {
         let locked = self.domain.lock(self.deadline)?;
@@ -164,7 +176,7 @@ impl Joiner<'_> {
             stage: Stage::Gathering,
             size: self.options.group_size,
             group,
-            namespace: record::namespace()?,
+            namespace: process::namespace()?,
             members: vec![self.me.clone()],
         };
         locked.save(&record)?;
@@ -269,7 +281,7 @@ impl Joiner<'_> {
             members,
             Hub::Founder(connection),
             membership,
-            self.options.timeout,
+            self.options,
         )))
     }
 }

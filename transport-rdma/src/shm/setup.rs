@@ -8,11 +8,13 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
+use super::cancel::Cancel;
 use super::domain::Membership;
 use super::doorbell::Bell;
 use super::error::JoinError;
 use super::fabric::{Parts, ShmFabric};
 use super::memory::{self, Mapping};
+use super::rendezvous::{JoinOptions, called_off};
 use super::socket::{self, Deadline, Packet, Received};
 use super::wire::Message;
 use crate::peers::Rank;
@@ -41,11 +43,16 @@ pub(super) enum Hub {
 pub struct Formation {
     me: Rank,
     announcements: Vec<Vec<u8>>,
-    members: Vec<Member>,
+    pids: Vec<u32>,
+    contacts: Vec<Contact>,
     hub: Hub,
     membership: Membership,
     timeout: Option<Duration>,
+    cancel: Option<Cancel>,
 }
+
+/// How a member's end is noticed, and how it is woken.
+type Contact = (OwnedFd, Bell);
 
 /// The rows of all, as far as they have come.
 type Rows = Vec<Option<Arc<Mapping>>>;
@@ -53,22 +60,26 @@ type Rows = Vec<Option<Arc<Mapping>>>;
 impl Formation {
     pub(super) fn new(
         me: Rank,
-        mut members: Vec<Member>,
+        members: Vec<Member>,
         hub: Hub,
         membership: Membership,
-        timeout: Option<Duration>,
+        options: &JoinOptions,
     ) -> Self {
-        let announcements = members
-            .iter_mut()
-            .map(|member| core::mem::take(&mut member.announcement))
-            .collect();
+        let (mut announcements, mut pids, mut contacts) = (vec![], vec![], vec![]);
+        for member in members {
+            announcements.push(member.announcement);
+            pids.push(member.pid);
+            contacts.push((member.lifeline, member.bell));
+        }
         Self {
             me,
             announcements,
-            members,
+            pids,
+            contacts,
             hub,
             membership,
-            timeout,
+            timeout: options.timeout,
+            cancel: options.cancel.clone(),
         }
     }
 
@@ -84,7 +95,7 @@ impl Formation {
 
     /// Process ids of the members, by rank.
     pub fn pids(&self) -> Vec<u32> {
-        self.members.iter().map(|member| member.pid).collect()
+        self.pids.clone()
     }
 
     /// A random number that is this group's, the same at all members.
@@ -97,46 +108,55 @@ impl Formation {
     /// exists for all, or it does not for anybody. Panics unless there is one
     /// length for each member.
     pub fn build(self, row_lens: &[usize]) -> Result<ShmFabric, JoinError> {
-        assert_eq!(
-            row_lens.len(),
-            self.members.len(),
-            "one row for each member"
-        );
-        let (own, file) = memory::create_row(row_lens[self.me.index()])?;
-        let mut rows: Rows = vec![None; row_lens.len()];
-        rows[self.me.index()] = Some(own);
-        let deadline = Deadline::after(self.timeout);
-        match &self.hub {
+        let (domain, cancel) = (self.membership.domain.id, self.cancel.clone());
+        called_off(self.exchange(row_lens), domain, cancel.as_ref())
+    }
+
+    fn exchange(mut self, row_lens: &[usize]) -> Result<ShmFabric, JoinError> {
+        assert_eq!(row_lens.len(), self.pids.len(), "one row for each member");
+        let contacts = core::mem::take(&mut self.contacts);
+        let cancel = self.cancel.clone();
+        let deadline = Deadline::after(self.timeout).or(cancel.as_ref());
+        let fabric = match &self.hub {
             Hub::Members(connections) => {
                 let lead = Lead {
                     formation: &self,
                     connections,
                     deadline,
                 };
-                if let Err(error) = lead.run(file, &mut rows, row_lens) {
-                    lead.give_up(&error);
-                    return Err(error);
-                }
+                lead.run(row_lens, contacts)
+                    .inspect_err(|error| refuse(connections, error))?
             }
-            Hub::Founder(connection) => {
-                self.follow(connection, &file, &mut rows, row_lens, deadline)?;
-            }
-        }
-        self.finish(rows)
+            Hub::Founder(connection) => self
+                .follow(connection, row_lens, contacts, deadline)
+                .inspect_err(|error| refuse([connection], error))?,
+        };
+        Ok(fabric.with_membership(self.membership))
     }
 
-    fn finish(self, rows: Rows) -> Result<ShmFabric, JoinError> {
+    /// My own row, and room for those that are to come.
+    fn own_row(&self, row_lens: &[usize]) -> Result<(Rows, OwnedFd), JoinError> {
+        let (own, file) = memory::create_row(row_lens[self.me.index()])?;
+        let mut rows: Rows = vec![None; row_lens.len()];
+        rows[self.me.index()] = Some(own);
+        Ok((rows, file))
+    }
+
+    /// Takes from the system all that the fabric needs, its thread included:
+    /// before the others are told that this member is ready. Afterwards the
+    /// group may exist, and nothing may fail any more.
+    fn start(&self, rows: Rows, contacts: Vec<Contact>) -> Result<ShmFabric, JoinError> {
         let lost = JoinError::Nonsense {
-            pid: self.members[0].pid,
+            pid: self.pids[0],
             what: "not all rows".into(),
         };
         let mappings = rows.into_iter().collect::<Option<Vec<_>>>().ok_or(lost)?;
         let mut bells = Vec::new();
         let mut lifelines = Vec::new();
-        for (rank, member) in self.members.into_iter().enumerate() {
-            bells.push(member.bell);
+        for (rank, (lifeline, bell)) in contacts.into_iter().enumerate() {
+            bells.push(bell);
             if rank != self.me.index() {
-                lifelines.push((Rank(rank as u16), member.lifeline));
+                lifelines.push((Rank(rank as u16), lifeline));
             }
         }
         ShmFabric::new(Parts {
@@ -144,15 +164,14 @@ impl Formation {
             mappings,
             bells,
             lifelines,
-            membership: Some(self.membership),
         })
     }
 
     fn timed_out(&self) -> JoinError {
         JoinError::Timeout {
             domain: self.membership.domain.id,
-            wanted: self.members.len(),
-            come: Some(self.members.len()),
+            wanted: self.pids.len(),
+            come: Some(self.pids.len()),
         }
     }
 
@@ -201,12 +220,12 @@ impl Formation {
     fn follow(
         &self,
         connection: &OwnedFd,
-        file: &OwnedFd,
-        rows: &mut Rows,
         row_lens: &[usize],
-        deadline: Deadline,
-    ) -> Result<(), JoinError> {
-        let founder = self.members[0].pid;
+        contacts: Vec<Contact>,
+        deadline: Deadline<'_>,
+    ) -> Result<ShmFabric, JoinError> {
+        let founder = self.pids[0];
+        let (mut rows, file) = self.own_row(row_lens)?;
         let lost = |errno| match errno {
             Errno::TIMEDOUT => self.timed_out(),
             _ => JoinError::MemberLost { pid: founder },
@@ -218,20 +237,21 @@ impl Formation {
         socket::send(connection, &row.write(), &[file.as_fd()], deadline).map_err(lost)?;
         while rows.iter().any(Option::is_none) {
             let packet = socket::receive_until(connection, deadline).map_err(lost)?;
-            self.take_row(founder, packet, rows, row_lens, None)?;
+            self.take_row(founder, packet, &mut rows, row_lens, None)?;
         }
+        let fabric = self.start(rows, contacts)?;
         let mapped = Message::Mapped.write();
         socket::send(connection, &mapped, &[], deadline).map_err(lost)?;
         let said = socket::receive_until(connection, deadline);
         match said.map(|packet| Message::read(&packet.bytes)) {
-            Ok(Some(Message::Formed)) => Ok(()),
+            Ok(Some(Message::Formed)) => Ok(fabric),
             Ok(Some(Message::Refused { reason })) => Err(JoinError::Refused { founder, reason }),
             Ok(_) => Err(JoinError::Nonsense {
                 pid: founder,
                 what: "not whether the group is formed".into(),
             }),
             // The founder may have died after the decision: the record tells.
-            Err(_) if self.membership.formed_or_void()? => Ok(()),
+            Err(_) if self.membership.formed_or_void()? => Ok(fabric),
             Err(errno) => Err(lost(errno)),
         }
     }
@@ -241,23 +261,24 @@ impl Formation {
 struct Lead<'a> {
     formation: &'a Formation,
     connections: &'a [OwnedFd],
-    deadline: Deadline,
+    deadline: Deadline<'a>,
 }
 
 impl Lead<'_> {
     fn pid(&self, at: usize) -> u32 {
-        self.formation.members[at + 1].pid
+        self.formation.pids[at + 1]
     }
 
-    fn run(&self, own: OwnedFd, rows: &mut Rows, row_lens: &[usize]) -> Result<(), JoinError> {
+    fn run(&self, row_lens: &[usize], contacts: Vec<Contact>) -> Result<ShmFabric, JoinError> {
+        let (mut rows, own) = self.formation.own_row(row_lens)?;
         let mut files: Vec<Option<OwnedFd>> = row_lens.iter().map(|_| None).collect();
         files[0] = Some(own);
         self.one_each(|at, packet| {
             let copy = packet.fds.first().map(OwnedFd::try_clone);
             let expected = Some(Rank(at as u16 + 1));
-            let rank = self
-                .formation
-                .take_row(self.pid(at), packet, rows, row_lens, expected)?;
+            let rank =
+                self.formation
+                    .take_row(self.pid(at), packet, &mut rows, row_lens, expected)?;
             let copy = copy
                 .transpose()
                 .map_err(JoinError::system("keeping a row"))?;
@@ -268,6 +289,7 @@ impl Lead<'_> {
             self.hand_out(at, &files, row_lens)?;
         }
         drop(files);
+        let fabric = self.formation.start(rows, contacts)?;
         self.one_each(|at, packet| match Message::read(&packet.bytes) {
             Some(Message::Mapped) => Ok(()),
             _ => Err(JoinError::Nonsense {
@@ -283,7 +305,7 @@ impl Lead<'_> {
             // Whoever cannot be told reads the record, or is dead by now.
             let _ = socket::send(connection, &Message::Formed.write(), &[], self.deadline);
         }
-        Ok(())
+        Ok(fabric)
     }
 
     /// Sends a member the rows of all others.
@@ -338,6 +360,10 @@ impl Lead<'_> {
                 let waiting = silent.iter().position(|&silent| silent == at);
                 match (waiting, socket::receive(&self.connections[at])) {
                     (Some(place), Received::Packet(packet)) => {
+                        if let Some(Message::Refused { reason }) = Message::read(&packet.bytes) {
+                            let pid = self.pid(at);
+                            return Err(JoinError::MemberFailed { pid, reason });
+                        }
                         take(at, packet)?;
                         silent.swap_remove(place);
                     }
@@ -348,17 +374,15 @@ impl Lead<'_> {
         }
         Ok(())
     }
+}
 
-    /// Tells the others why there is no group.
-    fn give_up(&self, error: &JoinError) {
-        let reason = error.to_string();
-        let at_once = Deadline::after(Some(Duration::ZERO));
-        for connection in self.connections {
-            let refused = Message::Refused {
-                reason: reason.clone(),
-            };
-            // Whoever cannot be told sees the connection close.
-            let _ = socket::send(connection, &refused.write(), &[], at_once);
-        }
+/// Tells those at the other end why there is no group.
+fn refuse<'a>(connections: impl IntoIterator<Item = &'a OwnedFd>, error: &JoinError) {
+    let reason = error.to_string();
+    let refused = Message::Refused { reason }.write();
+    let at_once = Deadline::after(Some(Duration::ZERO));
+    for connection in connections {
+        // Whoever cannot be told sees the connection close.
+        let _ = socket::send(connection, &refused, &[], at_once);
     }
 }

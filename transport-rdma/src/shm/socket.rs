@@ -1,4 +1,4 @@
-//! Messages between members that join: packets with descriptors, in time.
+//! Packets with descriptors between processes of a host, in time.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,36 +13,74 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
-use super::wire::{FDS_MAX, PACKET_LEN_MAX};
+use super::cancel::Cancel;
 
-/// When a wait ends; `None` is never.
+/// Longest packet.
+pub(super) const PACKET_LEN_MAX: usize = 64 * 1024 + 64;
+
+/// Most descriptors in one packet.
+const FDS_MAX: usize = 3;
+
+/// When a wait ends: at a time, or when it is called off.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deadline(Option<Instant>);
+pub(super) struct Deadline<'a> {
+    /// `None` is never.
+    end: Option<Instant>,
+    cancel: Option<&'a Cancel>,
+}
 
-impl Deadline {
+impl<'a> Deadline<'a> {
     pub(super) fn after(timeout: Option<Duration>) -> Self {
-        Self(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+        Self {
+            end: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            cancel: None,
+        }
+    }
+
+    /// Over also when `cancel` is said.
+    pub(super) fn or(self, cancel: Option<&'a Cancel>) -> Self {
+        Self { cancel, ..self }
+    }
+
+    pub(super) fn at(end: Option<Instant>) -> Self {
+        Self { end, cancel: None }
     }
 
     pub(super) fn is_over(self) -> bool {
-        self.0.is_some_and(|end| end <= Instant::now())
+        self.is_cancelled() || self.end.is_some_and(|end| end <= Instant::now())
     }
 
-    pub(super) fn earlier(self, other: Self) -> Self {
-        Self(match (self.0, other.0) {
+    fn is_cancelled(self) -> bool {
+        self.cancel.is_some_and(Cancel::is_cancelled)
+    }
+
+    /// The time of whichever is earlier; called off like the first.
+    pub(super) fn earlier(self, other: Deadline<'_>) -> Self {
+        let end = match (self.end, other.end) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
-        })
+        };
+        Self { end, ..self }
     }
 
     fn left(self) -> Option<Timespec> {
-        let left = self.0?.saturating_duration_since(Instant::now());
+        let left = self.end?.saturating_duration_since(Instant::now());
         Timespec::try_from(left).ok()
     }
 }
 
 /// Waits until one of `fds` is ready; false when the time is over.
-pub(super) fn wait(fds: &mut [PollFd<'_>], deadline: Deadline) -> Result<bool, Errno> {
+pub(super) fn wait<'a>(fds: &mut Vec<PollFd<'a>>, deadline: Deadline<'a>) -> Result<bool, Errno> {
+    let Some(cancel) = deadline.cancel else {
+        return wait_for(fds, deadline);
+    };
+    fds.push(PollFd::new(cancel.event(), PollFlags::IN));
+    let ready = wait_for(fds, deadline);
+    fds.pop();
+    Ok(ready? && !cancel.is_cancelled())
+}
+
+fn wait_for(fds: &mut [PollFd<'_>], deadline: Deadline<'_>) -> Result<bool, Errno> {
     loop {
         match rustix::event::poll(fds, deadline.left().as_ref()) {
             Ok(0) if deadline.is_over() => return Ok(false),
@@ -95,7 +133,26 @@ pub(super) fn send(
     connection: &OwnedFd,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],
-    deadline: Deadline,
+    deadline: Deadline<'_>,
+) -> Result<(), Errno> {
+    loop {
+        match send_now(connection, bytes, fds) {
+            Err(Errno::AGAIN) => {
+                let mut fds = vec![PollFd::new(connection, PollFlags::OUT)];
+                if !wait(&mut fds, deadline)? {
+                    return Err(Errno::TIMEDOUT);
+                }
+            }
+            sent => return sent,
+        }
+    }
+}
+
+/// Sends one packet if there is room.
+pub(super) fn send_now(
+    connection: &OwnedFd,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     loop {
@@ -107,12 +164,6 @@ pub(super) fn send(
         match rustix::net::sendmsg(connection, &iov, &mut control, SendFlags::NOSIGNAL) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                let mut fds = [PollFd::new(connection, PollFlags::OUT)];
-                if !wait(&mut fds, deadline)? {
-                    return Err(Errno::TIMEDOUT);
-                }
-            }
             Err(errno) => return Err(errno),
         }
     }
@@ -130,7 +181,9 @@ pub(super) struct Packet {
 pub(super) enum Received {
     Packet(Packet),
     Nothing,
-    /// The other end is closed, or sent what cannot be read.
+    /// A packet of which bytes or descriptors are lost.
+    Cut,
+    /// The other end is closed.
     End,
 }
 
@@ -153,7 +206,10 @@ pub(super) fn receive(connection: &OwnedFd) -> Received {
         }
     }
     let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
-    if message.bytes == 0 || message.flags.intersects(cut) {
+    if message.flags.intersects(cut) {
+        return Received::Cut;
+    }
+    if message.bytes == 0 {
         return Received::End;
     }
     bytes.truncate(message.bytes);
@@ -161,13 +217,13 @@ pub(super) fn receive(connection: &OwnedFd) -> Received {
 }
 
 /// Reads one packet, waiting for it until the deadline.
-pub(super) fn receive_until(connection: &OwnedFd, deadline: Deadline) -> Result<Packet, Errno> {
+pub(super) fn receive_until(connection: &OwnedFd, deadline: Deadline<'_>) -> Result<Packet, Errno> {
     loop {
         match receive(connection) {
             Received::Packet(packet) => return Ok(packet),
-            Received::End => return Err(Errno::CONNRESET),
+            Received::End | Received::Cut => return Err(Errno::CONNRESET),
             Received::Nothing => {
-                let mut fds = [PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN)];
+                let mut fds = vec![PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN)];
                 if !wait(&mut fds, deadline)? {
                     return Err(Errno::TIMEDOUT);
                 }

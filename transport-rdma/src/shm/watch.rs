@@ -11,8 +11,9 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
+use super::descriptor;
 use super::error::JoinError;
-use crate::event::{create_event, write_event};
+use crate::event::write_event;
 use crate::fabric::{Failure, FailureCause};
 use crate::failures::Failures;
 use crate::peers::Rank;
@@ -34,9 +35,7 @@ impl Watch {
         failures: Arc<Failures>,
         wake: impl Fn() + Send + 'static,
     ) -> Result<Self, JoinError> {
-        let stop = create_event()
-            .map(Arc::new)
-            .map_err(JoinError::system("making an event descriptor"))?;
+        let stop = Arc::new(descriptor::event()?);
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("spindle-watch".into())
@@ -96,7 +95,7 @@ impl Drop for Watch {
             return;
         }
         // An event descriptor at 0 takes a 1.
-        let _ = write_event(&self.stop);
+        let _ = write_event(&*self.stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

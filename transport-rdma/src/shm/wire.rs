@@ -4,22 +4,17 @@
 //! lengths are checked against what is there, and descriptors against what they
 //! should be.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::OFlags;
-
+use super::descriptor;
 use super::doorbell::{Bell, DoorbellKind};
-use super::socket::Packet;
+use super::socket::{PACKET_LEN_MAX, Packet};
 use crate::peers::{MEMBERS_MAX, Rank};
 
 /// Longest announcement.
 pub const ANNOUNCEMENT_LEN_MAX: usize = 64 * 1024;
 
-/// Longest packet.
-pub(super) const PACKET_LEN_MAX: usize = ANNOUNCEMENT_LEN_MAX + 64;
-
-/// Most descriptors in one packet.
-pub(super) const FDS_MAX: usize = 2;
+const _: () = assert!(ANNOUNCEMENT_LEN_MAX + 64 <= PACKET_LEN_MAX);
 
 /// First bytes of every message: name and version of the join.
 const MAGIC: [u8; 4] = *b"SPJ1";
@@ -46,11 +41,11 @@ pub(super) enum Message {
     },
     /// Both ways: the row of a member. With its memory file.
     Row { rank: Rank, len: u64 },
-    /// Member to founder: I have mapped all rows.
+    /// Member to founder: I have mapped all rows, and need nothing more.
     Mapped,
     /// Founder to member: the group is formed.
     Formed,
-    /// Founder to member: no, and why.
+    /// Both ways: no, and why.
     Refused { reason: String },
 }
 
@@ -190,23 +185,10 @@ pub(super) fn check_descriptors(
 ) -> Option<(OwnedFd, Bell)> {
     let event = packet.fds.pop()?;
     let lifeline = packet.fds.pop()?;
-    let link = std::fs::read_link(format!("/proc/self/fd/{}", event.as_raw_fd())).ok()?;
-    let never_blocks = rustix::fs::fcntl_getfl(&event)
-        .ok()?
-        .contains(OFlags::NONBLOCK);
     let good = packet.fds.is_empty()
-        && pid_of(&lifeline) == Some(pid)
-        && link.as_os_str() == "anon_inode:[eventfd]"
-        && never_blocks;
+        && descriptor::pid_of(&lifeline) == Some(pid)
+        && descriptor::is_event(&event);
     good.then_some((lifeline, Bell { kind, event }))
-}
-
-/// The process that a pidfd stands for; `None` if it is none, or has ended.
-fn pid_of(pidfd: impl AsFd) -> Option<u32> {
-    let fd = pidfd.as_fd().as_raw_fd();
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
-    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
-    pid.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -267,15 +249,5 @@ mod tests {
             len: 8,
         };
         assert!(Message::read(&beyond.write()).is_none());
-    }
-
-    #[test]
-    fn a_pidfd_names_its_process() {
-        let me = rustix::process::getpid();
-        let flags = rustix::process::PidfdFlags::empty();
-        let pidfd = rustix::process::pidfd_open(me, flags).expect("a pidfd");
-        assert_eq!(pid_of(&pidfd), Some(std::process::id()));
-        let file = std::fs::File::open("/dev/null").expect("a file");
-        assert_eq!(pid_of(&file), None);
     }
 }

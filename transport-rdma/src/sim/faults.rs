@@ -2,30 +2,37 @@
 
 use super::link::Piece;
 use super::options::PlantedBug;
-use super::state::State;
+use super::segment::{Phase, Seat};
+use super::state::{News, State};
 use crate::fabric::{Failure, FailureCause};
 use crate::peers::Rank;
 
 impl State {
-    pub(super) fn crash(&mut self, rank: usize) {
-        if core::mem::replace(&mut self.members[rank].crashed, true) {
+    pub(super) fn crash(&mut self, node: usize) {
+        if core::mem::replace(&mut self.nodes[node].crashed, true) {
             return;
         }
-        self.note(6, rank, 0, 0);
-        let newest = self.cut_of_stores(rank);
-        for peer in self.others(rank) {
-            self.cut(rank, peer, newest);
-            self.link(peer, rank).close();
-            if !self.members[peer].crashed {
-                self.fail(peer, rank, FailureCause::ProcessEnded);
+        self.note(&[6, node as u64]);
+        let newest = self.cut_of_stores(node);
+        for peer in self.others(node) {
+            self.cut(node, peer, newest);
+            self.link(node, peer).severed = true;
+            self.link(peer, node).close();
+            if !self.nodes[peer].crashed {
+                self.fail(peer, node, FailureCause::ProcessEnded);
+            }
+        }
+        for segment in 0..self.segments.len() {
+            if let Some(rank) = self.segments[segment].rank_of(node) {
+                self.close(Seat { segment, rank });
             }
         }
     }
 
-    /// The last operation of a dying member that others may see through shared
+    /// The last operation of a dying node that others may see through shared
     /// memory: the same for all of them, as there is one memory.
-    fn cut_of_stores(&mut self, rank: usize) -> u64 {
-        let shown = self.members[rank].newest_shown;
+    fn cut_of_stores(&mut self, node: usize) -> u64 {
+        let shown = self.nodes[node].newest_shown;
         let span = (self.operations - shown) as usize + 1;
         if self.rng.chance(0.5) {
             self.operations
@@ -55,18 +62,18 @@ impl State {
             .get_mut(keep)
             .map(|(_, piece)| core::mem::replace(piece, Piece::Ring));
         self.link(from, to).queue.truncate(keep);
-        if let Some(Piece::Range(mut words)) = last {
+        if let Some(Piece::Range { spot, mut words }) = last {
             self.rng.shuffle(&mut words);
             words.truncate(self.rng.below(words.len() + 1));
             if !words.is_empty() {
-                self.enqueue(from, to, Piece::Range(words));
+                self.enqueue(from, to, Piece::Range { spot, words });
             }
         }
     }
 
     /// The two lose each other, and are told some time later.
     pub(super) fn sever(&mut self, a: usize, b: usize) {
-        self.note(7, a, b, 0);
+        self.note(&[7, a as u64, b as u64]);
         for (from, to) in [(a, b), (b, a)] {
             let newest = self.cut_of_stores(from);
             self.cut(from, to, newest);
@@ -75,20 +82,44 @@ impl State {
         }
     }
 
-    fn fail(&mut self, told: usize, peer: usize, cause: FailureCause) {
-        let peer = Rank(peer as u16);
-        self.failing.push((told, Failure { peer, cause }));
+    pub(super) fn fail(&mut self, told: usize, failed: usize, cause: FailureCause) {
+        self.failing.push(News {
+            told,
+            failed,
+            cause,
+        });
     }
 
-    /// Somebody is told of a failure.
+    /// Somebody is told of a failure, if it has not heard of that node before:
+    /// in all the control segments that it has, and later in those to come.
     pub(super) fn tell_failure(&mut self) {
         let at = self.rng.below(self.failing.len());
-        let (told, failure) = self.failing.swap_remove(at);
-        self.note(4, told, failure.peer.index(), 0);
-        if self.planted(PlantedBug::FailureTwice) {
-            self.members[told].failures.push_back(failure.clone());
+        let News {
+            told,
+            failed,
+            cause,
+        } = self.failing.swap_remove(at);
+        let mut known = self.nodes[told].failed.iter();
+        if known.any(|(peer, _)| *peer == failed) {
+            return;
         }
-        self.members[told].failures.push_back(failure);
+        self.note(&[4, told as u64, failed as u64]);
+        self.nodes[told].failed.push((failed, cause.clone()));
+        let times = 1 + usize::from(self.planted(PlantedBug::FailureTwice));
+        for segment in 0..self.segments.len() {
+            let ranks = &self.segments[segment];
+            let (Some(rank), Some(peer)) = (ranks.rank_of(told), ranks.rank_of(failed)) else {
+                continue;
+            };
+            let seat = Seat { segment, rank };
+            let told_here = ranks.control && self.end(seat).phase == Phase::Open;
+            let failure = Failure {
+                peer: Rank(peer as u16),
+                cause: cause.clone(),
+            };
+            let tell = core::iter::repeat_n(failure, if told_here { times } else { 0 });
+            self.end_mut(seat).failures.extend(tell);
+        }
         self.wake(told);
     }
 }

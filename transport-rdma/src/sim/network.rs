@@ -4,11 +4,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::fabric::SimFabric;
 use super::options::SimOptions;
+use super::segment::Seat;
 use super::state::State;
 use crate::peers::Rank;
 
-/// A network between the members of one view, in one process, on no time but
-/// its own steps. Clones are the same network.
+/// A process of a network. Numbers are given out from 0, and never again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
+
+/// A segment of a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId(pub(super) usize);
+
+/// A network of nodes and of segments among them, in one process, on no time
+/// but its own steps. Clones are the same network.
 ///
 /// The harness owns the order of everything: it steps members and network in
 /// turn, as its own generator says. The same seed, options and calls give the
@@ -17,9 +26,21 @@ use crate::peers::Rank;
 pub struct SimNetwork(Arc<Mutex<State>>);
 
 impl SimNetwork {
-    /// A network whose members have rows of these lengths in bytes, all zero.
-    pub fn new(seed: u64, row_lens: &[usize], options: SimOptions) -> Self {
-        Self(Arc::new(Mutex::new(State::new(seed, row_lens, options))))
+    /// A network of nodes 0 to `nodes`, and no segment yet.
+    pub fn new(seed: u64, nodes: usize, options: SimOptions) -> Self {
+        Self(Arc::new(Mutex::new(State::new(seed, nodes, options))))
+    }
+
+    /// A network with one control segment that all its nodes have opened, with
+    /// rows of these lengths in bytes: node `n` has rank `n`, and fabric `n`.
+    pub fn group(seed: u64, row_lens: &[usize], options: SimOptions) -> (Self, Vec<SimFabric>) {
+        let network = Self::new(seed, row_lens.len(), options);
+        let rows = row_lens.iter().enumerate();
+        let rows: Vec<_> = rows.map(|(node, &len)| (NodeId(node), len)).collect();
+        let segment = network.open_control(&rows);
+        let ranks = (0..rows.len() as u16).map(Rank);
+        let fabrics = ranks.map(|rank| network.fabric(segment, rank)).collect();
+        (network, fabrics)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -28,62 +49,102 @@ impl SimNetwork {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A member's fabric. More than one for a rank are the same fabric.
-    pub fn fabric(&self, rank: Rank) -> SimFabric {
-        let mut rows = self.state().members[rank.index()].rows.clone();
+    /// One more node. Of those who ended before it is told like everybody.
+    pub fn add_node(&self) -> NodeId {
+        NodeId(self.state().add_node())
+    }
+
+    /// Agrees on a segment: a zeroed row of a length in bytes for each of these
+    /// nodes, which are its ranks in this order. Each node has it from its call
+    /// of [`fabric`](Self::fabric) on; what others push to it before waits, and
+    /// all that they push to it afterwards, in any segment, waits behind (shared
+    /// memory is simply there).
+    pub fn open(&self, rows: &[(NodeId, usize)]) -> SegmentId {
+        SegmentId(self.state().open(false, rows))
+    }
+
+    /// The same, for a segment whose fabrics report failures: of each of its
+    /// members that the node has lost, before or after it opened it, once.
+    pub fn open_control(&self, rows: &[(NodeId, usize)]) -> SegmentId {
+        SegmentId(self.state().open(true, rows))
+    }
+
+    /// A member's fabric: with the first, its node has opened the segment, with
+    /// the last that is dropped, it has closed it. More than one are the same
+    /// fabric. Panics if it has been closed, or the node has crashed.
+    pub fn fabric(&self, segment: SegmentId, rank: Rank) -> SimFabric {
+        let seat = Seat {
+            segment: segment.0,
+            rank: rank.index(),
+        };
+        let mut state = self.state();
+        let mut rows = state.acquire(seat);
         for (of, row) in rows.iter_mut().enumerate() {
             if of != rank.index() {
                 *row = row.read_only();
             }
         }
-        SimFabric::new(self.clone(), rank, rows)
+        SimFabric::new(self.clone(), state.node_of(seat), seat, rows)
+    }
+
+    /// The node will not open this segment, or not use it any more: what is on
+    /// its way to it there is thrown away, its fabric stores and pushes nothing.
+    /// What it has pushed before lands, if it was not held back for a ring. Does nothing for a node that is not in the segment.
+    pub fn close(&self, segment: SegmentId, node: NodeId) {
+        let mut state = self.state();
+        if let Some(rank) = state.segments[segment.0].rank_of(node.0) {
+            let segment = segment.0;
+            state.close(Seat { segment, rank });
+        }
     }
 
     /// Lands one pending piece, of a random pair: a word or some words of a
     /// push, a store that shows early, a doorbell, the news of a failure.
-    /// False when nothing is pending (or all that is, is held).
+    /// False when nothing is pending.
     pub fn step(&self) -> bool {
         self.state().step()
     }
 
-    /// How much is on its way.
+    /// How much is on its way; not counted are pairs that are held or wait for
+    /// somebody to open a segment.
     pub fn pending(&self) -> usize {
         self.state().pending()
     }
 
-    /// Lands everything, held links included: nothing stays on its way.
+    /// Lands everything, held links included: nothing stays on its way but what
+    /// waits for somebody to open a segment.
     pub fn settle(&self) {
         self.state().settle();
     }
 
-    /// Whether somebody rang this member (or its own threads, or a failure)
-    /// since it announced sleep. Takes the ring.
-    pub fn rung(&self, rank: Rank) -> bool {
-        core::mem::take(&mut self.state().members[rank.index()].rung)
+    /// Whether somebody rang this node (or its own threads, or a failure) since
+    /// it announced sleep. Takes the ring.
+    pub fn rung(&self, node: NodeId) -> bool {
+        core::mem::take(&mut self.state().nodes[node.0].rung)
     }
 
     /// Whether its sleep epoch is odd.
-    pub fn is_asleep(&self, rank: Rank) -> bool {
-        self.state().is_asleep(rank.index())
+    pub fn is_asleep(&self, node: NodeId) -> bool {
+        self.state().is_asleep(node.0)
     }
 
-    /// The member's process ends. What it had sent may land wholly, partly or
-    /// not at all; nothing reaches it any more; each other member is told once
-    /// by `poll`, sooner or later. Its fabric ignores calls from now on.
-    pub fn crash(&self, rank: Rank) {
-        self.state().crash(rank.index());
+    /// The node's process ends. What it had sent may land wholly, partly or not
+    /// at all; nothing reaches it any more; each other node is told once, sooner
+    /// or later. Its fabrics ignore calls from now on.
+    pub fn crash(&self, node: NodeId) {
+        self.state().crash(node.0);
     }
 
     /// The two lose each other, alive: what was on its way may land in part,
     /// nothing sent later does, and each is told once.
-    pub fn sever(&self, a: Rank, b: Rank) {
-        self.state().sever(a.index(), b.index());
+    pub fn sever(&self, a: NodeId, b: NodeId) {
+        self.state().sever(a.0, b.0);
     }
 
-    /// Holds back what goes from one member to another, or lets it go on. (A
+    /// Holds back what goes from one node to another, or lets it go on. (A
     /// doorbell or a fence in shared memory still brings the stores along.)
-    pub fn hold(&self, from: Rank, to: Rank, held: bool) {
-        self.state().hold(from.index(), to.index(), held);
+    pub fn hold(&self, from: NodeId, to: NodeId, held: bool) {
+        self.state().link(from.0, to.0).held = held;
     }
 
     /// A hash over all that was stored, pushed, landed and rung so far.

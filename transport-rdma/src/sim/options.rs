@@ -6,13 +6,14 @@ use super::rng::Rng;
 /// contract, whatever the values; `planted` alone breaks it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimOptions {
-    /// That an ordered pair of members behaves like shared memory (stores show
+    /// That an ordered pair of nodes behaves like shared memory (stores show
     /// early, in order), and not like a queue of one-sided writes.
     pub shared_pairs: f64,
     /// That a queued range is fetched at the call (with all that is queued
     /// before it) and not word by word when it lands.
     pub early_fetch: f64,
-    /// That a pair of queued writes holds pushes back until the next ring.
+    /// That a pair of queued writes holds pushes back until the next ring of a segment
+    /// that both are in.
     pub held_batches: f64,
     /// That a pair stands still for a while after something of it has landed.
     pub stalls: f64,
@@ -74,14 +75,26 @@ pub enum PlantedBug {
     MergedPush,
     /// F2: pushes of one pair overtake each other.
     Overtaking,
+    /// F2: pushes of one pair in different segments overtake each other.
+    OvertakingSegments,
     /// F4: half of a word lands before the other half.
     TornWord,
     /// F5: stores to shared memory show out of order.
     StoresOutOfOrder,
     /// F6: writes of a fenced peer still land.
     FenceLeaks,
+    /// Who has fenced a peer is not rung any more, by anybody.
+    FenceDeafens,
+    /// Who has fenced a peer finds itself rung whenever it goes to sleep.
+    FenceKeepsAwake,
+    /// F6: a fence in one segment stops all segments of the pair.
+    FenceTooWide,
+    /// F6: what arrives for a segment before it is opened there is lost.
+    UnopenedLost,
     /// F6: a failure is reported twice.
     FailureTwice,
+    /// F6: a control segment says nothing of who failed before it was opened.
+    OldFailuresUntold,
     /// Shared memory: neither the ringer nor the sleeper fences, so the ringer
     /// reads an old epoch while its own stores are still on their way.
     RingWithoutFence,
@@ -96,15 +109,21 @@ pub enum PlantedBug {
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::LostPush,
         Self::LateWord,
         Self::MergedPush,
         Self::Overtaking,
+        Self::OvertakingSegments,
         Self::TornWord,
         Self::StoresOutOfOrder,
         Self::FenceLeaks,
+        Self::FenceDeafens,
+        Self::FenceKeepsAwake,
+        Self::FenceTooWide,
+        Self::UnopenedLost,
         Self::FailureTwice,
+        Self::OldFailuresUntold,
         Self::RingWithoutFence,
         Self::SleepNotAnnounced,
         Self::EpochNotAnswered,

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use super::links::{LinkError, Links, TcpOptions};
 use super::sleeper::Sleeper;
 use super::streams::{LinkState, Streams};
-use crate::counters::add;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, Ring, Want};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -89,7 +88,7 @@ impl Fabric for TcpFabric {
 
     fn announce_sleep(&self, want: Want) {
         self.sleeper.announce_sleep(want);
-        add(&self.streams.counters().sleeps, 1);
+        self.streams.sleep().sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
     fn announce_awake(&self) {
@@ -98,8 +97,7 @@ impl Fabric for TcpFabric {
 
     fn nudge(&self) {
         if self.sleeper.wake(Ring::Data) {
-            let nudges = &self.streams.counters().nudges;
-            nudges.fetch_add(1, Ordering::Relaxed);
+            self.streams.sleep().nudges.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -112,7 +110,7 @@ impl Fabric for TcpFabric {
     }
 
     fn counters(&self) -> FabricCounters {
-        self.streams.counters().read()
+        self.streams.counters()
     }
 }
 

@@ -14,8 +14,8 @@ use super::links::LinkError;
 use super::outgoing::Outgoing;
 use super::queue::{Full, Push};
 use super::record::RecordError;
-use crate::counters::Counters;
-use crate::fabric::{FABRIC_AREA, Failure, FailureCause, Ring};
+use crate::counters::{PushCounters, SleepCounters};
+use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, FailureCause, Ring};
 use crate::failures::Failures;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -83,14 +83,14 @@ pub(super) struct Shared {
     pub(super) patience: Duration,
     wake: Wake,
     failures: Failures,
-    counters: Counters,
+    pushes: PushCounters,
+    sleep: SleepCounters,
 }
 
 impl core::fmt::Debug for Shared {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Shared")
             .field("links", &self.links)
-            .field("counters", &self.counters)
             .finish_non_exhaustive()
     }
 }
@@ -114,7 +114,7 @@ impl Shared {
     pub(super) fn receive(&self, peer: Rank, link: &Link, buffer: &mut [u8]) {
         let answer = |ring| {
             if (self.wake)(ring) {
-                self.counters.rings.fetch_add(1, Ordering::Relaxed);
+                self.sleep.rings.fetch_add(1, Ordering::Relaxed);
             }
         };
         if let Err(fault) = link.incoming.receive(buffer, answer) {
@@ -178,7 +178,8 @@ impl Streams {
             patience,
             wake,
             failures: Failures::default(),
-            counters: Counters::default(),
+            pushes: PushCounters::default(),
+            sleep: SleepCounters::default(),
         });
         let io = IoThread::start(Arc::clone(&shared))?;
         Ok(Self {
@@ -219,7 +220,7 @@ impl Streams {
         self.check(at, len);
         if len > 0 {
             let peers = self.post(Push::Range { at, len }, to);
-            self.shared.counters.pushed(peers, len);
+            self.shared.pushes.pushed(peers, len);
         }
     }
 
@@ -227,7 +228,7 @@ impl Streams {
     pub(crate) fn push_word(&self, at: usize, value: u64, to: &PeerSet) {
         self.check(at, 8);
         let peers = self.post(Push::Word { at, value }, to);
-        self.shared.counters.word_pushed(peers);
+        self.shared.pushes.word_pushed(peers);
     }
 
     /// Sends rings behind the data, and all that was held back, to anybody.
@@ -258,8 +259,13 @@ impl Streams {
         }
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.shared.counters
+    /// To count sleeps and nudges in.
+    pub(super) fn sleep(&self) -> &SleepCounters {
+        &self.shared.sleep
+    }
+
+    pub(crate) fn counters(&self) -> FabricCounters {
+        self.shared.pushes.read(&self.shared.sleep)
     }
 
     pub(crate) fn link(&self, peer: Rank) -> Option<LinkState> {

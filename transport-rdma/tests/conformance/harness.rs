@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use spindle_dds_transport::mixed::{self, MixedFabric};
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
-use spindle_dds_transport::sim::{Rng, SimFabric, SimNetwork, SimOptions};
+use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::tcp::{self, LinkState, TcpFabric, TcpOptions};
 use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
 
@@ -44,6 +45,17 @@ pub(crate) enum Turn {
     Done,
 }
 
+/// How a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// Somebody rang.
+    Rung,
+    /// Nobody rang, and the time was over.
+    Through,
+    /// Nobody rang, and it ended before its time.
+    CutShort,
+}
+
 type Step<'a, F> = Box<dyn FnMut(&F) -> Outcome<Turn> + Send + 'a>;
 
 /// A thread of a member, as a function that is called until it is through.
@@ -66,7 +78,7 @@ fn end_batch(fabric: &impl Fabric) {
     fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
 }
 
-/// A group of one backend.
+/// A group of one backend; its fabrics are of a control segment.
 pub(crate) trait Harness: Sync {
     type F: Fabric;
 
@@ -74,6 +86,10 @@ pub(crate) trait Harness: Sync {
 
     /// Runs the actors against each other until all are through.
     fn run(&self, actors: Vec<Actor<'_, Self::F>>) -> Outcome;
+
+    /// Blocks a member that has announced sleep until it is rung or a short
+    /// time is over, in which all that was pushed lands.
+    fn sleep(&self, rank: usize) -> Sleep;
 
     /// Returns when all that was pushed has landed.
     fn settle(&self);
@@ -90,6 +106,18 @@ pub(crate) trait Harness: Sync {
     fn rounds(&self) -> u64;
 }
 
+/// A group whose members can be in further segments.
+pub(crate) trait Segments: Harness {
+    type Segment: Copy + Send + Sync;
+
+    /// Agrees on one more segment, with rows as long as those of the group: its
+    /// ranks are these members, in this order.
+    fn agree(&self, members: &[usize], control: bool) -> Self::Segment;
+
+    /// The member with this rank in a segment opens it.
+    fn open(&self, segment: Self::Segment, rank: usize) -> Self::F;
+}
+
 /// The simulator: actors and network take turns as the seed says.
 pub(crate) struct SimGroup {
     network: SimNetwork,
@@ -99,10 +127,7 @@ pub(crate) struct SimGroup {
 
 impl SimGroup {
     pub(crate) fn new(seed: u64, members: usize, row_len: usize, options: SimOptions) -> Self {
-        let network = SimNetwork::new(seed, &vec![row_len; members], options);
-        let fabrics = (0..members)
-            .map(|rank| network.fabric(Rank(rank as u16)))
-            .collect();
+        let (network, fabrics) = SimNetwork::group(seed, &vec![row_len; members], options);
         Self {
             network,
             fabrics,
@@ -130,7 +155,7 @@ impl Harness for SimGroup {
                     .for_each(|t| *t = Turn::Busy);
             }
             for (actor, turn) in actors.iter().zip(&mut last) {
-                if *turn == Turn::Asleep && self.network.rung(actor.rank) {
+                if *turn == Turn::Asleep && self.network.rung(NodeId(actor.rank.index())) {
                     *turn = Turn::Busy;
                 }
             }
@@ -157,13 +182,21 @@ impl Harness for SimGroup {
         Ok(())
     }
 
+    fn sleep(&self, rank: usize) -> Sleep {
+        self.network.settle();
+        match self.network.rung(NodeId(rank)) {
+            true => Sleep::Rung,
+            false => Sleep::Through,
+        }
+    }
+
     fn settle(&self) {
         self.fabrics.iter().for_each(end_batch);
         self.network.settle();
     }
 
     fn kill(&self, rank: usize) {
-        self.network.crash(Rank(rank as u16));
+        self.network.crash(NodeId(rank));
     }
 
     fn rounds(&self) -> u64 {
@@ -171,41 +204,24 @@ impl Harness for SimGroup {
     }
 }
 
-/// Each actor is a thread, and sleeps in the kernel.
-fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> Outcome {
-    let failed = AtomicBool::new(false);
-    let act = |mut actor: Actor<'_, F>| {
-        let fabric = &fabrics[actor.rank.index()];
-        while !failed.load(Ordering::SeqCst) {
-            let turn = (actor.step)(fabric);
-            end_batch(fabric);
-            match turn {
-                Ok(Turn::Busy) => {}
-                Ok(Turn::Idle) => thread::yield_now(),
-                Ok(Turn::Asleep) => while !fabric.park(None) {},
-                Ok(Turn::Done) => return Ok(()),
-                Err(violation) => {
-                    failed.store(true, Ordering::SeqCst);
-                    fabrics.iter().for_each(Fabric::nudge);
-                    return Err(violation);
-                }
-            }
+impl Segments for SimGroup {
+    type Segment = SegmentId;
+
+    fn agree(&self, members: &[usize], control: bool) -> SegmentId {
+        let row_len = self.fabrics[0].row(Rank(0)).len();
+        let rows: Vec<_> = members.iter().map(|&at| (NodeId(at), row_len)).collect();
+        match control {
+            true => self.network.open_control(&rows),
+            false => self.network.open(&rows),
         }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let act = &act;
-        let threads: Vec<_> = actors
-            .into_iter()
-            .map(|actor| scope.spawn(move || act(actor)))
-            .collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().expect("no panic"))
-    })
+    }
+
+    fn open(&self, segment: SegmentId, rank: usize) -> SimFabric {
+        self.network.fabric(segment, Rank(rank as u16))
+    }
 }
 
-/// Shared memory between threads.
+/// Shared memory: actors are threads, and sleep in the kernel.
 pub(crate) struct ShmGroup(Vec<ShmFabric>);
 
 impl ShmGroup {
@@ -225,6 +241,10 @@ impl Harness for ShmGroup {
 
     fn run(&self, actors: Vec<Actor<'_, ShmFabric>>) -> Outcome {
         run_threads(&self.0, actors)
+    }
+
+    fn sleep(&self, rank: usize) -> Sleep {
+        park_for_a_while(&self.0[rank])
     }
 
     /// What is stored is in its place.
@@ -315,6 +335,11 @@ impl<F: Linked> Harness for LinkedGroup<F> {
         run_threads(&self.0, actors)
     }
 
+    fn sleep(&self, rank: usize) -> Sleep {
+        self.settle();
+        park_for_a_while(&self.0[rank])
+    }
+
     fn settle(&self) {
         self.0.iter().for_each(end_batch);
         let members = self.0.len();
@@ -339,5 +364,48 @@ impl<F: Linked> Harness for LinkedGroup<F> {
 
     fn rounds(&self) -> u64 {
         500
+    }
+}
+
+/// Actors as threads, which sleep in the kernel.
+pub(crate) fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> Outcome {
+    let failed = AtomicBool::new(false);
+    let act = |mut actor: Actor<'_, F>| {
+        let fabric = &fabrics[actor.rank.index()];
+        while !failed.load(Ordering::SeqCst) {
+            let turn = (actor.step)(fabric);
+            end_batch(fabric);
+            match turn {
+                Ok(Turn::Busy) => {}
+                Ok(Turn::Idle) => thread::yield_now(),
+                Ok(Turn::Asleep) => while !fabric.park(None) {},
+                Ok(Turn::Done) => return Ok(()),
+                Err(violation) => {
+                    failed.store(true, Ordering::SeqCst);
+                    fabrics.iter().for_each(Fabric::nudge);
+                    return Err(violation);
+                }
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> = actors
+            .into_iter()
+            .map(|actor| scope.spawn(move || act(actor)))
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("no panic"))
+    })
+}
+
+pub(crate) fn park_for_a_while(fabric: &impl Park) -> Sleep {
+    let (start, limit) = (Instant::now(), Duration::from_millis(20));
+    match fabric.park(Some(limit)) {
+        true => Sleep::Rung,
+        false if start.elapsed() >= limit => Sleep::Through,
+        false => Sleep::CutShort,
     }
 }

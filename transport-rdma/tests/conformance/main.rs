@@ -1,19 +1,24 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
-//! and over shared memory (threads, both doorbells), TCP and the two mixed (threads). A backend
-//! that comes later implements `Harness` and adds a module to `suite`.
+//! and over shared memory (threads, both doorbells): stations, and groups that are
+//! formed once; and over TCP and the two mixed. Clauses about more than one segment
+//! run over those that have them ([`harness::Segments`]). A backend that comes later
+//! implements `Harness` and adds a module to `suite`.
 
 mod data;
 mod failure;
 mod harness;
 mod planted;
+mod segments;
 mod sleeping;
+mod stations;
 
-use harness::{Harness, LinkedGroup, Outcome, ShmGroup, SimGroup};
+use harness::{LinkedGroup, Outcome, Segments, ShmGroup, SimGroup};
 use spindle_dds_transport::mixed::MixedFabric;
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 use spindle_dds_transport::tcp::TcpFabric;
+use stations::StationGroup;
 
 /// In shared memory and over TCP; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
@@ -50,6 +55,14 @@ fn over_shm(clause: impl Fn(&ShmGroup) -> Outcome, doorbells: &[DoorbellChoice])
     }
 }
 
+fn over_stations(clause: impl Fn(&StationGroup) -> Outcome, doorbells: &[DoorbellChoice]) {
+    for repeat in 0..3 {
+        if let Err(violation) = clause(&StationGroup::new(MEMBERS, ROW_LEN, doorbells)) {
+            panic!("repeat {repeat}: {violation}");
+        }
+    }
+}
+
 fn over_tcp(clause: impl Fn(&LinkedGroup<TcpFabric>) -> Outcome) {
     for repeat in 0..3 {
         if let Err(violation) = clause(&LinkedGroup::tcp(MEMBERS, ROW_LEN)) {
@@ -68,10 +81,16 @@ fn over_mixed(clause: impl Fn(&LinkedGroup<MixedFabric>) -> Outcome) {
 }
 
 macro_rules! suite {
-    ($($module:ident::$clause:ident,)*) => {
+    (
+        all: { $($module:ident::$clause:ident,)* }
+        with_segments: { $($segments:ident::$further:ident,)* }
+    ) => {
         mod sim {
             $(#[test] fn $clause() {
                 super::over_sim(crate::$module::$clause);
+            })*
+            $(#[test] fn $further() {
+                super::over_sim(crate::$segments::$further);
             })*
         }
         mod shm_futex {
@@ -102,10 +121,38 @@ macro_rules! suite {
                 super::over_mixed(crate::$module::$clause);
             })*
         }
+        mod stations_futex {
+            use super::DoorbellChoice::Auto;
+            $(#[test] fn $clause() {
+                super::over_stations(crate::$module::$clause, &[Auto]);
+            })*
+            $(#[test] fn $further() {
+                super::over_stations(crate::$segments::$further, &[Auto]);
+            })*
+        }
+        mod stations_event {
+            use super::DoorbellChoice::Event;
+            $(#[test] fn $clause() {
+                super::over_stations(crate::$module::$clause, &[Event]);
+            })*
+            $(#[test] fn $further() {
+                super::over_stations(crate::$segments::$further, &[Event]);
+            })*
+        }
+        mod stations_mixed {
+            use super::DoorbellChoice::{Auto, Event};
+            $(#[test] fn $clause() {
+                super::over_stations(crate::$module::$clause, &[Auto, Event]);
+            })*
+            $(#[test] fn $further() {
+                super::over_stations(crate::$segments::$further, &[Auto, Event]);
+            })*
+        }
         /// Every clause by its name, for the planted bugs.
-        fn clause<H: Harness>(name: &str) -> Option<fn(&H) -> Outcome> {
+        fn clause<H: Segments>(name: &str) -> Option<fn(&H) -> Outcome> {
             match name {
                 $(stringify!($clause) => Some($module::$clause::<H>),)*
+                $(stringify!($further) => Some($segments::$further::<H>),)*
                 _ => None,
             }
         }
@@ -113,26 +160,39 @@ macro_rules! suite {
 }
 
 suite! {
-    data::rows_begin_zeroed,
-    data::f1_a_pushed_range_arrives,
-    data::f1b_a_guard_vouches_for_what_was_pushed_before_it,
-    data::f2_words_take_effect_in_call_order,
-    data::f2_a_range_takes_effect_before_later_pushes,
-    data::f3_a_dead_peer_holds_up_nobody,
-    data::f4_words_never_tear,
-    data::f5_stores_that_show_early_show_in_order,
-    data::counters_count_what_was_sent,
-    failure::f6_a_death_is_told_once_to_each,
-    failure::f6_no_push_to_the_living_is_lost,
-    failure::f6_nothing_of_a_fenced_peer_is_seen,
-    failure::f7_rows_of_the_dead_stay_readable,
-    sleeping::no_wake_up_is_lost_when_a_token_goes_round,
-    sleeping::no_wake_up_is_lost_in_a_crowd,
-    sleeping::no_nudge_is_lost,
-    sleeping::only_those_asleep_are_rung,
-    sleeping::acknowledgements_ring_only_who_wants_them,
-    sleeping::a_death_wakes_sleepers,
-    sleeping::sleeps_are_counted,
+    all: {
+        data::rows_begin_zeroed,
+        data::f1_a_pushed_range_arrives,
+        data::f1b_a_guard_vouches_for_what_was_pushed_before_it,
+        data::f2_words_take_effect_in_call_order,
+        data::f2_a_range_takes_effect_before_later_pushes,
+        data::f3_a_dead_peer_holds_up_nobody,
+        data::f4_words_never_tear,
+        data::f5_stores_that_show_early_show_in_order,
+        data::counters_count_what_was_sent,
+        failure::f6_a_death_is_told_once_to_each,
+        failure::f6_no_push_to_the_living_is_lost,
+        failure::f6_nothing_of_a_fenced_peer_is_seen,
+        failure::f7_rows_of_the_dead_stay_readable,
+        sleeping::no_wake_up_is_lost_when_a_token_goes_round,
+        sleeping::no_wake_up_is_lost_in_a_crowd,
+        sleeping::no_nudge_is_lost,
+        sleeping::only_those_asleep_are_rung,
+        sleeping::acknowledgements_ring_only_who_wants_them,
+        sleeping::a_death_wakes_sleepers,
+        sleeping::who_has_fenced_sleeps_until_rung,
+        sleeping::no_wake_up_is_lost_after_a_fence,
+        sleeping::sleeps_are_counted,
+    }
+    with_segments: {
+        segments::f2_order_holds_across_segments,
+        segments::f6_a_late_opener_sees_all_that_was_pushed,
+        segments::f6_a_fence_leaves_other_segments_alone,
+        segments::f6_each_control_segment_reports_a_death,
+        segments::ranks_are_of_the_segment,
+        segments::no_wake_up_is_lost_when_a_token_changes_segments,
+        segments::sleep_is_shared_by_all_segments,
+    }
 }
 
 /// More members than bell words in a row: ranks share them.

@@ -28,9 +28,15 @@ fn each_planted_bug_fails_its_clause() {
                     "f1b_a_guard_vouches_for_what_was_pushed_before_it"
                 }
                 PlantedBug::Overtaking => "f2_words_take_effect_in_call_order",
+                PlantedBug::OvertakingSegments => "f2_order_holds_across_segments",
                 PlantedBug::TornWord => "f4_words_never_tear",
                 PlantedBug::StoresOutOfOrder => "f5_stores_that_show_early_show_in_order",
                 PlantedBug::FenceLeaks => "f6_nothing_of_a_fenced_peer_is_seen",
+                PlantedBug::FenceDeafens => "no_wake_up_is_lost_after_a_fence",
+                PlantedBug::FenceKeepsAwake => "who_has_fenced_sleeps_until_rung",
+                PlantedBug::FenceTooWide => "f6_a_fence_leaves_other_segments_alone",
+                PlantedBug::UnopenedLost => "f6_a_late_opener_sees_all_that_was_pushed",
+                PlantedBug::OldFailuresUntold => "f6_each_control_segment_reports_a_death",
                 PlantedBug::FailureTwice => "f6_a_death_is_told_once_to_each",
                 PlantedBug::RingWithoutFence
                 | PlantedBug::SleepNotAnnounced

@@ -2,10 +2,12 @@
 //! its standard input what to do, answering by lines that begin with `@`.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use spindle_dds_transport::shm::{DoorbellChoice, Formation, JoinOptions, ShmFabric, join};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
@@ -176,12 +178,43 @@ fn member(formation: Formation) {
     ));
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("a line");
+    if let Some(what) = line.trim().strip_prefix("starve ") {
+        match what.strip_prefix("descriptors ") {
+            Some(spare) => leave_descriptors(spare.parse().expect("a number")),
+            None => leave_no_stack(),
+        }
+        line.clear();
+        std::io::stdin().read_line(&mut line).expect("a line");
+    }
     assert_eq!(line.trim(), "build");
     let rows = vec![ROW_LEN; announced.len()];
     match formation.build(&rows) {
         Ok(fabric) => serve(&fabric),
         Err(error) => say(&format!("error {error}")),
     }
+}
+
+/// Lets this process open so many descriptors more, and no further one.
+fn leave_descriptors(spare: usize) {
+    // Numbers are given out from the lowest that is free.
+    let open = |_| rustix::io::dup(std::io::stdin()).expect("a descriptor");
+    let taken: Vec<_> = (0..=spare).map(open).collect();
+    let end = taken.last().map(|fd| fd.as_raw_fd() as u64);
+    limit_to(Resource::Nofile, end);
+}
+
+/// Lets this process map rows, but not the stack of another thread.
+fn leave_no_stack() {
+    let status = std::fs::read_to_string("/proc/self/status").expect("my status");
+    let mut lines = status.lines();
+    let size = lines.find_map(|line| line.strip_prefix("VmSize:")?.strip_suffix("kB"));
+    let kib: u64 = size.expect("a size").trim().parse().expect("a number");
+    limit_to(Resource::As, Some((kib + 1024) * 1024));
+}
+
+fn limit_to(resource: Resource, current: Option<u64>) {
+    let maximum = getrlimit(resource).maximum;
+    setrlimit(resource, Rlimit { current, maximum }).expect("a lower limit");
 }
 
 fn serve(fabric: &ShmFabric) {

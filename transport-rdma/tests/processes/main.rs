@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use child::{DOMAIN, Process, options};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType};
-use spindle_dds_transport::shm::{JoinError, JoinOptions, join};
+use spindle_dds_transport::shm::{Cancel, JoinError, JoinOptions, join};
 use spindle_dds_transport::{Fabric, Park, Want};
 use tempfile::TempDir;
 
@@ -224,6 +224,50 @@ fn when_anybody_is_killed_before_the_group_is_built_the_rest_get_an_error() {
     }
 }
 
+/// Two members, one of them short of something, build: true if both have a
+/// group, false if both know that there is none.
+fn builds_short_of(what: &str, starved: usize) -> bool {
+    let directory = directory();
+    let mut members = Process::start_many(2, directory.path(), 2);
+    let joined: Vec<_> = members.iter_mut().map(Process::hear).collect();
+    if rank(&joined[0]) == 1 {
+        members.reverse();
+    }
+    members[starved].tell(&format!("starve {what}"));
+    members.iter_mut().for_each(|member| member.tell("build"));
+    let answers = [members[0].hear(), members[1].hear()];
+    if answers == ["built", "built"] {
+        return true;
+    }
+    let refused = answers.iter().all(|answer| answer.starts_with("error"));
+    assert!(refused, "{what} at {starved}: {answers:?}");
+    let reason = &answers[1 - starved];
+    let named = reason.contains(&members[starved].pid().to_string());
+    assert!(named, "{what} at {starved}: {reason}");
+    drop(members);
+    drop(join(&options(directory.path(), 1), b"").expect("a free domain"));
+    false
+}
+
+/// A member may run out of descriptors at any point of the building: then
+/// nobody gets a group, and all are told whose fault it is.
+#[test]
+fn short_of_descriptors_all_build_or_nobody() {
+    for starved in 0..2 {
+        let enough =
+            (0..16).find(|spare| builds_short_of(&format!("descriptors {spare}"), starved));
+        assert!(matches!(enough, Some(2..)), "{enough:?}");
+    }
+}
+
+/// The watching thread comes last of all that may fail.
+#[test]
+fn without_memory_for_a_thread_nobody_gets_a_group() {
+    for starved in 0..2 {
+        assert!(!builds_short_of("memory", starved));
+    }
+}
+
 /// One of three is killed a little later each time, and a fourth comes: nobody
 /// hangs, and whoever builds a group builds the same one as the others in it.
 #[test]
@@ -308,6 +352,33 @@ fn joining_alone_times_out_and_leaves_nothing() {
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
     assert_eq!(left, [format!("domain-{DOMAIN}.lock").as_str()]);
+}
+
+#[test]
+fn a_join_that_is_called_off_ends_and_leaves_nothing() {
+    let directory = directory();
+    let cancel = Cancel::new().expect("a descriptor");
+    let options = JoinOptions {
+        cancel: Some(cancel.clone()),
+        ..options(directory.path(), 2)
+    };
+    let record = directory.path().join(format!("domain-{DOMAIN}.record"));
+    // While it waits for members, as the founder; then before it has begun.
+    for _ in 0..2 {
+        let error = thread::scope(|scope| {
+            let joining = scope.spawn(|| join(&options, b""));
+            while !record.exists() && !cancel.is_cancelled() {
+                thread::yield_now();
+            }
+            cancel.cancel();
+            joining.join().expect("it ends").expect_err("called off")
+        });
+        assert!(
+            matches!(error, JoinError::Cancelled { domain: DOMAIN }),
+            "{error}"
+        );
+        assert!(!record.exists(), "nobody is there");
+    }
 }
 
 #[test]

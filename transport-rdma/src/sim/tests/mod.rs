@@ -1,11 +1,14 @@
 //! What is the simulator's own: repeatability, freedom, crashes.
 
-use super::{Rng, SimNetwork, SimOptions};
+mod segments;
+
+use super::{NodeId, Rng, SimFabric, SimNetwork, SimOptions};
 use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, Want};
 use crate::peers::{PeerSet, Rank};
 
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);
+const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 const AT: usize = FABRIC_AREA;
 
 fn options(shared_pairs: f64) -> SimOptions {
@@ -19,10 +22,18 @@ fn to(ranks: &[Rank]) -> PeerSet {
     ranks.iter().copied().collect()
 }
 
+fn group<const N: usize>(
+    seed: u64,
+    len: usize,
+    options: SimOptions,
+) -> (SimNetwork, [SimFabric; N]) {
+    let (network, fabrics) = SimNetwork::group(seed, &[len; N], options);
+    (network, fabrics.try_into().expect("as many as asked for"))
+}
+
 /// Random pushes among three members; the hash of the run.
 fn run(seed: u64) -> u64 {
-    let network = SimNetwork::new(seed, &[1024; 3], SimOptions::default());
-    let fabrics = [0, 1, 2].map(|rank| network.fabric(Rank(rank)));
+    let (network, fabrics) = group::<3>(seed, 1024, SimOptions::default());
     let mut rng = Rng::new(seed);
     for value in 0..200 {
         let at = AT + 8 * rng.below(32);
@@ -37,7 +48,7 @@ fn run(seed: u64) -> u64 {
         }
         while rng.chance(0.7) && network.step() {}
     }
-    network.crash(Rank(2));
+    network.crash(NODES[2]);
     network.settle();
     assert_eq!(network.pending(), 0);
     network.trace_hash()
@@ -54,8 +65,7 @@ fn the_same_seed_is_the_same_run() {
 #[test]
 fn shared_memory_shows_stores_early_and_queued_writes_do_not() {
     for (shared, shows) in [(1.0, true), (0.0, false)] {
-        let network = SimNetwork::new(1, &[512; 2], options(shared));
-        let (a, b) = (network.fabric(A), network.fabric(B));
+        let (network, [a, b]) = group(1, 512, options(shared));
         a.store(AT, 7);
         while network.step() {}
         assert_eq!(b.row(A).load(AT) == 7, shows);
@@ -66,8 +76,7 @@ fn shared_memory_shows_stores_early_and_queued_writes_do_not() {
 fn a_range_may_be_fetched_when_it_lands_and_a_word_never() {
     let mut late = false;
     for seed in 0..100 {
-        let network = SimNetwork::new(seed, &[512; 2], options(0.0));
-        let (a, b) = (network.fabric(A), network.fabric(B));
+        let (network, [a, b]) = group(seed, 512, options(0.0));
         a.store(AT, 1);
         a.push(AT, 8, &to(&[B]));
         a.push_word(AT + 8, 1, &to(&[B]));
@@ -84,12 +93,11 @@ fn a_range_may_be_fetched_when_it_lands_and_a_word_never() {
 fn a_crash_lands_any_part_of_what_was_sent_and_is_told_once() {
     let mut landed = [false; 4];
     for seed in 0..300 {
-        let network = SimNetwork::new(seed, &[512; 2], SimOptions::default());
-        let (a, b) = (network.fabric(A), network.fabric(B));
+        let (network, [a, b]) = group(seed, 512, SimOptions::default());
         for word in 0..3 {
             a.push_word(AT + 8 * word, 1, &to(&[B]));
         }
-        network.crash(A);
+        network.crash(NODES[0]);
         network.settle();
         let seen: Vec<_> = (0..3).map(|word| b.row(A).load(AT + 8 * word)).collect();
         let count = seen.iter().sum::<u64>() as usize;
@@ -111,9 +119,8 @@ fn a_crash_lands_any_part_of_what_was_sent_and_is_told_once() {
 #[test]
 fn held_links_stand_still_until_let_go() {
     for shared in [0.0, 1.0] {
-        let network = SimNetwork::new(3, &[512; 2], options(shared));
-        let (a, b) = (network.fabric(A), network.fabric(B));
-        network.hold(A, B, true);
+        let (network, [a, b]) = group(3, 512, options(shared));
+        network.hold(NODES[0], NODES[1], true);
         a.push_word(AT, 5, &to(&[B]));
         while network.step() {}
         assert_eq!(b.row(A).load(AT), 0);
@@ -124,9 +131,8 @@ fn held_links_stand_still_until_let_go() {
 
 #[test]
 fn severed_members_stay_alive_and_are_both_told() {
-    let network = SimNetwork::new(3, &[512; 3], SimOptions::default());
-    let fabrics = [0, 1, 2].map(|rank| network.fabric(Rank(rank)));
-    network.sever(A, B);
+    let (network, fabrics) = group::<3>(3, 512, SimOptions::default());
+    network.sever(NODES[0], NODES[1]);
     fabrics[0].push_word(AT, 1, &to(&[B, Rank(2)]));
     network.settle();
     assert_eq!(fabrics[1].row(A).load(AT), 0);
@@ -146,8 +152,7 @@ fn every_freedom_is_used() {
             spurious_rings: 0.05,
             ..options(seed as f64 % 2.0)
         };
-        let network = SimNetwork::new(seed, &[512; 3], options);
-        let fabrics = [0, 1, 2].map(|rank| network.fabric(Rank(rank)));
+        let (network, fabrics) = group::<3>(seed, 512, options);
         let both = to(&[B, Rank(2)]);
         for word in 0..4 {
             fabrics[0].store(AT + 8 * word, 1);
@@ -156,7 +161,7 @@ fn every_freedom_is_used() {
         fabrics[0].push_word(AT + 32, 1, &both);
         fabrics[1].announce_sleep(Want::Data);
         loop {
-            let look = |at: &super::SimFabric| {
+            let look = |at: &SimFabric| {
                 core::array::from_fn::<_, 5, _>(|word| at.row(A).load(AT + 8 * word))
             };
             let (first, second) = (look(&fabrics[1]), look(&fabrics[2]));
@@ -169,7 +174,7 @@ fn every_freedom_is_used() {
                 break;
             }
         }
-        seen[4] |= network.rung(B);
+        seen[4] |= network.rung(NODES[1]);
     }
     assert_eq!(seen, [true; 5]);
 }
@@ -177,10 +182,9 @@ fn every_freedom_is_used() {
 /// Nothing is kept for those who will never see it.
 #[test]
 fn a_pair_that_is_fenced_or_dead_holds_nothing() {
-    let network = SimNetwork::new(1, &[1 << 16; 3], SimOptions::default());
-    let fabrics = [0, 1, 2].map(|rank| network.fabric(Rank(rank)));
+    let (network, fabrics) = group::<3>(1, 1 << 16, SimOptions::default());
     fabrics[1].fence(A);
-    network.crash(Rank(2));
+    network.crash(NODES[2]);
     let before = network.pending();
     for value in 0..100 {
         fabrics[0].push_word(AT, value, &to(&[B, Rank(2)]));

@@ -1,0 +1,388 @@
+//! RESOURCE_LIMITS of a writer (DDS 1.4 §2.2.3.19): which samples may be in flight.
+//!
+//! ```text
+//!   admit -> place --committed--> in flight --released by all--> free
+//!                  --withdrawn-------------------------------->  free
+//! ```
+//!
+//! A sample has its place from before it is built. What is released is found out by
+//! whoever asks next, so nothing is done on the engine's side. The lock is the
+//! writer's own and held for a few instructions; writers without limits have none.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spindle_dds_idl_runtime::KeyHash;
+use spindle_dds_qos::{Length, ResourceLimits};
+
+/// Which limit has been reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    Samples,
+    SamplesOfInstance,
+    Instances,
+}
+
+/// What a writer has in flight, beside what it may have.
+#[derive(Debug)]
+pub(super) struct Limits {
+    limits: ResourceLimits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Samples being built, or in flight.
+    places: u64,
+    /// By message index; only if samples are limited.
+    in_flight: VecDeque<InFlight>,
+    /// Those that have places, and those alive; only if they are limited.
+    instances: HashMap<KeyHash, Instance>,
+    /// Instances that are alive.
+    alive: u64,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    index: u64,
+    key: KeyHash,
+}
+
+#[derive(Debug, Default)]
+struct Instance {
+    /// Samples being built.
+    building: u64,
+    in_flight: u64,
+    /// Registered or written, and not unregistered.
+    registered: bool,
+}
+
+impl Instance {
+    /// Whether it counts as an instance that the writer has.
+    fn is_alive(&self) -> bool {
+        self.registered || self.building > 0
+    }
+}
+
+/// Most instances that room is made for in advance.
+const INSTANCES_READY_MAX: usize = 16_384;
+
+impl Limits {
+    /// `None` when nothing is limited. `in_flight_max` samples fit in the ring.
+    pub(super) fn of(limits: ResourceLimits, in_flight_max: u32) -> Option<Self> {
+        if limits == ResourceLimits::default() {
+            return None;
+        }
+        let this = Self {
+            limits,
+            state: Mutex::default(),
+        };
+        let mut state = this.state();
+        if this.limits_samples() {
+            let samples = limits.max_samples.limit().unwrap_or(in_flight_max);
+            state.in_flight.reserve(samples.min(in_flight_max) as usize);
+        }
+        if this.limits_instances() {
+            let alive = limits.max_instances.limit().unwrap_or(0) as usize;
+            let instances = alive.min(INSTANCES_READY_MAX) + state.in_flight.capacity();
+            // A map that is at most half full cleans up in place.
+            state.instances.reserve(2 * instances);
+        }
+        drop(state);
+        Some(this)
+    }
+
+    fn limits_samples(&self) -> bool {
+        let limits = [
+            self.limits.max_samples,
+            self.limits.max_samples_per_instance,
+        ];
+        limits.iter().any(|limit| *limit != Length::Unlimited)
+    }
+
+    fn limits_instances(&self) -> bool {
+        let limits = [
+            self.limits.max_instances,
+            self.limits.max_samples_per_instance,
+        ];
+        limits.iter().any(|limit| *limit != Length::Unlimited)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place for a sample, of this instance if that is known. Messages
+    /// below index `released` are released.
+    pub(super) fn admit(&self, key: Option<KeyHash>, released: u64) -> Result<(), Full> {
+        let mut state = self.state();
+        state.release(released);
+        if let Some(key) = key {
+            self.check_instance(&state, key)?;
+        }
+        if !self.limits.max_samples.allows(state.places + 1) {
+            return Err(Full::Samples);
+        }
+        if let Some(key) = key {
+            self.enter_instance(&mut state, key)?;
+        }
+        state.places += 1;
+        Ok(())
+    }
+
+    /// The instance of a place that has none becomes known.
+    pub(super) fn name(&self, key: KeyHash, released: u64) -> Result<(), Full> {
+        let mut state = self.state();
+        state.release(released);
+        self.check_instance(&state, key)?;
+        self.enter_instance(&mut state, key)
+    }
+
+    fn check_instance(&self, state: &State, key: KeyHash) -> Result<(), Full> {
+        let known = state.instances.get(&key).is_some_and(Instance::is_alive);
+        let allowed = known || self.limits.max_instances.allows(state.alive + 1);
+        allowed.then_some(()).ok_or(Full::Instances)
+    }
+
+    fn enter_instance(&self, state: &mut State, key: KeyHash) -> Result<(), Full> {
+        if !self.limits_instances() {
+            return Ok(());
+        }
+        let instance = state.instances.entry(key).or_default();
+        let places = instance.building + instance.in_flight;
+        if !self.limits.max_samples_per_instance.allows(places + 1) {
+            return Err(Full::SamplesOfInstance);
+        }
+        state.alive += u64::from(!instance.is_alive());
+        instance.building += 1;
+        Ok(())
+    }
+
+    /// The sample is not sent: its place is free.
+    pub(super) fn withdraw(&self, key: Option<KeyHash>) {
+        let mut state = self.state();
+        state.places -= 1;
+        if let Some(key) = key {
+            state.change(key, |instance| instance.building -= 1);
+        }
+    }
+
+    /// The sample is message `index`.
+    pub(super) fn committed(&self, key: KeyHash, index: u64) {
+        let in_flight = self.limits_samples();
+        let registered = self.limits.max_instances != Length::Unlimited;
+        let mut state = self.state();
+        state.change(key, |instance| {
+            instance.building -= 1;
+            instance.in_flight += u64::from(in_flight);
+            instance.registered |= registered;
+        });
+        if in_flight {
+            state.insert(InFlight { index, key });
+        } else {
+            state.places -= 1;
+        }
+    }
+
+    /// The writer has this instance.
+    pub(super) fn register(&self, key: KeyHash) -> Result<(), Full> {
+        if self.limits.max_instances == Length::Unlimited {
+            return Ok(());
+        }
+        let mut state = self.state();
+        self.check_instance(&state, key)?;
+        let instance = state.instances.entry(key).or_default();
+        let alive = instance.is_alive();
+        instance.registered = true;
+        state.alive += u64::from(!alive);
+        Ok(())
+    }
+
+    /// The writer has it no more.
+    pub(super) fn unregister(&self, key: KeyHash) {
+        self.state()
+            .change(key, |instance| instance.registered = false);
+    }
+
+    /// What a writer is told that has reached a limit.
+    pub(super) fn describe(&self, full: Full) -> String {
+        let ResourceLimits {
+            max_samples,
+            max_instances,
+            max_samples_per_instance,
+        } = self.limits;
+        match full {
+            Full::Samples => format!(
+                "max_samples {max_samples} of the writer's RESOURCE_LIMITS are in flight or on loan"
+            ),
+            Full::SamplesOfInstance => format!(
+                "max_samples_per_instance {max_samples_per_instance} of the writer's \
+                 RESOURCE_LIMITS are in flight or on loan"
+            ),
+            Full::Instances => format!(
+                "the writer has max_instances {max_instances} of its RESOURCE_LIMITS; unregister \
+                 one, or raise the limit"
+            ),
+        }
+    }
+}
+
+impl State {
+    /// Commits of several threads may come here in another order.
+    fn insert(&mut self, sample: InFlight) {
+        let mut at = self.in_flight.len();
+        self.in_flight.push_back(sample);
+        while at > 0 && self.in_flight[at - 1].index > self.in_flight[at].index {
+            self.in_flight.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+
+    fn release(&mut self, released: u64) {
+        while let Some(oldest) = self.in_flight.front()
+            && oldest.index < released
+        {
+            let key = oldest.key;
+            self.in_flight.pop_front();
+            self.places -= 1;
+            self.change(key, |instance| instance.in_flight -= 1);
+        }
+    }
+
+    /// Changes an instance, if it is kept account of, and forgets it if nothing is left.
+    fn change(&mut self, key: KeyHash, change: impl FnOnce(&mut Instance)) {
+        let Some(instance) = self.instances.get_mut(&key) else {
+            return;
+        };
+        let was_alive = instance.is_alive();
+        change(instance);
+        let is_alive = instance.is_alive();
+        if !is_alive && instance.in_flight == 0 {
+            self.instances.remove(&key);
+        }
+        self.alive = self.alive + u64::from(is_alive) - u64::from(was_alive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: KeyHash = KeyHash([1; 16]);
+    const B: KeyHash = KeyHash([2; 16]);
+    const C: KeyHash = KeyHash([3; 16]);
+
+    fn limits(samples: Length, instances: Length, of_instance: Length) -> Limits {
+        let limits = ResourceLimits {
+            max_samples: samples,
+            max_instances: instances,
+            max_samples_per_instance: of_instance,
+        };
+        Limits::of(limits, 8).expect("something is limited")
+    }
+
+    /// Nothing in flight, nobody registered: nothing is remembered.
+    fn check_empty(limits: &Limits) {
+        let state = limits.state();
+        assert_eq!((state.places, state.alive), (0, 0), "{state:?}");
+        assert!(
+            state.instances.is_empty() && state.in_flight.is_empty(),
+            "{state:?}"
+        );
+    }
+
+    #[test]
+    fn no_limits_are_none() {
+        assert!(Limits::of(ResourceLimits::default(), 8).is_none());
+    }
+
+    #[test]
+    fn samples_are_counted_until_they_are_released() {
+        let limits = limits(2.into(), Length::Unlimited, Length::Unlimited);
+        limits.admit(Some(A), 0).expect("one");
+        limits.admit(None, 0).expect("two");
+        assert_eq!(limits.admit(Some(B), 0), Err(Full::Samples));
+        limits.name(B, 0).expect("instances are not limited");
+        limits.withdraw(Some(B));
+        limits.admit(Some(B), 0).expect("one was withdrawn");
+        // In another order than their indexes.
+        limits.committed(A, 7);
+        limits.committed(B, 5);
+        assert_eq!(limits.admit(Some(A), 5), Err(Full::Samples));
+        limits.admit(Some(A), 6).expect("5 is released");
+        assert_eq!(limits.admit(Some(A), 7), Err(Full::Samples));
+        limits.withdraw(Some(A));
+        limits.admit(None, 8).expect("all are released");
+        limits.withdraw(None);
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn samples_of_an_instance_are_counted_by_themselves() {
+        let limits = limits(Length::Unlimited, Length::Unlimited, 1.into());
+        limits.admit(Some(A), 0).expect("one");
+        assert_eq!(limits.admit(Some(A), 0), Err(Full::SamplesOfInstance));
+        limits.admit(None, 0).expect("not known of which");
+        assert_eq!(limits.name(A, 0), Err(Full::SamplesOfInstance));
+        limits.committed(A, 3);
+        assert_eq!(limits.name(A, 3), Err(Full::SamplesOfInstance));
+        limits.name(A, 4).expect("released");
+        limits.committed(A, 4);
+        limits.admit(Some(B), 5).expect("another");
+        limits.withdraw(Some(B));
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn instances_are_those_that_are_not_unregistered() {
+        let limits = limits(Length::Unlimited, 2.into(), Length::Unlimited);
+        limits.register(A).expect("one");
+        limits.register(A).expect("the same");
+        limits.admit(Some(B), 0).expect("two");
+        assert_eq!(limits.register(C), Err(Full::Instances));
+        assert_eq!(limits.admit(Some(C), 0), Err(Full::Instances));
+        limits.withdraw(Some(B));
+        limits.admit(Some(C), 0).expect("B was never written");
+        limits.committed(C, 0);
+        limits.admit(Some(A), 0).expect("it is registered");
+        limits.committed(A, 1);
+        assert_eq!(limits.register(B), Err(Full::Instances));
+        limits.unregister(A);
+        limits.unregister(B);
+        limits.register(B).expect("one was unregistered");
+        limits.unregister(B);
+        limits.unregister(C);
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn an_unregistered_instance_with_samples_in_flight_is_none_but_they_count() {
+        let limits = limits(Length::Unlimited, 1.into(), 1.into());
+        limits.admit(Some(A), 0).expect("one");
+        limits.committed(A, 0);
+        limits.unregister(A);
+        limits.admit(Some(B), 0).expect("A is unregistered");
+        limits.withdraw(Some(B));
+        assert_eq!(limits.admit(Some(A), 0), Err(Full::SamplesOfInstance));
+        limits.admit(Some(A), 1).expect("released");
+        limits.withdraw(Some(A));
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn nothing_is_allocated_for_instances_that_come_and_go() {
+        let limits = limits(4.into(), 4.into(), 2.into());
+        let capacity = |limits: &Limits| {
+            let state = limits.state();
+            (state.instances.capacity(), state.in_flight.capacity())
+        };
+        let before = capacity(&limits);
+        for index in 0..10_000_u64 {
+            let key = KeyHash(u128::from(index).to_le_bytes());
+            limits.admit(Some(key), index.saturating_sub(2)).unwrap();
+            limits.committed(key, index);
+            limits.unregister(key);
+        }
+        assert_eq!(capacity(&limits), before);
+    }
+}

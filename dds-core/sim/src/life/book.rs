@@ -1,0 +1,232 @@
+//! What everybody sent, and was handed: the truth, and what is checked of it.
+
+use std::collections::BTreeMap;
+
+use spindle_dds_core::membership::{MemberId, Proposal, View};
+use spindle_dds_core::{Committed, Ring, SubgroupId};
+
+use crate::violation::Finding;
+
+/// A lane: subgroup and epoch.
+pub(super) type LaneKey = (SubgroupId, u64);
+
+/// A message: the token that its sender built it with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) token: u64,
+    pub(super) len: u32,
+}
+
+/// A delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Delivered {
+    pub(super) lane: LaneKey,
+    pub(super) ring: Ring,
+    pub(super) sender: MemberId,
+    pub(super) position: u64,
+    pub(super) sent: Sent,
+}
+
+/// What was handed over of an ordered ring: position, sender, message.
+type Order = Vec<(u64, MemberId, Sent)>;
+
+/// How a lane ended, as the first who ended it saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct End {
+    position: u64,
+    digest: u64,
+    order: Order,
+}
+
+/// Everything that was seen.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    views: BTreeMap<u64, View>,
+    proposals: BTreeMap<u64, Proposal>,
+    sent: BTreeMap<(LaneKey, Ring, MemberId), Vec<Sent>>,
+    /// By receiver: what it was handed of each sender.
+    taken: BTreeMap<(LaneKey, Ring, MemberId, MemberId), usize>,
+    /// By receiver: the ordered rings, in order.
+    orders: BTreeMap<(LaneKey, MemberId), Order>,
+    ends: BTreeMap<LaneKey, End>,
+    ended: BTreeMap<(LaneKey, MemberId), ()>,
+    pub(super) delivered: usize,
+    pub(super) committed: usize,
+}
+
+impl Book {
+    pub(super) fn view(&mut self, view: &View) -> Result<(), Finding> {
+        let known = self.views.entry(view.id).or_insert_with(|| view.clone());
+        if known == view {
+            return Ok(());
+        }
+        Err(("V4", format!("view {} is two views", view.id)))
+    }
+
+    pub(super) fn views(&self) -> usize {
+        self.views.len()
+    }
+
+    /// Whether somebody has gone on from this view.
+    pub(super) fn is_changing(&self, view: Option<&View>) -> bool {
+        view.is_some_and(|view| self.views.contains_key(&(view.id + 1)))
+    }
+
+    pub(super) fn proposal(&mut self, proposal: &Proposal) -> Result<(), Finding> {
+        let known = self
+            .proposals
+            .entry(proposal.view)
+            .or_insert_with(|| proposal.clone());
+        if known == proposal {
+            return Ok(());
+        }
+        let what = format!(
+            "view {} ends in two ways: {known:?} and {proposal:?}",
+            proposal.view
+        );
+        Err(("V5", what))
+    }
+
+    pub(super) fn send(&mut self, sender: MemberId, committed: &Committed, sent: Sent) {
+        let lane = (committed.subgroup, committed.epoch);
+        self.committed += 1;
+        self.sent
+            .entry((lane, committed.ring, sender))
+            .or_default()
+            .push(sent);
+    }
+
+    /// A1, A2: what was sent in this lane, in order, without a gap.
+    pub(super) fn deliver(&mut self, to: MemberId, what: &Delivered) -> Result<(), Finding> {
+        self.delivered += 1;
+        let Delivered {
+            lane,
+            ring,
+            sender,
+            position,
+            sent,
+        } = *what;
+        let all = self.sent.get(&(lane, ring, sender));
+        let taken = self.taken.entry((lane, ring, to, sender)).or_default();
+        let expected = all.and_then(|all| all.get(*taken));
+        if expected != Some(&sent) {
+            let what = format!(
+                "{to} was handed {what:?}, number {taken} of its sender there is {expected:?}"
+            );
+            return Err(("A2", what));
+        }
+        *taken += 1;
+        if ring == Ring::Ordered {
+            let order = self.orders.entry((lane, to)).or_default();
+            if order.last().is_some_and(|(last, _, _)| *last >= position) {
+                return Err(("A5", format!("{to}: positions fall at {what:?}")));
+            }
+            order.push((position, sender, sent));
+            self.check_order(lane, to, false)?;
+        }
+        if self.ended.contains_key(&(lane, to)) {
+            return Err((
+                "V3",
+                format!("{to} was handed {what:?} after the lane's end"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// A3, V5, V6: a beginning of what those had who ended the lane.
+    fn check_order(&self, lane: LaneKey, of: MemberId, whole: bool) -> Result<(), Finding> {
+        let empty = Vec::new();
+        let mine = self.orders.get(&(lane, of)).unwrap_or(&empty);
+        let others = self.orders.iter();
+        let others = others.filter(|((other, who), _)| *other == lane && *who != of);
+        let last = mine.len().saturating_sub(1);
+        for ((_, who), theirs) in others {
+            let from = if whole { 0 } else { last };
+            let differs = (from..mine.len().min(theirs.len())).find(|&at| mine[at] != theirs[at]);
+            if let Some(at) = differs {
+                let what = format!("{of} has {:?} where {who} has {:?}", mine[at], theirs[at]);
+                return Err(("A3", what));
+            }
+        }
+        if let Some(end) = self.ends.get(&lane)
+            && mine.len() > end.order.len()
+        {
+            let what = format!("{of} has more of {lane:?} than who ended it");
+            return Err(("V6", what));
+        }
+        Ok(())
+    }
+
+    /// V5, J4: all who end a lane have the same of it, and all of their own.
+    pub(super) fn end(
+        &mut self,
+        lane: LaneKey,
+        at: MemberId,
+        position: u64,
+        digest: u64,
+    ) -> Result<(), Finding> {
+        self.ended.insert((lane, at), ());
+        let order = self.orders.get(&(lane, at)).cloned().unwrap_or_default();
+        if order.last().is_some_and(|(last, _, _)| *last >= position) {
+            return Err((
+                "A5",
+                format!("{at}: {lane:?} ends at {position}, before its order"),
+            ));
+        }
+        let end = End {
+            position,
+            digest,
+            order,
+        };
+        let first = self.ends.entry(lane).or_insert_with(|| end.clone());
+        if *first != end {
+            let what = format!(
+                "{at} ends {lane:?} with {} messages at {position}, another with {} at {}",
+                end.order.len(),
+                first.order.len(),
+                first.position
+            );
+            return Err(("V5", what));
+        }
+        self.check_order(lane, at, true)?;
+        for ring in Ring::BOTH {
+            let sent = self.sent.get(&(lane, ring, at)).map_or(0, Vec::len);
+            let own = self.taken.get(&(lane, ring, at, at)).copied().unwrap_or(0);
+            if sent != own {
+                let what = format!("{at} sent {sent} in {lane:?} and was handed {own} of them");
+                return Err(("J4", what));
+            }
+        }
+        // Nobody may have gone further than those who end it.
+        let longest = self.orders.iter().filter(|((other, _), _)| *other == lane);
+        let longest = longest.map(|(_, order)| order.len()).max().unwrap_or(0);
+        if longest > end.order.len() {
+            return Err((
+                "V6",
+                format!("somebody has more of {lane:?} than {at} who ended it"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// L2: in a lane that goes on, everybody who is there has been handed all.
+    pub(super) fn complete(&self, lane: LaneKey, members: &[MemberId]) -> Result<(), Finding> {
+        for (&(there, ring, sender), sent) in &self.sent {
+            if there != lane {
+                continue;
+            }
+            for &to in members {
+                let key = (lane, ring, to, sender);
+                let taken = self.taken.get(&key).copied().unwrap_or(0);
+                if taken != sent.len() {
+                    let what = format!(
+                        "{to} was handed {taken} of {} messages of {sender} in {lane:?}, {ring:?}",
+                        sent.len()
+                    );
+                    return Err(("L2", what));
+                }
+            }
+        }
+        Ok(())
+    }
+}

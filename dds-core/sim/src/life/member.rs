@@ -1,0 +1,501 @@
+//! A process: its engine, its driver's part, its applications.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use spindle_dds_core::membership::{
+    Detection, Endpoint, Finish, Member as ViewMember, MemberId, Request, Rules, Update, View,
+};
+use spindle_dds_core::{
+    AckWait, Claim, ClaimError, Delivery, Engine, Event, Held, Kind, Meta, Prepared, Ring, Sink,
+    StopReason, SubgroupId,
+};
+use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
+use spindle_dds_transport::{Fabric, Want};
+
+use super::book::{Delivered, LaneKey, Sent};
+use super::plan::LifePlan;
+
+/// The payload of a message: a function of who sent it and its token.
+fn payload_byte(sender: MemberId, token: u64, at: usize) -> u8 {
+    let word = (sender.0 as u64).rotate_left(40) ^ token.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (word.rotate_left(17) >> (at % 8 * 8)) as u8 ^ at as u8
+}
+
+/// What a member tells the world, in order.
+#[derive(Debug)]
+pub(super) enum News {
+    Delivered(Delivered),
+    LaneEnded {
+        lane: LaneKey,
+        end: u64,
+        digest: u64,
+    },
+    Decide(Arc<View>),
+    ViewEnded(Finish),
+    ViewBegun(Arc<View>),
+    Stopped(StopReason),
+    Corrupt(String),
+}
+
+struct Loan {
+    held: Held<SimFabric>,
+    sender: MemberId,
+    token: u64,
+    until: usize,
+}
+
+/// The layer above the engine.
+pub(super) struct Recorder {
+    pub(super) news: Vec<News>,
+    loans: Vec<Loan>,
+    /// Who is at which place, by lane.
+    places: BTreeMap<LaneKey, Vec<MemberId>>,
+    rng: Rng,
+    hold_chance: f64,
+    hold_turns: usize,
+    turn: usize,
+}
+
+impl Recorder {
+    fn check(&mut self, loan: &Loan) {
+        let bytes = loan.held.bytes();
+        let wrong = bytes
+            .iter()
+            .enumerate()
+            .find(|(at, byte)| **byte != payload_byte(loan.sender, loan.token, *at));
+        if let Some((at, byte)) = wrong {
+            let what = format!("byte {at} of message {} is {byte:#04x}", loan.token);
+            self.news.push(News::Corrupt(what));
+        }
+    }
+
+    pub(super) fn return_loans(&mut self, turn: usize, all: bool) {
+        self.turn = turn;
+        let (due, kept) = core::mem::take(&mut self.loans)
+            .into_iter()
+            .partition::<Vec<_>, _>(|loan| all || loan.until <= turn);
+        self.loans = kept;
+        for loan in due {
+            self.check(&loan);
+        }
+    }
+
+    fn begin(&mut self, view: &View) {
+        for lane in &view.lanes {
+            let key = (lane.subgroup, lane.epoch);
+            let ids = lane.members.iter();
+            let ids = ids.map(|rank| view.members[rank.index()].id).collect();
+            self.places.entry(key).or_insert(ids);
+        }
+    }
+}
+
+impl Sink<SimFabric> for Recorder {
+    fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
+        let lane = (delivery.lane.subgroup(), delivery.lane.epoch());
+        let places = self.places.get(&lane);
+        let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
+            let what = format!("a message of nobody in {lane:?}");
+            return self.news.push(News::Corrupt(what));
+        };
+        let token = delivery.header.timestamp as u64;
+        self.news.push(News::Delivered(Delivered {
+            lane,
+            ring: delivery.ring,
+            sender,
+            position: delivery.position,
+            sent: Sent {
+                token,
+                len: delivery.header.len,
+            },
+        }));
+        let Some(held) = delivery.hold() else { return };
+        let keep = self.rng.chance(self.hold_chance);
+        let until = self.turn + 1 + self.rng.below(self.hold_turns);
+        let loan = Loan {
+            held,
+            sender,
+            token,
+            until,
+        };
+        self.check(&loan);
+        if keep {
+            self.loans.push(loan);
+        }
+    }
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, event: Event) {
+        let news = match event {
+            Event::LaneEnded {
+                subgroup,
+                epoch,
+                end,
+                digest,
+            } => News::LaneEnded {
+                lane: (subgroup, epoch),
+                end,
+                digest,
+            },
+            Event::Decide(next) => News::Decide(next),
+            Event::ViewEnded(finish) => News::ViewEnded(finish),
+            Event::ViewBegun(view) => {
+                self.begin(&view);
+                News::ViewBegun(view)
+            }
+            Event::Stopped(reason) => News::Stopped(reason),
+            Event::MemberLeft { .. } | Event::SenderLeft { .. } => return,
+        };
+        self.news.push(news);
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
+}
+
+/// A message that is being built.
+struct Building {
+    claim: Claim<SimFabric>,
+    token: u64,
+    until: usize,
+}
+
+/// Where a member's polling thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Awake,
+    Idle(Want),
+    Announced(Want),
+    Asleep,
+}
+
+/// A process.
+pub(super) struct Member {
+    pub(super) id: MemberId,
+    pub(super) node: NodeId,
+    pub(super) engine: Engine<SimFabric, Recorder>,
+    pub(super) mode: Mode,
+    /// When its polling thread is to wake at the latest; 0 for never.
+    pub(super) due: u64,
+    pub(super) paused_until: u64,
+    pub(super) is_down: bool,
+    /// It stopped, for this reason.
+    pub(super) stopped: Option<StopReason>,
+    /// The next view, to be installed at this time.
+    pub(super) preparing: Option<(Arc<View>, u64)>,
+    pub(super) view: Option<Arc<View>>,
+    pub(super) updates: u64,
+    pub(super) is_leaving: bool,
+    rng: Rng,
+    endpoints: BTreeMap<u64, Endpoint>,
+    left: usize,
+    tokens: u64,
+    building: VecDeque<Building>,
+    /// Built for a lane that was wedged: to be copied into the next one.
+    stranded: VecDeque<(SubgroupId, Ring, u64, Vec<u8>)>,
+    waiting: Option<AckWait>,
+    /// Commits that the world has not seen yet.
+    pub(super) sent: Vec<(spindle_dds_core::Committed, Sent)>,
+}
+
+impl Member {
+    /// A process that knows the view it is to begin with.
+    pub(super) fn new(
+        who: &ViewMember,
+        node: NodeId,
+        bed: SimFabric,
+        first: Arc<View>,
+        plan: &LifePlan,
+        rng: &mut Rng,
+    ) -> Self {
+        let recorder = Recorder {
+            news: Vec::new(),
+            loans: Vec::new(),
+            places: BTreeMap::new(),
+            rng: rng.fork(),
+            hold_chance: plan.hold_chance,
+            hold_turns: plan.hold_turns,
+            turn: 0,
+        };
+        let engine = Engine::new(bed, plan.config, recorder);
+        let rules = Rules {
+            detection: Detection { limit: plan.limit },
+            prefer_availability: false,
+            planted: plan.planted,
+        };
+        engine.enter(who.id, first.clone(), rules);
+        Self {
+            id: who.id,
+            node,
+            engine,
+            mode: Mode::Awake,
+            due: 0,
+            paused_until: 0,
+            is_down: false,
+            stopped: None,
+            preparing: Some((first, 0)),
+            view: None,
+            updates: 0,
+            is_leaving: false,
+            rng: rng.fork(),
+            endpoints: who.endpoints.clone(),
+            left: plan.messages,
+            tokens: 0,
+            building: VecDeque::new(),
+            stranded: VecDeque::new(),
+            waiting: None,
+            sent: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        !self.is_down && self.stopped.is_none()
+    }
+
+    /// Whether its applications have nothing under way.
+    pub(super) fn is_done(&self) -> bool {
+        let writes = self
+            .endpoints
+            .values()
+            .any(|endpoint| endpoint.ring.is_some());
+        let idle = self.building.is_empty() && self.stranded.is_empty();
+        idle && (self.left == 0 || !writes)
+    }
+
+    pub(super) fn todo(&self) -> String {
+        let stranded = self.stranded.iter().map(|(g, r, _, b)| {
+            let claim = self.claim(*g, *r, b.len() as u32);
+            format!("{g} {r:?} {} {:?}", b.len(), claim.map(|c| c.err()))
+        });
+        format!(
+            "left {} building {} stranded {:?} endpoints {:?}",
+            self.left,
+            self.building.len(),
+            stranded.collect::<Vec<_>>(),
+            self.endpoints
+        )
+    }
+
+    /// Whether a view has all that it asked for.
+    pub(super) fn is_content(&self, view: &View) -> bool {
+        let rank = view.rank(self.id);
+        rank.is_some_and(|rank| view.members[rank.index()].updates == self.updates)
+            && !self.is_leaving
+    }
+
+    /// Writes no more than it has begun.
+    pub(super) fn rest(&mut self) {
+        self.left = 0;
+    }
+
+    /// Other endpoints.
+    pub(super) fn update(&mut self, plan: &LifePlan) {
+        let put: Vec<(u64, Endpoint)> = (0..self.rng.below(3))
+            .map(|_| (self.rng.below(4) as u64, plan.endpoint(&mut self.rng)))
+            .collect();
+        let remove = match self.rng.below(3) {
+            0 => vec![self.rng.below(4) as u64],
+            _ => Vec::new(),
+        };
+        self.updates += 1;
+        for number in &remove {
+            self.endpoints.remove(number);
+        }
+        self.endpoints.extend(put.iter().cloned());
+        self.engine.request(Request::Update(Update {
+            member: self.id,
+            number: self.updates,
+            put,
+            remove,
+        }));
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.is_leaving = true;
+        self.engine.request(Request::Leave);
+    }
+
+    /// One of its applications does something.
+    pub(super) fn act(&mut self, turn: usize, plan: &LifePlan) {
+        if self.rng.chance(0.3)
+            && let Some((subgroup, ring, token, bytes)) = self.stranded.pop_front()
+        {
+            return self.move_on(subgroup, ring, token, bytes);
+        }
+        let due = self.building.iter().position(|one| one.until <= turn);
+        match due {
+            Some(at) if self.rng.chance(0.7) => {
+                if let Some(building) = self.building.remove(at) {
+                    self.commit(building);
+                }
+            }
+            _ => self.begin(turn, plan),
+        }
+    }
+
+    fn claim(
+        &self,
+        subgroup: SubgroupId,
+        ring: Ring,
+        len: u32,
+    ) -> Option<Result<Claim<SimFabric>, ClaimError>> {
+        Some(self.engine.handle().lane(subgroup)?.claim(ring, len))
+    }
+
+    fn begin(&mut self, turn: usize, plan: &LifePlan) {
+        let writers: Vec<(SubgroupId, Ring)> = self
+            .endpoints
+            .values()
+            .filter_map(|endpoint| Some((endpoint.subgroup, endpoint.ring?.0)))
+            .collect();
+        let Some(&(subgroup, ring)) = self.rng.pick(&writers) else {
+            return;
+        };
+        if self.left == 0 {
+            return;
+        }
+        let len = self.rng.below(64) as u32;
+        match self.claim(subgroup, ring, len) {
+            Some(Ok(claim)) => {
+                self.waiting = None;
+                self.left -= 1;
+                self.tokens += 1;
+                let hold = if self.rng.chance(0.2) {
+                    self.rng.below(plan.hold_turns)
+                } else {
+                    0
+                };
+                self.building.push_back(Building {
+                    claim,
+                    token: self.tokens,
+                    until: turn + hold,
+                });
+            }
+            Some(Err(ClaimError::NoRoom)) if self.waiting.is_none() => {
+                self.waiting = Some(self.engine.handle().waiting_for_acks());
+            }
+            // Between two lanes, or the update that makes it a sender is on its way.
+            _ => {}
+        }
+    }
+
+    fn meta(token: u64, writer: u32) -> Meta {
+        Meta {
+            kind: Kind::Data,
+            flags: 0,
+            encapsulation: 1,
+            writer,
+            timestamp: token as i64,
+            topic: 7,
+            key_hash: [token as u8; 16],
+            skipped: 0,
+        }
+    }
+
+    fn commit(&mut self, mut building: Building) {
+        let (id, token) = (self.id, building.token);
+        if self.rng.chance(0.1) {
+            building.claim.bytes().fill(0xee);
+            return;
+        }
+        for (at, byte) in building.claim.bytes().iter_mut().enumerate() {
+            *byte = payload_byte(id, token, at);
+        }
+        self.commit_built(building.claim, token);
+    }
+
+    fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
+        let len = claim.bytes().len() as u32;
+        let lane = claim.lane().clone();
+        let ring = claim.ring();
+        match claim.commit(len, &Self::meta(token, ring.index() as u32)) {
+            Ok(committed) => {
+                self.sent.push((committed, Sent { token, len }));
+                if self.rng.chance(0.5) {
+                    self.engine.publish(&lane);
+                } else {
+                    lane.fabric().nudge();
+                }
+            }
+            Err(mut refused) if refused.error == ClaimError::Wedged => {
+                let bytes = refused.claim.bytes().to_vec();
+                let entry = (lane.subgroup(), ring, token, bytes);
+                self.stranded.push_back(entry);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Copies what was built for a lane that has ended into the next.
+    fn move_on(&mut self, subgroup: SubgroupId, ring: Ring, token: u64, bytes: Vec<u8>) {
+        let writer = |endpoint: &Endpoint| {
+            endpoint.subgroup == subgroup && endpoint.ring.is_some_and(|(its, _)| its == ring)
+        };
+        if !self.endpoints.values().any(writer) {
+            // Its writer was deleted meanwhile.
+            return;
+        }
+        match self.claim(subgroup, ring, bytes.len() as u32) {
+            Some(Ok(mut claim)) => {
+                claim.bytes().copy_from_slice(&bytes);
+                self.commit_built(claim, token);
+            }
+            // The rings of the next lane may be smaller.
+            Some(Err(ClaimError::TooLarge { .. })) => {}
+            _ => self.stranded.push_back((subgroup, ring, token, bytes)),
+        }
+    }
+
+    /// Begins the view that it has been preparing.
+    pub(super) fn install(&mut self, prepared: Prepared<SimFabric>) -> Result<(), String> {
+        let view = prepared.view.clone();
+        self.engine
+            .install(prepared)
+            .map_err(|error| error.to_string())?;
+        self.view = Some(view);
+        self.mode = Mode::Awake;
+        Ok(())
+    }
+
+    /// The polling thread's turn.
+    pub(super) fn poll(&mut self, rung: bool, now: u64) {
+        let handle = self.engine.handle();
+        let fabric = handle.fabric();
+        let late = self.due != 0 && self.due <= now;
+        self.mode = match self.mode {
+            Mode::Awake => match self.step(now) {
+                Some(want) => Mode::Idle(want),
+                None => Mode::Awake,
+            },
+            Mode::Idle(want) => {
+                fabric.announce_sleep(want);
+                Mode::Announced(want)
+            }
+            Mode::Announced(announced) => match self.step(now) {
+                Some(want) if want == announced || announced == Want::DataAndAcks => Mode::Asleep,
+                _ => {
+                    fabric.announce_awake();
+                    Mode::Awake
+                }
+            },
+            Mode::Asleep if rung || late => {
+                fabric.announce_awake();
+                Mode::Awake
+            }
+            Mode::Asleep => Mode::Asleep,
+        };
+    }
+
+    /// Steps; what to be woken for if there was nothing to do.
+    fn step(&mut self, now: u64) -> Option<Want> {
+        let outcome = self.engine.step(now)?;
+        self.due = outcome.due;
+        if outcome.room {
+            self.waiting = None;
+        }
+        (!outcome.progress).then_some(outcome.want)
+    }
+}

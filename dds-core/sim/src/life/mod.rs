@@ -1,0 +1,15 @@
+//! A group from its founding on: members that come, change, leave and die, over
+//! the real membership, the real engine and the simulated network.
+//!
+//! `plan` draws a life from a seed; `member` is a process with its engine, its
+//! driver and its applications; `world` takes turns, does harm, and stands in
+//! for what lies outside of the processes (the domain's record, rendezvous);
+//! `book` knows what everybody sent and was handed, and checks it.
+
+mod book;
+mod member;
+mod plan;
+mod world;
+
+pub use plan::{Deed, LifePlan};
+pub use world::{LifeReport, live};

@@ -1,0 +1,167 @@
+//! What a seed stands for in the life of a group.
+
+use spindle_dds_core::membership::Endpoint;
+use spindle_dds_core::{EngineConfig, PlantedBug, Ring, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_transport::sim::{Rng, SimOptions};
+
+/// A life before it begins. Change it to plant a bug or to narrow a seed down.
+#[derive(Debug, Clone)]
+pub struct LifePlan {
+    /// The seed it was drawn from; seeds the life too.
+    pub seed: u64,
+    /// Members that are there from the first view on.
+    pub members: usize,
+    /// Most members that ever come.
+    pub members_max: usize,
+    /// Hosts that they are spread over.
+    pub hosts: usize,
+    /// Subgroups that endpoints are drawn from.
+    pub subgroups: usize,
+    /// Switches of all engines.
+    pub config: EngineConfig,
+    /// A bug in the membership.
+    pub planted: Option<PlantedBug>,
+    /// The network.
+    pub network: SimOptions,
+    /// Chance at each turn that an application does something.
+    pub app_chance: f64,
+    /// Chance that a delivered message is held for a while.
+    pub hold_chance: f64,
+    /// Longest time a message or a claim is held, in turns.
+    pub hold_turns: usize,
+    /// Messages that each member commits in its life.
+    pub messages: usize,
+    /// Turns in which anything may happen; afterwards all must come to rest.
+    pub turns: usize,
+    /// Chance at each turn that a process ends.
+    pub crashes: f64,
+    /// Chance at each turn that a process stops for a while.
+    pub pauses: f64,
+    /// Chance at each turn that two hosts lose each other.
+    pub divisions: f64,
+    /// Chance at each turn that somebody asks to join.
+    pub joins: f64,
+    /// Chance at each turn that a member begins to leave.
+    pub leaves: f64,
+    /// Chance at each turn that a member changes its endpoints.
+    pub updates: f64,
+    /// How many times likelier harm is at a member that is changing its view.
+    pub malice: f64,
+    /// Heartbeats that stand still for so many turns are a failure.
+    pub limit: u64,
+    /// What happens at certain turns, besides what chance brings.
+    pub script: Vec<(usize, Deed)>,
+}
+
+/// Something that happens to a member, named by when it was born: 0 is the founder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// Its process ends.
+    Crash(usize),
+    /// Its process stops for so many turns.
+    Pause(usize, u64),
+    /// It begins to leave.
+    Leave(usize),
+    /// It changes its endpoints.
+    Update(usize),
+    /// Somebody is born and wants to join.
+    Join,
+}
+
+impl LifePlan {
+    /// A life of `members` members in which nothing happens by chance but the
+    /// order of things: for scripts.
+    pub fn quiet(seed: u64, members: usize, messages: usize) -> Self {
+        Self {
+            members,
+            members_max: members,
+            hosts: 1,
+            config: EngineConfig::SPINDLE,
+            app_chance: 0.3,
+            messages,
+            turns: 1500,
+            crashes: 0.0,
+            pauses: 0.0,
+            divisions: 0.0,
+            joins: 0.0,
+            leaves: 0.0,
+            updates: 0.0,
+            malice: 1.0,
+            ..Self::draw(seed)
+        }
+    }
+}
+
+impl LifePlan {
+    /// Everything by chance: swarm testing.
+    pub fn draw(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x11fe_11fe);
+        let among = |rng: &mut Rng, values: &[f64]| values[rng.below(values.len())];
+        let mut network = SimOptions::swarm(&mut rng);
+        // Beyond the limit a stall is a failure; that is what pauses are for.
+        network.stall_steps_max = network.stall_steps_max.min(200);
+        let hosts = if rng.chance(0.75) {
+            1
+        } else {
+            2 + rng.below(2)
+        };
+        let mut config = EngineConfig::SPINDLE;
+        if rng.chance(0.2) {
+            config.send_batching = rng.chance(0.5);
+            config.receive_batching = rng.chance(0.5);
+            config.delivery_batching = rng.chance(0.5);
+            config.late_pushes = rng.chance(0.5);
+        }
+        Self {
+            seed,
+            members: 1 + rng.below(4),
+            members_max: 4 + rng.below(4),
+            hosts,
+            subgroups: 1 + rng.below(3),
+            config,
+            planted: None,
+            network,
+            app_chance: among(&mut rng, &[0.05, 0.2, 0.6]),
+            hold_chance: among(&mut rng, &[0.0, 0.1, 0.5]),
+            hold_turns: [10, 100, 1000][rng.below(3)],
+            messages: [5, 30, 100][rng.below(3)],
+            turns: [1000, 4000, 8000][rng.below(3)],
+            crashes: among(&mut rng, &[0.0, 0.0002, 0.001]),
+            pauses: among(&mut rng, &[0.0, 0.0, 0.0005]),
+            divisions: if hosts > 1 {
+                among(&mut rng, &[0.0, 0.0005])
+            } else {
+                0.0
+            },
+            joins: among(&mut rng, &[0.0, 0.001, 0.01]),
+            leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
+            updates: among(&mut rng, &[0.0, 0.002, 0.02]),
+            malice: among(&mut rng, &[1.0, 20.0, 100.0]),
+            limit: 6_000,
+            script: Vec::new(),
+        }
+    }
+
+    /// Whether members that did nothing wrong may be taken for failed.
+    pub(super) fn may_err(&self) -> bool {
+        let pauses = |(_, deed): &(usize, Deed)| matches!(deed, Deed::Pause(..));
+        self.pauses > 0.0 || self.divisions > 0.0 || self.script.iter().any(pauses)
+    }
+
+    pub(super) fn endpoint(&self, rng: &mut Rng) -> Endpoint {
+        let subgroup = rng.below(self.subgroups) as u32;
+        let ring = RingSpec::at_least(2 << rng.below(4), 128 << rng.below(4));
+        let kind = [
+            None,
+            Some((Ring::Ordered, ring)),
+            Some((Ring::Ordered, ring)),
+            Some((Ring::Unordered, ring)),
+        ];
+        Endpoint {
+            subgroup: SubgroupId(subgroup),
+            topic: TopicKey::of_name(&format!("topic {subgroup}")),
+            ring: kind[rng.below(kind.len())],
+            info: vec![7; rng.below(30)],
+        }
+    }
+}

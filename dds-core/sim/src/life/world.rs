@@ -1,0 +1,538 @@
+//! The world of a life: turns, harm, and what lies outside of the processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use spindle_dds_core::membership::{
+    CONTROL_ROW_LEN, Finish, HostId, Member as ViewMember, MemberId, OutReason, Request, View,
+};
+use spindle_dds_core::{Layout, Prepared, StopReason, SubgroupId};
+use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork};
+use spindle_dds_transport::{FABRIC_AREA, Rank};
+
+use super::book::Book;
+use super::member::{Member, Mode, News};
+use super::plan::{Deed, LifePlan};
+use crate::violation::Finding;
+use crate::violation::Violation;
+
+/// What a life without a violation was like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LifeReport {
+    /// Views.
+    pub views: usize,
+    /// Members that ever were.
+    pub members: usize,
+    /// Of these, dead in the end, or out.
+    pub gone: usize,
+    /// Messages committed.
+    pub committed: usize,
+    /// Messages delivered, over all members.
+    pub delivered: usize,
+    /// Turns until all was quiet.
+    pub turns: usize,
+    /// Hash over everything that happened.
+    pub trace_hash: u64,
+}
+
+/// Lives a plan to its end.
+pub fn live(plan: &LifePlan) -> Result<LifeReport, Violation> {
+    let mut world = World::new(plan);
+    let result = world.run();
+    result.map_err(|(property, what)| Violation {
+        seed: plan.seed,
+        property,
+        what,
+        turn: world.turn,
+    })
+}
+
+struct World<'a> {
+    plan: &'a LifePlan,
+    network: SimNetwork,
+    rng: Rng,
+    turn: usize,
+    now: u64,
+    members: Vec<Member>,
+    nodes: BTreeMap<MemberId, NodeId>,
+    hosts: BTreeMap<MemberId, HostId>,
+    controls: BTreeMap<u64, SegmentId>,
+    lanes: BTreeMap<(SubgroupId, u64), SegmentId>,
+    /// The domain's records, by host.
+    records: BTreeMap<HostId, Arc<View>>,
+    /// Who wants to join, and whom it has asked.
+    joiners: Vec<(ViewMember, MemberId)>,
+    divided: Vec<(HostId, HostId)>,
+    book: Book,
+    /// Died while they asked to join: views may have them, but nobody is there.
+    stillborn: BTreeSet<MemberId>,
+    may_err: bool,
+    haste: usize,
+}
+
+impl<'a> World<'a> {
+    fn new(plan: &'a LifePlan) -> Self {
+        let mut rng = Rng::new(plan.seed);
+        let network = SimNetwork::new(plan.seed, 0, plan.network.clone());
+        let mut world = Self {
+            plan,
+            network,
+            turn: 0,
+            now: 1,
+            members: Vec::new(),
+            nodes: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            controls: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            records: BTreeMap::new(),
+            joiners: Vec::new(),
+            divided: Vec::new(),
+            book: Book::default(),
+            stillborn: BTreeSet::new(),
+            may_err: plan.may_err(),
+            haste: 0,
+            rng: rng.fork(),
+        };
+        let founder = world.born();
+        if let Ok(first) = View::first(founder.clone()) {
+            let first = Arc::new(first);
+            world.records.insert(founder.host, first.clone());
+            world.spawn(&founder, first);
+        }
+        for _ in 1..plan.members {
+            let newcomer = world.born();
+            world.joiners.push((newcomer, MemberId(0)));
+        }
+        world
+    }
+
+    /// Somebody who has not joined yet.
+    fn born(&mut self) -> ViewMember {
+        let id = MemberId(self.nodes.len() as u128 + 1);
+        let host = HostId(self.rng.below(self.plan.hosts) as u128);
+        self.nodes.insert(id, self.network.add_node());
+        self.hosts.insert(id, host);
+        let count = self.rng.below(4) as u64;
+        let endpoints = (0..count).map(|number| (number, self.plan.endpoint(&mut self.rng)));
+        ViewMember {
+            id,
+            host,
+            address: Vec::new(),
+            info: Vec::new(),
+            updates: 0,
+            endpoints: endpoints.collect(),
+        }
+    }
+
+    fn spawn(&mut self, who: &ViewMember, first: Arc<View>) {
+        let node = self.nodes[&who.id];
+        let bed = self.network.open(&[(node, FABRIC_AREA + 128)]);
+        let bed = self.network.fabric(bed, Rank(0));
+        let member = Member::new(who, node, bed, first, self.plan, &mut self.rng);
+        self.members.push(member);
+    }
+
+    fn run(&mut self) -> Result<LifeReport, Finding> {
+        let patience = self.plan.turns + 60_000;
+        let mut quiet = 0;
+        while quiet <= 50 {
+            self.turn += 1;
+            if self.turn > patience {
+                return Err(("L3", format!("no rest: {}", self.describe())));
+            }
+            if self.turn == self.plan.turns {
+                self.members.iter_mut().for_each(Member::rest);
+            }
+            self.take_turn()?;
+            let over = self.turn > self.plan.turns;
+            quiet = if over && self.is_at_rest() {
+                quiet + 1
+            } else {
+                0
+            };
+        }
+        self.check_end()?;
+        Ok(LifeReport {
+            views: self.book.views(),
+            members: self.nodes.len(),
+            gone: self.members.iter().filter(|member| !member.is_up()).count(),
+            committed: self.book.committed,
+            delivered: self.book.delivered,
+            turns: self.turn,
+            trace_hash: self.network.trace_hash(),
+        })
+    }
+
+    fn describe(&self) -> String {
+        let members = self.members.iter().map(|member| {
+            let view = member.view.as_ref().map_or(0, |view| view.id);
+            format!(
+                "\n{:?} in view {view} due {} {:?} preparing {:?} down {} stopped {:?} done {}",
+                member.id.0,
+                member.due,
+                member.mode,
+                member.preparing.as_ref().map(|(view, _)| view.id),
+                member.is_down,
+                member.stopped,
+                member.todo()
+            )
+        });
+        members.collect::<Vec<_>>().join("; ")
+    }
+
+    fn take_turn(&mut self) -> Result<(), Finding> {
+        self.pass_time();
+        // What waits for long is a failure: the more there is, the faster it goes.
+        if self.turn.is_multiple_of(64) {
+            self.haste = self.network.pending() / 64;
+        }
+        for _ in 0..self.rng.below(6) + self.haste {
+            self.network.step();
+        }
+        self.let_in();
+        self.follow_script();
+        if self.members.is_empty() {
+            return Ok(());
+        }
+        let at = self.rng.below(self.members.len());
+        if self.turn < self.plan.turns {
+            self.do_harm(at);
+        }
+        let member = &mut self.members[at];
+        if !member.is_up() || member.paused_until > self.now {
+            return Ok(());
+        }
+        if self.rng.chance(self.plan.app_chance) {
+            member.act(self.turn, self.plan);
+        }
+        let (turn, now) = (self.turn, self.now);
+        if let Some((view, _)) = member.preparing.take_if(|(_, when)| *when <= now) {
+            let prepared = self.prepare(at, view);
+            let installed = self.members[at].install(prepared);
+            installed.map_err(|error| ("X1", error))?;
+        }
+        let member = &mut self.members[at];
+        let rung = member.mode == Mode::Asleep && self.network.rung(member.node);
+        member.poll(rung, now);
+        member
+            .engine
+            .with_sink(|sink| sink.return_loans(turn, false));
+        self.read_news(at)
+    }
+
+    /// Nobody has anything to do before the next heartbeat: it is due.
+    fn pass_time(&mut self) {
+        self.now += 1;
+        let up = || self.members.iter().filter(|member| member.is_up());
+        let asleep = up().all(|member| member.mode == Mode::Asleep && member.preparing.is_none());
+        if self.turn > self.plan.turns
+            && asleep
+            && self.network.pending() == 0
+            && !self.is_at_rest()
+        {
+            let due = up().map(|member| member.due).filter(|due| *due > 0).min();
+            self.now = self.now.max(due.unwrap_or(0));
+        }
+    }
+
+    // What lies outside.
+
+    /// Newcomers ask somebody, and somebody else if that one is gone.
+    fn let_in(&mut self) {
+        let up: Vec<usize> = (0..self.members.len())
+            .filter(|&at| self.members[at].is_up() && !self.members[at].is_leaving)
+            .collect();
+        let Some(&sponsor) = self.rng.pick(&up) else {
+            return;
+        };
+        let alive = |id: MemberId| up.iter().any(|&at| self.members[at].id == id);
+        let waiting = self.joiners.iter().position(|(_, asked)| !alive(*asked));
+        if let Some(at) = waiting {
+            let sponsor = &self.members[sponsor];
+            self.joiners[at].1 = sponsor.id;
+            let newcomer = self.joiners[at].0.clone();
+            sponsor.engine.request(Request::Join(newcomer));
+        }
+    }
+
+    /// Segments are made by whoever comes first.
+    fn prepare(&mut self, at: usize, view: Arc<View>) -> Prepared<SimFabric> {
+        let id = self.members[at].id;
+        let node = |rank: &Rank| self.nodes[&view.members[rank.index()].id];
+        let ranks: Vec<Rank> = (0..view.members.len() as u16).map(Rank).collect();
+        let rows: Vec<_> = ranks
+            .iter()
+            .map(|rank| (node(rank), CONTROL_ROW_LEN))
+            .collect();
+        let network = &self.network;
+        let control = *self
+            .controls
+            .entry(view.id)
+            .or_insert_with(|| network.open_control(&rows));
+        let me = view.rank(id).unwrap_or(Rank(0));
+        let mut lanes = Vec::new();
+        for lane in view.lanes.iter().filter(|lane| lane.epoch == view.id) {
+            let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
+                continue;
+            };
+            let lens = Layout::new(lane).map(|layout| layout.row_lens());
+            let lens = lens.unwrap_or_default();
+            let rows: Vec<_> = lane.members.iter().map(node).zip(lens).collect();
+            let key = (lane.subgroup, lane.epoch);
+            let segment = *self.lanes.entry(key).or_insert_with(|| network.open(&rows));
+            lanes.push((lane.subgroup, network.fabric(segment, Rank(place as u16))));
+        }
+        Prepared {
+            control: network.fabric(control, me),
+            view,
+            lanes,
+        }
+    }
+
+    fn do_harm(&mut self, at: usize) {
+        let plan = self.plan;
+        let member = &mut self.members[at];
+        let changing = member.preparing.is_some() || self.book.is_changing(member.view.as_deref());
+        let malice = if changing { plan.malice } else { 1.0 };
+        if !member.is_up() {
+            if self.rng.chance(plan.joins) && self.nodes.len() < plan.members_max {
+                let newcomer = self.born();
+                self.joiners.push((newcomer, MemberId(0)));
+            }
+            return;
+        }
+        if self.rng.chance(plan.crashes * malice) {
+            return self.end(at);
+        }
+        if self.rng.chance(plan.pauses * malice) {
+            let pause = self.rng.below(2 * plan.limit as usize) as u64;
+            self.members[at].paused_until = self.now + pause;
+        }
+        if self.rng.chance(plan.divisions * malice) {
+            self.divide();
+        }
+        if self.rng.chance(plan.joins) && self.nodes.len() < plan.members_max {
+            let newcomer = self.born();
+            self.joiners.push((newcomer, MemberId(0)));
+        }
+        let member = &mut self.members[at];
+        if self.rng.chance(plan.leaves) && !member.is_leaving {
+            member.leave();
+        }
+        if self.rng.chance(plan.updates) {
+            member.update(plan);
+        }
+    }
+
+    fn follow_script(&mut self) {
+        let plan = self.plan;
+        let now = self.turn;
+        let due = plan.script.iter().filter(|(turn, _)| *turn == now);
+        for (_, deed) in due {
+            let who = match *deed {
+                Deed::Join => {
+                    let newcomer = self.born();
+                    self.joiners.push((newcomer, MemberId(0)));
+                    continue;
+                }
+                Deed::Crash(who) | Deed::Pause(who, _) | Deed::Leave(who) | Deed::Update(who) => {
+                    who
+                }
+            };
+            let id = MemberId(who as u128 + 1);
+            let at = self.members.iter().position(|member| member.id == id);
+            let Some(at) = at else {
+                // It has not been let in, and now it never will be.
+                if *deed == Deed::Crash(who) {
+                    self.joiners.retain(|(joiner, _)| joiner.id != id);
+                    self.stillborn.insert(id);
+                }
+                continue;
+            };
+            if !self.members[at].is_up() {
+                continue;
+            }
+            match *deed {
+                Deed::Crash(_) => self.end(at),
+                Deed::Pause(_, turns) => self.members[at].paused_until = self.now + turns,
+                Deed::Leave(_) => self.members[at].leave(),
+                Deed::Update(_) => self.members[at].update(plan),
+                Deed::Join => {}
+            }
+        }
+    }
+
+    /// Two hosts lose each other, for good.
+    fn divide(&mut self) {
+        let host = |rng: &mut Rng, count| HostId(rng.below(count) as u128);
+        let a = host(&mut self.rng, self.plan.hosts);
+        let b = host(&mut self.rng, self.plan.hosts);
+        if a == b || self.divided.contains(&(a, b)) {
+            return;
+        }
+        self.divided.extend([(a, b), (b, a)]);
+        for (left, one) in &self.nodes {
+            for (right, other) in &self.nodes {
+                if self.hosts[left] == a && self.hosts[right] == b {
+                    self.network.sever(*one, *other);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        member.is_down = true;
+        self.network.crash(member.node);
+    }
+
+    /// The compare-and-set in the domain's record on the host. Across hosts the
+    /// majority has decided; the record is for those who come.
+    fn decide(&mut self, at: usize, next: Arc<View>) {
+        let member = &self.members[at];
+        let host = self.hosts[&member.id];
+        let ends = member.view.as_ref();
+        let one_host = ends.is_some_and(|view| view.members.iter().all(|one| one.host == host));
+        let record = self.records.get(&host);
+        let answer = match record {
+            Some(record) if one_host && record.id + 1 != next.id && **record != *next => {
+                Err(format!("view {} is there", record.id))
+            }
+            _ => {
+                self.note(host, &next);
+                Ok(())
+            }
+        };
+        self.members[at].engine.decided(answer);
+        self.members[at].mode = Mode::Awake;
+        // The most delicate moment: it is decided, and nobody knows.
+        let plan = self.plan;
+        let running = self.turn < plan.turns;
+        if running
+            && self
+                .rng
+                .chance((10.0 * plan.crashes * plan.malice).min(0.3))
+        {
+            self.end(at);
+        }
+    }
+
+    /// Records of a host only go on.
+    fn note(&mut self, host: HostId, view: &Arc<View>) {
+        let record = self.records.entry(host).or_insert_with(|| view.clone());
+        if record.id < view.id {
+            *record = view.clone();
+        }
+    }
+
+    // What is seen.
+
+    fn read_news(&mut self, at: usize) -> Result<(), Finding> {
+        let id = self.members[at].id;
+        for (committed, sent) in core::mem::take(&mut self.members[at].sent) {
+            self.book.send(id, &committed, sent);
+        }
+        let news = self.members[at]
+            .engine
+            .with_sink(|sink| core::mem::take(&mut sink.news))
+            .unwrap_or_default();
+        for news in news {
+            match news {
+                News::Delivered(delivered) => self.book.deliver(id, &delivered)?,
+                News::LaneEnded { lane, end, digest } => self.book.end(lane, id, end, digest)?,
+                News::Decide(next) => self.decide(at, next),
+                News::ViewEnded(finish) => self.view_ended(at, &finish)?,
+                News::ViewBegun(view) => {
+                    self.note(self.hosts[&id], &view);
+                    self.book.view(&view)?;
+                }
+                News::Corrupt(what) => return Err(("M3", what)),
+                News::Stopped(reason) => self.stopped(at, reason)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn view_ended(&mut self, at: usize, finish: &Finish) -> Result<(), Finding> {
+        self.book.proposal(&finish.proposal)?;
+        self.book.view(&finish.next)?;
+        for member in &finish.next.members {
+            let joined = self.joiners.iter().position(|(who, _)| who.id == member.id);
+            if let Some(joined) = joined {
+                let (who, _) = self.joiners.remove(joined);
+                self.spawn(&who, finish.next.clone());
+            } else if self.stillborn.remove(&member.id) {
+                self.network.crash(self.nodes[&member.id]);
+            }
+        }
+        if finish.next.rank(self.members[at].id).is_some() {
+            let delay = self.rng.below(100) as u64;
+            self.members[at].preparing = Some((finish.next.clone(), self.now + delay));
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, at: usize, reason: StopReason) -> Result<(), Finding> {
+        let legal = match &reason {
+            StopReason::Out(OutReason::Left) => self.members[at].is_leaving,
+            StopReason::Out(
+                OutReason::Expelled { .. } | OutReason::NoMajority { .. } | OutReason::Refused(_),
+            ) => self.may_err || self.plan.hosts > 1,
+            _ => false,
+        };
+        let id = self.members[at].id;
+        let what = format!("{id} stopped: {reason}");
+        self.members[at].stopped = Some(reason);
+        self.network.crash(self.members[at].node);
+        if legal { Ok(()) } else { Err(("V10", what)) }
+    }
+
+    // How it ends.
+
+    fn is_at_rest(&self) -> bool {
+        let up = || self.members.iter().filter(|member| member.is_up());
+        let Some(first) = up().next() else {
+            return true;
+        };
+        let Some(view) = &first.view else {
+            return false;
+        };
+        let same = |member: &Member| {
+            member.preparing.is_none()
+                && member.paused_until <= self.now
+                && member
+                    .view
+                    .as_ref()
+                    .is_some_and(|other| other.id == view.id)
+                && member.mode == Mode::Asleep
+                && member.is_done()
+                && member.is_content(view)
+        };
+        up().all(same)
+            && up().count() == view.members.len()
+            && self.joiners.is_empty()
+            && self.network.pending() == 0
+    }
+
+    fn check_end(&mut self) -> Result<(), Finding> {
+        let turn = self.turn;
+        for member in &self.members {
+            member
+                .engine
+                .with_sink(|sink| sink.return_loans(turn, true));
+        }
+        for at in 0..self.members.len() {
+            self.read_news(at)?;
+        }
+        let mut up = self.members.iter().filter(|member| member.is_up());
+        let Some(view) = up.next().and_then(|member| member.view.clone()) else {
+            return Ok(());
+        };
+        for lane in &view.lanes {
+            let ids = lane.members.iter();
+            let ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
+            self.book.complete((lane.subgroup, lane.epoch), &ids)?;
+        }
+        Ok(())
+    }
+}

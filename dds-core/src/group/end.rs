@@ -1,0 +1,168 @@
+//! How a lane ends: wedged, frozen, cut, and delivered up to the cut.
+//!
+//! ```text
+//!   wedge   nobody commits any more; the guards are final
+//!   freeze  once all who go on are wedged: what their guards vouch for is
+//!           received; the counts do not change any more
+//!   finish  once all who go on have agreed on the least of their counts: what
+//!           is below is delivered, in order, and nothing else by anybody
+//! ```
+//!
+//! What was delivered before as stable had been received by all, so it is below
+//! every cut; and what remains below the cut has all been received by everybody
+//! who goes on. So all end with the same order, of which everybody who does not
+//! go on has delivered a beginning. Holes, left by those who failed, are
+//! skipped: nobody finds out what would have stood there.
+
+use spindle_dds_transport::{Fabric, Rank};
+
+use super::{Context, Group, Phase, Sender, Trouble};
+use crate::config::PlantedBug;
+use crate::engine::{Event, Sink};
+use crate::ids::Ring;
+use crate::lane::{ENDED, WEDGED};
+use crate::stream::Stream;
+
+/// How many messages of each sender have been received in a lane, nulls
+/// counted: by ring, then in the order of [`LaneSpec::senders`]; 0 where there
+/// is no such ring.
+///
+/// [`LaneSpec::senders`]: crate::LaneSpec::senders
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts(pub [Vec<u64>; 2]);
+
+impl Counts {
+    /// Of the ordered rings: what cuts are made of.
+    pub fn ordered(&self) -> &[u64] {
+        &self.0[Ring::Ordered.index()]
+    }
+}
+
+impl<F: Fabric> Group<F> {
+    /// From now on claims and commits are refused. True once what was committed
+    /// has been published, so that the guards are final; to be called again
+    /// until then.
+    pub(crate) fn wedge<S>(&mut self, context: &mut Context<'_, S>) -> bool {
+        if self.phase == Phase::Frozen {
+            return true;
+        }
+        self.phase = Phase::Wedged;
+        self.lane.close(WEDGED);
+        // After the status: whoever commits from now on sees it.
+        if self.lane.gate.is_busy() {
+            return false;
+        }
+        // Nothing is wrong with my own row; if it were, the next step tells.
+        let _ = self.publish(context);
+        self.is_published()
+    }
+
+    /// Receives what can be seen; from now on the counts do not change. To be
+    /// called when all who go on are wedged, and can be seen to be. Fails, and
+    /// may be called again, when the row of a member makes no sense. `None`
+    /// unless this member is wedged itself.
+    pub(crate) fn freeze<S>(
+        &mut self,
+        context: &mut Context<'_, S>,
+    ) -> Result<Option<Counts>, Trouble> {
+        if self.phase == Phase::Open || !self.is_published() {
+            return Ok(None);
+        }
+        if self.phase == Phase::Wedged {
+            let lane = &self.lane.clone();
+            self.receive(lane, context)?;
+            self.receive_own(lane, context)?;
+            self.phase = Phase::Frozen;
+        }
+        let count = |stream: &Option<Stream>| stream.as_ref().map_or(0, Stream::count);
+        Ok(Some(Counts(Ring::BOTH.map(|ring| {
+            let senders = self.senders.iter();
+            senders
+                .map(|sender| count(&sender.streams[ring.index()]))
+                .collect()
+        }))))
+    }
+
+    /// Goes on after all: the view ended without replacing the lane. (Somebody was
+    /// suspected who then left by the change that was under way.)
+    pub(crate) fn reopen(&mut self) {
+        self.phase = Phase::Open;
+        self.lane.reopen();
+    }
+
+    /// Nothing more is read of the member's row: what had come of it is received
+    /// now. It does not take part in the lane's end.
+    pub(crate) fn fence<S>(&mut self, place: Rank, context: &mut Context<'_, S>) {
+        let lane = &self.lane.clone();
+        let me = lane.fabric.me();
+        let goes_on = context.config.plants(PlantedBug::AckAfterFreeze);
+        if place == me || self.members[place.index()].fenced || goes_on {
+            return;
+        }
+        lane.fabric.fence(place);
+        if self.phase != Phase::Frozen
+            && let Ok(at) = self
+                .senders
+                .binary_search_by_key(&place, |sender| sender.rank)
+        {
+            for ring in Ring::BOTH {
+                // Where it makes no sense, it ends.
+                let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0, context);
+            }
+        }
+        let member = &mut self.members[place.index()];
+        let received_num = lane.fabric.row(place).load(member.columns.received_num);
+        member.received_num = member.received_num.max(received_num);
+        member.fenced = true;
+        self.others.remove(place);
+    }
+
+    /// Delivers what is below the cut, which has a count for each sender in
+    /// their order, and ends the lane. False, and nothing is done, unless the
+    /// lane is frozen and everything below the cut is here.
+    pub(crate) fn finish<S: Sink<F>>(
+        &mut self,
+        trim: &[u64],
+        context: &mut Context<'_, S>,
+    ) -> bool {
+        let here = |(sender, trim): (&Sender, &u64)| {
+            *trim <= sender.streams[0].as_ref().map_or(0, Stream::count)
+        };
+        if self.phase != Phase::Frozen
+            || trim.len() != self.senders.len()
+            || !self.senders.iter().zip(trim).all(here)
+        {
+            return false;
+        }
+        let lane = self.lane.clone();
+        let last = self.last_in_order(trim, context);
+        self.deliver_trimmed(&lane, trim, last, context);
+        self.deliver_unordered(&lane, context);
+        lane.close(ENDED);
+        // A farewell has a place of its own.
+        let senders = self.senders.iter().zip(trim);
+        let taken = senders.map(|(sender, count)| count + u64::from(sender.left));
+        let end = self.spec.end(&taken.collect::<Vec<_>>());
+        context.sink.event(Event::LaneEnded {
+            subgroup: self.id(),
+            epoch: self.spec.epoch,
+            end,
+            digest: self.digest.value(),
+        });
+        true
+    }
+
+    /// The place in the order behind which nothing is delivered. None is but the
+    /// planted one.
+    fn last_in_order<S>(&self, trim: &[u64], context: &Context<'_, S>) -> u64 {
+        let stops = context.config.plants(PlantedBug::StopsAtHole);
+        if !stops || self.lane.fabric.me() == Rank(0) {
+            return u64::MAX;
+        }
+        let n = self.ordered.len() as u64;
+        let first_hole = (0..)
+            .zip(&self.ordered)
+            .map(|(at, &sender)| trim[sender] * n + at);
+        first_hole.min().unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,521 @@
+//! Engines beside rows that no engine writes, and on networks at their latest.
+
+use spindle_dds_transport::sim::{NodeId, SegmentId, SimFabric, SimNetwork, SimOptions};
+
+use super::*;
+use crate::claim::{ClaimError, Committed, Meta};
+use crate::engine::{Engine, Event, StopReason};
+use crate::handle::Common;
+use crate::header::{Header, Kind};
+use crate::held::{Delivery, Held};
+use crate::lanes::LaneError;
+use crate::layout::CONTROL_ROW_LEN;
+use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
+use crate::spec::{RingSpec, SenderSpec};
+
+use Lie::{Message, Nulls};
+
+const SUBGROUP: SubgroupId = SubgroupId(0);
+const RING_MESSAGES: u32 = 4;
+
+/// What a member was handed: (sender, writer sequence number), 0 for a farewell.
+#[derive(Default)]
+struct Log {
+    order: Vec<(Rank, u64)>,
+    stopped: Option<StopReason>,
+    /// Position and digest at the end of the lane.
+    ended: Option<(u64, u64)>,
+    holds: bool,
+    held: Vec<Held<SimFabric>>,
+}
+
+impl Sink<SimFabric> for Log {
+    fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
+        let number = delivery.header.writer_seq;
+        self.order.push((delivery.sender, number));
+        if self.holds {
+            self.held.extend(delivery.hold());
+        }
+    }
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::SenderLeft {
+                sender,
+                ring: Ring::Ordered,
+                ..
+            } => {
+                self.order.push((sender, 0));
+            }
+            Event::Decide(_) | Event::ViewEnded(_) | Event::ViewBegun(_) => {}
+            Event::Stopped(reason) => self.stopped = Some(reason),
+            Event::LaneEnded { end, digest, .. } => self.ended = Some((end, digest)),
+            Event::SenderLeft { .. } | Event::MemberLeft { .. } => {}
+        }
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
+}
+
+type Node = Engine<SimFabric, Log>;
+
+/// All send, in both rings.
+fn spec(members: u16) -> LaneSpec {
+    let ring = Some(RingSpec {
+        messages: RING_MESSAGES,
+        bytes: 128,
+    });
+    let places = (0..members).map(Rank);
+    let sender = |rank| SenderSpec {
+        rank,
+        rings: [ring, ring],
+    };
+    LaneSpec {
+        subgroup: SUBGROUP,
+        epoch: 9,
+        base: 0,
+        senders: places.clone().map(sender).collect(),
+        members: places.collect(),
+        topics: vec![],
+    }
+}
+
+/// A network and its control segment.
+fn network(members: u16, seed: u64, options: SimOptions) -> (SimNetwork, Vec<SimFabric>) {
+    SimNetwork::group(seed, &vec![CONTROL_ROW_LEN; members.into()], options)
+}
+
+fn open(network: &SimNetwork, spec: &LaneSpec) -> SegmentId {
+    let lens = Layout::new(spec).expect("a lane").row_lens();
+    let nodes = spec.members.iter().map(|rank| NodeId(rank.index()));
+    network.open(&nodes.zip(lens).collect::<Vec<_>>())
+}
+
+/// Engines of members that share one lane, and its segment.
+struct World {
+    network: SimNetwork,
+    nodes: Vec<Node>,
+    segment: SegmentId,
+}
+
+impl World {
+    fn new(members: u16, config: EngineConfig) -> Self {
+        let (network, controls) = network(members, 1, SimOptions::default());
+        let nodes = controls
+            .into_iter()
+            .map(|control| Engine::new(control, config, Log::default()))
+            .collect();
+        let mut world = Self {
+            segment: open(&network, &spec(members)),
+            network,
+            nodes,
+        };
+        world.add_lane(&spec(members));
+        world
+    }
+
+    /// A lane in its members; their ranks are those of their nodes.
+    fn add_lane(&mut self, spec: &LaneSpec) {
+        if spec.epoch > 9 {
+            self.segment = open(&self.network, spec);
+        }
+        for (rank, place) in spec.members.iter().zip(0..) {
+            let segment = self.network.fabric(self.segment, Rank(place));
+            let added = self.nodes[rank.index()].add_lane(spec, segment);
+            added.expect("a lane");
+        }
+    }
+
+    fn run(&self, nodes: &[usize]) {
+        for _ in 0..10 {
+            self.network.settle();
+            for &at in nodes {
+                self.nodes[at].step(0);
+            }
+        }
+    }
+}
+
+fn log<R>(node: &Node, f: impl FnOnce(&mut Log) -> R) -> R {
+    node.with_sink(f).expect("nobody steps")
+}
+
+const META: Meta = Meta {
+    kind: Kind::Data,
+    flags: 0,
+    encapsulation: 1,
+    writer: 0,
+    timestamp: 0,
+    topic: 1,
+    key_hash: [0; 16],
+    skipped: 0,
+};
+
+fn send(node: &Node, count: usize) -> Option<Committed> {
+    let lane = node.handle().lane(SUBGROUP).expect("a lane");
+    let mut committed = None;
+    for _ in 0..count {
+        let claim = lane.claim(Ring::Ordered, 16).expect("room");
+        committed = Some(claim.commit(16, &META).expect("a commit"));
+    }
+    node.publish(&lane);
+    committed
+}
+
+/// What a member claims that does not keep to the protocol.
+#[derive(Clone, Copy)]
+enum Lie {
+    /// So many messages, all of them nulls since the last real one.
+    Nulls(u64),
+    /// So many messages, the last of them real.
+    Message(u64),
+}
+
+/// Of three members the second tells these lies. True if the others stop at
+/// the last of them and name it, false if none is refused.
+fn refused(ring: Ring, lies: &[Lie]) -> bool {
+    let World {
+        network,
+        nodes,
+        segment,
+    } = World::new(3, EngineConfig::SPINDLE);
+    let liar = network.fabric(segment, Rank(1));
+    let layout = Layout::new(&spec(3)).expect("a lane");
+    let rings = layout.columns(Rank(1)).rings;
+    let columns = rings[ring.index()].as_ref().expect("a sender");
+    let to: PeerSet = [Rank(0), Rank(2)].into_iter().collect();
+    let mut real = 0;
+    let others = [&nodes[0], &nodes[2]];
+    for (at, &lie) in lies.iter().enumerate() {
+        let (Nulls(guard) | Message(guard)) = lie;
+        if matches!(lie, Message(_)) {
+            let header = columns.header(real);
+            for (word, value) in (header..).step_by(8).zip(message(guard - 1).to_words()) {
+                liar.store(word, value);
+            }
+            liar.push(header, HEADER_LEN, &to);
+            real += 1;
+        }
+        let nulls = others.map(|node| node.handle().counters().nulls);
+        liar.push_word(columns.guard, guard, &to);
+        network.settle();
+        for node in others {
+            node.step(0);
+        }
+        let stopped = others.map(|node| log(node, |log| log.stopped.clone()));
+        if stopped == [None, None] {
+            continue;
+        }
+        let named = StopReason::PeerNonsense {
+            rank: Rank(1),
+            what: Nonsense::GuardTooFar,
+        };
+        assert_eq!(stopped, [Some(named.clone()), Some(named)]);
+        assert_eq!(nulls, others.map(|node| node.handle().counters().nulls));
+        assert_eq!(at + 1, lies.len(), "refused at {guard}");
+        return true;
+    }
+    false
+}
+
+fn message(index: u64) -> Header {
+    Header {
+        index,
+        offset: 0,
+        len: 0,
+        kind: Kind::Data,
+        flags: 0,
+        encapsulation: 1,
+        writer: 0,
+        writer_seq: 1,
+        timestamp: 0,
+        topic: 1,
+        key_hash: [0; 16],
+    }
+}
+
+#[test]
+fn a_guard_that_nobody_can_have_reached_is_named_and_not_followed() {
+    // What the rings of both others can hold, and that both can leave.
+    let reach = 2 * (u64::from(RING_MESSAGES) + 1);
+    assert!(!refused(Ring::Ordered, &[Nulls(reach)]));
+    assert!(!refused(Ring::Ordered, &[Message(reach)]));
+    for wild in [reach + 1, 1 << 32, MESSAGE_INDEX_MAX, 1 << 48, u64::MAX] {
+        assert!(refused(Ring::Ordered, &[Nulls(wild)]), "{wild}");
+        assert!(refused(Ring::Ordered, &[Message(wild)]), "{wild}");
+    }
+    // Nor step by step: neither nulls that were followed justify others, nor
+    // does one message justify more than one.
+    let steps = [reach - 1, reach, reach + 1];
+    assert!(refused(Ring::Ordered, &steps.map(Nulls)));
+    assert!(refused(Ring::Ordered, &[Message(reach), Nulls(reach + 1)]));
+    // Without nulls, what the ring holds.
+    let reach = u64::from(RING_MESSAGES);
+    assert!(!refused(Ring::Unordered, &[Nulls(reach)]));
+    assert!(refused(Ring::Unordered, &[Nulls(reach + 1)]));
+    assert!(refused(Ring::Unordered, &[1, reach, reach + 1].map(Nulls)));
+}
+
+#[test]
+fn a_farewell_comes_after_the_last_message_however_few_are_taken_at_once() {
+    let config = EngineConfig {
+        receive_batching: false,
+        ..EngineConfig::SPINDLE
+    };
+    let World { network, nodes, .. } = World::new(2, config);
+    send(&nodes[1], 3);
+    assert!(nodes[1].leave());
+    network.settle();
+    for _ in 0..10 {
+        nodes[0].step(0);
+    }
+    let expected = [1, 2, 3, 0].map(|number| (Rank(1), number));
+    assert_eq!(log(&nodes[0], |log| log.order.clone()), expected);
+}
+
+#[test]
+fn who_holds_messages_of_others_does_not_leave() {
+    let World { network, nodes, .. } = World::new(2, EngineConfig::SPINDLE);
+    log(&nodes[0], |log| log.holds = true);
+    send(&nodes[1], 1);
+    for _ in 0..10 {
+        network.settle();
+        for node in &nodes {
+            node.step(0);
+        }
+    }
+    assert_eq!(log(&nodes[0], |log| log.held.len()), 1);
+    assert!(
+        !nodes[0].leave(),
+        "its sender would write over what is held"
+    );
+    let held = log(&nodes[0], |log| core::mem::take(&mut log.held));
+    drop(held);
+    assert!(nodes[0].leave());
+    assert!(nodes[1].leave(), "who has left is waited for no more");
+}
+
+/// A group with its digest, outside of an engine.
+struct Order {
+    lane: Arc<Lane<SimFabric>>,
+    group: Group<SimFabric>,
+}
+
+impl Order {
+    fn new(spec: &LaneSpec, segment: SimFabric) -> Self {
+        let layout = Layout::new(spec).expect("a lane");
+        let config = EngineConfig::SPINDLE;
+        let lane = Lane::new(segment, spec, &layout, Arc::new(Common::new()), config);
+        let lane = Arc::new(lane.expect("a lane"));
+        let group = Group::new(lane.clone(), spec.clone(), &layout);
+        Self { lane, group }
+    }
+
+    /// Takes so many checkpoints in one step.
+    fn take_checkpoints(&mut self, count: u64) {
+        let Self { lane, group } = self;
+        let mut pushes = Pushes::new(true);
+        pushes.address(&group.others);
+        let mut context = Context {
+            config: &EngineConfig::SPINDLE,
+            pushes: &mut pushes,
+            seqs: &mut WriterSeqs::default(),
+            sink: &mut Log::default(),
+        };
+        for number in 0..count {
+            group.digest.add(number * DIGEST_EVERY, 0, 7, 1);
+            group.checkpoint((number + 1) * DIGEST_EVERY, lane, &mut context);
+        }
+        pushes.flush(&lane.fabric);
+    }
+}
+
+/// However late it lands, and however early it shows, a checkpoint is never
+/// taken for the one that uses its place after it.
+#[test]
+fn many_checkpoints_in_one_step_are_no_disagreement() {
+    let spec = spec(2);
+    for (seed, shared_pairs) in (0..40).flat_map(|seed| [(seed, 0.0), (seed, 1.0)]) {
+        let options = SimOptions {
+            shared_pairs,
+            early_fetch: 0.0,
+            ..SimOptions::default()
+        };
+        let (network, _controls) = network(2, seed, options);
+        let segment = open(&network, &spec);
+        let [mut ahead, mut behind] =
+            [Rank(0), Rank(1)].map(|place| Order::new(&spec, network.fabric(segment, place)));
+        behind.take_checkpoints(DIGESTS_KEPT);
+        ahead.take_checkpoints(2 * DIGESTS_KEPT + 3);
+        while network.step() {
+            let lane = behind.lane.clone();
+            let compared = behind.group.compare_digests(&lane);
+            assert_eq!(compared, Ok(()), "seed {seed}, shared {shared_pairs}");
+        }
+    }
+}
+
+fn lanes<R>(node: &Node, change: impl FnOnce(&mut crate::Lanes<'_, SimFabric, Log>) -> R) -> R {
+    node.with_lanes(change).expect("nobody steps")
+}
+
+/// Member 2 is expelled after some messages of its own have come to member 0
+/// alone, and goes on without knowing it.
+#[test]
+fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
+    let mut world = World::new(3, EngineConfig::SPINDLE);
+    send(&world.nodes[0], 2);
+    send(&world.nodes[2], 1);
+    world.run(&[0, 1, 2]);
+    // In flight: two of member 2, which member 1 does not get any more; and of
+    // member 1, one behind a hole of member 2.
+    lanes(&world.nodes[1], |lanes| lanes.fence(Rank(2)));
+    send(&world.nodes[2], 2);
+    world.network.settle();
+    world.nodes[0].step(0);
+    let receipt = send(&world.nodes[1], 3).expect("sent");
+    let old = world.nodes[1].handle().lane(SUBGROUP).expect("a lane");
+    let mut open = old.claim(Ring::Ordered, 16).expect("room");
+    open.bytes().fill(7);
+    lanes(&world.nodes[0], |lanes| lanes.fence(Rank(2)));
+
+    // Wedged, nobody commits; what was built is given back.
+    for at in [0, 1] {
+        let node = &world.nodes[at];
+        let frozen = lanes(node, |lanes| lanes.freeze(SUBGROUP));
+        assert_eq!(frozen, Err(LaneError::NotWedged(SUBGROUP)));
+        assert_eq!(lanes(node, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
+        assert_eq!(lanes(node, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
+    }
+    let refused = open.commit(16, &META).expect_err("wedged");
+    assert_eq!(refused.error, ClaimError::Wedged);
+    assert_eq!(
+        old.claim(Ring::Ordered, 1).expect_err("wedged"),
+        ClaimError::Wedged
+    );
+    world.run(&[0, 1, 2]);
+    assert!(!old.is_acknowledged(&receipt), "not before it ends");
+
+    let counts = [0, 1].map(|at| lanes(&world.nodes[at], |lanes| lanes.freeze(SUBGROUP)));
+    let [first, second] = counts.map(|counts| counts.expect("wedged"));
+    assert!(
+        first.ordered()[2] > second.ordered()[2],
+        "{first:?} {second:?}"
+    );
+    assert_eq!(first.ordered()[..2], second.ordered()[..2]);
+    let trim: Vec<u64> = (first.ordered().iter().zip(second.ordered()))
+        .map(|(a, b)| *a.min(b))
+        .collect();
+    for at in [0, 1] {
+        let node = &world.nodes[at];
+        let beyond = lanes(node, |lanes| lanes.finish(SUBGROUP, &[99, 99, 99]));
+        assert_eq!(beyond, Err(LaneError::NotReceived(SUBGROUP)));
+        assert_eq!(lanes(node, |lanes| lanes.finish(SUBGROUP, &trim)), Ok(()));
+        assert!(node.handle().lane(SUBGROUP).is_none());
+    }
+    assert!(old.is_acknowledged(&receipt));
+    let orders = [0, 1, 2].map(|at| log(&world.nodes[at], |log| log.order.clone()));
+    assert_eq!(orders[0], orders[1]);
+    assert!(orders[0].starts_with(&orders[2]) && orders[2].len() < orders[0].len());
+    let of_second = |order: &[(Rank, u64)]| order.iter().filter(|at| at.0 == Rank(1)).count();
+    assert_eq!(of_second(&orders[0]), 3);
+    let ended = [0, 1].map(|at| log(&world.nodes[at], |log| log.ended).expect("it ended"));
+    assert_eq!(ended[0], ended[1]);
+
+    // The next lane, of two members, goes on where this one ended.
+    let mut next = spec(2);
+    (next.epoch, next.base) = (10, ended[0].0);
+    assert_eq!(next.base, spec(3).end(&trim));
+    world.add_lane(&next);
+    let lane = world.nodes[1].handle().lane(SUBGROUP).expect("a lane");
+    assert!(
+        lane.is_acknowledged(&receipt),
+        "it knows of its predecessors"
+    );
+    let mut built = refused.claim;
+    let mut claim = lane.claim(Ring::Ordered, 16).expect("room");
+    claim.bytes().copy_from_slice(built.bytes());
+    drop(built);
+    let receipt = claim.commit(16, &META).expect("a commit");
+    world.nodes[1].publish(&lane);
+    world.run(&[0, 1]);
+    assert!(lane.is_acknowledged(&receipt));
+    for at in [0, 1] {
+        let order = log(&world.nodes[at], |log| log.order.clone());
+        assert_eq!(order.last(), Some(&(Rank(1), 4)), "numbers go on");
+        assert!(
+            world.nodes[at]
+                .position(SUBGROUP)
+                .expect("a lane")
+                .delivered_num
+                > next.base
+        );
+    }
+    let occupied = world.nodes[0].add_lane(&next, world.network.fabric(world.segment, Rank(0)));
+    assert!(occupied.is_err(), "the lane before has not ended");
+}
+
+/// Who finds nonsense while a lane ends fences the member, and goes on without it.
+#[test]
+fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
+    let world = World::new(2, EngineConfig::SPINDLE);
+    let (honest, liar) = (
+        &world.nodes[0],
+        world.network.fabric(world.segment, Rank(1)),
+    );
+    let columns = Layout::new(&spec(2)).expect("a lane");
+    let guard = columns.columns(Rank(1)).rings[0]
+        .as_ref()
+        .expect("a sender");
+    assert_eq!(lanes(honest, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
+    liar.push_word(guard.guard, 1 << 40, &[Rank(0)].into_iter().collect());
+    world.network.settle();
+    let named = Err(LaneError::Nonsense {
+        rank: Rank(1),
+        what: Nonsense::GuardTooFar,
+    });
+    assert_eq!(lanes(honest, |lanes| lanes.freeze(SUBGROUP)), named);
+    lanes(honest, |lanes| lanes.fence(Rank(1)));
+    let frozen = lanes(honest, |lanes| lanes.freeze(SUBGROUP));
+    let nothing = Counts([vec![0, 0], vec![0, 0]]);
+    assert_eq!(frozen, Ok(nothing));
+    assert_eq!(
+        lanes(honest, |lanes| lanes.finish(SUBGROUP, &[0, 0])),
+        Ok(())
+    );
+    let none = lanes(honest, |lanes| lanes.wedge(SUBGROUP));
+    assert_eq!(none, Err(LaneError::NoLane(SUBGROUP)));
+}
+
+/// Who was known to have failed before a lane was there is not waited for in it
+/// as if it were alive: it is fenced there too.
+#[test]
+fn those_who_failed_before_have_failed_in_the_next_lane() {
+    let mut world = World::new(2, EngineConfig::SPINDLE);
+    for at in [0, 1] {
+        lanes(&world.nodes[at], |lanes| lanes.wedge(SUBGROUP)).expect("a lane");
+    }
+    lanes(&world.nodes[0], |lanes| lanes.fence(Rank(1)));
+    for at in [0, 1] {
+        lanes(&world.nodes[at], |lanes| lanes.freeze(SUBGROUP)).expect("wedged");
+        lanes(&world.nodes[at], |lanes| lanes.finish(SUBGROUP, &[0, 0])).expect("frozen");
+    }
+    let mut next = spec(2);
+    next.epoch = 10;
+    world.add_lane(&next);
+    send(&world.nodes[1], 1);
+    world.run(&[0, 1]);
+    let frozen = lanes(&world.nodes[0], |lanes| {
+        lanes.wedge(SUBGROUP)?;
+        lanes.freeze(SUBGROUP)
+    });
+    assert_eq!(
+        frozen.expect("wedged").ordered(),
+        [0, 0],
+        "nothing of it is read"
+    );
+}

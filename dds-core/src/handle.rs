@@ -1,0 +1,152 @@
+//! What the threads of a participant share, whatever lanes there are.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spindle_dds_transport::Fabric;
+
+use crate::claim::ClaimError;
+use crate::counters::{Counters, LiveCounters};
+use crate::ids::SubgroupId;
+use crate::lane::{Lane, OPEN};
+use crate::sync::{AtomicU32, Ordering};
+
+/// What all lanes of a participant share.
+pub(crate) struct Common {
+    pub(crate) counters: LiveCounters,
+    /// Threads of the driver that wait for acknowledgements.
+    pub(crate) ack_waiters: AtomicU32,
+}
+
+impl Common {
+    pub(crate) fn new() -> Self {
+        Self {
+            counters: LiveCounters::new(),
+            ack_waiters: AtomicU32::new(0),
+        }
+    }
+}
+
+/// A participant, as its threads see it.
+pub(crate) struct Participant<F> {
+    pub(crate) control: F,
+    pub(crate) common: Arc<Common>,
+    table: Mutex<Table<F>>,
+}
+
+/// The lanes that have not ended.
+struct Table<F> {
+    lanes: BTreeMap<SubgroupId, Arc<Lane<F>>>,
+    /// Of all lanes, and of those that will be.
+    status: u32,
+}
+
+impl<F: Fabric> Participant<F> {
+    pub(crate) fn new(control: F) -> Self {
+        Self {
+            control,
+            common: Arc::new(Common::new()),
+            table: Mutex::new(Table {
+                lanes: BTreeMap::new(),
+                status: OPEN,
+            }),
+        }
+    }
+
+    /// Held for a look at the table, never across anything else.
+    fn table(&self) -> MutexGuard<'_, Table<F>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, lane: Arc<Lane<F>>) {
+        let mut table = self.table();
+        lane.close(table.status);
+        table.lanes.insert(lane.subgroup(), lane);
+    }
+
+    pub(crate) fn remove(&self, subgroup: SubgroupId) {
+        self.table().lanes.remove(&subgroup);
+    }
+
+    /// No lane takes claims any more. Whether commits may still be under way.
+    pub(crate) fn close(&self, status: u32) -> bool {
+        let mut table = self.table();
+        table.status = table.status.max(status);
+        let lanes = table.lanes.values();
+        lanes.clone().for_each(|lane| lane.close(status));
+        lanes.clone().any(|lane| lane.gate.is_busy())
+    }
+}
+
+/// Access to an engine for the threads of its participant: lanes, counters.
+/// Cheap to clone.
+pub struct Handle<F>(pub(crate) Arc<Participant<F>>);
+
+impl<F> Clone for Handle<F> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<F: Fabric> Handle<F> {
+    /// The lane of a subgroup; `None` while there is none, because the old one
+    /// has ended and the next one is not here yet, or because this participant
+    /// is no member. Takes a short lock: writers keep what they got until it
+    /// refuses a claim with [`ClaimError::Wedged`].
+    pub fn lane(&self, subgroup: SubgroupId) -> Option<Arc<Lane<F>>> {
+        self.0.table().lanes.get(&subgroup).cloned()
+    }
+
+    /// The subgroups that have a lane, in ascending order. Takes a short lock.
+    pub fn subgroups(&self) -> Vec<SubgroupId> {
+        self.0.table().lanes.keys().copied().collect()
+    }
+
+    /// Whether lanes to come will take claims: not when this participant leaves,
+    /// or the group has stopped. For writers that wait for a lane. Takes a short lock.
+    pub fn check(&self) -> Result<(), ClaimError> {
+        ClaimError::of_status(self.0.table().status)
+    }
+
+    /// While the guard lives, a sleeping engine wants to be woken by
+    /// acknowledgements: for threads that wait for room or for a receipt.
+    pub fn waiting_for_acks(&self) -> AckWait {
+        let common = self.0.common.clone();
+        common.ack_waiters.fetch_add(1, Ordering::SeqCst);
+        // The sleeper may have announced that it wants data only.
+        self.0.control.nudge();
+        AckWait(common)
+    }
+
+    /// The control segment.
+    pub fn fabric(&self) -> &F {
+        &self.0.control
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> Counters {
+        self.0.common.counters.snapshot()
+    }
+}
+
+impl<F> fmt::Debug for Handle<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+/// See [`Handle::waiting_for_acks`].
+pub struct AckWait(Arc<Common>);
+
+impl fmt::Debug for AckWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AckWait")
+    }
+}
+
+impl Drop for AckWait {
+    fn drop(&mut self) {
+        self.0.ack_waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,284 @@
+//! A lane: one subgroup in one epoch, as all threads of a participant share it.
+//!
+//! Application threads claim, commit and let go through here without meeting
+//! the engine's state, which one thread at a time owns (see [`Engine`]). A lane
+//! never changes its members: when they change, it ends and another one takes
+//! its place.
+//!
+//! ```text
+//!   OPEN --wedge--> WEDGED --freeze, finish--> ENDED      claims go to the next lane
+//!     \---leave---> LEAVING                               no claims any more
+//!      \--stop----> STOPPED                               neither
+//! ```
+//!
+//! Claims and held messages keep their lane's memory alive, whatever becomes of it.
+//!
+//! [`Engine`]: crate::Engine
+
+use std::fmt;
+use std::sync::Arc;
+
+use spindle_dds_transport::{Fabric, Rank};
+
+use crate::claim::{Claim, ClaimError, Committed};
+use crate::config::EngineConfig;
+use crate::gate::Gate;
+use crate::handle::Common;
+use crate::ids::{Ring, SubgroupId};
+use crate::inbox::Inbox;
+use crate::layout::{Columns, Layout, RingColumns};
+use crate::outbox::{Outbox, ReserveError};
+use crate::spec::{LaneSpec, SpecError};
+use crate::sync::{AtomicU64, Ordering};
+
+pub(crate) const OPEN: u32 = 0;
+pub(crate) const LEAVING: u32 = 1;
+pub(crate) const WEDGED: u32 = 2;
+pub(crate) const ENDED: u32 = 3;
+pub(crate) const STOPPED: u32 = 4;
+
+/// One subgroup in one epoch: where a participant claims, and asks what has
+/// become of its messages.
+pub struct Lane<F> {
+    subgroup: SubgroupId,
+    epoch: u64,
+    base: u64,
+    pub(crate) fabric: F,
+    pub(crate) common: Arc<Common>,
+    pub(crate) config: EngineConfig,
+    /// My columns.
+    pub(crate) columns: Columns,
+    /// My rings, if I send here.
+    pub(crate) outboxes: [Option<Outbox>; 2],
+    /// By ring and sender.
+    pub(crate) inboxes: [Box<[Option<Inbox>]>; 2],
+    /// By ring and sender: where the ring stands in its sender's row.
+    pub(crate) rings: [Box<[Option<RingColumns>]>; 2],
+    /// By sender: its place.
+    pub(crate) senders: Box<[Rank]>,
+    /// Number of ordered senders, and where I am among them.
+    pub(crate) ordered: u64,
+    pub(crate) my_order: Option<u64>,
+    /// Everything below this place in the order has been received by all members.
+    pub(crate) stable: AtomicU64,
+    /// By ring: my messages below this index have been released by all members.
+    pub(crate) released: [AtomicU64; 2],
+    /// How often there was room, or `stable` or `released` moved, or the status changed.
+    pub(crate) changes: AtomicU64,
+    /// `OPEN`, `LEAVING`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
+    pub(crate) gate: Gate,
+}
+
+impl<F: Fabric> Lane<F> {
+    pub(crate) fn new(
+        fabric: F,
+        spec: &LaneSpec,
+        layout: &Layout,
+        common: Arc<Common>,
+        config: EngineConfig,
+    ) -> Result<Self, SpecError> {
+        let lens = layout.row_lens();
+        let fits = fabric.members() == lens.len()
+            && (0..)
+                .zip(&lens)
+                .all(|(place, len)| fabric.row(Rank(place)).len() >= *len);
+        if !fits {
+            return Err(SpecError::Segment(spec.subgroup));
+        }
+        let me = fabric.me();
+        let columns = layout.columns(me).clone();
+        let rings = Ring::BOTH.map(|ring| {
+            let senders = spec.senders.iter();
+            senders
+                .map(|sender| layout.columns(sender.rank).rings[ring.index()])
+                .collect::<Box<[_]>>()
+        });
+        Ok(Self {
+            subgroup: spec.subgroup,
+            epoch: spec.epoch,
+            base: spec.base,
+            outboxes: columns.rings.map(|ring| Some(Outbox::new(&ring?.spec))),
+            inboxes: Ring::BOTH.map(|ring| {
+                rings[ring.index()]
+                    .iter()
+                    .map(|ring| ring.map(|ring| Inbox::new(ring.spec.messages)))
+                    .collect()
+            }),
+            rings,
+            senders: spec.senders.iter().map(|sender| sender.rank).collect(),
+            ordered: spec.ordered().count() as u64,
+            my_order: (0..)
+                .zip(spec.ordered())
+                .find(|(_, sender)| sender.rank == me)
+                .map(|(at, _)| at),
+            stable: AtomicU64::new(0),
+            released: [AtomicU64::new(0), AtomicU64::new(0)],
+            changes: AtomicU64::new(0),
+            gate: Gate::new(),
+            columns,
+            fabric,
+            common,
+            config,
+        })
+    }
+
+    /// Reserves `len` bytes to build a message in. Never blocks, takes no lock,
+    /// allocates nothing. The claim costs room in this participant's own ring
+    /// until it is committed and released, or dropped.
+    pub fn claim(self: &Arc<Self>, ring: Ring, len: u32) -> Result<Claim<F>, ClaimError> {
+        ClaimError::of_status(self.gate.status())?;
+        let outbox = self.outboxes[ring.index()].as_ref();
+        let outbox = outbox.ok_or(ClaimError::NotASender)?;
+        match outbox.reserve(len) {
+            Ok(reserved) => Ok(Claim::new(self.clone(), ring, reserved)),
+            Err(ReserveError::Full) => {
+                let counter = &self.common.counters.claims_without_room;
+                counter.fetch_add(1, Ordering::Relaxed);
+                Err(ClaimError::NoRoom)
+            }
+            Err(ReserveError::TooLarge) => Err(ClaimError::TooLarge {
+                len: len.into(),
+                max: outbox.len_max(),
+            }),
+        }
+    }
+
+    /// Bytes of the largest message of a ring; `None` where this participant does not send.
+    pub fn message_len_max(&self, ring: Ring) -> Option<u64> {
+        Some(self.outboxes[ring.index()].as_ref()?.len_max())
+    }
+
+    /// Whether every member of the subgroup has received the message (ordered
+    /// ring), or released it (unordered ring, which knows no stability). What
+    /// was committed in a lane has been received by all who go on when that lane
+    /// ends, so messages of earlier lanes of the subgroup are acknowledged.
+    pub fn is_acknowledged(&self, message: &Committed) -> bool {
+        if message.subgroup != self.subgroup || message.epoch > self.epoch {
+            return false;
+        }
+        if message.epoch < self.epoch || self.gate.status() == ENDED {
+            return true;
+        }
+        match (message.ring, self.my_order) {
+            (Ring::Ordered, Some(at)) => {
+                let seq = message
+                    .index
+                    .saturating_mul(self.ordered)
+                    .saturating_add(at);
+                self.stable.load(Ordering::Acquire) > seq
+            }
+            (Ring::Ordered, None) => false,
+            (Ring::Unordered, _) => self.released[1].load(Ordering::Acquire) > message.index,
+        }
+    }
+
+    /// How far the messages of this participant's ring have been released by all
+    /// members: their room is this participant's again. The exclusive end of their
+    /// indexes, nulls counted; it only rises. 0 where this participant does not
+    /// send; without end once the lane has ended, where nobody needs room.
+    pub fn released(&self, ring: Ring) -> u64 {
+        if self.gate.status() == ENDED {
+            return u64::MAX;
+        }
+        self.released[ring.index()].load(Ordering::Acquire)
+    }
+
+    /// How often there was room, a release or an acknowledgement, or the lane was closed:
+    /// while it stays the same, trying again is of no use.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn has_changed(&self) {
+        // Pairs with the acquire in `changes`.
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// How much of a sender's ring is taken by messages that have arrived here
+    /// and are not released here, as parts of 256 of its headers or of its
+    /// payload, whichever is more. Who holds samples in rings looks at it to
+    /// know when to copy them out. Senders are named by their places.
+    pub fn held_parts(&self, ring: Ring, sender: Rank) -> u32 {
+        let held = || {
+            let at = self.senders.binary_search(&sender).ok()?;
+            let columns = self.rings[ring.index()][at].as_ref()?;
+            let inbox = self.inboxes[ring.index()][at].as_ref()?;
+            Some(inbox.held_parts(columns))
+        };
+        held().unwrap_or(0)
+    }
+
+    /// Whether no claim is taken any more because the lane ends: go to the next.
+    pub fn is_wedged(&self) -> bool {
+        matches!(self.gate.status(), WEDGED | ENDED)
+    }
+
+    /// The segment below.
+    pub fn fabric(&self) -> &F {
+        &self.fabric
+    }
+
+    /// Takes claims again, if it is wedged.
+    pub(crate) fn reopen(&self) {
+        if self.gate.reopen(WEDGED) {
+            self.has_changed();
+        }
+    }
+
+    /// The status rises, or stays.
+    pub(crate) fn close(&self, status: u32) {
+        if self.gate.close(status) {
+            self.has_changed();
+        }
+    }
+
+    /// Whether the lane takes part in everything.
+    pub(crate) fn is_live(&self) -> bool {
+        self.gate.status() < WEDGED
+    }
+
+    /// A holder lets go of real message `real`: room may come back.
+    pub(crate) fn let_go(&self, ring: Ring, sender: usize, real: u64) {
+        let Some(inbox) = &self.inboxes[ring.index()][sender] else {
+            return;
+        };
+        if !inbox.let_go(real) {
+            return;
+        }
+        let word = self.columns.released(ring.index(), sender);
+        inbox.release(|value| {
+            // Once the lane is wedged, its senders find no room any more.
+            if self.is_live() {
+                self.fabric.acknowledge(word, value, self.senders[sender]);
+            }
+        });
+    }
+}
+
+impl<F> Lane<F> {
+    /// Of which subgroup.
+    pub fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    /// The view that made it.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Position at which its order begins.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+}
+
+impl<F> fmt::Debug for Lane<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lane")
+            .field("subgroup", &self.subgroup)
+            .field("epoch", &self.epoch)
+            .field("base", &self.base)
+            .field("status", &self.gate.status())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! What members ask for, and the leader's word of what it is about to replace.
+
+use std::collections::BTreeSet;
+
+use spindle_dds_transport::{Fabric, Rank};
+
+use super::proposal::{Proposal, Request, Touched, Why};
+use super::protocol::{LaneEnds, Membership};
+use super::row::{Nonsense, Text};
+use crate::ids::SubgroupId;
+
+impl<F: Fabric> Membership<F> {
+    pub(super) fn ask(&mut self) {
+        if self.requests.is_empty() || self.rows.has(self.me, Text::Request) {
+            return;
+        }
+        // As many as there is room for; the others wait for the next view.
+        let mut fitting = Vec::new();
+        for count in 1..=self.requests.len() {
+            match postcard::to_allocvec(&self.requests[..count]) {
+                Ok(bytes) if bytes.len() <= Text::Request.len_max() => fitting = bytes,
+                _ => break,
+            }
+        }
+        if !fitting.is_empty() {
+            self.rows.tell(Text::Request, &fitting);
+        }
+    }
+
+    /// Whether this member wants to leave and nobody else is left.
+    pub(super) fn leaves_alone(&self) -> bool {
+        self.trusted().len() == 1
+            && self.everybody().len() == 1
+            && self.requests.contains(&Request::Leave)
+    }
+
+    /// What all that are trusted ask for, as far as it can be done in one view.
+    pub(super) fn requested(&mut self) -> Result<Proposal, Rank> {
+        let mut proposal = Proposal::empty(self.view.id);
+        for rank in self.suspected.iter() {
+            let cause = self.causes.get(&rank).cloned().unwrap_or_default();
+            proposal.remove(rank, Why::Failed(cause));
+        }
+        for rank in self.trusted().iter() {
+            let text = self.rows.text(rank, Text::Request).map_err(|_| rank)?;
+            let Some(bytes) = text else { continue };
+            let requests: Vec<Request> = postcard::from_bytes(&bytes).map_err(|_| rank)?;
+            for request in &requests {
+                let before = proposal.clone();
+                proposal.add(&self.view, rank, request);
+                if !fits(&proposal) {
+                    // The rest waits for the next view.
+                    return Ok(before);
+                }
+            }
+        }
+        Ok(proposal)
+    }
+
+    /// The leader says what it is about to replace.
+    pub(super) fn intend(&mut self) {
+        let quiet = self.suspected.is_empty() && !self.rows.has(self.me, Text::Intent);
+        if !quiet || !self.anybody_asks() {
+            return;
+        }
+        // Who asks for nonsense is found out when it is proposed.
+        let Ok(proposal) = self.requested() else {
+            return;
+        };
+        if proposal.is_empty() {
+            return;
+        }
+        let ids: Vec<u32> = match proposal.touched(&self.view) {
+            Touched::All => self
+                .view
+                .lanes
+                .iter()
+                .map(|group| group.subgroup.0)
+                .collect(),
+            Touched::Only(some) => some.iter().map(|id| id.0).collect(),
+        };
+        match postcard::to_allocvec(&ids) {
+            Ok(bytes) if bytes.len() <= Text::Intent.len_max() => {
+                self.rows.tell(Text::Intent, &bytes);
+            }
+            _ => {}
+        }
+    }
+
+    fn anybody_asks(&self) -> bool {
+        let mut ranks = self.trusted().iter();
+        ranks.any(|rank| self.rows.has(rank, Text::Request))
+    }
+
+    pub(super) fn heed_intent(&mut self, lanes: &mut impl LaneEnds) {
+        let leader = self.leader();
+        if self.intent.is_some() || !self.suspected.is_empty() {
+            return;
+        }
+        let intent = match self.rows.text(leader, Text::Intent) {
+            Ok(None) => return,
+            Ok(Some(bytes)) => postcard::from_bytes::<Vec<u32>>(&bytes).map_err(|_| Nonsense),
+            Err(nonsense) => Err(nonsense),
+        };
+        match intent {
+            Ok(ids) => {
+                let ids: BTreeSet<_> = ids.into_iter().map(SubgroupId).collect();
+                self.intent = Some(Touched::Only(ids));
+            }
+            Err(Nonsense) => self.suspect(leader, "its intent makes no sense", lanes),
+        }
+    }
+}
+
+/// Whether a proposal can be said, trims and all.
+fn fits(proposal: &Proposal) -> bool {
+    // Half of the room is for the trims.
+    postcard::to_allocvec(proposal).is_ok_and(|bytes| bytes.len() <= Text::Proposal.len_max() / 2)
+}

@@ -1,0 +1,258 @@
+//! The row of a view's control segment: what members say about the view itself.
+//!
+//! ```text
+//!   fabric area | suspected[4] dead[4] | heartbeat | request | intent | wedged |
+//!   report[2] | proposal | committed | request, intent, report, proposal areas
+//! ```
+//!
+//! Nothing said is zero. Sets only grow, numbers only rise, texts are written
+//! once and vouched for by a guard that holds their length plus one.
+
+use spindle_dds_transport::mem::ROW_ALIGN;
+use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
+
+use crate::limits::{INTENT_LEN_MAX, PROPOSAL_LEN_MAX, REPORT_LEN_MAX, REQUEST_LEN_MAX};
+
+const SET_WORDS: usize = MEMBERS_MAX / 64;
+
+const SUSPECTED: usize = FABRIC_AREA;
+const DEAD: usize = SUSPECTED + SET_WORDS * 8;
+const HEARTBEAT: usize = SUSPECTED + ROW_ALIGN;
+const WEDGED: usize = HEARTBEAT + ROW_ALIGN;
+const COMMITTED: usize = WEDGED + 8;
+const GUARDS: usize = WEDGED + ROW_ALIGN;
+const AREAS: usize = GUARDS + ROW_ALIGN;
+
+/// Bytes of each row of a control segment.
+pub const CONTROL_ROW_LEN: usize = Text::Proposal.area() + PROPOSAL_LEN_MAX;
+
+/// Texts in a row: written once in a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Text {
+    /// What the member asks for.
+    Request,
+    /// Subgroups that the leader is about to replace.
+    Intent,
+    /// Frozen counts of the subgroups that the intent names.
+    ReportSome,
+    /// Frozen counts of all subgroups.
+    ReportAll,
+    /// The proposal, its own or repeated.
+    Proposal,
+}
+
+impl Text {
+    const fn guard(self) -> usize {
+        GUARDS + self as usize * 8
+    }
+
+    const fn area(self) -> usize {
+        let before = match self {
+            Self::Request => 0,
+            Self::Intent => REQUEST_LEN_MAX,
+            Self::ReportSome => REQUEST_LEN_MAX + INTENT_LEN_MAX,
+            Self::ReportAll => REQUEST_LEN_MAX + INTENT_LEN_MAX + REPORT_LEN_MAX,
+            Self::Proposal => REQUEST_LEN_MAX + INTENT_LEN_MAX + 2 * REPORT_LEN_MAX,
+        };
+        AREAS + before
+    }
+
+    pub(super) const fn len_max(self) -> usize {
+        match self {
+            Self::Request => REQUEST_LEN_MAX,
+            Self::Intent => INTENT_LEN_MAX,
+            Self::ReportSome | Self::ReportAll => REPORT_LEN_MAX,
+            Self::Proposal => PROPOSAL_LEN_MAX,
+        }
+    }
+}
+
+/// How much of a view's subgroups has stopped for its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Level {
+    /// Nothing.
+    #[default]
+    None,
+    /// Those that the leader's intent names.
+    Some,
+    /// All: somebody is suspected.
+    All,
+}
+
+impl Level {
+    pub(super) const fn report(self) -> Text {
+        match self {
+            Self::None | Self::Some => Text::ReportSome,
+            Self::All => Text::ReportAll,
+        }
+    }
+}
+
+/// What does not belong into a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Nonsense;
+
+/// The control segment, seen as texts, sets and flags.
+#[derive(Debug)]
+pub(super) struct Rows<F> {
+    pub(super) fabric: F,
+    /// Everybody else.
+    pub(super) others: PeerSet,
+    /// Something was pushed since the last ring.
+    pushed: bool,
+    /// Something of it is worth waking the others.
+    told: bool,
+}
+
+impl<F: Fabric> Rows<F> {
+    pub(super) fn new(fabric: F) -> Self {
+        let ranks = (0..fabric.members() as u16).map(Rank);
+        let others = ranks.filter(|rank| *rank != fabric.me()).collect();
+        Self {
+            fabric,
+            others,
+            pushed: false,
+            told: false,
+        }
+    }
+
+    /// Lets go what was pushed since the last time, and wakes the others if
+    /// something was said.
+    pub(super) fn ring(&mut self) {
+        let woken = match core::mem::take(&mut self.told) {
+            true => self.others,
+            false => PeerSet::EMPTY,
+        };
+        if core::mem::take(&mut self.pushed) {
+            self.fabric.ring(&woken, &PeerSet::EMPTY);
+        }
+    }
+
+    fn word(&mut self, word: usize, value: u64) {
+        self.fabric.push_word(word, value, &self.others);
+        (self.pushed, self.told) = (true, true);
+    }
+
+    fn set(&self, of: Rank, at: usize) -> PeerSet {
+        let row = self.fabric.row(of);
+        let words = core::array::from_fn(|i| row.load(at + i * 8));
+        PeerSet::from_words(words)
+    }
+
+    fn tell_set(&mut self, at: usize, set: &PeerSet) {
+        for (i, word) in set.words().into_iter().enumerate() {
+            self.fabric.store(at + i * 8, word);
+        }
+        self.fabric.push(at, SET_WORDS * 8, &self.others);
+        (self.pushed, self.told) = (true, true);
+    }
+
+    pub(super) fn suspected(&self, of: Rank) -> PeerSet {
+        self.set(of, SUSPECTED)
+    }
+
+    pub(super) fn tell_suspected(&mut self, set: &PeerSet) {
+        self.tell_set(SUSPECTED, set);
+    }
+
+    pub(super) fn dead(&self, of: Rank) -> PeerSet {
+        self.set(of, DEAD)
+    }
+
+    pub(super) fn tell_dead(&mut self, set: &PeerSet) {
+        self.tell_set(DEAD, set);
+    }
+
+    pub(super) fn heartbeat(&self, of: Rank) -> u64 {
+        self.fabric.row(of).load(HEARTBEAT)
+    }
+
+    /// Says that this member is alive; wakes nobody for it.
+    pub(super) fn beat(&mut self) {
+        let beat = self.heartbeat(self.fabric.me()) + 1;
+        self.fabric.push_word(HEARTBEAT, beat, &self.others);
+        self.pushed = true;
+    }
+
+    pub(super) fn wedged(&self, of: Rank) -> Result<Level, Nonsense> {
+        match self.fabric.row(of).load(WEDGED) {
+            0 => Ok(Level::None),
+            1 => Ok(Level::Some),
+            2 => Ok(Level::All),
+            _ => Err(Nonsense),
+        }
+    }
+
+    pub(super) fn tell_wedged(&mut self, level: Level) {
+        self.word(WEDGED, level as u64);
+    }
+
+    pub(super) fn is_committed(&self, of: Rank) -> bool {
+        self.fabric.row(of).load(COMMITTED) == 1
+    }
+
+    pub(super) fn tell_committed(&mut self) {
+        self.word(COMMITTED, 1);
+    }
+
+    /// Whether a text is there.
+    pub(super) fn has(&self, of: Rank, text: Text) -> bool {
+        self.fabric.row(of).load(text.guard()) != 0
+    }
+
+    /// A text; `None` if nothing was said yet.
+    pub(super) fn text(&self, of: Rank, text: Text) -> Result<Option<Vec<u8>>, Nonsense> {
+        let row = self.fabric.row(of);
+        let guard = row.load(text.guard());
+        let Some(len) = (guard & LEN_MASK).checked_sub(1) else {
+            return if guard == 0 { Ok(None) } else { Err(Nonsense) };
+        };
+        if len > text.len_max() as u64 {
+            return Err(Nonsense);
+        }
+        let mut bytes = vec![0; (len as usize).next_multiple_of(8)];
+        row.copy_out(text.area(), &mut bytes);
+        bytes.truncate(len as usize);
+        Ok(Some(bytes))
+    }
+
+    /// Says a text, once in a view. Too long a text is the caller's mistake.
+    pub(super) fn tell(&mut self, text: Text, bytes: &[u8]) {
+        assert!(bytes.len() <= text.len_max(), "{text:?} of {}", bytes.len());
+        for (i, chunk) in bytes.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.fabric
+                .store(text.area() + i * 8, u64::from_le_bytes(word));
+        }
+        let len = bytes.len().next_multiple_of(8);
+        self.fabric.push(text.area(), len, &self.others);
+        self.word(text.guard(), bytes.len() as u64 + 1);
+    }
+
+    /// The label of a proposal: whose it was last, for whom it is repeated.
+    pub(super) fn label(&self, of: Rank) -> Option<Rank> {
+        let guard = self.fabric.row(of).load(Text::Proposal.guard());
+        (guard >> LABEL_SHIFT)
+            .checked_sub(1)
+            .map(|rank| Rank(rank as u16))
+    }
+
+    /// Labels the proposal that stands in this member's row.
+    pub(super) fn tell_label(&mut self, rank: Rank) {
+        let word = Text::Proposal.guard();
+        let len = self.fabric.row(self.fabric.me()).load(word) & LEN_MASK;
+        self.word(word, len | (u64::from(rank.0) + 1) << LABEL_SHIFT);
+    }
+}
+
+/// A guard: the length plus one, and above it the label.
+const LABEL_SHIFT: u32 = 40;
+const LEN_MASK: u64 = (1 << LABEL_SHIFT) - 1;
+
+const _: () = {
+    assert!(DEAD + SET_WORDS * 8 <= HEARTBEAT);
+    assert!(COMMITTED + 8 <= GUARDS && Text::Proposal.guard() + 8 <= AREAS);
+    assert!(REQUEST_LEN_MAX.is_multiple_of(ROW_ALIGN) && INTENT_LEN_MAX.is_multiple_of(ROW_ALIGN));
+    assert!(REPORT_LEN_MAX.is_multiple_of(ROW_ALIGN) && PROPOSAL_LEN_MAX.is_multiple_of(ROW_ALIGN));
+};

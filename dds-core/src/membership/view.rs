@@ -1,0 +1,276 @@
+//! A view of the whole participant group: who is in it, with which endpoints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use spindle_dds_transport::{MEMBERS_MAX, Rank};
+
+use super::proposal::{Proposal, Touched, Why};
+use crate::ids::{Ring, SubgroupId, TopicKey};
+use crate::limits::{REPORT_LEN_MAX, SUBGROUPS_MAX};
+use crate::spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
+
+/// Identity of a participant: never used twice, by anybody.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub struct MemberId(pub u128);
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// Identity of a running host (of its kernel): members of one share memory, and
+/// vouch for each other's deaths.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub struct HostId(pub u128);
+
+/// An endpoint as the group needs to know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// The subgroup that carries its topic.
+    pub subgroup: SubgroupId,
+    /// Its topic.
+    pub topic: TopicKey,
+    /// The ring that it writes by and the sizes it asks for; `None` if it only reads.
+    pub ring: Option<(Ring, RingSpec)>,
+    /// For the layer above.
+    pub info: Vec<u8>,
+}
+
+/// A participant in a view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Who.
+    pub id: MemberId,
+    /// Where it runs.
+    pub host: HostId,
+    /// How its peers reach it: for the driver.
+    pub address: Vec<u8>,
+    /// For the layer above.
+    pub info: Vec<u8>,
+    /// How many of its updates stand in `endpoints`.
+    pub updates: u64,
+    /// Its endpoints, by its own numbers.
+    pub endpoints: BTreeMap<u64, Endpoint>,
+}
+
+/// A view: agreed by all its members, and never changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Rises by one from view to view.
+    pub id: u64,
+    /// The members by rank, the oldest first.
+    pub members: Vec<Member>,
+    /// The lanes of the subgroups that have members, ascending.
+    pub lanes: Vec<LaneSpec>,
+}
+
+/// Why a view cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ViewError {
+    /// Nobody, or too many.
+    #[error("a view has 1 to {MEMBERS_MAX} members, this one {0}")]
+    Members(usize),
+    /// A subgroup that does not exist.
+    #[error("subgroup {0} does not exist: there are {SUBGROUPS_MAX}")]
+    Subgroup(SubgroupId),
+    /// A subgroup that cannot have a lane.
+    #[error(transparent)]
+    Lane(#[from] SpecError),
+    /// More senders in more subgroups than a member can report of.
+    #[error("the endpoints of all members together make too many senders in too many subgroups")]
+    TooLarge,
+    /// Two members are the same.
+    #[error("member {0} is there twice")]
+    Twice(MemberId),
+    /// What was received is no view.
+    #[error("not a view")]
+    Unreadable,
+}
+
+/// What travels: all the rest follows from it.
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    id: u64,
+    members: Vec<Member>,
+    /// Subgroup, epoch, base.
+    lanes: Vec<(u32, u64, u64)>,
+}
+
+impl View {
+    /// The first view of a domain, of one member.
+    pub fn first(founder: Member) -> Result<Self, ViewError> {
+        Self::of(1, vec![founder], |_| (1, 0))
+    }
+
+    /// Derives the subgroups. `since` gives epoch and base of each.
+    fn of(
+        id: u64,
+        members: Vec<Member>,
+        since: impl Fn(SubgroupId) -> (u64, u64),
+    ) -> Result<Self, ViewError> {
+        if members.is_empty() || members.len() > MEMBERS_MAX {
+            return Err(ViewError::Members(members.len()));
+        }
+        let mut known = BTreeSet::new();
+        if let Some(twice) = members.iter().find(|member| !known.insert(member.id)) {
+            return Err(ViewError::Twice(twice.id));
+        }
+        let ids: BTreeSet<_> = members.iter().flat_map(Member::subgroups).collect();
+        if let Some(beyond) = ids.iter().find(|id| id.index() >= SUBGROUPS_MAX) {
+            return Err(ViewError::Subgroup(*beyond));
+        }
+        let subgroups = ids.into_iter().map(|id| {
+            let (epoch, base) = since(id);
+            lane(id, epoch, base, &members)
+        });
+        let lanes: Vec<LaneSpec> = subgroups.collect::<Result<_, _>>()?;
+        // A number is at most ten bytes, and a list has a length.
+        let counts = lanes.iter().map(|group| 2 * 10 + group.senders.len() * 10);
+        if counts.sum::<usize>() > REPORT_LEN_MAX {
+            return Err(ViewError::TooLarge);
+        }
+        Ok(Self { id, members, lanes })
+    }
+
+    /// The rank of a member.
+    pub fn rank(&self, id: MemberId) -> Option<Rank> {
+        let at = self.members.iter().position(|member| member.id == id)?;
+        Some(Rank(at as u16))
+    }
+
+    /// The lane of a subgroup that has members.
+    pub fn lane(&self, id: SubgroupId) -> Option<&LaneSpec> {
+        let at = self.lanes.binary_search_by_key(&id, |lane| lane.subgroup);
+        at.ok().map(|at| &self.lanes[at])
+    }
+
+    /// The view as bytes, for joiners.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let lane = |lane: &LaneSpec| (lane.subgroup.0, lane.epoch, lane.base);
+        let wire = Wire {
+            id: self.id,
+            members: self.members.clone(),
+            lanes: self.lanes.iter().map(lane).collect(),
+        };
+        // Nothing in it can fail to be written into memory.
+        postcard::to_allocvec(&wire).unwrap_or_default()
+    }
+
+    /// Reads and checks what [`to_bytes`](Self::to_bytes) wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ViewError> {
+        let wire: Wire = postcard::from_bytes(bytes).map_err(|_| ViewError::Unreadable)?;
+        let lanes: BTreeMap<u32, (u64, u64)> = wire
+            .lanes
+            .iter()
+            .map(|&(id, epoch, base)| (id, (epoch, base)))
+            .collect();
+        let view = Self::of(wire.id, wire.members, |id| {
+            lanes.get(&id.0).copied().unwrap_or_default()
+        })?;
+        let known = |lane: &LaneSpec| lane.epoch > 0 && lane.epoch <= view.id;
+        if view.lanes.iter().all(known) && lanes.len() == view.lanes.len() {
+            Ok(view)
+        } else {
+            Err(ViewError::Unreadable)
+        }
+    }
+
+    /// The view that a proposal makes of this one: a pure function, so that
+    /// everybody computes the same. What cannot be done is left out of it by
+    /// [`Proposal::keep_possible`] before it is proposed.
+    pub fn next(&self, proposal: &Proposal) -> Result<Self, ViewError> {
+        let id = self.id + 1;
+        let touched = proposal.touched(self);
+        let gone: BTreeSet<u16> = proposal.removals.iter().map(|gone| gone.rank).collect();
+        let staying = (0..).zip(&self.members);
+        let mut members: Vec<Member> = staying
+            .filter(|(rank, _)| !gone.contains(rank))
+            .map(|(_, member)| member.clone())
+            .collect();
+        for update in &proposal.updates {
+            if let Some(member) = members.iter_mut().find(|member| member.id == update.member) {
+                update.apply(member);
+            }
+        }
+        members.extend(proposal.joins.iter().cloned());
+        let ends = |id| {
+            let trim = proposal.trims.iter().find(|trim| trim.subgroup == id)?;
+            Some(self.lane(id)?.end(&trim.counts))
+        };
+        Self::of(id, members, |group| match self.lane(group) {
+            Some(old) if !touched.contains(group) => (old.epoch, old.base),
+            Some(_) => (id, ends(group).unwrap_or(0)),
+            None => (id, 0),
+        })
+    }
+
+    /// The subgroups that a change of endpoints would touch.
+    pub(super) fn expelled(&self, proposal: &Proposal) -> bool {
+        let mut removals = proposal.removals.iter();
+        removals.any(|removal| removal.why != Why::Left)
+    }
+}
+
+impl Member {
+    fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
+        self.endpoints.values().map(|endpoint| endpoint.subgroup)
+    }
+}
+
+/// The lane of a subgroup: everybody with an endpoint on one of its topics. A
+/// sender's ring is as large as the largest of its writers asks for.
+fn lane(
+    subgroup: SubgroupId,
+    epoch: u64,
+    base: u64,
+    members: &[Member],
+) -> Result<LaneSpec, ViewError> {
+    let mut lane = LaneSpec {
+        subgroup,
+        epoch,
+        base,
+        members: Vec::new(),
+        senders: Vec::new(),
+        topics: Vec::new(),
+    };
+    let mut topics = BTreeSet::new();
+    for (rank, member) in (0..).zip(members) {
+        let here = |endpoint: &&Endpoint| endpoint.subgroup == subgroup;
+        let mut endpoints = member.endpoints.values().filter(here).peekable();
+        if endpoints.peek().is_none() {
+            continue;
+        }
+        let place = Rank(lane.members.len() as u16);
+        lane.members.push(Rank(rank));
+        let mut rings = [None, None];
+        for endpoint in endpoints {
+            topics.insert(endpoint.topic);
+            if let Some((ring, spec)) = endpoint.ring {
+                let have: &mut Option<RingSpec> = &mut rings[ring.index()];
+                *have = Some(have.map_or(spec, |have| have.larger(spec)));
+            }
+        }
+        if rings.iter().any(Option::is_some) {
+            lane.senders.push(SenderSpec { rank: place, rings });
+        }
+    }
+    lane.topics = topics.into_iter().collect();
+    lane.check()?;
+    Ok(lane)
+}
+
+impl Touched {
+    pub(crate) fn contains(&self, subgroup: SubgroupId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(some) => some.contains(&subgroup),
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! From view to view: what the membership decides, done to the lanes.
+//!
+//! ```text
+//!   Membership::step --Decide--> Event::Decide --driver--> Engine::decided
+//!                    --Finish--> lanes delivered up to the trims, Event::ViewEnded
+//!                                --driver prepares segments--> Engine::install
+//!                    --Out-----> Event::Stopped
+//! ```
+//!
+//! Between the end of a view and the next one's beginning, lanes that were not
+//! touched go on; of the touched ones there are none.
+
+use std::sync::Arc;
+
+use spindle_dds_transport::{Fabric, Rank};
+
+use crate::engine::{Engine, Event, Sink, State, StopReason};
+use crate::group::{Found, Group, Trouble};
+use crate::handle::Participant;
+use crate::ids::SubgroupId;
+use crate::lanes::Lanes;
+use crate::membership::{
+    Action, Finish, LaneEnds, MemberId, Membership, OutReason, Request, Rules, Touched, Trim, View,
+};
+use crate::spec::SpecError;
+
+/// A participant in the sequence of views.
+pub(crate) struct Views<F> {
+    id: MemberId,
+    rules: Rules,
+    phase: Phase<F>,
+}
+
+enum Phase<F> {
+    /// In a view.
+    In(Box<Membership<F>>),
+    /// The next one is being prepared. What is carried over into it.
+    Between {
+        next: Arc<View>,
+        suspected: Vec<(MemberId, String)>,
+        requests: Vec<Request>,
+    },
+    /// It is out.
+    Out,
+}
+
+/// What a view and its lanes stand on, prepared by the driver.
+#[derive(Debug)]
+pub struct Prepared<F> {
+    /// The view.
+    pub view: Arc<View>,
+    /// Its control segment, with rows of [`CONTROL_ROW_LEN`] bytes.
+    ///
+    /// [`CONTROL_ROW_LEN`]: crate::membership::CONTROL_ROW_LEN
+    pub control: F,
+    /// Segments of the lanes that begin with this view and have this participant
+    /// as a member.
+    pub lanes: Vec<(SubgroupId, F)>,
+}
+
+/// Why a view cannot be installed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InstallError {
+    /// It is not the one that was agreed, or this participant is not in it.
+    #[error("view {0} is not this participant's next one")]
+    NotNext(u64),
+    /// The control segment is not one of this view.
+    #[error("the control segment is not one of view {0}")]
+    Control(u64),
+    /// A lane's segment.
+    #[error(transparent)]
+    Lane(#[from] SpecError),
+}
+
+impl<F: Fabric, S: Sink<F>> Engine<F, S> {
+    /// Begins as member `id` of a sequence of views, with the view `first`. What is
+    /// prepared for it goes to [`install`](Self::install).
+    pub fn enter(&self, id: MemberId, first: Arc<View>, rules: Rules) {
+        let mut state = self.state();
+        state.views = Some(Views {
+            id,
+            rules,
+            phase: Phase::Between {
+                next: first,
+                suspected: Vec::new(),
+                requests: Vec::new(),
+            },
+        });
+    }
+
+    /// Begins the view that was announced by [`Event::ViewEnded`], or is the
+    /// first. Allocates what it needs; waits for a step that is under way.
+    pub fn install(&self, prepared: Prepared<F>) -> Result<(), InstallError> {
+        let mut state = self.state();
+        state.install(self.participant(), prepared)
+    }
+
+    /// Asks the leader for something. It is asked for until a view has it.
+    pub fn request(&self, request: Request) {
+        let mut state = self.state();
+        match state.views.as_mut().map(|views| &mut views.phase) {
+            Some(Phase::In(membership)) => membership.request(request),
+            Some(Phase::Between { requests, .. }) => requests.push(request),
+            Some(Phase::Out) | None => {}
+        }
+        drop(state);
+        self.participant().control.nudge();
+    }
+
+    /// The driver's answer to [`Event::Decide`]: whether the domain goes on with
+    /// that view, or why not.
+    pub fn decided(&self, answer: Result<(), String>) {
+        let mut state = self.state();
+        let Some(Phase::In(membership)) = state.views.as_mut().map(|views| &mut views.phase) else {
+            return;
+        };
+        if let Some(Action::Out(reason)) = membership.decided(answer) {
+            state.go_out(self.participant(), reason);
+        }
+        drop(state);
+        self.participant().control.nudge();
+    }
+
+    /// The view that this participant is in; `None` between two.
+    pub fn view(&self) -> Option<Arc<View>> {
+        let state = self.state();
+        match state.views.as_ref().map(|views| &views.phase) {
+            Some(Phase::In(membership)) => Some(membership.view().clone()),
+            _ => None,
+        }
+    }
+}
+
+impl<F: Fabric, S: Sink<F>> State<F, S> {
+    /// The membership's part of a step. Returns whether anything changed, and
+    /// when it wants to be stepped again.
+    pub(crate) fn step_views(&mut self, participant: &Participant<F>, now: u64) -> (bool, u64) {
+        // Out of the state while it is stepped: it looks at the lanes.
+        let Some(mut views) = self.views.take() else {
+            return (false, 0);
+        };
+        let Phase::In(membership) = &mut views.phase else {
+            self.views = Some(views);
+            return (false, 0);
+        };
+        let action = membership.step(now, &mut Lanes::new(participant, self));
+        let due = membership.due();
+        let changed = action.is_some();
+        match action {
+            None => {}
+            Some(Action::Decide(next)) => self.sink().event(Event::Decide(next)),
+            Some(Action::Finish(finish)) => {
+                let phase = self.end_view(participant, membership, finish);
+                views.phase = phase;
+            }
+            Some(Action::Out(reason)) => {
+                views.phase = Phase::Out;
+                self.views = Some(views);
+                self.go_out(participant, reason);
+                return (true, 0);
+            }
+        }
+        self.views = Some(views);
+        (changed, due)
+    }
+
+    /// Delivers what the trims leave of the touched lanes, and ends them.
+    fn end_view(
+        &mut self,
+        participant: &Participant<F>,
+        membership: &mut Membership<F>,
+        finish: Finish,
+    ) -> Phase<F> {
+        let me = membership.view().members[membership.me().index()].id;
+        let going_on = finish.next.rank(me).is_some();
+        let mut lanes = Lanes::new(participant, self);
+        for subgroup in lanes.touched(&finish.touched) {
+            let mut trims = finish.proposal.trims.iter();
+            let trim = trims.find(|trim| trim.subgroup == subgroup);
+            let counts = trim.map_or(&[][..], |trim| &trim.counts);
+            if lanes.finish(subgroup, counts).is_err() {
+                // It would deliver less than the others.
+                let reason = OutReason::Behind { subgroup };
+                self.go_out(participant, reason);
+                return Phase::Out;
+            }
+        }
+        let old = membership.view().clone();
+        let suspected = membership.suspects();
+        let suspected = suspected
+            .map(|(rank, cause)| (old.members[rank.index()].id, cause.to_owned()))
+            .collect();
+        let requests = membership.take_requests();
+        let next = finish.next.clone();
+        self.sink().event(Event::ViewEnded(finish));
+        if !going_on {
+            self.go_out(participant, OutReason::Left);
+            return Phase::Out;
+        }
+        Phase::Between {
+            next,
+            suspected,
+            requests,
+        }
+    }
+
+    fn go_out(&mut self, participant: &Participant<F>, reason: OutReason) {
+        if let Some(views) = &mut self.views {
+            views.phase = Phase::Out;
+        }
+        self.stop(participant, StopReason::Out(reason));
+    }
+
+    fn install(
+        &mut self,
+        participant: &Participant<F>,
+        prepared: Prepared<F>,
+    ) -> Result<(), InstallError> {
+        let Prepared {
+            view,
+            control,
+            lanes,
+        } = prepared;
+        let Some(views) = self.views.as_mut() else {
+            return Err(InstallError::NotNext(view.id));
+        };
+        let rank = view.rank(views.id);
+        let (Phase::Between { next, .. }, Some(me)) = (&views.phase, rank) else {
+            return Err(InstallError::NotNext(view.id));
+        };
+        if **next != *view {
+            return Err(InstallError::NotNext(view.id));
+        }
+        if control.members() != view.members.len() || control.me() != me {
+            return Err(InstallError::Control(view.id));
+        }
+        let Phase::Between {
+            suspected,
+            requests,
+            ..
+        } = core::mem::replace(&mut views.phase, Phase::Out)
+        else {
+            return Err(InstallError::NotNext(view.id));
+        };
+        let suspected: Vec<(Rank, String)> = suspected
+            .into_iter()
+            .filter_map(|(id, cause)| Some((view.rank(id)?, cause)))
+            .collect();
+        let membership = Membership::new(control, view.clone(), views.rules, &suspected, requests);
+        views.phase = Phase::In(Box::new(membership));
+        // Lanes that go on know their members by the new ranks from now on.
+        for group in &mut self.groups {
+            if let Some(spec) = view.lane(group.id()) {
+                group.spec = spec.clone();
+                group.reopen();
+            }
+        }
+        for (subgroup, segment) in lanes {
+            let spec = view.lane(subgroup);
+            let spec = spec.ok_or(SpecError::Segment(subgroup))?;
+            Lanes::new(participant, self).open(spec, segment)?;
+        }
+        self.sink().event(Event::ViewBegun(view));
+        Ok(())
+    }
+
+    /// A member's row makes no sense in a lane. Without views the group stops.
+    pub(crate) fn trouble(
+        &mut self,
+        participant: &Participant<F>,
+        rank: Rank,
+        cause: &str,
+    ) -> bool {
+        let Some(mut views) = self.views.take() else {
+            return false;
+        };
+        if let Phase::In(membership) = &mut views.phase {
+            membership.suspect(rank, cause, &mut Lanes::new(participant, self));
+        }
+        self.views = Some(views);
+        true
+    }
+}
+
+impl<F: Fabric, S: Sink<F>> Lanes<'_, F, S> {
+    /// The subgroups of the lanes that a change replaces.
+    fn touched(&self, which: &Touched) -> Vec<SubgroupId> {
+        let ids = self.groups().iter().map(Group::id);
+        ids.filter(|id| which.contains(*id)).collect()
+    }
+}
+
+impl<F: Fabric, S: Sink<F>> LaneEnds for Lanes<'_, F, S> {
+    fn wedge(&mut self, which: &Touched) -> bool {
+        let (groups, mut context) = self.split();
+        let mut done = true;
+        for group in groups.iter_mut().filter(|group| which.contains(group.id())) {
+            done &= group.wedge(&mut context);
+        }
+        done
+    }
+
+    fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)> {
+        let (groups, mut context) = self.split();
+        let touched = groups.iter_mut().filter(|group| which.contains(group.id()));
+        let mut counts = Vec::new();
+        for group in touched {
+            match group.freeze(&mut context) {
+                Ok(Some(frozen)) => counts.push(Trim {
+                    subgroup: group.id(),
+                    counts: frozen.ordered().to_vec(),
+                }),
+                // Whoever asks has seen to it that it is wedged.
+                Ok(None) => {}
+                Err(Trouble { place, what }) => {
+                    return Err((group.spec.members[place.index()], describe(what)));
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn fence(&mut self, member: Rank) {
+        let (groups, mut context) = self.split();
+        for group in groups {
+            if let Some(place) = group.place(member) {
+                group.fence(place, &mut context);
+            }
+        }
+    }
+}
+
+/// What was found in a member's row, in words.
+pub(crate) fn describe(found: Found) -> String {
+    match found {
+        Found::Nonsense(what) => what.to_string(),
+        Found::Disagreement {
+            position,
+            mine,
+            theirs,
+        } => format!(
+            "its order up to position {position} has digest {theirs:016x}, here it is {mine:016x}"
+        ),
+    }
+}

@@ -1,0 +1,59 @@
+//! Descriptors that processes hand to each other, made and checked.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::process::PidfdFlags;
+
+use super::error::JoinError;
+use crate::event::create_event;
+
+/// Readable once this process has ended.
+pub(super) fn own_pidfd() -> Result<OwnedFd, JoinError> {
+    rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())
+        .map_err(JoinError::system("opening a pidfd of the own process"))
+}
+
+/// An event descriptor at 0 that never blocks.
+pub(super) fn event() -> Result<OwnedFd, JoinError> {
+    create_event().map_err(JoinError::system("making an event descriptor"))
+}
+
+/// Whether it is an event descriptor that never blocks whoever writes to it.
+pub(super) fn is_event(fd: impl AsFd) -> bool {
+    let raw = fd.as_fd().as_raw_fd();
+    let link = std::fs::read_link(format!("/proc/self/fd/{raw}"));
+    link.is_ok_and(|link| link.as_os_str() == "anon_inode:[eventfd]")
+        && rustix::fs::fcntl_getfl(&fd).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
+}
+
+/// The process that a pidfd stands for; `None` if it is none, or has ended.
+pub(super) fn pid_of(pidfd: impl AsFd) -> Option<u32> {
+    let fd = pidfd.as_fd().as_raw_fd();
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    pid.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::EventfdFlags;
+
+    use super::*;
+
+    #[test]
+    fn a_pidfd_names_its_process() {
+        let pidfd = own_pidfd().expect("a pidfd");
+        assert_eq!(pid_of(&pidfd), Some(std::process::id()));
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        assert_eq!(pid_of(&file), None);
+    }
+
+    #[test]
+    fn an_event_descriptor_is_told_from_others() {
+        assert!(is_event(event().expect("an event descriptor")));
+        assert!(!is_event(own_pidfd().expect("a pidfd")));
+        let blocking = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).expect("one");
+        assert!(!is_event(blocking));
+    }
+}

@@ -1,0 +1,227 @@
+//! Decisions about a domain that must be single on a host: who founds it, and
+//! which view follows which.
+//!
+//! Each is a look at the domain's record and a change of it under the domain's
+//! lock, so that of two that contradict each other one is refused.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::domain::{Domain, Locked};
+use super::error::JoinError;
+use super::process;
+use super::socket::Deadline;
+use super::station::sweep_sockets;
+use super::view_record::{ADDRESS_LEN_MAX, Decision, Entry, ViewRecord};
+use crate::peers::MEMBERS_MAX;
+
+/// How long to wait for the lock, which is held for moments unless its holder
+/// is stopped.
+const LOCK_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a process finds that comes to a domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entered {
+    /// Nobody: it has founded the domain, and is view 1 alone.
+    Founded,
+    /// A view with members that live, as far as it can be known here: it has to
+    /// be let in by them.
+    Present(Vec<Entry>),
+}
+
+/// Why a decision did not become the domain's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another view is there than the one that the decision follows.
+    #[error(
+        "domain {domain} is at view {there} with digest {digest:016x} on this host: \
+         view {next} after view {from} comes too late"
+    )]
+    Superseded {
+        /// The domain.
+        domain: u32,
+        /// The view that is there.
+        there: u64,
+        /// Its digest.
+        digest: u64,
+        /// The view that the decision follows.
+        from: u64,
+        /// The view decided on.
+        next: u64,
+    },
+    /// The view that is there is not this member's.
+    #[error("domain {domain} is at view {there} on this host, and member {id:032x} is not in it")]
+    NotMember {
+        /// The domain.
+        domain: u32,
+        /// The view that is there.
+        there: u64,
+        /// This member.
+        id: u128,
+    },
+    /// The domain is not there: all its members have left.
+    #[error("domain {domain} has no view on this host any more")]
+    Gone {
+        /// The domain.
+        domain: u32,
+    },
+    /// What was decided is no view.
+    #[error("no view can be like that: {0}")]
+    NoView(String),
+    /// The record cannot be used.
+    #[error(transparent)]
+    Domain(#[from] JoinError),
+}
+
+/// One member's hand on the record of its domain. Dropped, it leaves.
+#[derive(Debug)]
+pub struct Register {
+    domain: Arc<Domain>,
+    me: Entry,
+    left: AtomicBool,
+    /// A child of a fork has a copy of this, and no say.
+    process: u32,
+}
+
+impl Register {
+    /// Opens the directory, made if need be, in which the domain is recorded; it
+    /// must be this user's alone. `None`: as in [`JoinOptions::directory`](super::JoinOptions::directory).
+    pub fn open(domain: u32, directory: Option<&Path>, me: Entry) -> Result<Self, JoinError> {
+        Ok(Self {
+            domain: Arc::new(Domain::open(domain, directory)?),
+            me,
+            left: AtomicBool::new(false),
+            process: std::process::id(),
+        })
+    }
+
+    /// Founds the domain if nobody lives in it, and says who does otherwise:
+    /// with a living member, this one included, a second group is never founded.
+    /// Waits up to 5 s for the lock.
+    pub fn enter(&self) -> Result<Entered, JoinError> {
+        let locked = self.lock()?;
+        if let Some(record) = self.load(&locked)? {
+            let living = record.living(process::boot()?);
+            if !living.is_empty() {
+                return Ok(Entered::Present(living));
+            }
+        }
+        if self.me.address.len() > ADDRESS_LEN_MAX {
+            let too_long = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+            return Err(JoinError::system(
+                "writing down an address above 1024 bytes",
+            )(too_long));
+        }
+        sweep_sockets(&self.domain)?;
+        let alone = Decision {
+            view: 1,
+            digest: 0,
+            members: vec![self.me.clone()],
+        };
+        self.save(&locked, alone)?;
+        Ok(Entered::Founded)
+    }
+
+    /// Compare-and-set: puts `next` in the place of view `from_view`, if that is
+    /// there and this member in it. Done already, by whomever, it is done.
+    /// Waits up to 5 s for the lock.
+    pub fn decide(&self, from_view: u64, next: &Decision) -> Result<(), Refusal> {
+        check(from_view, next)?;
+        let domain = self.domain.id;
+        let locked = self.lock()?;
+        let record = self.load(&locked)?.ok_or(Refusal::Gone { domain })?;
+        let there = record.decision;
+        if (there.view, there.digest) == (next.view, next.digest) {
+            return Ok(());
+        }
+        if !there.members.iter().any(|member| member.id == self.me.id) {
+            return Err(Refusal::NotMember {
+                domain,
+                there: there.view,
+                id: self.me.id,
+            });
+        }
+        if there.view != from_view {
+            return Err(Refusal::Superseded {
+                domain,
+                there: there.view,
+                digest: there.digest,
+                from: from_view,
+                next: next.view,
+            });
+        }
+        Ok(self.save(&locked, next.clone())?)
+    }
+
+    /// Takes this member out of the record, which goes with the last that lives.
+    /// Once is enough. Waits up to 5 s for the lock.
+    pub fn leave(&self) -> Result<(), JoinError> {
+        if self.process != std::process::id() || self.left.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let locked = self.lock()?;
+        let Some(mut record) = self.load(&locked)? else {
+            return Ok(());
+        };
+        let members = &mut record.decision.members;
+        let before = members.len();
+        members.retain(|member| member.id != self.me.id);
+        if members.len() == before {
+            return Ok(());
+        }
+        if record.living(process::boot()?).is_empty() {
+            locked.remove();
+            return Ok(());
+        }
+        locked.replace(&record.write())
+    }
+
+    fn lock(&self) -> Result<Locked, JoinError> {
+        self.domain.lock(Deadline::after(Some(LOCK_WITHIN)))
+    }
+
+    fn load(&self, locked: &Locked) -> Result<Option<ViewRecord>, JoinError> {
+        let Some(text) = locked.read()? else {
+            return Ok(None);
+        };
+        let record = ViewRecord::read(&text).ok_or_else(|| locked.makes_no_sense())?;
+        if record.boot == process::boot()? {
+            locked.check_namespace(record.namespace)?;
+        }
+        Ok(Some(record))
+    }
+
+    fn save(&self, locked: &Locked, decision: Decision) -> Result<(), JoinError> {
+        let record = ViewRecord::new(self.me.host, decision)?;
+        locked.replace(&record.write())
+    }
+}
+
+impl Drop for Register {
+    fn drop(&mut self) {
+        if let Err(error) = self.leave() {
+            // The record names a process that ends some day.
+            tracing::warn!(domain = self.domain.id, %error, "leaving a domain");
+        }
+    }
+}
+
+/// What is written down must be readable again.
+fn check(from_view: u64, next: &Decision) -> Result<(), Refusal> {
+    let members = next.members.len();
+    let refuse = |what: String| Err(Refusal::NoView(what));
+    if next.view <= from_view {
+        return refuse(format!("view {} after view {from_view}", next.view));
+    }
+    if !(1..=MEMBERS_MAX).contains(&members) {
+        return refuse(format!("{members} members, not 1 to {MEMBERS_MAX}"));
+    }
+    let longest = next.members.iter().map(|member| member.address.len()).max();
+    if longest > Some(ADDRESS_LEN_MAX) {
+        return refuse(format!("an address of more than {ADDRESS_LEN_MAX} bytes"));
+    }
+    Ok(())
+}

@@ -1,0 +1,361 @@
+//! Where a participant sleeps, and how peers wake it: one sleep word and one
+//! set of bells, whatever the number of its segments.
+//!
+//! Each station has a *bell row*, a small memory file that its peers map:
+//!
+//! ```text
+//!   0      sleep word: epoch, what the sleeper waits for, and how it sleeps
+//!   128    bell 0: rung by this process itself
+//!   136    bell 1, 2, ...: one for each peer that this station may ring
+//! ```
+//!
+//! - By **futex** (kernel 5.16, up to 127 peers), the sleeper waits on its bell in
+//!   each living peer's bell row and on bell 0 of its own, all at once. Whoever
+//!   rings counts that bell up, in its *own* row, and wakes it.
+//! - By **event**, the sleeper polls its own event descriptor, which all peers
+//!   have; whoever rings writes to it.
+//!
+//! How it sleeps is told with every epoch, so a participant changes from one to
+//! the other as peers come and go. A peer that comes while somebody is about to
+//! sleep cuts that sleep short: the sleeper does not hear it yet.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
+
+use crate::counters::SleepCounters;
+use crate::event::write_event;
+use crate::fabric::Want;
+use crate::mem::Region;
+use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
+use crate::sleep::{self, Fenced};
+
+/// Length of a bell row, in bytes.
+pub(super) const BELL_ROW_LEN: usize = 4096;
+
+const SLEEP_WORD: usize = 0;
+
+/// In a sleep word: its owner sleeps on its event descriptor.
+const BY_EVENT: u64 = 1 << 63;
+
+/// Bells in a row; the first is the owner's.
+pub(super) const BELLS: usize = 256;
+
+const fn bell_at(bell: u16) -> usize {
+    128 + bell as usize * 8
+}
+const _: () = assert!(bell_at(BELLS as u16) <= BELL_ROW_LEN);
+
+/// A peer, as far as it is rung and sleeps.
+#[derive(Debug)]
+pub(super) struct Contact {
+    row: Region,
+    event: OwnedFd,
+    /// Which of my bells it hears.
+    bell: u16,
+    /// Its sleep word at which I last rang it: once is enough.
+    rung_at: AtomicU64,
+}
+
+impl Contact {
+    pub(super) fn new(row: Region, event: OwnedFd, bell: u16) -> Self {
+        Self {
+            row,
+            event,
+            bell,
+            rung_at: AtomicU64::new(0),
+        }
+    }
+}
+
+/// A bell that its owner rings for me.
+#[derive(Debug)]
+struct Heard {
+    row: Region,
+    at: usize,
+}
+
+#[derive(Debug)]
+struct Bedding {
+    /// My own bell, and those of the peers that there are.
+    heard: Arc<[Arc<Heard>]>,
+    /// Those that I have announced to hear, and what they said then.
+    listening: Arc<[Arc<Heard>]>,
+    before: [u64; FUTEXES_MAX],
+    by_event: bool,
+}
+
+/// One participant's.
+#[derive(Debug)]
+pub(super) struct Bed {
+    row: Region,
+    event: Arc<OwnedFd>,
+    /// The kernel can wait for many futexes, and I want it to.
+    futexes: bool,
+    bedding: Mutex<Bedding>,
+    /// My event descriptor has been read since I announced.
+    rung: AtomicBool,
+    pub(super) counters: SleepCounters,
+}
+
+impl Bed {
+    pub(super) fn new(row: Region, event: Arc<OwnedFd>, futexes: bool) -> Self {
+        let own = Heard {
+            row: row.clone(),
+            at: bell_at(0),
+        };
+        let heard: Arc<[_]> = [Arc::new(own)].into();
+        Self {
+            row,
+            event,
+            futexes,
+            bedding: Mutex::new(Bedding {
+                listening: Arc::clone(&heard),
+                heard,
+                before: [0; FUTEXES_MAX],
+                by_event: false,
+            }),
+            rung: AtomicBool::new(false),
+            counters: SleepCounters::default(),
+        }
+    }
+
+    fn bedding(&self) -> MutexGuard<'_, Bedding> {
+        self.bedding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A peer has come, in whose row this is my bell.
+    pub(super) fn hear(&self, row: &Region, bell: u16) {
+        let (row, at) = (row.clone(), bell_at(bell));
+        self.change(|heard| heard.push(Arc::new(Heard { row, at })));
+    }
+
+    /// A peer rings no more.
+    pub(super) fn unhear(&self, row: &Region) {
+        self.change(|heard| heard.retain(|heard| heard.row.address() != row.address()));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Heard>>)) {
+        let mut bedding = self.bedding();
+        let mut heard = bedding.heard.to_vec();
+        change(&mut heard);
+        bedding.heard = heard.into();
+        drop(bedding);
+        // Whoever has announced with the old ones looks again.
+        self.wake_myself();
+    }
+
+    fn word(&self) -> &AtomicU64 {
+        self.row.word(SLEEP_WORD)
+    }
+
+    /// One thread at a time, as all of the sleeper's calls.
+    pub(super) fn announce_sleep(&self, want: Want) {
+        self.rung.store(false, Ordering::Relaxed);
+        let by_event = self.make_bed();
+        let epoch = ((self.word().load(Ordering::Relaxed) & !BY_EVENT) >> 2) + 1;
+        let how = if by_event { BY_EVENT } else { 0 };
+        sleep::announce(self.word(), want.sleep_word(epoch) | how);
+        self.counters.sleeps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes the state of the bells before the epoch is announced.
+    fn make_bed(&self) -> bool {
+        let mut bedding = self.bedding();
+        let bedding = &mut *bedding;
+        bedding.listening = Arc::clone(&bedding.heard);
+        bedding.by_event = !self.futexes || bedding.listening.len() > FUTEXES_MAX;
+        if !bedding.by_event {
+            for (heard, before) in bedding.listening.iter().zip(&mut bedding.before) {
+                // Acquire: pairs with the bump in `ring_bell`.
+                *before = heard.row.load(heard.at);
+            }
+        }
+        bedding.by_event
+    }
+
+    pub(super) fn announce_awake(&self) {
+        let awake = self.word().load(Ordering::Relaxed) & !(BY_EVENT | 3);
+        self.word().store(awake, Ordering::Release);
+    }
+
+    /// Wakes a peer if it sleeps and `wants` says that it is to be woken.
+    pub(super) fn ring(&self, peer: &Contact, fenced: &Fenced, wanted: impl Fn(Want) -> bool) {
+        let epoch = fenced.epoch(peer.row.word(SLEEP_WORD));
+        let asks = Want::of_sleep_word(epoch).is_some_and(wanted);
+        // Rung once in this epoch, it looks after it has woken: that look,
+        // or the one after its next announcement, sees all I have stored.
+        if asks && peer.rung_at.swap(epoch, Ordering::Relaxed) != epoch {
+            self.ring_bell(epoch, peer.bell, &peer.event);
+            self.counters.rings.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Wakes my own sleeper if it has announced; whether it had.
+    pub(super) fn wake_myself(&self) -> bool {
+        self.wake_myself_if(|_| true)
+    }
+
+    pub(super) fn wake_myself_if(&self, wanted: impl Fn(Want) -> bool) -> bool {
+        let epoch = sleep::before_ring().epoch(self.word());
+        let asleep = Want::of_sleep_word(epoch).is_some_and(wanted);
+        if asleep {
+            self.ring_bell(epoch, 0, &self.event);
+        }
+        asleep
+    }
+
+    /// One system call.
+    fn ring_bell(&self, epoch: u64, bell: u16, event: &OwnedFd) {
+        let rung = if epoch & BY_EVENT != 0 {
+            write_event(event)
+        } else {
+            let at = bell_at(bell);
+            // Release: what I stored before is seen by whoever sees the bump.
+            self.row.word(at).fetch_add(1, Ordering::Release);
+            let all = i32::MAX as u32;
+            futex::wake(self.row.futex(at), futex::Flags::empty(), all).map(drop)
+        };
+        debug_assert!(rung.is_ok(), "{rung:?}");
+    }
+
+    /// Blocks until rung since `announce_sleep`, a signal, or the time is over.
+    pub(super) fn park(&self, timeout: Option<Duration>) -> bool {
+        let bedding = self.bedding();
+        if bedding.by_event {
+            drop(bedding);
+            return self.park_on_event(timeout);
+        }
+        if !Arc::ptr_eq(&bedding.heard, &bedding.listening) {
+            return true;
+        }
+        // Holds on to their rows, whatever becomes of the peers meanwhile.
+        let (listening, before) = (Arc::clone(&bedding.listening), bedding.before);
+        drop(bedding);
+        park_on_futexes(&listening, &before, timeout)
+    }
+
+    fn park_on_event(&self, timeout: Option<Duration>) -> bool {
+        if !self.rung.load(Ordering::Relaxed) {
+            let mut fds = [PollFd::new(&self.event, PollFlags::IN)];
+            let _ = rustix::event::poll(&mut fds, timeout.map(timespec).as_ref());
+            let mut count = [0; 8];
+            if rustix::io::read(&self.event, &mut count).is_ok() {
+                self.rung.store(true, Ordering::Relaxed);
+            }
+        }
+        self.rung.load(Ordering::Relaxed)
+    }
+}
+
+fn park_on_futexes(
+    listening: &[Arc<Heard>],
+    before: &[u64; FUTEXES_MAX],
+    timeout: Option<Duration>,
+) -> bool {
+    let mut waits = [Wait::new(); FUTEXES_MAX];
+    for (wait, (heard, before)) in waits.iter_mut().zip(listening.iter().zip(before)) {
+        // The futex is the low half: the bell counts up from its low end.
+        wait.val = before & u64::from(u32::MAX);
+        wait.uaddr = WaitPtr::new(heard.row.futex(heard.at).as_ptr().cast::<c_void>());
+        wait.flags = WaitFlags::SIZE_U32;
+    }
+    // Whatever it returns (woken, a bell that has changed before, the end of
+    // the time, a signal): the bells tell.
+    let _ = futex::waitv(
+        &waits[..listening.len()],
+        WaitvFlags::empty(),
+        timeout.map(end_of).as_ref(),
+        futex::ClockId::Monotonic,
+    );
+    // Acquire: pairs with the bump in `ring_bell`.
+    let mut each = listening.iter().zip(before);
+    each.any(|(heard, &before)| heard.row.load(heard.at) != before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::descriptor;
+    use std::thread;
+
+    fn bed(futexes: bool) -> Bed {
+        let event = Arc::new(descriptor::event().expect("an event descriptor"));
+        Bed::new(Region::heap(BELL_ROW_LEN), event, futexes)
+    }
+
+    /// `ringer` as a peer that `sleeper` hears by a bell.
+    fn contact(ringer: &Bed, sleeper: &Bed, bell: u16) -> Contact {
+        sleeper.hear(&ringer.row, bell);
+        let event = sleeper.event.try_clone().expect("a copy");
+        Contact::new(sleeper.row.clone(), event, bell)
+    }
+
+    const LONG: Option<Duration> = Some(Duration::from_secs(20));
+
+    #[test]
+    fn whoever_is_heard_wakes_a_sleeper_once_for_each_sleep() {
+        for futexes in [true, false] {
+            let (sleeper, ringer) = (bed(futexes), bed(true));
+            let contact = contact(&ringer, &sleeper, 3);
+            for sleeps in 1..=3 {
+                sleeper.announce_sleep(Want::Data);
+                for _ in 0..2 {
+                    ringer.ring(&contact, &sleep::before_ring(), |_| true);
+                }
+                assert_eq!(ringer.counters.rings.load(Ordering::Relaxed), sleeps);
+                assert!(sleeper.park(LONG));
+                sleeper.announce_awake();
+            }
+            ringer.ring(&contact, &sleep::before_ring(), |_| true);
+            assert_eq!(
+                ringer.counters.rings.load(Ordering::Relaxed),
+                3,
+                "rung awake"
+            );
+        }
+    }
+
+    #[test]
+    fn whoever_comes_cuts_short_the_sleep_of_who_does_not_hear_it_yet() {
+        let (sleeper, ringer) = (bed(true), bed(true));
+        thread::scope(|scope| {
+            sleeper.announce_sleep(Want::Data);
+            let parked = scope.spawn(|| sleeper.park(LONG));
+            // Most likely it sleeps by now; if not, it will not.
+            thread::sleep(Duration::from_millis(20));
+            contact(&ringer, &sleeper, 1);
+            assert!(parked.join().expect("no panic"));
+        });
+        sleeper.announce_awake();
+        sleeper.announce_sleep(Want::Data);
+        contact(&ringer, &sleeper, 2);
+        // Its own bell was rung; but for that, it would look who is there.
+        assert!(sleeper.park(LONG));
+    }
+
+    #[test]
+    fn how_it_sleeps_goes_with_the_number_of_peers() {
+        let (sleeper, ringer) = (bed(true), bed(true));
+        let mut contacts = Vec::new();
+        for bell in 1..=FUTEXES_MAX as u16 {
+            contacts.push(contact(&ringer, &sleeper, bell));
+            sleeper.announce_sleep(Want::Data);
+            let by_event = sleeper.word().load(Ordering::Relaxed) & BY_EVENT != 0;
+            assert_eq!(by_event, usize::from(bell) == FUTEXES_MAX, "{bell}");
+            let last = contacts.last().expect("one");
+            ringer.ring(last, &sleep::before_ring(), |_| true);
+            assert!(sleeper.park(LONG), "{bell}");
+            sleeper.announce_awake();
+            assert_eq!(sleeper.word().load(Ordering::Relaxed) & (BY_EVENT | 3), 0);
+        }
+        sleeper.unhear(&ringer.row);
+        sleeper.announce_sleep(Want::Data);
+        assert_eq!(sleeper.word().load(Ordering::Relaxed) & BY_EVENT, 0);
+    }
+}

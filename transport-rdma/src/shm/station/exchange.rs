@@ -1,0 +1,327 @@
+//! Making segments: every member makes its own row of each, hands it to each
+//! other member, and takes theirs; all segments of one call in one exchange.
+//!
+//! A peer that is lost or takes too long has rows of zeros, and is reported by
+//! every control segment of the exchange that has it, whichever of its rows is
+//! missing: who lacks one in a lane must not go on in the view.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
+
+use super::error::StationError;
+use super::packet::{Packet, SegmentKey};
+use super::segment::{Place, ShmSegment};
+use super::shared::Shared;
+use super::state::{Control, EarlyRow, Life, State};
+use crate::fabric::FailureCause;
+use crate::failures::Failures;
+use crate::peers::{MEMBERS_MAX, PeerSet, Rank};
+use crate::shm::memory::{self, Mapping};
+
+/// A segment to be made: the same at all its members, but for `me`.
+#[derive(Debug, Clone)]
+pub struct SegmentRequest {
+    /// Which one.
+    pub key: SegmentKey,
+    /// Ids of the members, by rank; at most 256.
+    pub members: Vec<u128>,
+    /// My rank among them.
+    pub me: Rank,
+    /// Length of each member's row in bytes, by rank.
+    pub row_lens: Vec<usize>,
+    /// Whether its fabric reports failures.
+    pub control: bool,
+}
+
+impl SegmentRequest {
+    fn problem(&self, id: u128) -> Option<String> {
+        let count = self.members.len();
+        if !(1..=MEMBERS_MAX).contains(&count) || count != self.row_lens.len() {
+            let rows = self.row_lens.len();
+            return Some(format!(
+                "{count} members and {rows} rows, not as many, 1 to {MEMBERS_MAX}"
+            ));
+        }
+        if self.members.get(self.me.index()) != Some(&id) {
+            return Some(format!("rank {} is not member {id:032x}", self.me));
+        }
+        let distinct: BTreeSet<_> = self.members.iter().collect();
+        (distinct.len() < count).then(|| "a member is named twice".to_owned())
+    }
+
+    fn error(&self, problem: String) -> StationError {
+        StationError::Segment {
+            epoch: self.key.epoch,
+            lane: self.key.lane,
+            problem,
+        }
+    }
+
+    fn peers(&self) -> impl Iterator<Item = (Rank, u128)> + '_ {
+        let ranks = (0..).map(Rank).zip(self.members.iter().copied());
+        ranks.filter(|&(rank, _)| rank != self.me)
+    }
+}
+
+/// Makes all of them, or none. See [`Station::segments`](super::Station::segments).
+pub(super) fn segments(
+    shared: &Arc<Shared>,
+    requests: &[SegmentRequest],
+    deadline: Instant,
+) -> Result<Vec<ShmSegment>, StationError> {
+    for request in requests {
+        if let Some(problem) = request.problem(shared.id()) {
+            return Err(request.error(problem));
+        }
+    }
+    let mut exchange = Exchange::begin(shared, requests)?;
+    exchange.run(deadline);
+    exchange.end()
+}
+
+/// My own row of a segment, and what has come of the others'.
+struct Side<'a> {
+    request: &'a SegmentRequest,
+    own: Arc<Mapping>,
+    file: Arc<OwnedFd>,
+    /// To whom it is on its way.
+    sent: PeerSet,
+    /// By rank.
+    come: BTreeMap<Rank, (u32, EarlyRow)>,
+    lost: PeerSet,
+}
+
+struct Exchange<'a> {
+    shared: &'a Arc<Shared>,
+    sides: Vec<Side<'a>>,
+    failed: BTreeMap<u128, FailureCause>,
+    /// All segments are there: nothing is to be taken back.
+    done: bool,
+}
+
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            let mut state = self.shared.state();
+            self.sides
+                .iter()
+                .for_each(|side| state.forget(side.request.key));
+        }
+    }
+}
+
+impl<'a> Exchange<'a> {
+    fn begin(
+        shared: &'a Arc<Shared>,
+        requests: &'a [SegmentRequest],
+    ) -> Result<Self, StationError> {
+        let mut exchange = Exchange {
+            shared,
+            sides: Vec::new(),
+            failed: BTreeMap::new(),
+            done: false,
+        };
+        for request in requests {
+            if !shared.state().asked.insert(request.key) {
+                let there = "it is there already, or asked for twice".to_owned();
+                return Err(request.error(there));
+            }
+            let made = memory::create_row(request.row_lens[request.me.index()]);
+            let (own, file) = made.inspect_err(|_| shared.forget(request.key))?;
+            exchange.sides.push(Side {
+                request,
+                own,
+                file: Arc::new(file),
+                sent: PeerSet::EMPTY,
+                come: BTreeMap::new(),
+                lost: PeerSet::EMPTY,
+            });
+        }
+        Ok(exchange)
+    }
+
+    /// Until each row has come, or will not.
+    fn run(&mut self, deadline: Instant) {
+        let shared = self.shared;
+        let mut state = shared.state();
+        loop {
+            let (waits, sends) = self.advance(&mut state);
+            if sends {
+                shared.kick();
+            }
+            if !waits {
+                return;
+            }
+            let in_time;
+            (state, in_time) = shared.wait(state, deadline);
+            if !in_time {
+                return self.call_off(state);
+            }
+        }
+    }
+
+    /// Whether some row is still to come, and whether something is to be sent.
+    fn advance(&mut self, state: &mut State) -> (bool, bool) {
+        let (mut waits, mut sends) = (false, false);
+        for side in &mut self.sides {
+            let request = side.request;
+            for (rank, id) in request.peers() {
+                sends |= side.send_to(rank, id, state, &mut self.failed);
+                if side.lost.contains(rank) || side.come.contains_key(&rank) {
+                    continue;
+                }
+                let Some(peer) = state.peers.get_mut(&id) else {
+                    // It may call yet.
+                    waits = true;
+                    continue;
+                };
+                if let Some(row) = peer.rows.remove(&request.key) {
+                    side.come.insert(rank, (peer.pid, row));
+                } else if let Life::Closed(cause) = &peer.life {
+                    side.lost.insert(rank);
+                    self.failed.entry(id).or_insert_with(|| cause.clone());
+                } else {
+                    waits = true;
+                }
+            }
+        }
+        (waits, sends)
+    }
+
+    /// The time is over: who is missing stays away.
+    fn call_off(&mut self, state: MutexGuard<'_, State>) {
+        for side in &mut self.sides {
+            for (rank, id) in side.request.peers() {
+                if side.come.contains_key(&rank) || side.lost.contains(rank) {
+                    continue;
+                }
+                side.lost.insert(rank);
+                let reason = match state.peers.contains_key(&id) {
+                    true => "it did not hand over its row of a segment in time",
+                    false => "it is not connected, and did not call in time",
+                };
+                let cause = FailureCause::Unreachable(reason.into());
+                self.failed.entry(id).or_insert(cause);
+            }
+        }
+    }
+
+    fn end(mut self) -> Result<Vec<ShmSegment>, StationError> {
+        let mut places = Vec::new();
+        for side in &mut self.sides {
+            places.push(side.places(&mut self.failed)?);
+        }
+        let mut segments = Vec::new();
+        let mut state = self.shared.state();
+        for (side, mut places) in self.sides.iter().zip(places) {
+            for (rank, id) in side.request.peers() {
+                let peer = state.peers.get(&id);
+                places[rank.index()].contact = peer.map(|peer| Arc::clone(&peer.contact));
+            }
+            let request = side.request;
+            let failures = request.control.then(|| self.register(request, &mut state));
+            segments.push(ShmSegment::new(
+                Arc::clone(self.shared),
+                request.key,
+                request.me,
+                places,
+                failures,
+            ));
+        }
+        drop(state);
+        self.done = true;
+        Ok(segments)
+    }
+
+    /// From here on it is told of failures; of those that there were, now.
+    fn register(&self, request: &SegmentRequest, state: &mut State) -> Arc<Failures> {
+        let failures = Arc::<Failures>::default();
+        let mut control = Control {
+            members: request.members.clone(),
+            told: PeerSet::EMPTY,
+            failures: Arc::downgrade(&failures),
+        };
+        for (_, id) in request.peers() {
+            // The kernel's word, if there is one by now, before what was missed.
+            if let Some(cause) = state.fate_of(id).or_else(|| self.failed.get(&id)) {
+                control.tell(id, cause);
+            }
+        }
+        state.controls.push(control);
+        failures
+    }
+}
+
+impl Side<'_> {
+    /// Hands over my row as soon as there is somebody to take it.
+    fn send_to(
+        &mut self,
+        rank: Rank,
+        id: u128,
+        state: &mut State,
+        failed: &mut BTreeMap<u128, FailureCause>,
+    ) -> bool {
+        if self.sent.contains(rank) {
+            return false;
+        }
+        let Some(link) = state.link_of(id) else {
+            return false;
+        };
+        self.sent.insert(rank);
+        if link.is_full() {
+            let waiting = format!("{} packets wait for it, which takes none", link.out.len());
+            let cause = FailureCause::Unreachable(waiting);
+            failed.entry(id).or_insert(cause);
+            return false;
+        }
+        let key = self.request.key;
+        let row = Packet::Row {
+            key,
+            rank: self.request.me.0,
+            len: self.request.row_lens[self.request.me.index()] as u64,
+        };
+        link.put(row.write(), vec![Arc::clone(&self.file)]);
+        true
+    }
+
+    /// Maps what has come; zeros for the rest.
+    fn places(
+        &mut self,
+        failed: &mut BTreeMap<u128, FailureCause>,
+    ) -> Result<Vec<Place>, StationError> {
+        let mut places = Vec::new();
+        for (rank, &len) in (0..).map(Rank).zip(&self.request.row_lens) {
+            if rank == self.request.me {
+                places.push(Place::real(Arc::clone(&self.own)));
+                continue;
+            }
+            let come = self.come.remove(&rank);
+            let mapped = come.map(|(pid, row)| self.open(rank, pid, row));
+            let place = match mapped {
+                Some(Ok(mapping)) => Place::real(mapping),
+                Some(Err(reason)) => {
+                    let id = self.request.members[rank.index()];
+                    let cause = FailureCause::Unreachable(reason);
+                    failed.entry(id).or_insert(cause);
+                    Place::zeros(memory::zero_row(len)?)
+                }
+                None => Place::zeros(memory::zero_row(len)?),
+            };
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    fn open(&self, rank: Rank, pid: u32, row: EarlyRow) -> Result<Arc<Mapping>, String> {
+        let ours = self.request.row_lens[rank.index()];
+        if (row.rank, row.len) != (rank.0, ours as u64) {
+            return Err(format!(
+                "it made a row of {} bytes as rank {}, where one of {ours} bytes as rank {rank} was agreed",
+                row.len, row.rank
+            ));
+        }
+        memory::open_row(row.file, rank.0, pid, ours).map_err(|error| error.to_string())
+    }
+}

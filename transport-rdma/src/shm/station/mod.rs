@@ -1,0 +1,265 @@
+//! A participant's place on its host: connections to its peers, one bed to sleep
+//! in, and segments that come and go while it stays.
+//!
+//! ```text
+//!   station A                                             station B
+//!   +-----------------------+    one connection a pair    +--------------+
+//!   | background thread     |<=== hello, messages, rows =>| ...          |
+//!   | bed: sleep word, bells|<--- mapped bell rows ------>| bed          |
+//!   |                       |                             |              |
+//!   | segment (1,0) control |<--- mapped rows ----------->| segment (1,0)|
+//!   | segment (1,1)         |<--- mapped rows ----------->| segment (1,1)|
+//!   +-----------------------+                             +--------------+
+//! ```
+//!
+//! - `packet`, `address`: what stations say, and where they listen.
+//! - `state`, `shared`: what a station knows, and who shares it.
+//! - `porter`, `dialogue`, `reception`: the background thread, what it reads and
+//!   writes, and what a hello makes; `calling`: calling others.
+//! - `exchange`, `segment`: making segments; their data path.
+//! - `bed`: sleeping and waking.
+
+mod address;
+mod bed;
+mod calling;
+mod dialogue;
+mod error;
+mod exchange;
+mod packet;
+mod porter;
+mod reception;
+mod segment;
+mod shared;
+mod state;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use self::address::Address;
+use self::packet::{PART_LEN_MAX, Packet};
+use self::porter::Porter;
+use self::shared::Shared;
+use crate::event::write_event;
+use crate::shm::domain::Domain;
+use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
+use crate::shm::error::JoinError;
+
+pub(super) use self::address::sweep_sockets;
+pub use self::error::StationError;
+pub use self::exchange::SegmentRequest;
+pub use self::packet::SegmentKey;
+pub use self::segment::ShmSegment;
+pub use self::state::Event;
+
+/// Longest message between stations, in bytes.
+pub const MESSAGE_LEN_MAX: usize = 1 << 20;
+
+/// Most bytes that wait for a peer, or of a peer to be taken.
+const QUEUE_LEN_MAX: usize = 16 * MESSAGE_LEN_MAX;
+
+/// As good as for ever: 30 years.
+const AGES: Duration = Duration::from_secs(30 * 365 * 86_400);
+
+/// How to open a [`Station`].
+#[derive(Debug, Clone)]
+pub struct StationOptions {
+    /// The domain.
+    pub domain: u32,
+    /// This participant: drawn at random, never used again.
+    pub id: u128,
+    /// Where the domain is recorded, as in
+    /// [`JoinOptions::directory`](super::JoinOptions::directory).
+    pub directory: Option<PathBuf>,
+    /// How it sleeps. `Auto` and `Futex` fall back to events while it has more
+    /// than 127 peers.
+    pub doorbell: DoorbellChoice,
+}
+
+impl StationOptions {
+    /// The defaults for a participant of a domain.
+    pub fn new(domain: u32, id: u128) -> Self {
+        Self {
+            domain,
+            id,
+            directory: None,
+            doorbell: DoorbellChoice::Auto,
+        }
+    }
+}
+
+/// A participant's place on its host; outlives views. It has up to 255 peers,
+/// one background thread, and a socket in the domain's directory until it is
+/// dropped: then its peers are told that it closes.
+///
+/// Any thread may call it. A peer that is lost stays known, with the cause,
+/// until [`drop_peer`](Self::drop_peer).
+#[derive(Debug)]
+pub struct Station {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    /// A child of a fork has this but not the thread.
+    process: u32,
+}
+
+impl Station {
+    /// Opens it: from here on peers can connect. Waits up to 5 s for the
+    /// domain's lock.
+    pub fn open(options: &StationOptions) -> Result<Self, JoinError> {
+        let domain = Domain::open(options.domain, options.directory.as_deref())?;
+        let futexes = match (options.doorbell, has_futex_waitv()) {
+            (DoorbellChoice::Event, _) => false,
+            (DoorbellChoice::Futex, false) => return Err(JoinError::NoFutexWaitv),
+            (_, there) => there,
+        };
+        let (shared, listener) = Shared::open(Arc::new(domain), options.id, futexes)?;
+        let mut station = Self {
+            shared: Arc::clone(&shared),
+            thread: None,
+            process: std::process::id(),
+        };
+        let porter = Porter::new(shared, listener);
+        let thread = thread::Builder::new()
+            .name("spindle-station".into())
+            .spawn(move || porter.run())
+            .map_err(JoinError::system("starting the thread of a station"))?;
+        station.thread = Some(thread);
+        Ok(station)
+    }
+
+    /// Where others of the same domain and directory reach it.
+    pub fn address(&self) -> Vec<u8> {
+        self.shared.address.write()
+    }
+
+    /// Its participant.
+    pub fn id(&self) -> u128 {
+        self.shared.id()
+    }
+
+    /// Connects to the station at an address, unless the two are connected, and
+    /// gives its id. Blocks until it has answered, at most until `deadline`. One
+    /// that answers too late takes this station for lost.
+    pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, StationError> {
+        let target = Address::read(address)
+            .ok_or_else(|| StationError::Address(String::from_utf8_lossy(address).into_owned()))?;
+        calling::connect(&self.shared, &target, deadline)
+    }
+
+    /// Sends a message of at most [`MESSAGE_LEN_MAX`] bytes to a peer that is
+    /// connected. Does not wait until it is taken.
+    pub fn send(&self, to: u128, bytes: &[u8]) -> Result<(), StationError> {
+        if bytes.len() > MESSAGE_LEN_MAX {
+            let (len, max) = (bytes.len(), MESSAGE_LEN_MAX);
+            return Err(StationError::TooLong { len, max });
+        }
+        let mut state = self.shared.state();
+        let Some(link) = state.link_of(to) else {
+            let cause = state.fate_of(to).map(ToString::to_string);
+            let reason = cause.unwrap_or_else(|| "it is not connected".into());
+            return Err(StationError::Unreachable { id: to, reason });
+        };
+        if link.is_full() || link.out_len + bytes.len() > QUEUE_LEN_MAX {
+            let waiting = link.out_len;
+            return Err(StationError::Full { id: to, waiting });
+        }
+        let mut rest = bytes;
+        loop {
+            let (bytes, after) = rest.split_at(rest.len().min(PART_LEN_MAX));
+            let last = after.is_empty();
+            link.put(Packet::Part { last, bytes }.write(), Vec::new());
+            if last {
+                break;
+            }
+            rest = after;
+        }
+        drop(state);
+        self.shared.kick();
+        Ok(())
+    }
+
+    /// What happened next; `None` if nothing does before `timeout` is over. Who
+    /// sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
+    pub fn next_event(&self, timeout: Duration) -> Option<Event> {
+        let now = Instant::now();
+        let deadline = now.checked_add(timeout).unwrap_or(now + AGES);
+        let mut state = self.shared.state();
+        loop {
+            if let Some(event) = state.events.pop_front() {
+                if let Event::Message { from, bytes } = &event
+                    && let Some(peer) = state.peers.get_mut(from)
+                {
+                    peer.unread -= bytes.len();
+                }
+                return Some(event);
+            }
+            let in_time;
+            (state, in_time) = self.shared.wait(state, deadline);
+            if !in_time {
+                return None;
+            }
+        }
+    }
+
+    /// [`segments`](Self::segments) for one.
+    pub fn segment(
+        &self,
+        request: &SegmentRequest,
+        deadline: Instant,
+    ) -> Result<ShmSegment, StationError> {
+        let made = self.segments(core::slice::from_ref(request), deadline)?;
+        let [segment] = <[_; 1]>::try_from(made).expect("one for one");
+        Ok(segment)
+    }
+
+    /// Makes segments, in this order, in one exchange with their members: blocks
+    /// until each has handed over its rows, is lost, or `deadline` is over. Rows
+    /// of members of whom there is none by then are zeros for ever, and each
+    /// control segment among these reports such a member, whichever row it is.
+    ///
+    /// An error leaves none of them, here. The others wait for this member then.
+    pub fn segments(
+        &self,
+        requests: &[SegmentRequest],
+        deadline: Instant,
+    ) -> Result<Vec<ShmSegment>, StationError> {
+        exchange::segments(&self.shared, requests, deadline)
+    }
+
+    /// Throws away what others have handed over for a segment that will not be
+    /// made here. A segment that is dropped does it by itself.
+    pub fn forget(&self, key: SegmentKey) {
+        self.shared.forget(key);
+    }
+
+    /// Closes the connection to a peer and forgets it: it does not wake this
+    /// participant any more, and may come back. What it had said is thrown away.
+    /// Segments stay as they are; they report it no more.
+    pub fn drop_peer(&self, id: u128) {
+        self.shared.state().drop_peer(id, &self.shared.bed);
+        self.shared.kick();
+    }
+
+    /// For tests: makes other stations of this process believe that the process
+    /// of this one has ended. Does nothing to other processes.
+    pub fn feign_death(&self) {
+        // An event descriptor at 0 takes a 1.
+        let _ = write_event(&*self.shared.last_sign);
+    }
+}
+
+impl Drop for Station {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
+        self.shared.domain.remove(&self.shared.address.file());
+        self.shared.state().stopped = true;
+        self.shared.kick();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say if it panicked.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What stations say to each other: one packet each, little-endian.
+//!
+//! All of it comes from another process: lengths are checked against what is
+//! there. The first five bytes, and all of a refusal, stay as they are in any
+//! version, so that versions can tell each other what they are.
+
+const MAGIC: [u8; 4] = *b"SPST";
+/// Of all but the first five bytes and refusals.
+pub(super) const VERSION: u8 = 1;
+
+/// Most bytes of a message in one packet.
+pub(super) const PART_LEN_MAX: usize = 32 * 1024;
+
+/// Identifies a segment among those of its members: the epoch in which it was
+/// made, and which of that epoch it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentKey {
+    /// Rises with every view.
+    pub epoch: u64,
+    /// Which of them.
+    pub lane: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Packet<'a> {
+    /// First of both sides: who I am, and which of my bell words I ring for
+    /// you. With my bell row, event descriptor and lifeline.
+    Hello { id: u128, bell: u16 },
+    /// No. If `already`, because the two are connected or about to be.
+    Refused { already: bool, reason: String },
+    /// Part of a message.
+    Part { last: bool, bytes: &'a [u8] },
+    /// My row of a segment. With its memory file.
+    Row {
+        key: SegmentKey,
+        rank: u16,
+        len: u64,
+    },
+    /// I close this connection on purpose.
+    Bye,
+}
+
+/// Why bytes are no packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoPacket {
+    /// Of another version.
+    Version(u8),
+    Nonsense,
+}
+
+impl<'a> Packet<'a> {
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut out = [&MAGIC[..], &[VERSION]].concat();
+        match self {
+            Self::Hello { id, bell } => {
+                out.push(1);
+                out.extend(id.to_le_bytes());
+                out.extend(bell.to_le_bytes());
+            }
+            Self::Refused { already, reason } => {
+                out.extend([2, u8::from(*already)]);
+                out.extend(reason.as_bytes());
+            }
+            Self::Part { last, bytes } => {
+                out.extend([3, u8::from(*last)]);
+                out.extend(*bytes);
+            }
+            Self::Row { key, rank, len } => {
+                out.push(4);
+                out.extend(key.epoch.to_le_bytes());
+                out.extend(key.lane.to_le_bytes());
+                out.extend(rank.to_le_bytes());
+                out.extend(len.to_le_bytes());
+            }
+            Self::Bye => out.push(5),
+        }
+        out
+    }
+
+    /// The packet, if the bytes are one and nothing else.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, NoPacket> {
+        let rest = bytes.strip_prefix(&MAGIC).ok_or(NoPacket::Nonsense)?;
+        let (&version, rest) = rest.split_first().ok_or(NoPacket::Nonsense)?;
+        let known = version == VERSION || rest.first() == Some(&2);
+        if !known {
+            return Err(NoPacket::Version(version));
+        }
+        Self::read_body(rest).ok_or(NoPacket::Nonsense)
+    }
+
+    fn read_body(bytes: &'a [u8]) -> Option<Self> {
+        let mut input = Input(bytes);
+        let packet = match u8::from_le_bytes(input.take()?) {
+            1 => Self::Hello {
+                id: u128::from_le_bytes(input.take()?),
+                bell: u16::from_le_bytes(input.take()?),
+            },
+            2 => Self::Refused {
+                already: input.flag()?,
+                reason: String::from_utf8_lossy(input.rest()).into_owned(),
+            },
+            3 => Self::Part {
+                last: input.flag()?,
+                bytes: input.rest(),
+            },
+            4 => Self::Row {
+                key: SegmentKey {
+                    epoch: u64::from_le_bytes(input.take()?),
+                    lane: u32::from_le_bytes(input.take()?),
+                },
+                rank: u16::from_le_bytes(input.take()?),
+                len: u64::from_le_bytes(input.take()?),
+            },
+            5 => Self::Bye,
+            _ => return None,
+        };
+        input.0.is_empty().then_some(packet)
+    }
+}
+
+/// Bytes that are left to read.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.take()? {
+            [0] => Some(false),
+            [1] => Some(true),
+            _ => None,
+        }
+    }
+
+    fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packets() -> [Packet<'static>; 5] {
+        let (epoch, lane) = (1 << 40, 7);
+        [
+            Packet::Hello { id: 9, bell: 300 },
+            Packet::Refused {
+                already: true,
+                reason: "no".into(),
+            },
+            Packet::Part {
+                last: false,
+                bytes: b"abc",
+            },
+            Packet::Row {
+                key: SegmentKey { epoch, lane },
+                rank: 3,
+                len: 1 << 33,
+            },
+            Packet::Bye,
+        ]
+    }
+
+    #[test]
+    fn packets_read_as_they_were_written() {
+        for packet in packets() {
+            assert_eq!(Packet::read(&packet.write()), Ok(packet));
+        }
+    }
+
+    #[test]
+    fn what_is_no_packet_is_refused_and_never_panics() {
+        for packet in packets() {
+            let bytes = packet.write();
+            for end in 0..bytes.len() {
+                let read = Packet::read(&bytes[..end]);
+                assert_ne!(read, Ok(packet.clone()), "{end}");
+            }
+            let mut kind = bytes.clone();
+            kind[5] = 99;
+            assert_eq!(Packet::read(&kind), Err(NoPacket::Nonsense));
+        }
+        let more = [&Packet::Bye.write()[..], &[0]].concat();
+        assert_eq!(Packet::read(&more), Err(NoPacket::Nonsense));
+    }
+
+    #[test]
+    fn refusals_are_read_in_any_version_and_nothing_else_is() {
+        for packet in packets() {
+            let mut bytes = packet.write();
+            bytes[4] = 9;
+            let refusal = matches!(packet, Packet::Refused { .. });
+            let expected = match refusal {
+                true => Ok(packet),
+                false => Err(NoPacket::Version(9)),
+            };
+            assert_eq!(Packet::read(&bytes), expected);
+        }
+    }
+}

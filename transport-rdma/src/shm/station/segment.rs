@@ -1,0 +1,214 @@
+//! One segment on one host: rows that its members map, and the station's bells.
+
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::bed::Contact;
+use super::packet::SegmentKey;
+use super::shared::Shared;
+use crate::counters::PushCounters;
+use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
+use crate::failures::Failures;
+use crate::mem::Region;
+use crate::peers::{PeerSet, Rank};
+use crate::shm::memory::Mapping;
+use crate::sleep;
+
+/// A [`Fabric`] over memory that the members of a segment map.
+///
+/// A push copies nothing: a peer's copy of my row *is* my row. What remains is
+/// the doorbell: a fence and one load a peer, and a system call for those who
+/// sleep. All segments of a [`Station`](super::Station) share its sleep.
+///
+/// Dropped, it forgets its key: what comes late for it is thrown away. Its rows
+/// stay mapped for as long as a [`Region`] over them lives, and it works on
+/// without its station, but is told of no failures then.
+#[derive(Debug)]
+pub struct ShmSegment {
+    shared: Arc<Shared>,
+    key: SegmentKey,
+    me: Rank,
+    rows: Vec<Region>,
+    mappings: Vec<Arc<Mapping>>,
+    contacts: Vec<Option<Arc<Contact>>>,
+    fenced: Vec<Mutex<bool>>,
+    absent: PeerSet,
+    /// Of a control segment.
+    failures: Option<Arc<Failures>>,
+    counters: PushCounters,
+}
+
+/// One member's row.
+pub(super) struct Place {
+    mapping: Arc<Mapping>,
+    is_real: bool,
+    pub(super) contact: Option<Arc<Contact>>,
+}
+
+impl Place {
+    pub(super) fn real(mapping: Arc<Mapping>) -> Self {
+        Self {
+            mapping,
+            is_real: true,
+            contact: None,
+        }
+    }
+
+    /// In the place of one that did not come.
+    pub(super) fn zeros(mapping: Arc<Mapping>) -> Self {
+        Self {
+            is_real: false,
+            ..Self::real(mapping)
+        }
+    }
+}
+
+impl ShmSegment {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        key: SegmentKey,
+        me: Rank,
+        places: Vec<Place>,
+        failures: Option<Arc<Failures>>,
+    ) -> Self {
+        let ranks = (0..).map(Rank).zip(&places);
+        let absent = ranks.filter(|(_, place)| !place.is_real);
+        Self {
+            shared,
+            key,
+            me,
+            rows: places.iter().map(|place| place.mapping.region()).collect(),
+            // Zeros stand still as they are.
+            fenced: places
+                .iter()
+                .map(|place| Mutex::new(!place.is_real))
+                .collect(),
+            absent: absent.map(|(rank, _)| rank).collect(),
+            contacts: places.iter().map(|place| place.contact.clone()).collect(),
+            mappings: places.into_iter().map(|place| place.mapping).collect(),
+            failures,
+            counters: PushCounters::default(),
+        }
+    }
+
+    /// Which one it is.
+    pub fn key(&self) -> SegmentKey {
+        self.key
+    }
+
+    /// Those whose rows did not come: they are zeros here for ever.
+    pub fn absent(&self) -> PeerSet {
+        self.absent
+    }
+
+    fn own_row(&self) -> &Region {
+        self.row(self.me)
+    }
+}
+
+impl Drop for ShmSegment {
+    fn drop(&mut self) {
+        self.shared.forget(self.key);
+    }
+}
+
+impl Fabric for ShmSegment {
+    fn me(&self) -> Rank {
+        self.me
+    }
+
+    fn members(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row(&self, of: Rank) -> &Region {
+        &self.rows[of.index()]
+    }
+
+    fn store(&self, word: usize, value: u64) {
+        self.own_row().store(word, value);
+    }
+
+    fn push(&self, at: usize, len: usize, to: &PeerSet) {
+        debug_assert!(at.is_multiple_of(8) && len.is_multiple_of(8));
+        debug_assert!(self.own_row().contains(at, len));
+        self.counters.pushed(to.len() as u64, len);
+    }
+
+    fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
+        self.store(word, value);
+        self.counters.word_pushed(to.len() as u64);
+    }
+
+    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
+        let fenced = sleep::before_ring();
+        for peer in data.union(acks).iter() {
+            // Nobody is there for me and for those who never were.
+            if let Some(contact) = &self.contacts[peer.index()] {
+                let wanted = |want| match want {
+                    Want::Data => data.contains(peer),
+                    Want::DataAndAcks => true,
+                };
+                self.shared.bed.ring(contact, &fenced, wanted);
+            }
+        }
+    }
+
+    fn announce_sleep(&self, want: Want) {
+        self.shared.bed.announce_sleep(want);
+    }
+
+    fn announce_awake(&self) {
+        self.shared.bed.announce_awake();
+    }
+
+    fn nudge(&self) {
+        if self.shared.bed.wake_myself() {
+            self.shared
+                .bed
+                .counters
+                .nudges
+                .fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn acknowledge(&self, word: usize, value: u64, to: Rank) {
+        // My peers see the store at once: no need for my engine to push it.
+        self.store(word, value);
+        if to == self.me {
+            let wants_acks = |want| want == Want::DataAndAcks;
+            self.shared.bed.wake_myself_if(wants_acks);
+        } else {
+            self.ring(&PeerSet::EMPTY, &[to].into_iter().collect());
+        }
+    }
+
+    fn poll(&self) -> Option<Failure> {
+        self.failures.as_ref()?.take()
+    }
+
+    fn fence(&self, peer: Rank) {
+        // Held until it is done, so that a second caller does not return before.
+        let fenced = &self.fenced[peer.index()];
+        let mut fenced = fenced.lock().unwrap_or_else(PoisonError::into_inner);
+        if peer == self.me || core::mem::replace(&mut *fenced, true) {
+            return;
+        }
+        if let Err(error) = self.mappings[peer.index()].freeze() {
+            // No memory for the copy. The row stays readable, and the peer is
+            // expelled: nobody gives it room to write in.
+            tracing::error!(%peer, %error, "the row of an expelled member cannot be frozen");
+        }
+    }
+
+    fn counters(&self) -> FabricCounters {
+        self.counters.read(&self.shared.bed.counters)
+    }
+}
+
+impl Park for ShmSegment {
+    fn park(&self, timeout: Option<Duration>) -> bool {
+        self.shared.bed.park(timeout)
+    }
+}

@@ -1,0 +1,136 @@
+//! What a station's handle, its background thread and its segments share.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::address::Address;
+use super::bed::{BELL_ROW_LEN, Bed};
+use super::packet::{Packet, SegmentKey};
+use super::state::State;
+use crate::event::write_event;
+use crate::shm::JoinError;
+use crate::shm::descriptor;
+use crate::shm::domain::Domain;
+use crate::shm::memory;
+use crate::shm::socket::{self, Deadline};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 512;
+
+/// How long to wait for the domain's lock.
+const LOCK_WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) address: Address,
+    pub(super) domain: Arc<Domain>,
+    pub(super) bed: Bed,
+    /// Wakes the background thread.
+    kick: OwnedFd,
+    /// What peers get with a hello: my bell row, my event descriptor, a pidfd.
+    row: Arc<OwnedFd>,
+    event: Arc<OwnedFd>,
+    pidfd: Arc<OwnedFd>,
+    /// Takes the place of the pidfd for stations of this process, which a pidfd
+    /// of themselves tells nothing.
+    pub(super) last_sign: Arc<OwnedFd>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    /// With the socket on which it listens.
+    pub(super) fn open(
+        domain: Arc<Domain>,
+        id: u128,
+        futexes: bool,
+    ) -> Result<(Arc<Self>, OwnedFd), JoinError> {
+        let (own, row) = memory::create_row(BELL_ROW_LEN)?;
+        let event = Arc::new(descriptor::event()?);
+        let (kick, last_sign) = (descriptor::event()?, Arc::new(descriptor::event()?));
+        let pidfd = Arc::new(descriptor::own_pidfd()?);
+        let address = Address::here(id)?;
+        // Under the lock, so that no other takes the socket for a dead one's.
+        let locked = domain.lock(Deadline::after(Some(LOCK_WITHIN)))?;
+        super::sweep_sockets(&domain)?;
+        let listener = socket::listen(&domain.file_path(&address.file()), BACKLOG)
+            .map_err(JoinError::system("listening for members"))?;
+        drop(locked);
+        let shared = Self {
+            address,
+            domain,
+            bed: Bed::new(own.region(), Arc::clone(&event), futexes),
+            kick,
+            row: Arc::new(row),
+            event,
+            pidfd,
+            last_sign,
+            state: Mutex::new(State::new()),
+            changed: Condvar::new(),
+        };
+        Ok((Arc::new(shared), listener))
+    }
+
+    pub(super) fn id(&self) -> u128 {
+        self.address.id
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the background thread something to do.
+    pub(super) fn kick(&self) {
+        // An event descriptor that is full wakes it already.
+        let _ = write_event(&self.kick);
+    }
+
+    pub(super) fn kicked(&self) -> &OwnedFd {
+        &self.kick
+    }
+
+    /// Those who wait for a change look again.
+    pub(super) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits for a change, at most until `deadline`; false when that is over.
+    pub(super) fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        deadline: Instant,
+    ) -> (MutexGuard<'a, State>, bool) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return (state, false);
+        }
+        let waited = self.changed.wait_timeout(state, left);
+        (waited.unwrap_or_else(PoisonError::into_inner).0, true)
+    }
+
+    /// My hello to a process, in which it gets one of my bells, and what goes with it.
+    pub(super) fn hello(&self, pid: u32, bell: u16) -> (Vec<u8>, Vec<Arc<OwnedFd>>) {
+        let id = self.id();
+        let lifeline = if pid == std::process::id() {
+            &self.last_sign
+        } else {
+            &self.pidfd
+        };
+        let fds = [&self.row, &self.event, lifeline].map(Arc::clone);
+        (Packet::Hello { id, bell }.write(), fds.into())
+    }
+
+    pub(super) fn forget(&self, key: SegmentKey) {
+        self.state().forget(key);
+    }
+}
+
+/// Sends what can be sent at once, and does not care whether it could.
+pub(super) fn say(socket: &OwnedFd, packet: &Packet<'_>) {
+    let _ = socket::send_now(socket, &packet.write(), &[]);
+}
+
+pub(super) fn borrow(fds: &[Arc<OwnedFd>]) -> Vec<std::os::fd::BorrowedFd<'_>> {
+    fds.iter().map(|fd| fd.as_fd()).collect()
+}

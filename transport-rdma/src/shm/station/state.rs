@@ -1,0 +1,382 @@
+//! What a station knows: its connections, its peers, and what has come of them.
+//!
+//! ```text
+//!   accepted: Stranger --hello--> Member        a peer:  Open -> Closing -> Closed
+//!   called:   Caller ----hello--> Member                  the kernel's word is
+//!                                                         awaited in Closing
+//! ```
+//! Changed by the background thread, but for what callers put in and take out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use super::QUEUE_LEN_MAX;
+use super::bed::{BELLS, Bed, Contact};
+use super::packet::{Packet, SegmentKey};
+use super::shared::say;
+use crate::fabric::{Failure, FailureCause};
+use crate::failures::Failures;
+use crate::mem::Region;
+use crate::peers::{PeerSet, Rank};
+
+/// Most rows of one peer that wait until they are asked for; the oldest epoch
+/// gives way.
+const EARLY_ROWS_MAX: usize = 4096;
+
+/// Most packets that wait for a peer: rows among them hold descriptors.
+const OUTGOING_MAX: usize = 4096;
+
+/// What happened at a station.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A peer is connected, whoever of the two called.
+    Connected {
+        /// Who.
+        id: u128,
+    },
+    /// A peer has sent a message.
+    Message {
+        /// Who.
+        from: u128,
+        /// What, as it was given to [`Station::send`](super::Station::send).
+        bytes: Vec<u8>,
+    },
+    /// A peer is lost. Its id does not come back before
+    /// [`Station::drop_peer`](super::Station::drop_peer).
+    Closed {
+        /// Who.
+        id: u128,
+        /// How it is known.
+        cause: FailureCause,
+    },
+}
+
+/// Something to be sent.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) bytes: Vec<u8>,
+    pub(super) fds: Vec<Arc<OwnedFd>>,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug)]
+pub(super) enum Role {
+    /// Somebody who has called and said nothing yet.
+    Stranger {
+        until: Instant,
+    },
+    /// Whom I have called; one of my bells is for it.
+    Called {
+        id: u128,
+        bell: u16,
+    },
+    Member(u128),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) socket: Arc<OwnedFd>,
+    pub(super) pid: u32,
+    pub(super) role: Role,
+    pub(super) out: VecDeque<Outgoing>,
+    /// Bytes in `out`.
+    pub(super) out_len: usize,
+    /// Of a message that has come in part.
+    pub(super) partial: Vec<u8>,
+    /// Nothing is sent before: the kernel has too many descriptors on their way.
+    pub(super) rest_until: Option<Instant>,
+}
+
+impl Link {
+    pub(super) fn new(socket: OwnedFd, pid: u32, role: Role) -> Self {
+        Self {
+            socket: Arc::new(socket),
+            pid,
+            role,
+            out: VecDeque::new(),
+            out_len: 0,
+            partial: Vec::new(),
+            rest_until: None,
+        }
+    }
+
+    pub(super) fn put(&mut self, bytes: Vec<u8>, fds: Vec<Arc<OwnedFd>>) {
+        self.out_len += bytes.len();
+        self.out.push_back(Outgoing { bytes, fds });
+    }
+
+    /// Whether nothing more is to be put in its queue.
+    pub(super) fn is_full(&self) -> bool {
+        self.out_len > QUEUE_LEN_MAX || self.out.len() > OUTGOING_MAX
+    }
+}
+
+/// Whether a peer is there.
+#[derive(Debug)]
+pub(super) enum Life {
+    Open {
+        link: u64,
+    },
+    /// Its connection has closed; whether it has ended is not known yet.
+    Closing {
+        until: Instant,
+    },
+    Closed(FailureCause),
+}
+
+/// A row of a peer that nobody has asked for yet.
+#[derive(Debug)]
+pub(super) struct EarlyRow {
+    pub(super) rank: u16,
+    pub(super) len: u64,
+    pub(super) file: OwnedFd,
+}
+
+/// One that has said hello.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) pid: u32,
+    pub(super) contact: Arc<Contact>,
+    /// Its bell row, as long as I listen to it.
+    pub(super) row: Region,
+    /// Readable once it has ended.
+    pub(super) lifeline: Arc<OwnedFd>,
+    pub(super) life: Life,
+    /// Which of my bells is for it.
+    pub(super) bell: u16,
+    pub(super) rows: BTreeMap<SegmentKey, EarlyRow>,
+    /// Bytes of its messages that nobody has taken yet.
+    pub(super) unread: usize,
+}
+
+/// A segment that reports failures.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub(super) members: Vec<u128>,
+    pub(super) told: PeerSet,
+    pub(super) failures: Weak<Failures>,
+}
+
+impl Control {
+    /// Each failure once.
+    pub(super) fn tell(&mut self, id: u128, cause: &FailureCause) {
+        let Some(at) = self.members.iter().position(|&member| member == id) else {
+            return;
+        };
+        let peer = Rank(at as u16);
+        if let (false, Some(failures)) = (self.told.contains(peer), self.failures.upgrade()) {
+            self.told.insert(peer);
+            let cause = cause.clone();
+            failures.put(Failure { peer, cause });
+        }
+    }
+}
+
+/// How a call has ended that did not lead to a hello.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Refused(String),
+    /// For being connected, or about to be.
+    Already(String),
+    Lost(String),
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) links: BTreeMap<u64, Link>,
+    next_link: u64,
+    pub(super) peers: BTreeMap<u128, Peer>,
+    /// Of calls of mine, by whom they were for, until the caller has looked.
+    pub(super) answers: BTreeMap<u128, Answer>,
+    pub(super) events: VecDeque<Event>,
+    pub(super) controls: Vec<Control>,
+    /// Segments that I have asked for and not forgotten.
+    pub(super) asked: BTreeSet<SegmentKey>,
+    /// Bells that are somebody's. The first is my own.
+    bells: [bool; BELLS],
+    pub(super) stopped: bool,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        let mut bells = [false; BELLS];
+        bells[0] = true;
+        Self {
+            links: BTreeMap::new(),
+            next_link: 0,
+            peers: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            events: VecDeque::new(),
+            controls: Vec::new(),
+            asked: BTreeSet::new(),
+            bells,
+            stopped: false,
+        }
+    }
+
+    pub(super) fn add_link(&mut self, link: Link) -> u64 {
+        let number = self.next_link;
+        self.next_link += 1;
+        self.links.insert(number, link);
+        number
+    }
+
+    /// A bell that is nobody's; `None` if there are as many peers as can be.
+    pub(super) fn take_bell(&mut self) -> Option<u16> {
+        let free = self.bells.iter().position(|&taken| !taken)?;
+        self.bells[free] = true;
+        Some(free as u16)
+    }
+
+    pub(super) fn return_bell(&mut self, bell: u16) {
+        self.bells[usize::from(bell)] = false;
+    }
+
+    /// A call of mine has come to an end without a hello.
+    pub(super) fn end_call(&mut self, number: u64, answer: Option<Answer>) {
+        let Some(&Role::Called { id, bell }) = self.links.get(&number).map(|link| &link.role)
+        else {
+            return;
+        };
+        self.return_bell(bell);
+        self.links.remove(&number);
+        if let Some(answer) = answer {
+            self.answers.insert(id, answer);
+        }
+    }
+
+    /// A call of mine that is under way.
+    pub(super) fn call_to(&self, id: u128) -> Option<u64> {
+        let is_call = |link: &Link| matches!(link.role, Role::Called { id: to, .. } if to == id);
+        let mut calls = self.links.iter().filter(|(_, link)| is_call(link));
+        calls.next().map(|(&number, _)| number)
+    }
+
+    /// The connection to a peer that is there.
+    pub(super) fn link_of(&mut self, id: u128) -> Option<&mut Link> {
+        match self.peers.get(&id)?.life {
+            Life::Open { link } => self.links.get_mut(&link),
+            _ => None,
+        }
+    }
+
+    /// Keeps a row until it is asked for.
+    pub(super) fn keep_row(&mut self, from: u128, key: SegmentKey, row: EarlyRow) {
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return;
+        };
+        if let Some((oldest, _)) = keep(&mut peer.rows, key, row, EARLY_ROWS_MAX) {
+            tracing::warn!(from, ?oldest, "a row that nobody asked for is thrown away");
+        }
+    }
+
+    /// A peer is lost for good: everybody who has to know is told.
+    pub(super) fn close_peer(&mut self, id: u128, cause: FailureCause, bed: &Bed) {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return;
+        };
+        match peer.life {
+            Life::Open { link } => drop(self.links.remove(&link)),
+            Life::Closing { .. } => {}
+            Life::Closed(_) => return,
+        }
+        peer.life = Life::Closed(cause.clone());
+        bed.unhear(&peer.row);
+        self.controls
+            .retain(|control| control.failures.strong_count() > 0);
+        for control in &mut self.controls {
+            control.tell(id, &cause);
+        }
+        self.events.push_back(Event::Closed { id, cause });
+        bed.wake_myself();
+    }
+
+    /// Why a peer is lost, if it is.
+    pub(super) fn fate_of(&self, id: u128) -> Option<&FailureCause> {
+        match &self.peers.get(&id)?.life {
+            Life::Closed(cause) => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// Takes a peer out, with its bell and what is left of it.
+    pub(super) fn drop_peer(&mut self, id: u128, bed: &Bed) {
+        let Some(peer) = self.peers.remove(&id) else {
+            return;
+        };
+        if let Life::Open { link } = peer.life
+            && let Some(link) = self.links.remove(&link)
+        {
+            say(&link.socket, &Packet::Bye);
+        }
+        bed.unhear(&peer.row);
+        self.answers.remove(&id);
+        self.return_bell(peer.bell);
+        self.events.retain(|event| match event {
+            Event::Connected { id: of } | Event::Closed { id: of, .. } => *of != id,
+            Event::Message { from, .. } => *from != id,
+        });
+    }
+
+    /// What has come for a segment goes. What is on its way to others does not:
+    /// they may wait for it.
+    pub(super) fn forget(&mut self, key: SegmentKey) {
+        self.asked.remove(&key);
+        for peer in self.peers.values_mut() {
+            peer.rows.remove(&key);
+        }
+    }
+}
+
+/// Puts something in, and what comes first out if there are too many then.
+fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, key: K, value: V, max: usize) -> Option<(K, V)> {
+    kept.insert(key, value);
+    let over = kept.len() > max;
+    over.then(|| kept.pop_first()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_rows_give_way() {
+        let mut kept = BTreeMap::new();
+        let key = |epoch, lane| SegmentKey { epoch, lane };
+        assert_eq!(keep(&mut kept, key(2, 0), 'a', 2), None);
+        assert_eq!(keep(&mut kept, key(1, 9), 'b', 2), None);
+        assert_eq!(keep(&mut kept, key(2, 0), 'c', 2), None, "in its place");
+        assert_eq!(keep(&mut kept, key(2, 1), 'd', 2), Some((key(1, 9), 'b')));
+        assert_eq!(kept.into_values().collect::<String>(), "cd");
+    }
+
+    #[test]
+    fn bells_are_given_out_once_and_again_when_they_are_returned() {
+        let mut state = State::new();
+        let all: BTreeSet<_> = core::iter::from_fn(|| state.take_bell()).collect();
+        assert_eq!(all.len(), BELLS - 1);
+        assert!(!all.contains(&0), "that is its own");
+        state.return_bell(7);
+        assert_eq!(state.take_bell(), Some(7));
+    }
+
+    #[test]
+    fn a_control_segment_is_told_of_each_member_once() {
+        let failures = Arc::<Failures>::default();
+        let mut control = Control {
+            members: vec![5, 6],
+            told: PeerSet::EMPTY,
+            failures: Arc::downgrade(&failures),
+        };
+        for _ in 0..2 {
+            control.tell(6, &FailureCause::ProcessEnded);
+            control.tell(7, &FailureCause::ProcessEnded);
+        }
+        let failure = failures.take().expect("told");
+        assert_eq!(failure.peer, Rank(1));
+        assert!(failures.take().is_none());
+    }
+}

@@ -1,0 +1,233 @@
+//! The text of a domain's record: which view there is on this host.
+//!
+//! ```text
+//! spindle-dds-domain 2
+//! <pid namespace> <boot id> <host of the writer>
+//! <view> <digest>
+//! <member id> <its host> <pid> <start time> <address>      one line a member
+//! ```
+//! Numbers of 128 bits, digests and addresses are in hexadecimal; `-` is an
+//! address of no bytes.
+
+use super::error::JoinError;
+use super::process;
+use crate::peers::MEMBERS_MAX;
+
+const HEADER: &str = "spindle-dds-domain 2";
+
+/// Longest address of a member, in bytes.
+pub(super) const ADDRESS_LEN_MAX: usize = 1024;
+
+/// A member, as the record of a domain has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Who: drawn at random, never used again.
+    pub id: u128,
+    /// Its host. Members with the host of whoever wrote the record are checked
+    /// for life, those of other hosts count as living.
+    pub host: u128,
+    /// Its process, on its host.
+    pub pid: u32,
+    /// When that process started, in clock ticks since boot: tells it from a
+    /// later one with the same id.
+    pub start: u64,
+    /// Where it is reached; at most 1024 bytes.
+    pub address: Vec<u8>,
+}
+
+impl Entry {
+    /// A member in this process.
+    pub fn here(id: u128, host: u128, address: Vec<u8>) -> Result<Self, JoinError> {
+        Ok(Self {
+            id,
+            host,
+            pid: std::process::id(),
+            start: process::own_start_time()?,
+            address,
+        })
+    }
+}
+
+/// A view that the members have agreed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Number of the view; the first is 1.
+    pub view: u64,
+    /// A digest of all that was decided: two decisions of one view with one
+    /// digest are the same. That of the first view is 0.
+    pub digest: u64,
+    /// Its members; 1 to 256.
+    pub members: Vec<Entry>,
+}
+
+/// A record as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ViewRecord {
+    pub(super) namespace: u64,
+    pub(super) boot: u128,
+    /// The host on which it lies.
+    pub(super) host: u128,
+    pub(super) decision: Decision,
+}
+
+impl ViewRecord {
+    /// A record by a member of `host` in this process.
+    pub(super) fn new(host: u128, decision: Decision) -> Result<Self, JoinError> {
+        Ok(Self {
+            namespace: process::namespace()?,
+            boot: process::boot()?,
+            host,
+            decision,
+        })
+    }
+
+    /// Those that live, as far as it can be known here. `boot` is the present one.
+    pub(super) fn living(&self, boot: u128) -> Vec<Entry> {
+        let lives = |entry: &&Entry| {
+            entry.host != self.host
+                || self.boot == boot && process::start_time(entry.pid) == Some(entry.start)
+        };
+        let members = self.decision.members.iter();
+        members.filter(lives).cloned().collect()
+    }
+
+    pub(super) fn write(&self) -> String {
+        let Decision {
+            view,
+            digest,
+            members,
+        } = &self.decision;
+        let mut text = format!(
+            "{HEADER}\n{} {:032x} {:032x}\n{view} {digest:016x}\n",
+            self.namespace, self.boot, self.host
+        );
+        for member in members {
+            text += &format!(
+                "{:032x} {:032x} {} {} {}\n",
+                member.id,
+                member.host,
+                member.pid,
+                member.start,
+                hex(&member.address)
+            );
+        }
+        text
+    }
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let mut lines = text.strip_suffix('\n')?.split('\n');
+        if lines.next() != Some(HEADER) {
+            return None;
+        }
+        let [namespace, boot, host] = fields(lines.next()?)?;
+        let [view, digest] = fields(lines.next()?)?;
+        let members: Vec<_> = lines.map(read_entry).collect::<Option<_>>()?;
+        let record = Self {
+            namespace: namespace.parse().ok()?,
+            boot: u128::from_str_radix(boot, 16).ok()?,
+            host: u128::from_str_radix(host, 16).ok()?,
+            decision: Decision {
+                view: view.parse().ok()?,
+                digest: u64::from_str_radix(digest, 16).ok()?,
+                members,
+            },
+        };
+        (1..=MEMBERS_MAX)
+            .contains(&record.decision.members.len())
+            .then_some(record)
+    }
+}
+
+fn read_entry(line: &str) -> Option<Entry> {
+    let [id, host, pid, start, address] = fields(line)?;
+    Some(Entry {
+        id: u128::from_str_radix(id, 16).ok()?,
+        host: u128::from_str_radix(host, 16).ok()?,
+        pid: pid.parse().ok()?,
+        start: start.parse().ok()?,
+        address: unhex(address)?,
+    })
+}
+
+/// Exactly so many fields, with one space between.
+fn fields<const N: usize>(line: &str) -> Option<[&str; N]> {
+    let fields: Vec<_> = line.split(' ').collect();
+    fields.try_into().ok()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "-".into();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if text == "-" {
+        return Some(Vec::new());
+    }
+    let (pairs, odd) = text.as_bytes().as_chunks::<2>();
+    if !odd.is_empty() || pairs.is_empty() || pairs.len() > ADDRESS_LEN_MAX {
+        return None;
+    }
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    pairs.iter().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(members: usize) -> ViewRecord {
+        let entry = |id: usize| Entry {
+            id: u128::MAX - id as u128,
+            host: 1 << 100,
+            pid: 7,
+            start: u64::MAX,
+            address: vec![255; id * 4],
+        };
+        let decision = Decision {
+            view: u64::MAX,
+            digest: 1,
+            members: (0..members).map(entry).collect(),
+        };
+        ViewRecord::new(3, decision).expect("a record")
+    }
+
+    #[test]
+    fn a_record_reads_as_it_was_written() {
+        for members in [1, 2, MEMBERS_MAX] {
+            let record = record(members);
+            assert_eq!(ViewRecord::read(&record.write()), Some(record));
+        }
+        assert_eq!(ViewRecord::read(&record(0).write()), None);
+        assert_eq!(ViewRecord::read(&record(MEMBERS_MAX + 1).write()), None);
+    }
+
+    #[test]
+    fn part_of_a_record_is_none() {
+        let text = record(2).write();
+        let ends: Vec<_> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+        for end in 0..text.len() {
+            // A record without its last member reads well; it is replaced whole.
+            let whole = ends[3..].contains(&end);
+            assert_eq!(ViewRecord::read(&text[..end]).is_some(), whole, "{end}");
+        }
+        let version_1 = text.replace("domain 2", "domain 1");
+        assert_eq!(ViewRecord::read(&version_1), None);
+        assert_eq!(ViewRecord::read(&text.replace(" 7 ", " x ")), None);
+    }
+
+    #[test]
+    fn who_is_on_another_host_counts_as_living_and_of_an_earlier_boot_as_dead() {
+        let mut record = record(3);
+        let boot = record.boot;
+        assert_eq!(record.living(boot).len(), 3, "of another host");
+        record.host = 1 << 100;
+        assert_eq!(record.living(boot), [], "no such process");
+        let here = Entry::here(9, 1 << 100, vec![]).expect("a process");
+        record.decision.members.push(here.clone());
+        assert_eq!(record.living(boot), [here]);
+        assert_eq!(record.living(boot + 1), []);
+    }
+}

@@ -1,0 +1,251 @@
+//! Further segments: order over all of them, late openers, fences and failures
+//! of one of them, and one sleep for all.
+
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, Want};
+
+use crate::data::everybody_but;
+use crate::harness::{Actor, Outcome, Segments, Turn, ensure};
+use crate::sleeping::{only, sleeper};
+
+const A: usize = FABRIC_AREA;
+const B: usize = FABRIC_AREA + 128;
+
+/// All members in a further segment, with the ranks that they have.
+fn lane<H: Segments>(group: &H) -> H::Segment {
+    let everybody: Vec<_> = (0..group.fabric(0).members()).collect();
+    group.agree(&everybody, false)
+}
+
+fn open_everywhere<H: Segments>(group: &H, segment: H::Segment, members: usize) -> Vec<H::F> {
+    let ranks = 0..members;
+    ranks.map(|rank| group.open(segment, rank)).collect()
+}
+
+/// Words go up in one segment and then in the other, in ranges and alone: who
+/// sees the later one sees the earlier one.
+pub(crate) fn f2_order_holds_across_segments<H: Segments>(group: &H) -> Outcome {
+    let (members, last) = (group.fabric(0).members(), group.rounds());
+    let mut lanes = open_everywhere(group, lane(group), members).into_iter();
+    let lane = lanes.next().expect("a member");
+    let mut value = 0;
+    let writer = Actor::new(0, move |fabric: &H::F| {
+        value += 1;
+        let to = everybody_but(fabric);
+        lane.store(A, value);
+        lane.push(A, 64, &to);
+        fabric.push_word(A, value, &to);
+        lane.push_word(B, value, &to);
+        Ok(match value == last {
+            true => Turn::Done,
+            false => Turn::Busy,
+        })
+    });
+    let reader = |(rank, lane): (usize, H::F)| {
+        let mut seen = [0; 3];
+        Actor::new(rank, move |fabric: &H::F| {
+            let third = lane.row(Rank(0)).load(B);
+            let second = fabric.row(Rank(0)).load(A);
+            let now = [lane.row(Rank(0)).load(A), second, third];
+            ensure!(now.is_sorted_by(|a, b| a >= b), "{rank} sees {now:?}");
+            let turn = match now {
+                now if now == [last; 3] => Turn::Done,
+                now if now == seen => Turn::Idle,
+                _ => Turn::Busy,
+            };
+            seen = now;
+            Ok(turn)
+        })
+    };
+    let readers = (1..members).zip(lanes).map(reader);
+    group.run(core::iter::once(writer).chain(readers).collect())
+}
+
+/// A member opens a segment when others have long been pushing in it, and goes
+/// on pushing elsewhere; it misses nothing, there or in its other segments.
+pub(crate) fn f6_a_late_opener_sees_all_that_was_pushed<H: Segments>(group: &H) -> Outcome {
+    let (segment, last) = (lane(group), group.rounds());
+    let lane = group.open(segment, 0);
+    let mut value = 0;
+    let writer = Actor::new(0, move |fabric: &H::F| {
+        value += 1;
+        let to = everybody_but(fabric);
+        lane.store(A + 8, value);
+        lane.push(A, 64, &to);
+        lane.push_word(B, value, &to);
+        fabric.push_word(A, value, &to);
+        Ok(match value == last {
+            true => Turn::Done,
+            false => Turn::Busy,
+        })
+    });
+    let late = |rank: usize| {
+        let mut turns = 0;
+        let mut lane = None;
+        Actor::new(rank, move |fabric: &H::F| {
+            turns += 1;
+            if turns < last * rank as u64 / 2 {
+                return Ok(Turn::Busy);
+            }
+            let lane = lane.get_or_insert_with(|| group.open(segment, rank));
+            let (control, row) = (fabric.row(Rank(0)).load(A), lane.row(Rank(0)));
+            let now = [row.load(A + 8), row.load(B)];
+            let seen = now[0] >= control && now[1] >= control;
+            ensure!(seen, "{rank} sees {now:?}, then {control}");
+            Ok(match now == [last; 2] && control == last {
+                true => Turn::Done,
+                false => Turn::Idle,
+            })
+        })
+    };
+    let openers = (1..group.fabric(0).members()).map(late);
+    group.run(core::iter::once(writer).chain(openers).collect())
+}
+
+/// Who is fenced in one segment stands still there, and goes on elsewhere.
+pub(crate) fn f6_a_fence_leaves_other_segments_alone<H: Segments>(group: &H) -> Outcome {
+    let (members, last) = (group.fabric(0).members(), group.rounds());
+    let mut lanes = open_everywhere(group, lane(group), members).into_iter();
+    let lane = lanes.next().expect("a member");
+    let mut value = 0;
+    let writer = Actor::new(0, move |fabric: &H::F| {
+        value += 1;
+        let to = everybody_but(fabric);
+        lane.push_word(A, value, &to);
+        fabric.push_word(A, value, &to);
+        Ok(match value == last {
+            true => Turn::Done,
+            false => Turn::Busy,
+        })
+    });
+    let lane = lanes.next().expect("a member");
+    let mut frozen = None;
+    let reader = Actor::new(1, move |fabric: &H::F| {
+        let (there, here) = (fabric.row(Rank(0)).load(A), lane.row(Rank(0)).load(A));
+        if frozen.is_none() && there >= last / 3 {
+            lane.fence(Rank(0));
+            frozen = Some(lane.row(Rank(0)).load(A));
+            return Ok(Turn::Busy);
+        }
+        let stands = frozen.is_none_or(|frozen| frozen == here);
+        ensure!(stands, "a fenced row changed: {frozen:?}, {here}");
+        Ok(match there == last {
+            true => Turn::Done,
+            false => Turn::Idle,
+        })
+    });
+    group.run(vec![writer, reader])
+}
+
+/// A death is reported once on each control segment that has the dead, also on
+/// one opened afterwards; on other segments never.
+pub(crate) fn f6_each_control_segment_reports_a_death<H: Segments>(group: &H) -> Outcome {
+    let polled = |fabric: &H::F| -> Vec<_> {
+        let failures = core::iter::from_fn(|| fabric.poll());
+        failures.map(|failure| failure.peer).collect()
+    };
+    let lane = group.agree(&[2, 1, 0], false);
+    let open = group.agree(&[2, 1, 0], true);
+    let (lane, open) = (group.open(lane, 2), group.open(open, 2));
+    group.kill(1);
+    let witness = Actor::new(0, |fabric: &H::F| {
+        Ok(fabric.poll().map_or(Turn::Idle, |_| Turn::Done))
+    });
+    group.run(vec![witness])?;
+    group.settle();
+    let later = group.agree(&[2, 0, 1], true);
+    let without = group.agree(&[0, 2], true);
+    let (later, without) = (group.open(later, 1), group.open(without, 0));
+    for (what, fabric, told) in [
+        ("the group", group.fabric(0), &[][..]),
+        ("a lane", &lane, &[]),
+        ("a control segment", &open, &[Rank(1)]),
+        ("a later one", &later, &[Rank(2)]),
+        ("one without the dead", &without, &[]),
+    ] {
+        let seen = polled(fabric);
+        ensure!(seen == told, "{what} reports {seen:?}");
+    }
+    Ok(())
+}
+
+/// Some of the group, in another order: who is who is told by the segment.
+pub(crate) fn ranks_are_of_the_segment<H: Segments>(group: &H) -> Outcome {
+    let segment = group.agree(&[2, 0], false);
+    let (first, second) = (group.open(segment, 0), group.open(segment, 1));
+    for (rank, fabric) in [&first, &second].into_iter().enumerate() {
+        ensure!(fabric.members() == 2, "{} members", fabric.members());
+        ensure!(fabric.me().index() == rank, "{rank} is {}", fabric.me());
+        let writable = [0, 1].map(|of| fabric.row(Rank(of)).is_writable());
+        ensure!(
+            writable[rank] && !writable[1 - rank],
+            "{rank}: {writable:?}"
+        );
+    }
+    first.push_word(A, 7, &only(1));
+    group.settle();
+    let seen = [second.row(Rank(0)).load(A), first.row(Rank(0)).load(A)];
+    ensure!(seen == [7; 2], "{seen:?}");
+    for rank in 0..group.fabric(0).members() {
+        let elsewhere = group.fabric(rank).row(Rank(2)).load(A);
+        ensure!(elsewhere == 0, "{rank} sees {elsewhere} in the group");
+    }
+    Ok(())
+}
+
+/// A token goes round, now in one segment, now in the other; everybody sleeps
+/// by one of them until it comes.
+pub(crate) fn no_wake_up_is_lost_when_a_token_changes_segments<H: Segments>(group: &H) -> Outcome {
+    let (members, rounds) = (group.fabric(0).members(), group.rounds());
+    let lanes = open_everywhere(group, lane(group), members);
+    let member = |(rank, lane): (usize, H::F)| {
+        let (before, after) = ((rank + members - 1) % members, (rank + 1) % members);
+        let mut passed = 0;
+        sleeper(rank, Want::Data, move |fabric: &H::F| {
+            if passed == rounds {
+                return Ok(Turn::Done);
+            }
+            // The first member passes the token on first.
+            let needed = passed + u64::from(rank != 0);
+            let by = |value: u64| match value % 2 {
+                0 => fabric,
+                _ => &lane,
+            };
+            if by(needed).row(Rank(before as u16)).load(A) < needed {
+                return Ok(Turn::Idle);
+            }
+            passed += 1;
+            by(passed).push_word(A, passed, &only(after));
+            by(passed).ring(&only(after), &PeerSet::EMPTY);
+            Ok(Turn::Busy)
+        })
+    };
+    group.run((0..members).zip(lanes).map(member).collect())
+}
+
+/// Whoever sleeps by one segment is rung and nudged by any, and wakes by any.
+pub(crate) fn sleep_is_shared_by_all_segments<H: Segments>(group: &H) -> Outcome {
+    let members = group.fabric(0).members();
+    let lanes = open_everywhere(group, lane(group), members);
+    let rings = |fabric: &H::F, value| {
+        let before = fabric.counters().rings;
+        fabric.push_word(A, value, &only(1));
+        fabric.ring(&only(1), &PeerSet::EMPTY);
+        group.settle();
+        fabric.counters().rings - before
+    };
+    let (here, there) = (group.fabric(1), &lanes[1]);
+    for (value, sleeps, wakes) in [(1, here, there), (3, there, here)] {
+        for ringing in [group.fabric(0), &lanes[0]] {
+            sleeps.announce_sleep(Want::Data);
+            group.settle();
+            ensure!(rings(ringing, value) == 1, "not rung");
+            let before = wakes.counters().nudges;
+            wakes.nudge();
+            ensure!(sleeps.counters().nudges == before + 1, "not nudged");
+            wakes.announce_awake();
+            group.settle();
+            ensure!(rings(ringing, value + 1) == 0, "rung awake");
+        }
+    }
+    Ok(())
+}

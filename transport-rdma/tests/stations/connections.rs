@@ -1,0 +1,201 @@
+//! Connections between stations: one a pair, and what is said over them.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spindle_dds_transport::FailureCause;
+use spindle_dds_transport::shm::{Event, MESSAGE_LEN_MAX, Station, StationError};
+
+use crate::child::{Process, options};
+use crate::directory;
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+#[test]
+fn two_that_call_each_other_at_once_have_one_connection() {
+    let directory = directory();
+    for round in 0..100 {
+        let pair = [1, 2].map(|id| {
+            let options = options(directory.path(), 2 * round + id);
+            Station::open(&options).expect("a station")
+        });
+        let (barrier, addresses) = (Barrier::new(2), [pair[0].address(), pair[1].address()]);
+        thread::scope(|scope| {
+            for (me, other) in [(0, 1), (1, 0)] {
+                let (pair, barrier, address) = (&pair, &barrier, &addresses[other]);
+                scope.spawn(move || {
+                    barrier.wait();
+                    let id = pair[me].connect(address, soon()).expect("connected");
+                    assert_eq!(id, pair[other].id());
+                    pair[me].send(id, b"hello").expect("sent");
+                });
+            }
+        });
+        for (me, other) in [(0, 1), (1, 0)] {
+            let (from, bytes) = (pair[other].id(), b"hello".to_vec());
+            let within = Duration::from_secs(20);
+            let events = [(); 2].map(|()| pair[me].next_event(within));
+            let expected = [
+                Event::Connected { id: from },
+                Event::Message { from, bytes },
+            ];
+            assert_eq!(events, expected.map(Some), "{round}");
+            assert_eq!(pair[me].next_event(Duration::ZERO), None);
+        }
+    }
+}
+
+#[test]
+fn messages_of_any_length_come_whole_and_in_order() {
+    let directory = directory();
+    let mut all = Process::connected(directory.path(), 2);
+    assert_eq!(all[1].ask("event"), "connected 1");
+    let lens = [0, 1, 32 * 1024, 32 * 1024 + 1, MESSAGE_LEN_MAX, 3];
+    for len in lens {
+        assert_eq!(all[0].ask(&format!("send 2 {len}")), "sent");
+    }
+    for len in lens {
+        assert_eq!(all[1].ask("event"), format!("message 1 {len} true"));
+    }
+    let refused = all[0].ask(&format!("send 2 {}", MESSAGE_LEN_MAX + 1));
+    assert!(refused.contains("at most 1048576 bytes"), "{refused}");
+    let refused = all[0].ask("send 9 1");
+    assert!(refused.contains("not connected"), "{refused}");
+}
+
+#[test]
+fn who_takes_nothing_is_found_out_and_waits_for_nobody() {
+    let directory = directory();
+    let mut all = Process::connected(directory.path(), 3);
+    all[1].stop();
+    let full = (0..40).find_map(|_| {
+        let answer = all[0].ask(&format!("send 2 {MESSAGE_LEN_MAX}"));
+        (answer != "sent").then_some(answer)
+    });
+    let full = full.expect("it is full some day");
+    assert!(full.contains("which takes none"), "{full}");
+    assert_eq!(all[0].ask("send 3 5"), "sent");
+    assert_eq!(all[2].ask("event"), "connected 1");
+    assert_eq!(all[2].ask("event"), "connected 2");
+    assert_eq!(all[2].ask("event"), "message 1 5 true");
+}
+
+#[test]
+fn a_station_that_closes_says_so_and_may_not_come_back_unasked() {
+    let directory = directory();
+    let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
+    let (one, two) = (open(1), open(2));
+    let old = two.address();
+    one.connect(&old, soon()).expect("connected");
+    drop(two);
+    let within = Duration::from_secs(20);
+    assert_eq!(one.next_event(within), Some(Event::Connected { id: 2 }));
+    let cause = FailureCause::Unreachable("it has closed the connection".into());
+    assert_eq!(one.next_event(within), Some(Event::Closed { id: 2, cause }));
+    let again = open(2);
+    let error = again
+        .connect(&one.address(), soon())
+        .expect_err("known as lost");
+    assert!(
+        matches!(&error, StationError::Refused { id: 1, reason } if reason.contains("is lost")),
+        "{error}"
+    );
+    one.drop_peer(2);
+    again.connect(&one.address(), soon()).expect("forgotten");
+    let error = one.connect(&old, soon());
+    assert!(matches!(error, Ok(2)), "connected by its id: {error:?}");
+}
+
+#[test]
+fn addresses_that_lead_nowhere_are_errors() {
+    let directory = directory();
+    let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
+    let one = open(1);
+    let gone = open(2).address();
+    let error = one.connect(&gone, soon()).expect_err("closed");
+    assert!(
+        matches!(error, StationError::Unreachable { id: 2, .. }),
+        "{error}"
+    );
+    let error = one
+        .connect(b"tcp1.2.3.4", soon())
+        .expect_err("another backend");
+    assert!(matches!(error, StationError::Address(_)), "{error}");
+    let error = one.connect(&one.address(), soon()).expect_err("itself");
+    assert!(
+        matches!(error, StationError::Refused { id: 1, .. }),
+        "{error}"
+    );
+    // The same socket under another name.
+    let mut other = open(3).address();
+    let three = open(3);
+    other[4..].copy_from_slice(&three.address()[4..]);
+    other[4] = 9;
+    let error = one.connect(&other, soon()).expect_err("not 9");
+    let text = error.to_string();
+    assert!(
+        text.contains("answers where") && text.contains("09"),
+        "{text}"
+    );
+}
+
+#[test]
+fn who_does_not_answer_is_not_waited_for() {
+    let directory = directory();
+    let silent = Process::start(directory.path(), 2);
+    silent.stop();
+    let one = Station::open(&options(directory.path(), 1)).expect("a station");
+    let address: Vec<_> = (0..silent.address.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&silent.address[at..at + 2], 16).expect("hex"))
+        .collect();
+    let error = one.connect(&address, Instant::now() + Duration::from_millis(100));
+    let error = error.expect_err("silent").to_string();
+    assert!(error.contains("did not answer in time"), "{error}");
+}
+
+#[test]
+fn a_connection_that_breaks_while_the_process_lives_is_no_death() {
+    let directory = directory();
+    let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
+    let (one, two) = (open(1), open(2));
+    one.connect(&two.address(), soon()).expect("connected");
+    // The other closes, as to the dead.
+    one.feign_death();
+    let lost = |station: &Station| {
+        let events = [(); 2].map(|()| station.next_event(Duration::from_secs(20)));
+        match events {
+            [
+                Some(Event::Connected { .. }),
+                Some(Event::Closed { cause, .. }),
+            ] => cause,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(lost(&two), FailureCause::ProcessEnded);
+    let cause = lost(&one).to_string();
+    assert!(cause.contains("its process lives"), "{cause}");
+}
+
+#[test]
+fn who_is_dropped_is_told_and_may_come_back() {
+    let directory = directory();
+    let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
+    let (one, two) = (open(1), open(2));
+    for _ in 0..300 {
+        one.connect(&two.address(), soon()).expect("connected");
+        one.drop_peer(2);
+        let within = Duration::from_secs(20);
+        assert_eq!(two.next_event(within), Some(Event::Connected { id: 1 }));
+        let closed = two.next_event(within);
+        assert!(
+            matches!(closed, Some(Event::Closed { id: 1, .. })),
+            "{closed:?}"
+        );
+        two.drop_peer(1);
+        assert_eq!(one.next_event(Duration::ZERO), None);
+    }
+}

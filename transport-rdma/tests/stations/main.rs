@@ -1,0 +1,21 @@
+//! Stations of real processes: connections, segments that come and go, deaths,
+//! strangers, and the record of who is there.
+
+mod child;
+mod connections;
+mod deaths;
+mod record;
+mod segments;
+mod strangers;
+
+use std::os::unix::fs::PermissionsExt;
+
+use tempfile::TempDir;
+
+fn directory() -> TempDir {
+    let mine = std::fs::Permissions::from_mode(0o700);
+    tempfile::Builder::new()
+        .permissions(mine)
+        .tempdir()
+        .expect("a directory")
+}
