@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Everything is said in the member's own row of the view's control segment,
-//! once, and only grows ([`row`]). [`View`] is what is agreed, [`Proposal`] how
+//! once, and only grows (`row`). [`View`] is what is agreed, [`Proposal`] how
 //! it ends; [`Membership`] is one member's part in one view.
 //!
 //! Source: virtual synchrony as in Derecho (Jha et al., TOCS 2019). It differs

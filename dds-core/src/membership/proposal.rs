@@ -166,7 +166,7 @@ impl Proposal {
 
     /// The subgroups that it replaces.
     pub fn touched(&self, view: &View) -> Touched {
-        if view.expelled(self) {
+        if self.removals.iter().any(|removal| removal.why != Why::Left) {
             return Touched::All;
         }
         let updates = self.updates.iter().flat_map(|update| update.touches(view));

@@ -37,7 +37,6 @@ mod domain;
 mod doorbell;
 mod error;
 mod fabric;
-mod failures;
 mod founder;
 mod local;
 mod memory;

@@ -1,9 +1,9 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
 //! and over shared memory (threads, both doorbells): stations, and groups that are
-//! formed once. Clauses about more than one segment run over those that have them
-//! ([`harness::Segments`]). A backend that comes later implements `Harness` and
-//! adds a line at the end of this file.
+//! formed once; and over TCP and the two mixed. Clauses about more than one segment
+//! run over those that have them ([`harness::Segments`]). A backend that comes later
+//! implements `Harness` and adds a module to `suite`.
 
 mod data;
 mod failure;
@@ -13,12 +13,14 @@ mod segments;
 mod sleeping;
 mod stations;
 
-use harness::{Outcome, Segments, ShmGroup, SimGroup};
+use harness::{LinkedGroup, Outcome, Segments, ShmGroup, SimGroup};
+use spindle_dds_transport::mixed::MixedFabric;
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
+use spindle_dds_transport::tcp::TcpFabric;
 use stations::StationGroup;
 
-/// In shared memory; simulated groups have 3 to 5.
+/// In shared memory and over TCP; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
 const ROW_LEN: usize = 1024;
 
@@ -61,6 +63,23 @@ fn over_stations(clause: impl Fn(&StationGroup) -> Outcome, doorbells: &[Doorbel
     }
 }
 
+fn over_tcp(clause: impl Fn(&LinkedGroup<TcpFabric>) -> Outcome) {
+    for repeat in 0..3 {
+        if let Err(violation) = clause(&LinkedGroup::tcp(MEMBERS, ROW_LEN)) {
+            panic!("repeat {repeat}: {violation}");
+        }
+    }
+}
+
+fn over_mixed(clause: impl Fn(&LinkedGroup<MixedFabric>) -> Outcome) {
+    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
+        let group = LinkedGroup::mixed(&[0, 1, 0, 1], ROW_LEN, doorbell);
+        if let Err(violation) = clause(&group) {
+            panic!("{doorbell:?}: {violation}");
+        }
+    }
+}
+
 macro_rules! suite {
     (
         all: { $($module:ident::$clause:ident,)* }
@@ -90,6 +109,16 @@ macro_rules! suite {
             use super::DoorbellChoice::{Auto, Event};
             $(#[test] fn $clause() {
                 super::over_shm(crate::$module::$clause, &[Auto, Event]);
+            })*
+        }
+        mod tcp {
+            $(#[test] fn $clause() {
+                super::over_tcp(crate::$module::$clause);
+            })*
+        }
+        mod mixed {
+            $(#[test] fn $clause() {
+                super::over_mixed(crate::$module::$clause);
             })*
         }
         mod stations_futex {

@@ -28,9 +28,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::{PollFd, PollFlags};
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
+use crate::counters::SleepCounters;
+use crate::event::write_event;
 use crate::fabric::Want;
 use crate::mem::Region;
-use crate::shm::descriptor::write_event;
 use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
 use crate::sleep::{self, Fenced};
 
@@ -99,9 +100,7 @@ pub(super) struct Bed {
     bedding: Mutex<Bedding>,
     /// My event descriptor has been read since I announced.
     rung: AtomicBool,
-    pub(super) rings: AtomicU64,
-    pub(super) sleeps: AtomicU64,
-    pub(super) nudges: AtomicU64,
+    pub(super) counters: SleepCounters,
 }
 
 impl Bed {
@@ -122,9 +121,7 @@ impl Bed {
                 by_event: false,
             }),
             rung: AtomicBool::new(false),
-            rings: AtomicU64::new(0),
-            sleeps: AtomicU64::new(0),
-            nudges: AtomicU64::new(0),
+            counters: SleepCounters::default(),
         }
     }
 
@@ -164,7 +161,7 @@ impl Bed {
         let epoch = ((self.word().load(Ordering::Relaxed) & !BY_EVENT) >> 2) + 1;
         let how = if by_event { BY_EVENT } else { 0 };
         sleep::announce(self.word(), want.sleep_word(epoch) | how);
-        self.sleeps.fetch_add(1, Ordering::Relaxed);
+        self.counters.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes the state of the bells before the epoch is announced.
@@ -195,7 +192,7 @@ impl Bed {
         // or the one after its next announcement, sees all I have stored.
         if asks && peer.rung_at.swap(epoch, Ordering::Relaxed) != epoch {
             self.ring_bell(epoch, peer.bell, &peer.event);
-            self.rings.fetch_add(1, Ordering::Relaxed);
+            self.counters.rings.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -311,12 +308,16 @@ mod tests {
                 for _ in 0..2 {
                     ringer.ring(&contact, &sleep::before_ring(), |_| true);
                 }
-                assert_eq!(ringer.rings.load(Ordering::Relaxed), sleeps);
+                assert_eq!(ringer.counters.rings.load(Ordering::Relaxed), sleeps);
                 assert!(sleeper.park(LONG));
                 sleeper.announce_awake();
             }
             ringer.ring(&contact, &sleep::before_ring(), |_| true);
-            assert_eq!(ringer.rings.load(Ordering::Relaxed), 3, "rung awake");
+            assert_eq!(
+                ringer.counters.rings.load(Ordering::Relaxed),
+                3,
+                "rung awake"
+            );
         }
     }
 

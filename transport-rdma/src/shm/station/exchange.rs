@@ -16,8 +16,8 @@ use super::segment::{Place, ShmSegment};
 use super::shared::Shared;
 use super::state::{Control, EarlyRow, Life, State};
 use crate::fabric::FailureCause;
+use crate::failures::Failures;
 use crate::peers::{MEMBERS_MAX, PeerSet, Rank};
-use crate::shm::failures::Failures;
 use crate::shm::memory::{self, Mapping};
 
 /// A segment to be made: the same at all its members, but for `me`.

@@ -41,7 +41,7 @@ use self::address::Address;
 use self::packet::{PART_LEN_MAX, Packet};
 use self::porter::Porter;
 use self::shared::Shared;
-use crate::shm::descriptor::write_event;
+use crate::event::write_event;
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::JoinError;

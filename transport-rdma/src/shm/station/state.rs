@@ -17,9 +17,9 @@ use super::bed::{BELLS, Bed, Contact};
 use super::packet::{Packet, SegmentKey};
 use super::shared::say;
 use crate::fabric::{Failure, FailureCause};
+use crate::failures::Failures;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
-use crate::shm::failures::Failures;
 
 /// Most rows of one peer that wait until they are asked for; the oldest epoch
 /// gives way.

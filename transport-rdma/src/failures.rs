@@ -1,4 +1,4 @@
-//! Failures of peers, from whoever notices them to whoever polls for them.
+//! Failures of peers between the thread that notices and the one that polls.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
@@ -8,20 +8,20 @@ use crate::fabric::Failure;
 
 /// Failures that nobody has taken yet.
 #[derive(Debug, Default)]
-pub(super) struct Failures {
+pub(crate) struct Failures {
     any: AtomicBool,
     queue: Mutex<VecDeque<Failure>>,
 }
 
 impl Failures {
-    pub(super) fn put(&self, failure: Failure) {
+    pub(crate) fn put(&self, failure: Failure) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push_back(failure);
         self.any.store(true, Ordering::Release);
     }
 
     /// The next one. Without any, this is one load.
-    pub(super) fn take(&self) -> Option<Failure> {
+    pub(crate) fn take(&self) -> Option<Failure> {
         // Acquire: pairs with `put`.
         if !self.any.load(Ordering::Acquire) {
             return None;
