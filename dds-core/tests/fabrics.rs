@@ -14,8 +14,8 @@ use spindle_dds_core::{
     Layout, Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
 };
 use spindle_dds_transport::shm::{self, DoorbellChoice};
-use spindle_dds_transport::tcp::{self, TcpOptions};
-use spindle_dds_transport::{Fabric, Park, Part, Rank, Want, Window, mixed};
+use spindle_dds_transport::tcp::{self, StationOptions};
+use spindle_dds_transport::{Fabric, Park, Part, Rank, Want, Window};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const MESSAGES: u32 = 400;
@@ -208,13 +208,7 @@ fn one_order_over_shared_memory() {
 
 #[test]
 fn one_order_over_streams() {
-    check(tcp::local_group(&row_lens(3), &TcpOptions::default()).expect("a group"));
-}
-
-#[test]
-fn one_order_over_a_mixture() {
-    let row_len = row_lens(4).into_iter().max().unwrap_or(0);
-    let (doorbell, options) = (DoorbellChoice::Auto, TcpOptions::default());
-    let group = mixed::local_group(&[0, 1, 1, 0], row_len, doorbell, &options);
-    check(group.expect("a group"));
+    let options = StationOptions::default();
+    let (_stations, group) = tcp::local_group(&row_lens(3), &options).expect("a group");
+    check(group);
 }
