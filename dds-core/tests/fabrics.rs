@@ -5,17 +5,23 @@
 // The crate under test has neither clock nor threads; who runs it needs both.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::fmt::Debug;
+use std::fs::Permissions;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use spindle_dds_core::{
     CONTROL_ROW_LEN, ClaimError, Delivery, Engine, EngineConfig, Event, Handle, Kind, LaneSpec,
     Layout, Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
 };
 use spindle_dds_transport::shm::{self, DoorbellChoice};
-use spindle_dds_transport::tcp::{self, TcpOptions};
-use spindle_dds_transport::{Fabric, Park, Part, Rank, Want, Window, mixed};
+use spindle_dds_transport::{
+    Fabric, Park, Part, Rank, SegmentKey, SegmentRequest, Want, Window, mixed, tcp,
+};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const MESSAGES: u32 = 400;
@@ -145,24 +151,13 @@ impl<W: Fn()> Drop for Alarm<'_, W> {
     }
 }
 
-fn check<F: Park>(fabrics: Vec<F>) {
+/// Each member's control segment and lane.
+fn check<F: Park>(fabrics: Vec<[F; 2]>) {
     let lane = lane(fabrics.len());
-    let lens = row_lens(fabrics.len());
-    let window = |of, at, len| Window { of, at, len };
-    let ranks = || (0..).map(Rank).zip(&lens);
-    let control: Vec<_> = ranks()
-        .map(|(of, _)| window(of, 0, CONTROL_ROW_LEN))
-        .collect();
-    let segment: Vec<_> = ranks()
-        .map(|(of, &len)| window(of, CONTROL_ROW_LEN, len - CONTROL_ROW_LEN))
-        .collect();
-    let node = |fabric| {
+    let node = |[control, segment]: [F; 2]| {
         let received = Received::default();
         let sink = Reader(Arc::clone(&received));
-        let whole = Arc::new(fabric);
-        let control = Part::new(Arc::clone(&whole), &control).expect("a part");
         let node = Engine::new(control, EngineConfig::SPINDLE, sink);
-        let segment = Part::new(whole, &segment).expect("a part");
         node.add_lane(&lane, segment).expect("a lane");
         (node, received)
     };
@@ -194,27 +189,102 @@ fn check<F: Park>(fabrics: Vec<F>) {
     }
 }
 
-/// Control and lane are parts of one row.
 fn row_lens(members: usize) -> Vec<usize> {
-    let lens = Layout::new(&lane(members)).expect("a lane").row_lens();
-    lens.iter().map(|len| CONTROL_ROW_LEN + len).collect()
+    Layout::new(&lane(members)).expect("a lane").row_lens()
 }
 
+/// Both segments, for participants with ids from 1.
+fn requests(members: usize, me: usize) -> [SegmentRequest; 2] {
+    let request = |lane, row_lens| SegmentRequest {
+        key: SegmentKey { epoch: 1, lane },
+        members: (1..=members as u128).collect(),
+        me: Rank(me as u16),
+        row_lens,
+        control: lane == 0,
+    };
+    let control = vec![CONTROL_ROW_LEN; members];
+    [request(0, control), request(1, row_lens(members))]
+}
+
+fn both<F, E: Debug>(made: Result<Vec<F>, E>) -> [F; 2] {
+    let made = made.expect("segments").try_into();
+    made.unwrap_or_else(|_| panic!("two"))
+}
+
+/// Control and lane are parts of one row.
 #[test]
 fn one_order_over_shared_memory() {
-    let row_len = row_lens(3).into_iter().max().unwrap_or(0);
-    check(shm::local_group(3, row_len, DoorbellChoice::Auto).expect("a group"));
+    let lens = row_lens(3);
+    let row_len = CONTROL_ROW_LEN + lens.iter().max().copied().unwrap_or(0);
+    let group = shm::local_group(3, row_len, DoorbellChoice::Auto).expect("a group");
+    let windows = |at, lens: &[usize]| -> Vec<_> {
+        let ranks = (0..).map(Rank).zip(lens);
+        ranks.map(|(of, &len)| Window { of, at, len }).collect()
+    };
+    let control = windows(0, &[CONTROL_ROW_LEN; 3]);
+    let lane = windows(CONTROL_ROW_LEN, &lens);
+    let parts = |whole| {
+        let whole = Arc::new(whole);
+        [&control, &lane].map(|part| Part::new(Arc::clone(&whole), part).expect("a part"))
+    };
+    check(group.into_iter().map(parts).collect());
 }
 
+/// Two segments for each member, in the same streams.
 #[test]
 fn one_order_over_streams() {
-    check(tcp::local_group(&row_lens(3), &TcpOptions::default()).expect("a group"));
+    let options = tcp::StationOptions::default();
+    let (stations, _) = tcp::local_group(&[512; 3], &options).expect("a group");
+    let made = stations.iter().enumerate();
+    let made = made.map(|(me, station)| both(station.segments(&requests(3, me))));
+    check(made.collect());
 }
 
+fn streams() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+    (near, listener.accept().expect("accepted").0)
+}
+
+/// Two hosts, in truth two directories of this one.
 #[test]
 fn one_order_over_a_mixture() {
-    let row_len = row_lens(4).into_iter().max().unwrap_or(0);
-    let (doorbell, options) = (DoorbellChoice::Auto, TcpOptions::default());
-    let group = mixed::local_group(&[0, 1, 1, 0], row_len, doorbell, &options);
-    check(group.expect("a group"));
+    const HOSTS: [usize; 4] = [0, 1, 1, 0];
+    let soon = Instant::now() + Duration::from_secs(20);
+    let mine = || Permissions::from_mode(0o700);
+    let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
+    let directories = [0, 1].map(|host| directory(host).expect("a directory"));
+    let open = |(at, host): (usize, usize)| {
+        let options = shm::StationOptions {
+            directory: Some(directories[host].path().into()),
+            ..shm::StationOptions::new(0, 1 + at as u128)
+        };
+        mixed::Station::open(&options, &tcp::StationOptions::default()).expect("a station")
+    };
+    let stations: Vec<_> = HOSTS.into_iter().enumerate().map(open).collect();
+    for (at, one) in stations.iter().enumerate() {
+        for (there, other) in stations[..at].iter().enumerate() {
+            if HOSTS[at] == HOSTS[there] {
+                let called = one.host().connect(&other.host().address(), soon);
+                called.expect("connected");
+                continue;
+            }
+            let ((to, from), (back, away)) = (streams(), streams());
+            one.connect(other.id(), to, away).expect("connected");
+            other.connect(one.id(), back, from).expect("connected");
+        }
+    }
+    let made = thread::scope(|scope| {
+        let make = |(me, station): (usize, &mixed::Station)| {
+            both(station.segments(&requests(4, me), soon))
+        };
+        let threads: Vec<_> = stations
+            .iter()
+            .enumerate()
+            .map(|each| scope.spawn(move || make(each)))
+            .collect();
+        let made = threads.into_iter().map(|thread| thread.join());
+        made.map(|made| made.expect("no panic")).collect()
+    });
+    check(made);
 }

@@ -15,12 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::EventfdFlags;
-use spindle_dds_transport::mixed;
 use spindle_dds_transport::shm::{
     DoorbellChoice, JoinError, SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions,
     local_group,
 };
-use spindle_dds_transport::tcp::{self, TcpOptions};
+use spindle_dds_transport::tcp;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 use tempfile::TempDir;
 
@@ -41,11 +40,9 @@ fn main() {
             Err(error) => println!("{name} skipped: {error}"),
         }
     }
-    let group = tcp::local_group(&[4096; 2], &TcpOptions::default()).expect("a group");
+    let options = tcp::StationOptions::default();
+    let (_stations, group) = tcp::local_group(&[4096; 2], &options).expect("a group");
     report("tcp_park", park_round_trips(&group), Some(baseline));
-    let (auto, options) = (DoorbellChoice::Auto, TcpOptions::default());
-    let group = mixed::local_group(&[0, 1], 4096, auto, &options).expect("a group");
-    report("mixed_park", park_round_trips(&group), Some(baseline));
     report("tcp_bare", bare_streams(), Some(baseline));
     for (name, choice) in [
         ("station_park_futex", DoorbellChoice::Futex),

@@ -36,6 +36,7 @@ pub mod mem;
 pub mod mixed;
 mod part;
 mod peers;
+mod segment;
 pub mod shm;
 pub mod sim;
 pub mod sleep;
@@ -48,3 +49,4 @@ pub use fabric::{
 pub use mem::Region;
 pub use part::{Part, Window};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
+pub use segment::{SegmentKey, SegmentRequest};

@@ -6,11 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed;
 use spindle_dds_transport::shm::{
     DoorbellChoice, SegmentKey, SegmentRequest, Station, StationOptions, local_group,
 };
-use spindle_dds_transport::tcp::{self, TcpOptions};
+use spindle_dds_transport::tcp;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
 thread_local! {
@@ -96,12 +95,10 @@ fn pushing_ringing_and_sleeping_in_a_segment_allocate_nothing() {
 
 #[test]
 fn pushing_ringing_and_sleeping_over_streams_allocate_nothing() {
-    let group = tcp::local_group(&[4096; 3], &TcpOptions::default()).expect("a group");
-    assert_eq!(allocations_of(&group), 0, "tcp");
+    let options = tcp::StationOptions::default();
+    let (_stations, group) = tcp::local_group(&[4096; 3], &options).expect("a group");
+    assert_eq!(allocations_of(&group), 0);
     assert_eq!(group[1].counters().rings, 99);
-    let auto = DoorbellChoice::Auto;
-    let group = mixed::local_group(&[0, 1, 0], 4096, auto, &TcpOptions::default());
-    assert_eq!(allocations_of(&group.expect("a group")), 0, "mixed");
 }
 
 /// Allocations of a member that pushes, rings, sleeps and wakes, over and over.

@@ -1,4 +1,4 @@
-//! A view across hosts: my host's members over shared memory, the others over
+//! Segments across hosts: my host's members over shared memory, the others over
 //! streams.
 //!
 //! My row is the one that my host's members map; my streams fetch from it. Who
@@ -11,18 +11,17 @@
 //!   | rows, mapped       |               |                       |
 //!   | copies  <----------|--- streams ---|---- rows              |
 //!   +--------------------+               +-----------------------+
-//!             ^ park: on shared memory's doorbell alone
+//!             ^ park: in the bed of the shared memory's station
 //! ```
 //!
 //! One bed is enough: the thread that receives from streams takes the part of
 //! a ringer of this host (the handshake of [`crate::sleep`] over my own epoch)
-//! and rings the doorbell on which shared memory sleeps. The epoch in my row is
-//! read by my host's members and by that thread; those elsewhere need it not.
+//! and rings my own bell.
 //!
 //! The parts know nothing of each other: each takes the peers that are its own.
 
-mod fabric;
-mod setup;
+mod segment;
+mod station;
 
-pub use fabric::MixedFabric;
-pub use setup::{MixedError, local_group};
+pub use segment::MixedSegment;
+pub use station::{MixedError, Station};

@@ -113,14 +113,6 @@ impl ShmFabric {
         }
     }
 
-    /// Wakes this member's sleeper on behalf of somebody who is reached by other
-    /// means, once for each time it sleeps; returns whether it did. For threads
-    /// of this process that have stored into copies.
-    pub(crate) fn waker(&self) -> impl Fn(Ring) -> bool + Send + Sync + use<> {
-        let shared = Arc::clone(&self.shared);
-        move |ring| shared.wake_for(ring)
-    }
-
     /// How a member sleeps.
     pub fn doorbell(&self, member: Rank) -> DoorbellKind {
         self.shared.doorbells.kind(member)
@@ -141,17 +133,6 @@ impl Shared {
             self.doorbells.ring(self.me);
         }
         asleep
-    }
-
-    fn wake_for(&self, ring: Ring) -> bool {
-        let epoch = sleep::before_ring().epoch(self.row(self.me).word(SLEEP_WORD));
-        let wanted = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
-        let rung_at = &self.rung_at[self.me.index()];
-        let rings = wanted && rung_at.swap(epoch, Ordering::Relaxed) != epoch;
-        if rings {
-            self.doorbells.ring(self.me);
-        }
-        rings
     }
 }
 

@@ -3,37 +3,53 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use super::fabric::TcpFabric;
-use super::links::{LinkError, Links, TcpOptions};
+use super::error::StationError;
+use super::segment::TcpSegment;
+use super::station::{Station, StationOptions};
 use crate::peers::Rank;
+use crate::segment::{SegmentKey, SegmentRequest};
 
-/// A group within this process, over streams through 127.0.0.1, with rows of
-/// these lengths in bytes: for tests and benches.
-pub fn local_group(row_lens: &[usize], options: &TcpOptions) -> Result<Vec<TcpFabric>, LinkError> {
-    let links = (0..row_lens.len()).map(|me| Links::new(Rank(me as u16), row_lens));
-    let mut links: Vec<Links> = links.collect::<Result<_, _>>()?;
-    link_all(&mut links, |_, _| true)?;
-    links
-        .into_iter()
-        .map(|links| links.build(options))
-        .collect()
-}
-
-/// Connects those pairs of members, by rank, that are to be.
-pub(crate) fn link_all(
-    links: &mut [Links],
-    wanted: impl Fn(usize, usize) -> bool,
-) -> Result<(), LinkError> {
-    let connect = || connected_pair().map_err(LinkError::system("connecting within this host"));
-    for one in 0..links.len() {
-        for other in (0..one).filter(|&other| wanted(one, other)) {
-            let (there, here) = connect()?;
-            let (back, away) = connect()?;
-            links[one].add(Rank(other as u16), there, away)?;
-            links[other].add(Rank(one as u16), back, here)?;
+/// Stations within this process, connected through 127.0.0.1, with ids from 1,
+/// and a control segment with rows of these lengths in bytes: for tests and benches.
+pub fn local_group(
+    row_lens: &[usize],
+    options: &StationOptions,
+) -> Result<(Vec<Station>, Vec<TcpSegment>), StationError> {
+    let ids: Vec<_> = (1..=row_lens.len() as u128).collect();
+    let stations = ids.iter().map(|&id| Station::open(id, options));
+    let stations: Vec<_> = stations.collect::<Result<_, _>>()?;
+    for (at, one) in stations.iter().enumerate() {
+        for other in &stations[..at] {
+            connect(
+                |outgoing, incoming| one.connect(other.id(), outgoing, incoming),
+                |outgoing, incoming| other.connect(one.id(), outgoing, incoming),
+            )?;
         }
     }
-    Ok(())
+    let mut segments = Vec::new();
+    for (rank, station) in stations.iter().enumerate() {
+        let request = SegmentRequest {
+            key: SegmentKey { epoch: 0, lane: 0 },
+            members: ids.clone(),
+            me: Rank(rank as u16),
+            row_lens: row_lens.to_vec(),
+            control: true,
+        };
+        segments.extend(station.segments(&[request])?);
+    }
+    Ok((stations, segments))
+}
+
+/// Connects two within this process.
+pub(crate) fn connect(
+    one: impl FnOnce(TcpStream, TcpStream) -> Result<(), StationError>,
+    other: impl FnOnce(TcpStream, TcpStream) -> Result<(), StationError>,
+) -> Result<(), StationError> {
+    let connect = || connected_pair().map_err(StationError::system("connecting within this host"));
+    let (there, here) = connect()?;
+    let (back, away) = connect()?;
+    one(there, away)?;
+    other(back, here)
 }
 
 /// Two ends of a stream through 127.0.0.1.

@@ -8,11 +8,11 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::queue::{Full, Push, Queue};
+use super::queue::{Full, Own, Push, Queue, SLOTS};
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
-use crate::mem::Region;
+use crate::fabric::Ring;
 
 /// Bytes that are fetched and handed to the kernel at once.
 const STAGE_LEN: usize = RECORD_LEN_MAX + HEADER_LEN;
@@ -34,7 +34,8 @@ pub(super) struct Outgoing {
 
 #[derive(Debug)]
 struct Writer {
-    row: Region,
+    /// By slot: whose rows are fetched from.
+    rows: Vec<Option<Arc<Own>>>,
     /// Fetched bytes; those of `from..to` are not sent yet. They stay as they
     /// were fetched, so that a word in two pieces is one value.
     stage: Box<[u8]>,
@@ -47,13 +48,13 @@ struct Writer {
 }
 
 impl Outgoing {
-    /// `stream` does not block. The row is mine.
-    pub(super) fn new(stream: TcpStream, row: Region, waiting_max: usize) -> Self {
+    /// `stream` does not block.
+    pub(super) fn new(stream: TcpStream, waiting_max: usize) -> Self {
         Self {
             stream,
             queue: Mutex::new(Queue::new(waiting_max)),
             writer: Mutex::new(Writer {
-                row,
+                rows: Vec::with_capacity(SLOTS),
                 stage: vec![0; STAGE_LEN].into(),
                 from: 0,
                 to: 0,
@@ -74,11 +75,23 @@ impl Outgoing {
     }
 
     /// Appends a record. Whether so much waits that it had better be sent now.
-    pub(super) fn put(&self, push: Push) -> Result<bool, Full> {
+    pub(super) fn put_in(&self, own: &Arc<Own>, push: Push) -> Result<bool, Full> {
         let mut queue = self.queue();
-        queue.put(push)?;
+        queue.put_in(own, push)?;
         self.held_back.store(true, Ordering::Relaxed);
         Ok(queue.bytes() >= BATCH_LEN)
+    }
+
+    /// Appends a ring.
+    pub(super) fn put_ring(&self, ring: Ring) -> Result<(), Full> {
+        self.held_back.store(true, Ordering::Relaxed);
+        self.queue().put(Push::Ring(ring))
+    }
+
+    /// The last of a segment.
+    pub(super) fn shut(&self, slot: u16) -> Result<(), Full> {
+        self.held_back.store(true, Ordering::Relaxed);
+        self.queue().shut(slot)
     }
 
     /// Sends what was held back, as far as the stream takes it. Never blocks.
@@ -120,6 +133,7 @@ impl Outgoing {
     pub(super) fn close(&self) {
         let mut writer = self.writer();
         (writer.from, writer.to) = (0, 0);
+        writer.rows.clear();
         self.queue().close();
         // An error says that it has ended already.
         let _ = self.stream.shutdown(Shutdown::Both);
@@ -164,21 +178,39 @@ impl Writer {
         (self.from, self.to) = (0, 0);
         for push in plan.drain(..) {
             match push {
-                Push::Range { at, len } => {
-                    self.stage(&Header::Write { at, len }.encode());
-                    let bytes = &mut self.stage[self.to..self.to + len];
-                    self.row.copy_out(at, bytes);
-                    self.to += len;
-                }
-                Push::Word { at, value } => {
-                    self.stage(&Header::Write { at, len: 8 }.encode());
+                Push::Range { slot, at, len } => self.stage_range(slot, at, len),
+                Push::Word { slot, at, value } => {
+                    self.stage(&Header::Write { slot, at, len: 8 }.encode());
                     self.stage(&value.to_le_bytes());
                 }
                 Push::Ring(ring) => self.stage(&Header::Ring(ring).encode()),
+                Push::Open(own) => {
+                    let (slot, key) = (own.slot, own.key);
+                    self.stage(&Header::Open { slot, key }.encode());
+                    let slot = usize::from(slot);
+                    if self.rows.len() <= slot {
+                        self.rows.resize(slot + 1, None);
+                    }
+                    self.rows[slot] = Some(own);
+                }
+                Push::Shut { slot } => {
+                    self.stage(&Header::Shut { slot }.encode());
+                    self.rows[usize::from(slot)] = None;
+                }
             }
         }
         self.plan = plan;
         self.to > 0
+    }
+
+    /// The queue has opened the slot before.
+    fn stage_range(&mut self, slot: u16, at: usize, len: usize) {
+        self.stage(&Header::Write { slot, at, len }.encode());
+        if let Some(own) = &self.rows[usize::from(slot)] {
+            own.row
+                .copy_out(at, &mut self.stage[self.to..self.to + len]);
+        }
+        self.to += len;
     }
 
     fn stage(&mut self, bytes: &[u8]) {

@@ -1,16 +1,15 @@
-//! How a member sleeps whose wakers are all threads of its own process.
+//! How a participant sleeps whose wakers are all threads of its own process.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::fabric::{Ring, SLEEP_WORD, Want};
-use crate::mem::Region;
+use crate::fabric::{Ring, Want};
 use crate::sleep;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sleeper {
-    row: Region,
+    word: AtomicU64,
     /// The sleep word at which it was last woken: once is enough.
     woken_at: AtomicU64,
     rung: Mutex<bool>,
@@ -18,41 +17,44 @@ pub(super) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Over my row.
-    pub(super) fn new(row: Region) -> Self {
-        Self {
-            row,
-            woken_at: AtomicU64::new(0),
-            rung: Mutex::new(false),
-            bell: Condvar::new(),
-        }
-    }
-
     pub(super) fn announce_sleep(&self, want: Want) {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        let word = self.row.word(SLEEP_WORD);
-        let epoch = (word.load(Ordering::Relaxed) >> 2) + 1;
-        sleep::announce(word, want.sleep_word(epoch));
+        let epoch = (self.word.load(Ordering::Relaxed) >> 2) + 1;
+        sleep::announce(&self.word, want.sleep_word(epoch));
     }
 
     pub(super) fn announce_awake(&self) {
-        let word = self.row.word(SLEEP_WORD);
-        word.store(word.load(Ordering::Relaxed) & !3, Ordering::Release);
+        let awake = self.word.load(Ordering::Relaxed) & !3;
+        self.word.store(awake, Ordering::Release);
     }
 
     /// After something was left for the sleeper: wakes it if it wants to know,
     /// once for each time it sleeps. Whether it did.
     pub(super) fn wake(&self, ring: Ring) -> bool {
-        let epoch = sleep::before_ring().epoch(self.row.word(SLEEP_WORD));
+        let epoch = sleep::before_ring().epoch(&self.word);
         let wanted = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
         // Woken once in this epoch, it looks after it has woken: that look, or
         // the one after its next announcement, sees all that was left so far.
         let wakes = wanted && self.woken_at.swap(epoch, Ordering::Relaxed) != epoch;
         if wakes {
-            *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            self.bell.notify_all();
+            self.ring();
         }
         wakes
+    }
+
+    /// Wakes it if it sleeps, whatever it wants; whether it slept.
+    pub(super) fn nudge(&self) -> bool {
+        let epoch = sleep::before_ring().epoch(&self.word);
+        let asleep = Want::of_sleep_word(epoch).is_some();
+        if asleep {
+            self.ring();
+        }
+        asleep
+    }
+
+    fn ring(&self) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.bell.notify_all();
     }
 
     /// Blocks until woken since `announce_sleep`, or the time is over.

@@ -4,10 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{self, MixedFabric};
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
-use spindle_dds_transport::tcp::{self, LinkState, TcpFabric, TcpOptions};
 use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
 
 /// A clause that does not hold.
@@ -74,7 +72,7 @@ impl<'a, F> Actor<'a, F> {
 }
 
 /// A batch ends with each turn of an actor, whomever it rang.
-fn end_batch(fabric: &impl Fabric) {
+pub(crate) fn end_batch(fabric: &impl Fabric) {
     fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
 }
 
@@ -256,114 +254,6 @@ impl Harness for ShmGroup {
 
     fn rounds(&self) -> u64 {
         2000
-    }
-}
-
-/// A fabric that has links to some of its peers.
-pub(crate) trait Linked: Park {
-    fn link(&self, peer: Rank) -> Option<LinkState>;
-
-    fn die(&self) {
-        self.close_streams();
-    }
-
-    /// As the kernel does for a process that ends.
-    fn close_streams(&self) {
-        for peer in (0..self.members()).map(|rank| Rank(rank as u16)) {
-            if self.link(peer).is_some() {
-                self.fence(peer);
-            }
-        }
-    }
-}
-
-impl Linked for TcpFabric {
-    fn link(&self, peer: Rank) -> Option<LinkState> {
-        self.link(peer)
-    }
-}
-
-impl Linked for MixedFabric {
-    fn link(&self, peer: Rank) -> Option<LinkState> {
-        self.link(peer)
-    }
-
-    fn die(&self) {
-        self.shm().feign_death();
-        self.close_streams();
-    }
-}
-
-/// Streams between threads, at least for some of them.
-pub(crate) struct LinkedGroup<F>(Vec<F>);
-
-impl LinkedGroup<TcpFabric> {
-    pub(crate) fn tcp(members: usize, row_len: usize) -> Self {
-        let group = tcp::local_group(&vec![row_len; members], &TcpOptions::default());
-        Self(group.expect("a group"))
-    }
-}
-
-impl LinkedGroup<MixedFabric> {
-    pub(crate) fn mixed(hosts: &[usize], row_len: usize, doorbell: DoorbellChoice) -> Self {
-        let group = mixed::local_group(hosts, row_len, doorbell, &TcpOptions::default());
-        Self(group.expect("a group"))
-    }
-}
-
-impl<F: Linked> LinkedGroup<F> {
-    /// Whether nothing is on its way from one to another.
-    fn is_still(&self, from: usize, to: usize) -> bool {
-        let (Some(out), Some(back)) = (
-            self.0[from].link(Rank(to as u16)),
-            self.0[to].link(Rank(from as u16)),
-        ) else {
-            return true;
-        };
-        !out.sending || !back.receiving || (out.waiting == 0 && out.sent == back.received)
-    }
-}
-
-impl<F: Linked> Harness for LinkedGroup<F> {
-    type F = F;
-
-    fn fabric(&self, rank: usize) -> &F {
-        &self.0[rank]
-    }
-
-    fn run(&self, actors: Vec<Actor<'_, F>>) -> Outcome {
-        run_threads(&self.0, actors)
-    }
-
-    fn sleep(&self, rank: usize) -> Sleep {
-        self.settle();
-        park_for_a_while(&self.0[rank])
-    }
-
-    fn settle(&self) {
-        self.0.iter().for_each(end_batch);
-        let members = self.0.len();
-        for pair in 0..members * members {
-            while !self.is_still(pair / members, pair % members) {
-                thread::yield_now();
-            }
-        }
-    }
-
-    fn kill(&self, rank: usize) {
-        self.0[rank].die();
-    }
-
-    /// Nobody can tell a process that ended from one that closed its streams.
-    fn is_death(&self, cause: &FailureCause) -> bool {
-        matches!(
-            cause,
-            FailureCause::Unreachable(_) | FailureCause::ProcessEnded
-        )
-    }
-
-    fn rounds(&self) -> u64 {
-        500
     }
 }
 

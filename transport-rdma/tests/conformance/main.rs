@@ -1,24 +1,26 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
 //! and over shared memory (threads, both doorbells): stations, and groups that are
-//! formed once; and over TCP and the two mixed. Clauses about more than one segment
+//! formed once; over streams, and over both. Clauses about more than one segment
 //! run over those that have them ([`harness::Segments`]). A backend that comes later
 //! implements `Harness` and adds a module to `suite`.
 
 mod data;
 mod failure;
 mod harness;
+mod mixed;
 mod planted;
 mod segments;
 mod sleeping;
 mod stations;
+mod streams;
 
-use harness::{LinkedGroup, Outcome, Segments, ShmGroup, SimGroup};
-use spindle_dds_transport::mixed::MixedFabric;
+use harness::{Outcome, Segments, ShmGroup, SimGroup};
+use mixed::MixedGroup;
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
-use spindle_dds_transport::tcp::TcpFabric;
 use stations::StationGroup;
+use streams::StreamGroup;
 
 /// In shared memory and over TCP; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
@@ -63,20 +65,17 @@ fn over_stations(clause: impl Fn(&StationGroup) -> Outcome, doorbells: &[Doorbel
     }
 }
 
-fn over_tcp(clause: impl Fn(&LinkedGroup<TcpFabric>) -> Outcome) {
+fn over_streams(clause: impl Fn(&StreamGroup) -> Outcome) {
     for repeat in 0..3 {
-        if let Err(violation) = clause(&LinkedGroup::tcp(MEMBERS, ROW_LEN)) {
+        if let Err(violation) = clause(&StreamGroup::new(MEMBERS, ROW_LEN)) {
             panic!("repeat {repeat}: {violation}");
         }
     }
 }
 
-fn over_mixed(clause: impl Fn(&LinkedGroup<MixedFabric>) -> Outcome) {
-    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
-        let group = LinkedGroup::mixed(&[0, 1, 0, 1], ROW_LEN, doorbell);
-        if let Err(violation) = clause(&group) {
-            panic!("{doorbell:?}: {violation}");
-        }
+fn over_mixed(clause: impl Fn(&MixedGroup) -> Outcome, doorbell: DoorbellChoice) {
+    if let Err(violation) = clause(&MixedGroup::new(&[0, 1, 0, 1], ROW_LEN, doorbell)) {
+        panic!("{violation}");
     }
 }
 
@@ -111,14 +110,30 @@ macro_rules! suite {
                 super::over_shm(crate::$module::$clause, &[Auto, Event]);
             })*
         }
-        mod tcp {
+        mod over_tcp {
             $(#[test] fn $clause() {
-                super::over_tcp(crate::$module::$clause);
+                super::over_streams(crate::$module::$clause);
+            })*
+            $(#[test] fn $further() {
+                super::over_streams(crate::$segments::$further);
             })*
         }
-        mod mixed {
+        mod hosts_futex {
+            use super::DoorbellChoice::Auto;
             $(#[test] fn $clause() {
-                super::over_mixed(crate::$module::$clause);
+                super::over_mixed(crate::$module::$clause, Auto);
+            })*
+            $(#[test] fn $further() {
+                super::over_mixed(crate::$segments::$further, Auto);
+            })*
+        }
+        mod hosts_event {
+            use super::DoorbellChoice::Event;
+            $(#[test] fn $clause() {
+                super::over_mixed(crate::$module::$clause, Event);
+            })*
+            $(#[test] fn $further() {
+                super::over_mixed(crate::$segments::$further, Event);
             })*
         }
         mod stations_futex {

@@ -156,7 +156,7 @@ pub(crate) fn no_nudge_is_lost<H: Harness>(group: &H) -> Outcome {
 }
 
 /// Rings of all, as some backends count where they ring and some where they wake.
-fn rings<H: Harness>(group: &H) -> u64 {
+pub(crate) fn rings<H: Harness>(group: &H) -> u64 {
     let members = 0..group.fabric(0).members();
     members
         .map(|rank| group.fabric(rank).counters().rings)

@@ -30,7 +30,7 @@ use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
 use crate::counters::SleepCounters;
 use crate::event::write_event;
-use crate::fabric::Want;
+use crate::fabric::{Ring, Want};
 use crate::mem::Region;
 use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
 use crate::sleep::{self, Fenced};
@@ -100,6 +100,8 @@ pub(super) struct Bed {
     bedding: Mutex<Bedding>,
     /// My event descriptor has been read since I announced.
     rung: AtomicBool,
+    /// My sleep word at which I was last woken on behalf of who is elsewhere.
+    answered_at: AtomicU64,
     pub(super) counters: SleepCounters,
 }
 
@@ -121,6 +123,7 @@ impl Bed {
                 by_event: false,
             }),
             rung: AtomicBool::new(false),
+            answered_at: AtomicU64::new(0),
             counters: SleepCounters::default(),
         }
     }
@@ -208,6 +211,18 @@ impl Bed {
             self.ring_bell(epoch, 0, &self.event);
         }
         asleep
+    }
+
+    /// Takes the part of somebody who is reached by other means and has rung:
+    /// wakes my own sleeper, once for each time it sleeps; whether it did.
+    pub(super) fn answer(&self, ring: Ring) -> bool {
+        let epoch = sleep::before_ring().epoch(self.word());
+        let asks = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
+        let rings = asks && self.answered_at.swap(epoch, Ordering::Relaxed) != epoch;
+        if rings {
+            self.ring_bell(epoch, 0, &self.event);
+        }
+        rings
     }
 
     /// One system call.

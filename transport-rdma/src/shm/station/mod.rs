@@ -42,14 +42,14 @@ use self::packet::{PART_LEN_MAX, Packet};
 use self::porter::Porter;
 use self::shared::Shared;
 use crate::event::write_event;
+use crate::fabric::Ring;
+pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::JoinError;
 
 pub(super) use self::address::sweep_sockets;
 pub use self::error::StationError;
-pub use self::exchange::SegmentRequest;
-pub use self::packet::SegmentKey;
 pub use self::segment::ShmSegment;
 pub use self::state::Event;
 
@@ -265,6 +265,13 @@ impl Station {
 
     fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For those who receive on behalf of this participant by other means: wakes
+    /// its sleeper, if it wants to know; whether it did.
+    pub(crate) fn waker(&self) -> impl Fn(Ring) -> bool + Send + Sync + use<> {
+        let shared = Arc::clone(&self.shared);
+        move |ring| shared.bed.answer(ring)
     }
 
     /// For tests: makes other stations of this process believe that the process

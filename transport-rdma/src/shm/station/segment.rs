@@ -5,13 +5,13 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bed::Contact;
-use super::packet::SegmentKey;
 use super::shared::Shared;
 use crate::counters::PushCounters;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
 use crate::failures::Failures;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
+use crate::segment::SegmentKey;
 use crate::shm::memory::Mapping;
 use crate::sleep;
 

@@ -5,45 +5,40 @@ use core::time::Duration;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
-use crate::shm::ShmFabric;
-use crate::tcp::{LinkState, Streams};
+use crate::segment::SegmentKey;
+use crate::shm::ShmSegment;
+use crate::tcp::Streams;
 
 /// A [`Fabric`] over shared memory to the members of my host and over streams
-/// to all others; made by [`MixedFabric::build`].
+/// to all others; made by [`Station`](super::Station).
 #[derive(Debug)]
-pub struct MixedFabric {
+pub struct MixedSegment {
     pub(super) me: Rank,
-    /// By rank in the view.
+    /// By rank in the whole.
     pub(super) rows: Vec<Region>,
-    /// Ends first: its thread rings the bell of `shm`.
     pub(super) streams: Streams,
     /// My host's members, with ranks of their own.
-    pub(super) shm: ShmFabric,
-    /// Rank in the view, by rank on my host.
-    pub(super) in_view: Vec<Rank>,
-    /// Rank on my host, by rank in the view.
+    pub(super) host: ShmSegment,
+    /// Rank in the whole, by rank on my host.
+    pub(super) whole: Vec<Rank>,
+    /// Rank on my host, by rank in the whole.
     pub(super) on_host: Vec<Option<Rank>>,
 }
 
-impl MixedFabric {
-    /// The part that reaches my host's members.
-    pub fn shm(&self) -> &ShmFabric {
-        &self.shm
-    }
-
-    /// How far the link to a peer elsewhere has come; `None` for my host's.
-    pub fn link(&self, peer: Rank) -> Option<LinkState> {
-        self.streams.link(peer)
+impl MixedSegment {
+    /// Which one it is.
+    pub fn key(&self) -> SegmentKey {
+        self.host.key()
     }
 
     /// Those of them that are on my host, by their ranks there.
-    fn host(&self, peers: &PeerSet) -> PeerSet {
+    fn seats(&self, peers: &PeerSet) -> PeerSet {
         let on_host = |peer: Rank| *self.on_host.get(peer.index())?;
         peers.iter().filter_map(on_host).collect()
     }
 }
 
-impl Fabric for MixedFabric {
+impl Fabric for MixedSegment {
     fn me(&self) -> Rank {
         self.me
     }
@@ -57,39 +52,39 @@ impl Fabric for MixedFabric {
     }
 
     fn store(&self, word: usize, value: u64) {
-        self.shm.store(word, value);
+        self.host.store(word, value);
     }
 
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
-        self.shm.push(at, len, &self.host(to));
+        self.host.push(at, len, &self.seats(to));
         self.streams.push(at, len, to);
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
-        self.shm.push_word(word, value, &self.host(to));
+        self.host.push_word(word, value, &self.seats(to));
         self.streams.push_word(word, value, to);
     }
 
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
-        self.shm.ring(&self.host(data), &self.host(acks));
+        self.host.ring(&self.seats(data), &self.seats(acks));
         self.streams.ring(data, acks);
     }
 
     fn announce_sleep(&self, want: Want) {
-        self.shm.announce_sleep(want);
+        self.host.announce_sleep(want);
     }
 
     fn announce_awake(&self) {
-        self.shm.announce_awake();
+        self.host.announce_awake();
     }
 
     fn nudge(&self) {
-        self.shm.nudge();
+        self.host.nudge();
     }
 
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
         match self.on_host[to.index()] {
-            Some(to) => self.shm.acknowledge(word, value, to),
+            Some(to) => self.host.acknowledge(word, value, to),
             None => {
                 self.store(word, value);
                 self.nudge();
@@ -98,8 +93,8 @@ impl Fabric for MixedFabric {
     }
 
     fn poll(&self) -> Option<Failure> {
-        let on_host = self.shm.poll().map(|failure| Failure {
-            peer: self.in_view[failure.peer.index()],
+        let on_host = self.host.poll().map(|failure| Failure {
+            peer: self.whole[failure.peer.index()],
             ..failure
         });
         on_host.or_else(|| self.streams.poll())
@@ -107,13 +102,13 @@ impl Fabric for MixedFabric {
 
     fn fence(&self, peer: Rank) {
         match self.on_host[peer.index()] {
-            Some(peer) => self.shm.fence(peer),
+            Some(peer) => self.host.fence(peer),
             None => self.streams.fence(peer),
         }
     }
 
     fn counters(&self) -> FabricCounters {
-        let (host, away) = (self.shm.counters(), self.streams.counters());
+        let (host, away) = (self.host.counters(), self.streams.counters());
         FabricCounters {
             pushes: host.pushes + away.pushes,
             word_pushes: host.word_pushes + away.word_pushes,
@@ -125,8 +120,8 @@ impl Fabric for MixedFabric {
     }
 }
 
-impl Park for MixedFabric {
+impl Park for MixedSegment {
     fn park(&self, timeout: Option<Duration>) -> bool {
-        self.shm.park(timeout)
+        self.host.park(timeout)
     }
 }
