@@ -33,6 +33,6 @@ mod view;
 
 pub use detector::Detection;
 pub use proposal::{Proposal, Removal, Request, Touched, Trim, Update, Why};
-pub use protocol::{Action, Finish, LaneEnds, Membership, OutReason, Rules};
+pub use protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason, Rules};
 pub use row::CONTROL_ROW_LEN;
 pub use view::{Endpoint, HostId, Member, MemberId, View, ViewError};

@@ -120,6 +120,8 @@ struct World {
     nodes: Vec<Node>,
     /// The domain's record on the host.
     record: Arc<View>,
+    /// Digest of the proposal that made it.
+    made_by: u64,
     proposals: BTreeMap<u64, Arc<Proposal>>,
     born: u128,
     #[cfg_attr(not(feature = "planted"), expect(dead_code))]
@@ -153,6 +155,7 @@ impl World {
             controls: BTreeMap::new(),
             nodes: Vec::new(),
             record: view.clone(),
+            made_by: 0,
             proposals: BTreeMap::new(),
             born: count,
             planted,
@@ -479,17 +482,17 @@ impl World {
         match node.membership.step(now, &mut node.lanes) {
             None => Ok(()),
             // Several hosts: the majority has decided it already.
-            Some(Action::Decide(next)) if self.divides_at.is_some() => {
+            Some(Action::Decide(Decision { next, .. })) if self.divides_at.is_some() => {
                 self.record = next;
                 let _ = self.nodes[at].membership.decided(Ok(()));
                 Ok(())
             }
-            Some(Action::Decide(next)) => {
+            Some(Action::Decide(Decision { next, digest })) => {
                 let ends = node.membership.view().id;
                 let answer = if self.record.id == ends {
-                    self.record = next;
+                    (self.record, self.made_by) = (next, digest);
                     Ok(())
-                } else if *self.record == *next {
+                } else if *self.record == *next && self.made_by == digest {
                     Ok(())
                 } else {
                     Err(format!("view {} is there", self.record.id))
