@@ -20,7 +20,7 @@ use crate::ids::{Ring, SubgroupId};
 use crate::lane::{LEAVING, Lane, STOPPED};
 use crate::lanes::Lanes;
 use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
-use crate::membership::{Finish, OutReason, View};
+use crate::membership::{Decision, Finish, OutReason, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
 use crate::spec::{LaneSpec, SpecError};
@@ -82,9 +82,9 @@ pub enum Event {
         digest: u64,
     },
     /// To be decided by the driver, in the domain's record on this host: whether
-    /// the domain goes on with this view. The answer goes to
+    /// the domain goes on like this. The answer goes to
     /// [`Engine::decided`].
-    Decide(Arc<View>),
+    Decide(Decision),
     /// A view is over, and all of it has been delivered. The driver prepares the
     /// next one for [`Engine::install`], if this participant is in it.
     ViewEnded(Finish),

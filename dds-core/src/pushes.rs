@@ -10,6 +10,8 @@ pub(crate) struct Pushes {
     /// Where the pushes that are added now go.
     to: PeerSet,
     late: bool,
+    /// Since the last ring.
+    issued: bool,
     data: PeerSet,
     acks: PeerSet,
 }
@@ -26,6 +28,7 @@ impl Pushes {
             list: Vec::with_capacity(64),
             to: PeerSet::EMPTY,
             late,
+            issued: false,
             data: PeerSet::EMPTY,
             acks: PeerSet::EMPTY,
         }
@@ -74,6 +77,7 @@ impl Pushes {
     }
 
     fn issue<F: Fabric>(&mut self, fabric: &F) {
+        self.issued |= !self.list.is_empty();
         for (to, push) in self.list.drain(..) {
             match push {
                 Push::Range { at, len } => fabric.push(at, len, &to),
@@ -82,15 +86,43 @@ impl Pushes {
         }
     }
 
-    /// Issues everything and rings once. Returns whether there was anything.
-    pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
+    /// Issues everything and rings once, if only for nobody: a fabric may hold
+    /// pushes back until then.
+    pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) {
         self.issue(fabric);
-        let (data, acks) = (self.data, self.acks);
-        if data.is_empty() && acks.is_empty() {
-            return false;
+        if core::mem::take(&mut self.issued) {
+            fabric.ring(&self.data, &self.acks);
+            (self.data, self.acks) = (PeerSet::EMPTY, PeerSet::EMPTY);
         }
-        (self.data, self.acks) = (PeerSet::EMPTY, PeerSet::EMPTY);
-        fabric.ring(&data, &acks);
-        true
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use spindle_dds_transport::sim::{SimNetwork, SimOptions};
+    use spindle_dds_transport::{FABRIC_AREA, Rank};
+
+    use super::*;
+
+    #[test]
+    fn words_that_wake_nobody_leave_with_the_flush() {
+        let options = SimOptions {
+            shared_pairs: 0.0,
+            held_batches: 1.0,
+            ..SimOptions::default()
+        };
+        for late in [false, true] {
+            let (network, fabrics) = SimNetwork::group(1, &[512; 2], options.clone());
+            let [from, to] = &fabrics[..] else {
+                unreachable!("a fabric for each")
+            };
+            let mut pushes = Pushes::new(late);
+            pushes.address(&[Rank(1)].into_iter().collect());
+            pushes.quiet_word(from, FABRIC_AREA, 7);
+            pushes.flush(from);
+            network.settle();
+            assert_eq!(to.row(Rank(0)).load(FABRIC_AREA), 7);
+            assert_eq!(from.counters().rings, 0);
+        }
     }
 }

@@ -152,7 +152,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let changed = action.is_some();
         match action {
             None => {}
-            Some(Action::Decide(next)) => self.sink().event(Event::Decide(next)),
+            Some(Action::Decide(decision)) => self.sink().event(Event::Decide(decision)),
             Some(Action::Finish(finish)) => {
                 let phase = self.end_view(participant, membership, finish);
                 views.phase = phase;

@@ -1,6 +1,6 @@
 //! Round trips between two members that sleep, by doorbell, beside a bare
-//! event descriptor in the same run; what a ring costs when nobody sleeps; and
-//! how long two stations need to make segments.
+//! event descriptor and a bare stream in the same run; what a ring costs when
+//! nobody sleeps; and how long two stations need to make segments.
 //!
 //! ```text
 //! cargo bench -p spindle-dds-transport --bench wake
@@ -9,6 +9,7 @@
 //! ratio of the median to the baseline's.
 
 use std::hint::black_box;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use spindle_dds_transport::shm::{
     DoorbellChoice, JoinError, SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions,
     local_group,
 };
+use spindle_dds_transport::tcp;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 use tempfile::TempDir;
 
@@ -38,6 +40,10 @@ fn main() {
             Err(error) => println!("{name} skipped: {error}"),
         }
     }
+    let options = tcp::StationOptions::default();
+    let (_stations, group) = tcp::local_group(&[4096; 2], &options).expect("a group");
+    report("tcp_park", park_round_trips(&group), Some(baseline));
+    report("tcp_bare", bare_streams(), Some(baseline));
     for (name, choice) in [
         ("station_park_futex", DoorbellChoice::Futex),
         ("station_park_event", DoorbellChoice::Event),
@@ -150,6 +156,30 @@ fn bare_eventfd() -> Vec<u64> {
         time(TRIPS, |_| {
             rustix::io::write(&there, &one).expect("written");
             rustix::io::read(&back, &mut [0; 8]).expect("read");
+        })
+    })
+}
+
+/// A byte there and back over loopback, by threads that block in the kernel.
+fn bare_streams() -> Vec<u64> {
+    use std::io::{Read, Write};
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let mut near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+    let mut far = listener.accept().expect("accepted").0;
+    for stream in [&near, &far] {
+        stream.set_nodelay(true).expect("set");
+    }
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut byte = [0];
+            for _ in 0..TRIPS {
+                far.read_exact(&mut byte).expect("read");
+                far.write_all(&byte).expect("written");
+            }
+        });
+        time(TRIPS, |_| {
+            near.write_all(&[0]).expect("written");
+            near.read_exact(&mut [0]).expect("read");
         })
     })
 }

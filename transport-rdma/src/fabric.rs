@@ -34,7 +34,9 @@ pub const DOORBELL_WORD: usize = 128;
 ///
 /// - **F1** [`push`](Self::push)`(range, peers)`: the bytes of my row in `range`, as they
 ///   stand at some moment at or after the call, come to stand in my row's copy
-///   at each of `peers`. No application code at the peer takes part.
+///   at each of `peers`. No application code at the peer takes part. Pushes
+///   may be held back until the next [`ring`](Self::ring) of the same segment,
+///   whomever it rings: it ends a batch.
 /// - **F1b** [`push_word`](Self::push_word)`(word, value, peers)`: one aligned
 ///   8-byte word, carrying exactly the value given at the call. Every word
 ///   that vouches for other bytes (a ring's guard, a flag that ends a list) is
@@ -76,7 +78,9 @@ pub const DOORBELL_WORD: usize = 128;
 /// are odd. Either the ringer sees the epoch or the sleeper's second look sees
 /// the push: no wake-up is lost. On fabrics where the epoch travels as a push
 /// itself, a fabric that sees a new odd epoch rings by itself when it has
-/// pushed to that peer without ringing since the last one.
+/// pushed to that peer without ringing since the last one. On fabrics where the
+/// ring travels, behind the data, the epoch need not: a thread of the sleeper's
+/// process takes the ringer's part when the ring arrives.
 pub trait Fabric: Send + Sync + 'static {
     /// My own rank in the segment.
     fn me(&self) -> Rank;
@@ -100,8 +104,10 @@ pub trait Fabric: Send + Sync + 'static {
     /// sends exactly this value. One thread at a time.
     fn push_word(&self, word: usize, value: u64, to: &PeerSet);
 
-    /// Wakes sleepers after pushes: those of `data` whatever they sleep for,
-    /// those of `acks` only if they said that they wait for acknowledgements.
+    /// Ends a batch of pushes, to whomever they went, and wakes sleepers: those
+    /// of `data` whatever they sleep for, those of `acks` only if they said that
+    /// they wait for acknowledgements. Whoever has pushed calls it, if only for
+    /// nobody. Never blocks on a peer.
     fn ring(&self, data: &PeerSet, acks: &PeerSet);
 
     /// Stores and publishes an odd sleep epoch, then fences (SeqCst). The
@@ -172,6 +178,19 @@ impl Want {
             _ => None,
         }
     }
+
+    /// Whether who wants this is woken by that.
+    pub(crate) fn answers(self, ring: Ring) -> bool {
+        ring == Ring::Data || self == Self::DataAndAcks
+    }
+}
+
+/// What a ring is about: data wakes all sleepers, acknowledgements those who
+/// wait for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ring {
+    Acks,
+    Data,
 }
 
 /// A peer is gone.
@@ -204,7 +223,8 @@ pub struct FabricCounters {
     pub word_pushes: u64,
     /// Bytes sent by both.
     pub bytes_pushed: u64,
-    /// Doorbells rung at peers that slept.
+    /// Doorbells rung at sleepers: by this member at others, or, where rings
+    /// travel, here on behalf of the others.
     pub rings: u64,
     /// Times the process went to sleep.
     pub sleeps: u64,

@@ -10,6 +10,8 @@
 //!   ---+------------------------- Fabric, Park --------------------------
 //!      |
 //!      +-- shm   rows are mapped; a push is at most a doorbell   (one host)
+//!      +-- tcp   a stream a pair; a push is a record in it   (IP networks)
+//!      +-- mixed my host's members by shm, the others by tcp (several hosts)
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
 //!
 //!   part         several segments of a group out of one fabric
@@ -26,13 +28,19 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
+mod counters;
+mod event;
 mod fabric;
+mod failures;
 pub mod mem;
+pub mod mixed;
 mod part;
 mod peers;
+mod segment;
 pub mod shm;
 pub mod sim;
 pub mod sleep;
+pub mod tcp;
 
 pub use fabric::{
     DOORBELL_WORD, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, SLEEP_WORD,
@@ -41,3 +49,4 @@ pub use fabric::{
 pub use mem::Region;
 pub use part::{Part, Window};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
+pub use segment::{SegmentKey, SegmentRequest};

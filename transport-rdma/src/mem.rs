@@ -68,7 +68,7 @@ impl Region {
         let len = Self::heap_len(len);
         let heap = Heap::new(len);
         let base = heap.base;
-        // SAFETY: the allocation is aligned, zeroed, `len` long and freed only
+        // SAFETY: the base is aligned, zeroed, followed by `len` bytes, and freed only
         // when `heap`, which `keep` owns, is dropped.
         unsafe { Self::from_raw(base, len, true, Arc::new(heap)) }
     }
@@ -183,11 +183,26 @@ impl Region {
     /// of old and new otherwise, but never undefined behaviour. `at` and the
     /// length are multiples of 8. Panics when outside.
     pub fn copy_out(&self, at: usize, into: &mut [u8]) {
-        for (i, word) in into.chunks_exact_mut(8).enumerate() {
-            word.copy_from_slice(&self.word(at + i * 8).load(Ordering::Relaxed).to_le_bytes());
+        assert!(at.is_multiple_of(8) && into.len().is_multiple_of(8));
+        let words = &self.words()[at / 8..(at + into.len()) / 8];
+        for (word, into) in words.iter().zip(into.as_chunks_mut().0) {
+            *into = word.load(Ordering::Relaxed).to_le_bytes();
         }
         // Orders the copies above before whatever re-check follows.
         fence(Ordering::Acquire);
+    }
+
+    /// Writes `bytes` at `at` into a copy, word by word, on its owner's behalf:
+    /// whoever sees one of these words sees all that was written before the
+    /// call. `at` and the length are multiples of 8. Panics when outside.
+    pub(crate) fn copy_in(&self, at: usize, bytes: &[u8]) {
+        assert!(self.writable && at.is_multiple_of(8) && bytes.len().is_multiple_of(8));
+        let words = &self.words()[at / 8..(at + bytes.len()) / 8];
+        // Pairs with the acquire loads of `load`.
+        fence(Ordering::Release);
+        for (word, bytes) in words.iter().zip(bytes.as_chunks().0) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+        }
     }
 
     /// The bytes `at..at + len`.
@@ -233,9 +248,13 @@ impl fmt::Debug for Region {
     }
 }
 
-/// An aligned, zeroed allocation.
+/// An aligned, zeroed allocation. It is aligned by hand inside one of small
+/// alignment: the system zeroes those without touching them, so that the unused
+/// parts of a row cost no memory.
 struct Heap {
+    /// Aligned to `ROW_ALIGN`, inside the allocation.
     base: NonNull<u8>,
+    allocation: NonNull<u8>,
     layout: Layout,
 }
 
@@ -246,22 +265,31 @@ unsafe impl Sync for Heap {}
 
 impl Heap {
     fn new(len: usize) -> Self {
-        let Ok(layout) = Layout::from_size_align(len, ROW_ALIGN) else {
+        let size = len.saturating_add(ROW_ALIGN - 8);
+        let Ok(layout) = Layout::from_size_align(size, 8) else {
             handle_alloc_error(Layout::new::<[u8; ROW_ALIGN]>());
         };
         // SAFETY: `len` is at least ROW_ALIGN, so the layout is not empty.
-        let base = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(base) else {
+        let allocation = unsafe { alloc_zeroed(layout) };
+        let Some(allocation) = NonNull::new(allocation) else {
             handle_alloc_error(layout)
         };
-        Self { base, layout }
+        let skip = allocation.addr().get().wrapping_neg() % ROW_ALIGN;
+        // SAFETY: the address is a multiple of 8, so at most `ROW_ALIGN - 8`
+        // bytes are skipped, and `len` bytes follow.
+        let base = unsafe { allocation.add(skip) };
+        Self {
+            base,
+            allocation,
+            layout,
+        }
     }
 }
 
 impl Drop for Heap {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout, freed once, here.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+        unsafe { dealloc(self.allocation.as_ptr(), self.layout) };
     }
 }
 
@@ -296,5 +324,16 @@ mod tests {
         assert_eq!(unsafe { region.bytes(15, 4) }, [0, 9, 9, 3]);
         assert!(region.contains(1016, 8) && !region.contains(1017, 8));
         assert!(!region.contains(usize::MAX, 2));
+        region.copy_in(1008, &copy);
+        assert_eq!(region.load(1016), 0x0807_0605_0403_0201);
+    }
+
+    #[test]
+    fn heaps_of_all_lengths_are_aligned() {
+        for len in (1..5000).step_by(97) {
+            let region = Region::heap(len);
+            assert!(region.address().is_multiple_of(ROW_ALIGN));
+            assert!(region.len() >= len && region.load(region.len() - 8) == 0);
+        }
     }
 }

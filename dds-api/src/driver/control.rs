@@ -14,12 +14,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{CONTROL_ROW_LEN, Member, MemberId, Request, View};
+use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{Layout, Prepared, SubgroupId};
-use spindle_dds_transport::Rank;
-use spindle_dds_transport::shm::{
-    Decision, Entry, Event, Register, SegmentKey, SegmentRequest, Station,
-};
+use spindle_dds_transport::shm::{self, Entry, Event, Register, Station};
+use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use super::desk::News;
 use super::session::Session;
@@ -63,8 +61,8 @@ impl Control {
                 session.engine().request(Request::Update(update));
             }
             flow = match session.desk().take() {
-                Some(News::Decide(next)) => {
-                    session.engine().decided(self.decide(&next));
+                Some(News::Decide(decision)) => {
+                    session.engine().decided(self.decide(&decision));
                     ControlFlow::Continue(())
                 }
                 Some(News::Ended { next, expelled }) => {
@@ -105,15 +103,15 @@ impl Control {
     // From view to view.
 
     /// The compare-and-set in the domain's record.
-    fn decide(&self, next: &View) -> std::result::Result<(), String> {
-        let entries = next.members.iter().map(entry);
-        let members = entries.collect::<Result<Vec<_>>>();
-        let decision = Decision {
+    fn decide(&self, decision: &membership::Decision) -> std::result::Result<(), String> {
+        let next = &decision.next;
+        let members = next.members.iter().map(entry).collect::<Result<_>>();
+        let recorded = shm::Decision {
             view: next.id,
-            digest: digest(&next.to_bytes()),
+            digest: decision.digest,
             members: members.map_err(|error| error.to_string())?,
         };
-        let decided = self.register.decide(next.id - 1, &decision);
+        let decided = self.register.decide(next.id - 1, &recorded);
         decided.map_err(|error| error.to_string())
     }
 
@@ -298,10 +296,4 @@ fn entry(member: &Member) -> Result<Entry> {
         start: info.start,
         address: member.address.clone(),
     })
-}
-
-/// FNV-1a of what was decided, the same wherever it is computed.
-fn digest(bytes: &[u8]) -> u64 {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{MemberId, View};
+use spindle_dds_core::membership::{Decision, MemberId, View};
 use spindle_dds_transport::shm::Station;
 
 /// Something for the control thread.
 #[derive(Debug)]
 pub(super) enum News {
     /// To be decided in the domain's record.
-    Decide(Arc<View>),
+    Decide(Decision),
     /// A view has ended.
     Ended {
         next: Arc<View>,

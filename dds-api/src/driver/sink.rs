@@ -119,7 +119,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     fn event(&mut self, event: Event) {
         match event {
             Event::LaneEnded { subgroup, end, .. } => self.matcher.lane_ended(subgroup, end),
-            Event::Decide(next) => self.desk.put(News::Decide(next)),
+            Event::Decide(decision) => self.desk.put(News::Decide(decision)),
             Event::ViewEnded(finish) => {
                 let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
                 let expelled = self.matcher.view_ended(&finish, old);

@@ -39,6 +39,14 @@ fn three_hundred_lives_without_a_violation() {
     assert_sound(&drawn(300, |_| {}));
 }
 
+/// Lives that once went wrong. All members leave at once, by two proposals that
+/// make the same next view: the domain's record may take one of them only.
+#[test]
+fn what_went_wrong_once_does_not_again() {
+    let plans: Vec<_> = [13_066, 13_695].map(LifePlan::draw).into();
+    assert_sound(&plans);
+}
+
 #[test]
 fn the_same_seed_is_the_same_life() {
     for seed in [3, 44, 178] {

@@ -110,11 +110,11 @@ fn a_few_hundred_seeds_of_members_that_fail() {
 #[test]
 fn bugs_of_the_end_of_a_lane_are_found() {
     for (bug, properties) in [
-        (PlantedBug::CommitAfterWedge, ["A2", "A3", "L2"]),
-        (PlantedBug::AckAfterFreeze, ["A3", "A6", "A4"]),
-        (PlantedBug::StopsAtHole, ["A3", "A2", "L2"]),
+        (PlantedBug::CommitAfterWedge, &["A2", "A3", "A6", "L2"][..]),
+        (PlantedBug::AckAfterFreeze, &["A3", "A6", "A4"]),
+        (PlantedBug::StopsAtHole, &["A3", "A2", "L2"]),
     ] {
-        must_be_found(&format!("{bug:?}"), &properties, |plan| {
+        must_be_found(&format!("{bug:?}"), properties, |plan| {
             often(plan);
             plan.config.planted = Some(bug);
         });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 use super::proposal::{Proposal, Request, Touched, Trim, Why};
-use super::protocol::{Action, Finish, LaneEnds, Membership, OutReason};
+use super::protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason};
 use super::row::{Level, Nonsense, Text};
 use super::view::View;
 use crate::config::PlantedBug;
@@ -248,8 +248,11 @@ impl<F: Fabric> Membership<F> {
 
     /// The leader, once all have repeated its proposal.
     pub(super) fn decide(&mut self, now: u64) -> Option<Action> {
-        let (_, next) = self.echo.as_ref()?;
-        let next = next.clone();
+        let (proposal, next) = self.echo.as_ref()?;
+        let decision = Decision {
+            next: next.clone(),
+            digest: proposal.digest(),
+        };
         if self.is_decided {
             self.rows.tell_committed();
             return None;
@@ -269,7 +272,7 @@ impl<F: Fabric> Membership<F> {
             return None;
         }
         self.deciding = true;
-        Some(Action::Decide(next))
+        Some(Action::Decide(decision))
     }
 
     /// A strict majority of those who did not leave and are not known to be dead.

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Everything is said in the member's own row of the view's control segment,
-//! once, and only grows ([`row`]). [`View`] is what is agreed, [`Proposal`] how
+//! once, and only grows (`row`). [`View`] is what is agreed, [`Proposal`] how
 //! it ends; [`Membership`] is one member's part in one view.
 //!
 //! Source: virtual synchrony as in Derecho (Jha et al., TOCS 2019). It differs
@@ -33,6 +33,6 @@ mod view;
 
 pub use detector::Detection;
 pub use proposal::{Proposal, Removal, Request, Touched, Trim, Update, Why};
-pub use protocol::{Action, Finish, LaneEnds, Membership, OutReason, Rules};
+pub use protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason, Rules};
 pub use row::CONTROL_ROW_LEN;
 pub use view::{Endpoint, HostId, Member, MemberId, View, ViewError};

@@ -164,9 +164,18 @@ impl Proposal {
         }
     }
 
+    /// Tells proposals apart that make the same view of one (when all of its members
+    /// leave, those who come are the next, however it ends): FNV-1a of its bytes.
+    pub fn digest(&self) -> u64 {
+        // Nothing in it can fail to be written into memory.
+        let bytes = postcard::to_allocvec(self).unwrap_or_default();
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+    }
+
     /// The subgroups that it replaces.
     pub fn touched(&self, view: &View) -> Touched {
-        if view.expelled(self) {
+        if self.removals.iter().any(|removal| removal.why != Why::Left) {
             return Touched::All;
         }
         let updates = self.updates.iter().flat_map(|update| update.touches(view));

@@ -45,13 +45,22 @@ pub struct Rules {
 /// What a step asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// To be decided on the host: whether the domain goes on with this view. The
+    /// To be decided on the host: whether the domain goes on like this. The
     /// answer goes to [`Membership::decided`]. Asked once.
-    Decide(Arc<View>),
+    Decide(Decision),
     /// The view is over: deliver what is left of it, then go on in the next.
     Finish(Finish),
     /// This member is out.
     Out(OutReason),
+}
+
+/// What is to be decided: whoever decides takes two of one digest for the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The view that would be next.
+    pub next: Arc<View>,
+    /// [`Proposal::digest`] of what makes it.
+    pub digest: u64,
 }
 
 /// How a view ended.

@@ -98,7 +98,10 @@ pub(super) struct Rows<F> {
     pub(super) fabric: F,
     /// Everybody else.
     pub(super) others: PeerSet,
-    rung: bool,
+    /// Something was pushed since the last ring.
+    pushed: bool,
+    /// Something of it is worth waking the others.
+    told: bool,
 }
 
 impl<F: Fabric> Rows<F> {
@@ -108,20 +111,26 @@ impl<F: Fabric> Rows<F> {
         Self {
             fabric,
             others,
-            rung: true,
+            pushed: false,
+            told: false,
         }
     }
 
-    /// Wakes the others if something was said since the last time.
+    /// Lets go what was pushed since the last time, and wakes the others if
+    /// something was said.
     pub(super) fn ring(&mut self) {
-        if !core::mem::replace(&mut self.rung, true) {
-            self.fabric.ring(&self.others, &PeerSet::EMPTY);
+        let woken = match core::mem::take(&mut self.told) {
+            true => self.others,
+            false => PeerSet::EMPTY,
+        };
+        if core::mem::take(&mut self.pushed) {
+            self.fabric.ring(&woken, &PeerSet::EMPTY);
         }
     }
 
     fn word(&mut self, word: usize, value: u64) {
         self.fabric.push_word(word, value, &self.others);
-        self.rung = false;
+        (self.pushed, self.told) = (true, true);
     }
 
     fn set(&self, of: Rank, at: usize) -> PeerSet {
@@ -135,7 +144,7 @@ impl<F: Fabric> Rows<F> {
             self.fabric.store(at + i * 8, word);
         }
         self.fabric.push(at, SET_WORDS * 8, &self.others);
-        self.rung = false;
+        (self.pushed, self.told) = (true, true);
     }
 
     pub(super) fn suspected(&self, of: Rank) -> PeerSet {
@@ -162,6 +171,7 @@ impl<F: Fabric> Rows<F> {
     pub(super) fn beat(&mut self) {
         let beat = self.heartbeat(self.fabric.me()) + 1;
         self.fabric.push_word(HEARTBEAT, beat, &self.others);
+        self.pushed = true;
     }
 
     pub(super) fn wedged(&self, of: Rank) -> Result<Level, Nonsense> {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use super::proposal::{Proposal, Touched, Why};
+use super::proposal::{Proposal, Touched};
 use crate::ids::{Ring, SubgroupId, TopicKey};
 use crate::limits::{REPORT_LEN_MAX, SUBGROUPS_MAX};
 use crate::spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
@@ -183,8 +183,8 @@ impl View {
     }
 
     /// The view that a proposal makes of this one: a pure function, so that
-    /// everybody computes the same. What cannot be done is left out of it by
-    /// [`Proposal::keep_possible`] before it is proposed.
+    /// everybody computes the same. What cannot be done is left out before it is
+    /// proposed.
     pub fn next(&self, proposal: &Proposal) -> Result<Self, ViewError> {
         let id = self.id + 1;
         let touched = proposal.touched(self);
@@ -209,12 +209,6 @@ impl View {
             Some(_) => (id, ends(group).unwrap_or(0)),
             None => (id, 0),
         })
-    }
-
-    /// The subgroups that a change of endpoints would touch.
-    pub(super) fn expelled(&self, proposal: &Proposal) -> bool {
-        let mut removals = proposal.removals.iter();
-        removals.any(|removal| removal.why != Why::Left)
     }
 }
 

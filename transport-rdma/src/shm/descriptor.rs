@@ -2,12 +2,11 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::event::EventfdFlags;
 use rustix::fs::OFlags;
-use rustix::io::Errno;
 use rustix::process::PidfdFlags;
 
 use super::error::JoinError;
+use crate::event::create_event;
 
 /// Readable once this process has ended.
 pub(super) fn own_pidfd() -> Result<OwnedFd, JoinError> {
@@ -17,16 +16,7 @@ pub(super) fn own_pidfd() -> Result<OwnedFd, JoinError> {
 
 /// An event descriptor at 0 that never blocks.
 pub(super) fn event() -> Result<OwnedFd, JoinError> {
-    rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(JoinError::system("making an event descriptor"))
-}
-
-/// Adds one to an event descriptor. One that is full is readable already.
-pub(super) fn write_event(event: impl AsFd) -> Result<(), Errno> {
-    match rustix::io::retry_on_intr(|| rustix::io::write(&event, &1_u64.to_ne_bytes())) {
-        Ok(_) | Err(Errno::AGAIN) => Ok(()),
-        Err(errno) => Err(errno),
-    }
+    create_event().map_err(JoinError::system("making an event descriptor"))
 }
 
 /// Whether it is an event descriptor that never blocks whoever writes to it.
@@ -47,6 +37,8 @@ pub(super) fn pid_of(pidfd: impl AsFd) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::event::EventfdFlags;
+
     use super::*;
 
     #[test]

@@ -25,8 +25,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
-use super::descriptor::write_event;
 use super::error::JoinError;
+use crate::event::write_event;
 use crate::fabric::{DOORBELL_WORD, FABRIC_AREA};
 use crate::mem::Region;
 use crate::peers::{MEMBERS_MAX, Rank};

@@ -5,13 +5,14 @@ use core::time::Duration;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::descriptor::write_event;
 use super::doorbell::{Bell, DoorbellKind, Doorbells};
 use super::error::JoinError;
-use super::failures::Failures;
 use super::memory::Mapping;
 use super::watch::Watch;
-use crate::fabric::{Fabric, FabricCounters, Failure, Park, SLEEP_WORD, Want};
+use crate::counters::{PushCounters, SleepCounters};
+use crate::event::write_event;
+use crate::fabric::{Fabric, FabricCounters, Failure, Park, Ring, SLEEP_WORD, Want};
+use crate::failures::Failures;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::sleep;
@@ -37,26 +38,12 @@ struct Shared {
     rows: Vec<Region>,
     mappings: Vec<Arc<Mapping>>,
     fenced: Vec<Mutex<bool>>,
-    /// The sleep word of each peer at which I last rang it: once is enough.
+    /// The sleep word of each member at which I last rang it: once is enough.
     rung_at: Vec<AtomicU64>,
     doorbells: Doorbells,
     failures: Arc<Failures>,
-    counters: Counters,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    pushes: AtomicU64,
-    word_pushes: AtomicU64,
-    bytes_pushed: AtomicU64,
-    rings: AtomicU64,
-    sleeps: AtomicU64,
-    nudges: AtomicU64,
-}
-
-/// Adds to a counter that one thread at a time writes: no locked instruction.
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    pushes: PushCounters,
+    sleep: SleepCounters,
 }
 
 /// What a fabric is made of.
@@ -80,7 +67,8 @@ impl ShmFabric {
             rows,
             mappings: parts.mappings,
             failures: Arc::default(),
-            counters: Counters::default(),
+            pushes: PushCounters::default(),
+            sleep: SleepCounters::default(),
         });
         let waker = Arc::clone(&shared);
         let failures = Arc::clone(&shared.failures);
@@ -151,16 +139,12 @@ impl Fabric for ShmFabric {
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
         debug_assert!(at.is_multiple_of(8) && len.is_multiple_of(8));
         debug_assert!(self.shared.row(self.shared.me).contains(at, len));
-        let peers = to.len() as u64;
-        add(&self.shared.counters.pushes, peers);
-        add(&self.shared.counters.bytes_pushed, peers * len as u64);
+        self.shared.pushes.pushed(to.len() as u64, len);
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
         self.store(word, value);
-        let peers = to.len() as u64;
-        add(&self.shared.counters.word_pushes, peers);
-        add(&self.shared.counters.bytes_pushed, peers * 8);
+        self.shared.pushes.word_pushed(to.len() as u64);
     }
 
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
@@ -168,17 +152,18 @@ impl Fabric for ShmFabric {
         let fenced = sleep::before_ring();
         for peer in data.union(acks).iter().filter(|&peer| peer != shared.me) {
             let epoch = fenced.epoch(shared.row(peer).word(SLEEP_WORD));
-            let wanted = match Want::of_sleep_word(epoch) {
-                None => false,
-                Some(Want::Data) => data.contains(peer),
-                Some(Want::DataAndAcks) => true,
+            let ring = if data.contains(peer) {
+                Ring::Data
+            } else {
+                Ring::Acks
             };
+            let wanted = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
             // Rung once in this epoch, it looks after it has woken: that look,
             // or the one after its next announcement, sees all I have stored.
             let rung_at = &shared.rung_at[peer.index()];
             if wanted && rung_at.swap(epoch, Ordering::Relaxed) != epoch {
                 shared.doorbells.ring(peer);
-                shared.counters.rings.fetch_add(1, Ordering::Relaxed);
+                shared.sleep.rings.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -189,7 +174,7 @@ impl Fabric for ShmFabric {
         let word = shared.row(shared.me).word(SLEEP_WORD);
         let epoch = (word.load(Ordering::Relaxed) >> 2) + 1;
         sleep::announce(word, want.sleep_word(epoch));
-        add(&shared.counters.sleeps, 1);
+        shared.sleep.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
     fn announce_awake(&self) {
@@ -199,7 +184,7 @@ impl Fabric for ShmFabric {
 
     fn nudge(&self) {
         if self.shared.wake_myself() {
-            self.shared.counters.nudges.fetch_add(1, Ordering::Relaxed);
+            self.shared.sleep.nudges.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -237,16 +222,7 @@ impl Fabric for ShmFabric {
     }
 
     fn counters(&self) -> FabricCounters {
-        let counters = &self.shared.counters;
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        FabricCounters {
-            pushes: load(&counters.pushes),
-            word_pushes: load(&counters.word_pushes),
-            bytes_pushed: load(&counters.bytes_pushed),
-            rings: load(&counters.rings),
-            sleeps: load(&counters.sleeps),
-            nudges: load(&counters.nudges),
-        }
+        self.shared.pushes.read(&self.shared.sleep)
     }
 }
 

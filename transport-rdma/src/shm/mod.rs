@@ -32,7 +32,6 @@ mod domain;
 mod doorbell;
 mod error;
 mod fabric;
-mod failures;
 mod local;
 mod memory;
 mod process;

@@ -11,10 +11,11 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::descriptor::{self, write_event};
+use super::descriptor;
 use super::error::JoinError;
-use super::failures::Failures;
+use crate::event::write_event;
 use crate::fabric::{Failure, FailureCause};
+use crate::failures::Failures;
 use crate::peers::Rank;
 
 /// The watching thread; ends when this is dropped.

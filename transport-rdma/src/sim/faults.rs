@@ -43,6 +43,7 @@ impl State {
 
     /// Of what is on its way, all, some or nothing will land.
     fn cut(&mut self, from: usize, to: usize, newest: u64) {
+        self.link(from, to).batch.clear();
         if self.link(from, to).shared {
             self.link(from, to)
                 .queue

@@ -67,6 +67,10 @@ pub(super) struct Link {
     /// Pieces with the number of the operation that made them: of all segments
     /// together, as order holds over all of them.
     pub(super) queue: VecDeque<(u64, Piece)>,
+    /// Pushes are held back until the sender's next ring, whomever it rings.
+    pub(super) batching: bool,
+    /// Those that are.
+    pub(super) batch: VecDeque<(u64, Piece)>,
     /// Where pieces may land: the segments that both ends are in, but those
     /// that the receiver has closed or in which it has fenced the sender.
     pub(super) spots: Vec<Spot>,
@@ -87,10 +91,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(shared: bool) -> Self {
+    pub(super) fn new(shared: bool, batching: bool) -> Self {
         Self {
             shared,
             queue: VecDeque::new(),
+            batching,
+            batch: VecDeque::new(),
             spots: Vec::new(),
             sleep_word: 0,
             owed: Owed::Nothing,
@@ -112,18 +118,44 @@ impl Link {
     /// Nothing lands there any more; the queue goes on without it.
     pub(super) fn dismiss(&mut self, spot: Spot) {
         self.spots.retain(|&other| other != spot);
-        self.queue.retain(|(_, piece)| piece.spot() != Some(spot));
+        for queue in [&mut self.queue, &mut self.batch] {
+            queue.retain(|(_, piece)| piece.spot() != Some(spot));
+        }
+    }
+
+    fn lands(&self, piece: &Piece) -> bool {
+        let lands = piece.spot().is_none_or(|spot| self.spots.contains(&spot));
+        lands && !self.closed && !self.severed
     }
 
     pub(super) fn enqueue(&mut self, operation: u64, piece: Piece) {
-        let lands = piece.spot().is_none_or(|spot| self.spots.contains(&spot));
-        if lands && !self.closed && !self.severed {
+        if self.lands(&piece) {
             self.queue.push_back((operation, piece));
         }
     }
 
+    /// A push: it may be held back until the next ring.
+    pub(super) fn post(&mut self, operation: u64, piece: Piece) {
+        if self.lands(&piece) {
+            self.tail().push_back((operation, piece));
+        }
+    }
+
+    /// Where the next push goes.
+    pub(super) fn tail(&mut self) -> &mut VecDeque<(u64, Piece)> {
+        match self.batching {
+            true => &mut self.batch,
+            false => &mut self.queue,
+        }
+    }
+
+    pub(super) fn end_batch(&mut self) {
+        self.queue.append(&mut self.batch);
+    }
+
     pub(super) fn close(&mut self) {
         self.queue.clear();
+        self.batch.clear();
         self.spots.clear();
         self.closed = true;
     }

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! - F1, F1b: a word of a range is fetched at the call or when it lands; a word
-//!   push carries its value.
+//!   push carries its value; both leave at the call or with the next ring.
 //! - F2, F3: a queue lands from its front; queues do not wait for each other,
 //!   and stall at random. A queue of writes stops at the first for a segment that
 //!   the receiver has yet to open, like a stream that nobody reads.

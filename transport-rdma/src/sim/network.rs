@@ -89,7 +89,7 @@ impl SimNetwork {
 
     /// The node will not open this segment, or not use it any more: what is on
     /// its way to it there is thrown away, its fabric stores and pushes nothing.
-    /// What it has pushed before lands. Does nothing for a node that is not in the segment.
+    /// What it has pushed before lands, if it was not held back for a ring. Does nothing for a node that is not in the segment.
     pub fn close(&self, segment: SegmentId, node: NodeId) {
         let mut state = self.state();
         if let Some(rank) = state.segments[segment.0].rank_of(node.0) {

@@ -12,6 +12,9 @@ pub struct SimOptions {
     /// That a queued range is fetched at the call (with all that is queued
     /// before it) and not word by word when it lands.
     pub early_fetch: f64,
+    /// That a pair of queued writes holds pushes back until the next ring of a segment
+    /// that both are in.
+    pub held_batches: f64,
     /// That a pair stands still for a while after something of it has landed.
     pub stalls: f64,
     /// Longest stall, in steps of the network.
@@ -27,6 +30,7 @@ impl Default for SimOptions {
         Self {
             shared_pairs: 0.5,
             early_fetch: 0.25,
+            held_batches: 0.0,
             stalls: 0.05,
             stall_steps_max: 200,
             spurious_rings: 0.002,
@@ -42,6 +46,7 @@ impl SimOptions {
         Self {
             shared_pairs: among(rng, &[0.0, 0.3, 0.5, 0.8, 1.0]),
             early_fetch: among(rng, &[0.0, 0.25, 1.0]),
+            held_batches: among(rng, &[0.0, 0.5, 1.0]),
             stalls: among(rng, &[0.0, 0.02, 0.2]),
             stall_steps_max: [10, 200, 2000][rng.below(3)],
             spurious_rings: among(rng, &[0.0, 0.0, 0.002, 0.05]),

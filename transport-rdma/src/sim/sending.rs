@@ -58,7 +58,7 @@ impl State {
             } else {
                 let words = (at..at + len).step_by(8).map(|at| (at as u32, None));
                 let words = words.collect();
-                self.enqueue(node, peer, Piece::Range { spot, words });
+                self.post(node, peer, Piece::Range { spot, words });
                 if self.rng.chance(self.options.early_fetch) {
                     self.fetch_queued(node, peer);
                 }
@@ -74,7 +74,8 @@ impl State {
     /// The words of a range are fetched when they land, or at the call, and then
     /// with all that is queued before them, as later pushes fetch nothing older.
     fn fetch_queued(&mut self, me: usize, peer: usize) {
-        for (_, piece) in &mut self.links[me][peer].queue {
+        let link = &mut self.links[me][peer];
+        for (_, piece) in link.queue.iter_mut().chain(&mut link.batch) {
             if let Piece::Range { spot, words } = piece {
                 let row = &self.segments[spot.segment].ends[spot.row].rows[spot.row];
                 for (at, value) in words {
@@ -100,13 +101,13 @@ impl State {
 
     fn post_word(&mut self, me: usize, peer: usize, to: Spot, at: usize, value: u64) {
         if self.planted(PlantedBug::MergedPush)
-            && let Some((_, Piece::Range { spot, words })) = self.link(me, peer).queue.back_mut()
+            && let Some((_, Piece::Range { spot, words })) = self.link(me, peer).tail().back_mut()
             && *spot == to
         {
             words.push((at as u32, Some(value)));
             return;
         }
-        self.enqueue(me, peer, word(to, at, value));
+        self.post(me, peer, word(to, at, value));
     }
 
     fn check(&self, me: Seat, at: usize, len: usize) {

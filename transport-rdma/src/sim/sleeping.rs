@@ -16,6 +16,10 @@ impl State {
             return;
         }
         self.operations += 1;
+        for rank in 0..self.segments[seat.segment].nodes.len() {
+            let peer = self.segments[seat.segment].nodes[rank];
+            self.link(me, peer).end_batch();
+        }
         for rank in data.union(acks).iter() {
             let peer = self.segments[seat.segment].nodes[rank.index()];
             let owed = match data.contains(rank) {

@@ -74,8 +74,7 @@ impl State {
         self.nodes.push(Node::default());
         self.links.push(Vec::new());
         for other in 0..=added {
-            let mut shared = || self.rng.chance(self.options.shared_pairs);
-            let (mut from, mut to) = (Link::new(shared()), Link::new(shared()));
+            let (mut from, mut to) = (self.draw_link(), self.draw_link());
             from.sleep_word = self.nodes[other].sleep_word;
             if self.nodes[other].crashed {
                 from.close();
@@ -88,6 +87,14 @@ impl State {
             }
         }
         added
+    }
+
+    fn draw_link(&mut self) -> Link {
+        let shared = self.rng.chance(self.options.shared_pairs);
+        Link::new(
+            shared,
+            !shared && self.rng.chance(self.options.held_batches),
+        )
     }
 
     pub(super) fn planted(&self, bug: PlantedBug) -> bool {
@@ -118,5 +125,11 @@ impl State {
     pub(super) fn enqueue(&mut self, from: usize, to: usize, piece: Piece) {
         let operation = self.operations;
         self.link(from, to).enqueue(operation, piece);
+    }
+
+    /// A push: it may be held back until the sender's next ring.
+    pub(super) fn post(&mut self, from: usize, to: usize, piece: Piece) {
+        let operation = self.operations;
+        self.link(from, to).post(operation, piece);
     }
 }

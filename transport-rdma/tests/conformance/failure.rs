@@ -1,6 +1,6 @@
 //! F6 and F7: failures, fences, and what stays of those who are gone.
 
-use spindle_dds_transport::{FABRIC_AREA, Fabric, FailureCause, Rank};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Rank};
 
 use crate::data::everybody_but;
 use crate::harness::{Actor, Harness, Outcome, Turn, ensure};
@@ -20,7 +20,7 @@ pub(crate) fn f6_a_death_is_told_once_to_each<H: Harness>(group: &H) -> Outcome 
                 "{rank} is told of {}",
                 failure.peer
             );
-            ensure!(failure.cause == FailureCause::ProcessEnded, "{failure:?}");
+            ensure!(group.is_death(&failure.cause), "{failure:?}");
             Ok(Turn::Done)
         })
     };

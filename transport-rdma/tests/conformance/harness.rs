@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
-use spindle_dds_transport::{Fabric, Park, Rank};
+use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
 
 /// A clause that does not hold.
 #[derive(Debug)]
@@ -71,6 +71,11 @@ impl<'a, F> Actor<'a, F> {
     }
 }
 
+/// A batch ends with each turn of an actor, whomever it rang.
+pub(crate) fn end_batch(fabric: &impl Fabric) {
+    fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+}
+
 /// A group of one backend; its fabrics are of a control segment.
 pub(crate) trait Harness: Sync {
     type F: Fabric;
@@ -89,6 +94,11 @@ pub(crate) trait Harness: Sync {
 
     /// A member's process ends.
     fn kill(&self, rank: usize);
+
+    /// Whether this is how the others learn of it.
+    fn is_death(&self, cause: &FailureCause) -> bool {
+        *cause == FailureCause::ProcessEnded
+    }
 
     /// About how often a test repeats what it does.
     fn rounds(&self) -> u64;
@@ -156,7 +166,9 @@ impl Harness for SimGroup {
             }
             if let Some(&at) = rng.pick(&awake) {
                 let Actor { rank, step } = &mut actors[at];
-                let turn = step(&self.fabrics[rank.index()])?;
+                let fabric = &self.fabrics[rank.index()];
+                let turn = step(fabric)?;
+                end_batch(fabric);
                 if matches!(turn, Turn::Busy | Turn::Done) {
                     last.iter_mut()
                         .filter(|t| **t == Turn::Idle)
@@ -177,6 +189,7 @@ impl Harness for SimGroup {
     }
 
     fn settle(&self) {
+        self.fabrics.iter().for_each(end_batch);
         self.network.settle();
     }
 
@@ -250,7 +263,9 @@ pub(crate) fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> 
     let act = |mut actor: Actor<'_, F>| {
         let fabric = &fabrics[actor.rank.index()];
         while !failed.load(Ordering::SeqCst) {
-            match (actor.step)(fabric) {
+            let turn = (actor.step)(fabric);
+            end_batch(fabric);
+            match turn {
                 Ok(Turn::Busy) => {}
                 Ok(Turn::Idle) => thread::yield_now(),
                 Ok(Turn::Asleep) => while !fabric.park(None) {},

@@ -1,24 +1,28 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
 //! and over shared memory (threads, both doorbells): stations, and groups that are
-//! formed once. Clauses about more than one segment run over those that have them
-//! ([`harness::Segments`]). A backend that comes later implements `Harness` and
-//! adds a line at the end of this file.
+//! formed once; over streams, and over both. Clauses about more than one segment
+//! run over those that have them ([`harness::Segments`]). A backend that comes later
+//! implements `Harness` and adds a module to `suite`.
 
 mod data;
 mod failure;
 mod harness;
+mod mixed;
 mod planted;
 mod segments;
 mod sleeping;
 mod stations;
+mod streams;
 
 use harness::{Outcome, Segments, ShmGroup, SimGroup};
+use mixed::MixedGroup;
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 use stations::StationGroup;
+use streams::StreamGroup;
 
-/// In shared memory; simulated groups have 3 to 5.
+/// In shared memory and over TCP; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
 const ROW_LEN: usize = 1024;
 
@@ -61,6 +65,20 @@ fn over_stations(clause: impl Fn(&StationGroup) -> Outcome, doorbells: &[Doorbel
     }
 }
 
+fn over_streams(clause: impl Fn(&StreamGroup) -> Outcome) {
+    for repeat in 0..3 {
+        if let Err(violation) = clause(&StreamGroup::new(MEMBERS, ROW_LEN)) {
+            panic!("repeat {repeat}: {violation}");
+        }
+    }
+}
+
+fn over_mixed(clause: impl Fn(&MixedGroup) -> Outcome, doorbell: DoorbellChoice) {
+    if let Err(violation) = clause(&MixedGroup::new(&[0, 1, 0, 1], ROW_LEN, doorbell)) {
+        panic!("{violation}");
+    }
+}
+
 macro_rules! suite {
     (
         all: { $($module:ident::$clause:ident,)* }
@@ -90,6 +108,32 @@ macro_rules! suite {
             use super::DoorbellChoice::{Auto, Event};
             $(#[test] fn $clause() {
                 super::over_shm(crate::$module::$clause, &[Auto, Event]);
+            })*
+        }
+        mod over_tcp {
+            $(#[test] fn $clause() {
+                super::over_streams(crate::$module::$clause);
+            })*
+            $(#[test] fn $further() {
+                super::over_streams(crate::$segments::$further);
+            })*
+        }
+        mod hosts_futex {
+            use super::DoorbellChoice::Auto;
+            $(#[test] fn $clause() {
+                super::over_mixed(crate::$module::$clause, Auto);
+            })*
+            $(#[test] fn $further() {
+                super::over_mixed(crate::$segments::$further, Auto);
+            })*
+        }
+        mod hosts_event {
+            use super::DoorbellChoice::Event;
+            $(#[test] fn $clause() {
+                super::over_mixed(crate::$module::$clause, Event);
+            })*
+            $(#[test] fn $further() {
+                super::over_mixed(crate::$segments::$further, Event);
             })*
         }
         mod stations_futex {

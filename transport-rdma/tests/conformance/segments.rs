@@ -5,7 +5,7 @@ use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, Want};
 
 use crate::data::everybody_but;
 use crate::harness::{Actor, Outcome, Segments, Turn, ensure};
-use crate::sleeping::{only, sleeper};
+use crate::sleeping::{only, rings, sleeper};
 
 const A: usize = FABRIC_AREA;
 const B: usize = FABRIC_AREA + 128;
@@ -227,11 +227,11 @@ pub(crate) fn sleep_is_shared_by_all_segments<H: Segments>(group: &H) -> Outcome
     let members = group.fabric(0).members();
     let lanes = open_everywhere(group, lane(group), members);
     let rings = |fabric: &H::F, value| {
-        let before = fabric.counters().rings;
+        let before = rings(group);
         fabric.push_word(A, value, &only(1));
         fabric.ring(&only(1), &PeerSet::EMPTY);
         group.settle();
-        fabric.counters().rings - before
+        rings(group) - before
     };
     let (here, there) = (group.fabric(1), &lanes[1]);
     for (value, sleeps, wakes) in [(1, here, there), (3, there, here)] {

@@ -4,8 +4,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::FailureCause;
-use spindle_dds_transport::shm::{Event, MESSAGE_LEN_MAX, Station, StationError};
+use spindle_dds_transport::shm::{
+    Event, MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, Station, StationError,
+};
+use spindle_dds_transport::{FailureCause, Rank};
 
 use crate::child::{Process, options};
 use crate::directory;
@@ -148,10 +150,7 @@ fn who_does_not_answer_is_not_waited_for() {
     let silent = Process::start(directory.path(), 2);
     silent.stop();
     let one = Station::open(&options(directory.path(), 1)).expect("a station");
-    let address: Vec<_> = (0..silent.address.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&silent.address[at..at + 2], 16).expect("hex"))
-        .collect();
+    let address = address_of(&silent);
     let error = one.connect(&address, Instant::now() + Duration::from_millis(100));
     let error = error.expect_err("silent").to_string();
     assert!(error.contains("did not answer in time"), "{error}");
@@ -215,4 +214,45 @@ fn an_interrupted_wait_for_events_ends_once() {
     assert_eq!(station.next_event(Duration::from_secs(20)), None);
     assert!(since.elapsed() < Duration::from_secs(20), "said before");
     assert_eq!(station.next_event(Duration::from_millis(1)), None);
+}
+
+#[test]
+fn whoever_waits_in_a_station_that_is_closed_gives_up() {
+    let directory = directory();
+    let silent = Process::start(directory.path(), 2);
+    silent.stop();
+    let address = address_of(&silent);
+    let one = Station::open(&options(directory.path(), 1)).expect("a station");
+    let request = SegmentRequest {
+        key: SegmentKey { epoch: 1, lane: 0 },
+        members: vec![1, 2],
+        me: Rank(0),
+        row_lens: vec![4096; 2],
+        control: true,
+    };
+    thread::scope(|scope| {
+        let calls = scope.spawn(|| one.connect(&address, soon()));
+        let makes = scope.spawn(|| one.segment(&request, soon()).map(drop));
+        let looks = scope.spawn(|| one.next_event(Duration::MAX));
+        thread::sleep(Duration::from_millis(20));
+        one.close();
+        let called = calls.join().expect("no panic");
+        assert!(matches!(called, Err(StationError::Closed)), "{called:?}");
+        let made = makes.join().expect("no panic");
+        assert!(matches!(made, Err(StationError::Closed)), "{made:?}");
+        assert_eq!(looks.join().expect("no panic"), None);
+    });
+    one.close();
+    assert!(one.send(2, b"x").is_err());
+    let left = std::fs::read_dir(directory.path()).expect("a directory");
+    let names = left.map(|entry| entry.expect("an entry").file_name());
+    let stations = names.filter(|name| name.to_string_lossy().ends_with(".station"));
+    assert_eq!(stations.count(), 1, "only that of the other");
+}
+
+fn address_of(process: &Process) -> Vec<u8> {
+    (0..process.address.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&process.address[at..at + 2], 16).expect("hex"))
+        .collect()
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    Detection, Endpoint, Finish, Member as ViewMember, MemberId, Request, Rules, Update, View,
+    Decision, Detection, Endpoint, Finish, Member as ViewMember, MemberId, Request, Rules, Update,
+    View,
 };
 use spindle_dds_core::{
     AckWait, Claim, ClaimError, Delivery, Engine, Event, Held, Kind, Meta, Prepared, Ring, Sink,
@@ -31,7 +32,7 @@ pub(super) enum News {
         end: u64,
         digest: u64,
     },
-    Decide(Arc<View>),
+    Decide(Decision),
     ViewEnded(Finish),
     ViewBegun(Arc<View>),
     Stopped(StopReason),
@@ -139,7 +140,7 @@ impl Sink<SimFabric> for Recorder {
                 end,
                 digest,
             },
-            Event::Decide(next) => News::Decide(next),
+            Event::Decide(decision) => News::Decide(decision),
             Event::ViewEnded(finish) => News::ViewEnded(finish),
             Event::ViewBegun(view) => {
                 self.begin(&view);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    CONTROL_ROW_LEN, Finish, HostId, Member as ViewMember, MemberId, OutReason, Request, View,
+    CONTROL_ROW_LEN, Decision, Finish, HostId, Member as ViewMember, MemberId, OutReason, Request,
+    View,
 };
 use spindle_dds_core::{Layout, Prepared, StopReason, SubgroupId};
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork};
@@ -58,8 +59,8 @@ struct World<'a> {
     hosts: BTreeMap<MemberId, HostId>,
     controls: BTreeMap<u64, SegmentId>,
     lanes: BTreeMap<(SubgroupId, u64), SegmentId>,
-    /// The domain's records, by host.
-    records: BTreeMap<HostId, Arc<View>>,
+    /// The domain's records, by host: the view, and the digest of what made it.
+    records: BTreeMap<HostId, (Arc<View>, u64)>,
     /// Who wants to join, and whom it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
     divided: Vec<(HostId, HostId)>,
@@ -96,7 +97,7 @@ impl<'a> World<'a> {
         let founder = world.born();
         if let Ok(first) = View::first(founder.clone()) {
             let first = Arc::new(first);
-            world.records.insert(founder.host, first.clone());
+            world.records.insert(founder.host, (first.clone(), 0));
             world.spawn(&founder, first);
         }
         for _ in 1..plan.members {
@@ -209,7 +210,7 @@ impl<'a> World<'a> {
         if let Some((view, _)) = member.preparing.take_if(|(_, when)| *when <= now) {
             let prepared = self.prepare(at, view);
             let installed = self.members[at].install(prepared);
-            installed.map_err(|error| ("X1", error))?;
+            installed.map_err(|error| ("X2", error))?;
         }
         let member = &mut self.members[at];
         let rung = member.mode == Mode::Asleep && self.network.rung(member.node);
@@ -388,18 +389,21 @@ impl<'a> World<'a> {
 
     /// The compare-and-set in the domain's record on the host. Across hosts the
     /// majority has decided; the record is for those who come.
-    fn decide(&mut self, at: usize, next: Arc<View>) {
+    fn decide(&mut self, at: usize, decision: &Decision) {
+        let Decision { next, digest } = decision;
         let member = &self.members[at];
         let host = self.hosts[&member.id];
         let ends = member.view.as_ref();
         let one_host = ends.is_some_and(|view| view.members.iter().all(|one| one.host == host));
-        let record = self.records.get(&host);
-        let answer = match record {
-            Some(record) if one_host && record.id + 1 != next.id && **record != *next => {
-                Err(format!("view {} is there", record.id))
+        let follows = |(record, made_by): &(Arc<View>, u64)| {
+            record.id + 1 == next.id || (**record == **next && made_by == digest)
+        };
+        let answer = match self.records.get(&host) {
+            Some(record) if one_host && !follows(record) => {
+                Err(format!("view {} is there", record.0.id))
             }
             _ => {
-                self.note(host, &next);
+                self.note(host, next, *digest);
                 Ok(())
             }
         };
@@ -417,10 +421,11 @@ impl<'a> World<'a> {
     }
 
     /// Records of a host only go on.
-    fn note(&mut self, host: HostId, view: &Arc<View>) {
-        let record = self.records.entry(host).or_insert_with(|| view.clone());
-        if record.id < view.id {
-            *record = view.clone();
+    fn note(&mut self, host: HostId, view: &Arc<View>, made_by: u64) {
+        let new = || (view.clone(), made_by);
+        let record = self.records.entry(host).or_insert_with(new);
+        if record.0.id < view.id {
+            *record = new();
         }
     }
 
@@ -439,12 +444,9 @@ impl<'a> World<'a> {
             match news {
                 News::Delivered(delivered) => self.book.deliver(id, &delivered)?,
                 News::LaneEnded { lane, end, digest } => self.book.end(lane, id, end, digest)?,
-                News::Decide(next) => self.decide(at, next),
+                News::Decide(decision) => self.decide(at, &decision),
                 News::ViewEnded(finish) => self.view_ended(at, &finish)?,
-                News::ViewBegun(view) => {
-                    self.note(self.hosts[&id], &view);
-                    self.book.view(&view)?;
-                }
+                News::ViewBegun(view) => self.book.view(&view)?,
                 News::Corrupt(what) => return Err(("M3", what)),
                 News::Stopped(reason) => self.stopped(at, reason)?,
             }
@@ -465,6 +467,8 @@ impl<'a> World<'a> {
             }
         }
         if finish.next.rank(self.members[at].id).is_some() {
+            let host = self.hosts[&self.members[at].id];
+            self.note(host, &finish.next, finish.proposal.digest());
             let delay = self.rng.below(100) as u64;
             self.members[at].preparing = Some((finish.next.clone(), self.now + delay));
         }

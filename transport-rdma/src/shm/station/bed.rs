@@ -28,9 +28,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::{PollFd, PollFlags};
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
-use crate::fabric::Want;
+use crate::counters::SleepCounters;
+use crate::event::write_event;
+use crate::fabric::{Ring, Want};
 use crate::mem::Region;
-use crate::shm::descriptor::write_event;
 use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
 use crate::sleep::{self, Fenced};
 
@@ -99,9 +100,9 @@ pub(super) struct Bed {
     bedding: Mutex<Bedding>,
     /// My event descriptor has been read since I announced.
     rung: AtomicBool,
-    pub(super) rings: AtomicU64,
-    pub(super) sleeps: AtomicU64,
-    pub(super) nudges: AtomicU64,
+    /// My sleep word at which I was last woken on behalf of who is elsewhere.
+    answered_at: AtomicU64,
+    pub(super) counters: SleepCounters,
 }
 
 impl Bed {
@@ -122,9 +123,8 @@ impl Bed {
                 by_event: false,
             }),
             rung: AtomicBool::new(false),
-            rings: AtomicU64::new(0),
-            sleeps: AtomicU64::new(0),
-            nudges: AtomicU64::new(0),
+            answered_at: AtomicU64::new(0),
+            counters: SleepCounters::default(),
         }
     }
 
@@ -164,7 +164,7 @@ impl Bed {
         let epoch = ((self.word().load(Ordering::Relaxed) & !BY_EVENT) >> 2) + 1;
         let how = if by_event { BY_EVENT } else { 0 };
         sleep::announce(self.word(), want.sleep_word(epoch) | how);
-        self.sleeps.fetch_add(1, Ordering::Relaxed);
+        self.counters.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes the state of the bells before the epoch is announced.
@@ -195,7 +195,7 @@ impl Bed {
         // or the one after its next announcement, sees all I have stored.
         if asks && peer.rung_at.swap(epoch, Ordering::Relaxed) != epoch {
             self.ring_bell(epoch, peer.bell, &peer.event);
-            self.rings.fetch_add(1, Ordering::Relaxed);
+            self.counters.rings.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -211,6 +211,18 @@ impl Bed {
             self.ring_bell(epoch, 0, &self.event);
         }
         asleep
+    }
+
+    /// Takes the part of somebody who is reached by other means and has rung:
+    /// wakes my own sleeper, once for each time it sleeps; whether it did.
+    pub(super) fn answer(&self, ring: Ring) -> bool {
+        let epoch = sleep::before_ring().epoch(self.word());
+        let asks = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
+        let rings = asks && self.answered_at.swap(epoch, Ordering::Relaxed) != epoch;
+        if rings {
+            self.ring_bell(epoch, 0, &self.event);
+        }
+        rings
     }
 
     /// One system call.
@@ -311,12 +323,16 @@ mod tests {
                 for _ in 0..2 {
                     ringer.ring(&contact, &sleep::before_ring(), |_| true);
                 }
-                assert_eq!(ringer.rings.load(Ordering::Relaxed), sleeps);
+                assert_eq!(ringer.counters.rings.load(Ordering::Relaxed), sleeps);
                 assert!(sleeper.park(LONG));
                 sleeper.announce_awake();
             }
             ringer.ring(&contact, &sleep::before_ring(), |_| true);
-            assert_eq!(ringer.rings.load(Ordering::Relaxed), 3, "rung awake");
+            assert_eq!(
+                ringer.counters.rings.load(Ordering::Relaxed),
+                3,
+                "rung awake"
+            );
         }
     }
 

@@ -31,6 +31,9 @@ pub(super) fn connect(
     let mut excuse = "it did not answer in time".to_owned();
     let mut state = shared.state();
     loop {
+        if state.stopped {
+            return Err(StationError::Closed);
+        }
         match state.peers.get(&id).map(|peer| &peer.life) {
             Some(Life::Open { .. }) => return Ok(id),
             Some(Life::Closed(cause)) => return unreachable(cause.to_string()),

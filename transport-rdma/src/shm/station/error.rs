@@ -44,6 +44,9 @@ pub enum StationError {
         /// Bytes that wait.
         waiting: usize,
     },
+    /// The station has been closed.
+    #[error("the station has been closed")]
+    Closed,
     /// A segment that makes no sense, or is there already.
     #[error("segment {lane} of epoch {epoch} cannot be made: {problem}")]
     Segment {

@@ -5,63 +5,28 @@
 //! every control segment of the exchange that has it, whichever of its rows is
 //! missing: who lacks one in a lane must not go on in the view.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::error::StationError;
-use super::packet::{Packet, SegmentKey};
+use super::packet::Packet;
 use super::segment::{Place, ShmSegment};
 use super::shared::Shared;
-use super::state::{Control, EarlyRow, Life, State};
+use super::state::{EarlyRow, Life, State};
 use crate::fabric::FailureCause;
-use crate::peers::{MEMBERS_MAX, PeerSet, Rank};
-use crate::shm::failures::Failures;
+use crate::failures::{Control, Failures};
+use crate::peers::{PeerSet, Rank};
+use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::memory::{self, Mapping};
 
-/// A segment to be made: the same at all its members, but for `me`.
-#[derive(Debug, Clone)]
-pub struct SegmentRequest {
-    /// Which one.
-    pub key: SegmentKey,
-    /// Ids of the members, by rank; at most 256.
-    pub members: Vec<u128>,
-    /// My rank among them.
-    pub me: Rank,
-    /// Length of each member's row in bytes, by rank.
-    pub row_lens: Vec<usize>,
-    /// Whether its fabric reports failures.
-    pub control: bool,
-}
-
-impl SegmentRequest {
-    fn problem(&self, id: u128) -> Option<String> {
-        let count = self.members.len();
-        if !(1..=MEMBERS_MAX).contains(&count) || count != self.row_lens.len() {
-            let rows = self.row_lens.len();
-            return Some(format!(
-                "{count} members and {rows} rows, not as many, 1 to {MEMBERS_MAX}"
-            ));
-        }
-        if self.members.get(self.me.index()) != Some(&id) {
-            return Some(format!("rank {} is not member {id:032x}", self.me));
-        }
-        let distinct: BTreeSet<_> = self.members.iter().collect();
-        (distinct.len() < count).then(|| "a member is named twice".to_owned())
-    }
-
-    fn error(&self, problem: String) -> StationError {
-        StationError::Segment {
-            epoch: self.key.epoch,
-            lane: self.key.lane,
-            problem,
-        }
-    }
-
-    fn peers(&self) -> impl Iterator<Item = (Rank, u128)> + '_ {
-        let ranks = (0..).map(Rank).zip(self.members.iter().copied());
-        ranks.filter(|&(rank, _)| rank != self.me)
+fn refused(key: SegmentKey, problem: String) -> StationError {
+    let SegmentKey { epoch, lane } = key;
+    StationError::Segment {
+        epoch,
+        lane,
+        problem,
     }
 }
 
@@ -73,11 +38,11 @@ pub(super) fn segments(
 ) -> Result<Vec<ShmSegment>, StationError> {
     for request in requests {
         if let Some(problem) = request.problem(shared.id()) {
-            return Err(request.error(problem));
+            return Err(refused(request.key, problem));
         }
     }
     let mut exchange = Exchange::begin(shared, requests)?;
-    exchange.run(deadline);
+    exchange.run(deadline)?;
     exchange.end()
 }
 
@@ -126,7 +91,7 @@ impl<'a> Exchange<'a> {
         for request in requests {
             if !shared.state().asked.insert(request.key) {
                 let there = "it is there already, or asked for twice".to_owned();
-                return Err(request.error(there));
+                return Err(refused(request.key, there));
             }
             let made = memory::create_row(request.row_lens[request.me.index()]);
             let (own, file) = made.inspect_err(|_| shared.forget(request.key))?;
@@ -143,21 +108,25 @@ impl<'a> Exchange<'a> {
     }
 
     /// Until each row has come, or will not.
-    fn run(&mut self, deadline: Instant) {
+    fn run(&mut self, deadline: Instant) -> Result<(), StationError> {
         let shared = self.shared;
         let mut state = shared.state();
         loop {
+            if state.stopped {
+                return Err(StationError::Closed);
+            }
             let (waits, sends) = self.advance(&mut state);
             if sends {
                 shared.kick();
             }
             if !waits {
-                return;
+                return Ok(());
             }
             let in_time;
             (state, in_time) = shared.wait(state, deadline);
             if !in_time {
-                return self.call_off(state);
+                self.call_off(state);
+                return Ok(());
             }
         }
     }
@@ -238,11 +207,7 @@ impl<'a> Exchange<'a> {
     /// From here on it is told of failures; of those that there were, now.
     fn register(&self, request: &SegmentRequest, state: &mut State) -> Arc<Failures> {
         let failures = Arc::<Failures>::default();
-        let mut control = Control {
-            members: request.members.clone(),
-            told: PeerSet::EMPTY,
-            failures: Arc::downgrade(&failures),
-        };
+        let mut control = Control::new(request.members.clone(), &failures);
         for (_, id) in request.peers() {
             // The kernel's word, if there is one by now, before what was missed.
             if let Some(cause) = state.fate_of(id).or_else(|| self.failed.get(&id)) {

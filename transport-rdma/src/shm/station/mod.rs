@@ -14,14 +14,15 @@
 //!
 //! - `packet`, `address`: what stations say, and where they listen.
 //! - `state`, `shared`: what a station knows, and who shares it.
-//! - `porter`, `reception`, `calling`: the background thread, what a hello makes,
-//!   and calling others.
+//! - `porter`, `dialogue`, `reception`: the background thread, what it reads and
+//!   writes, and what a hello makes; `calling`: calling others.
 //! - `exchange`, `segment`: making segments; their data path.
 //! - `bed`: sleeping and waking.
 
 mod address;
 mod bed;
 mod calling;
+mod dialogue;
 mod error;
 mod exchange;
 mod packet;
@@ -32,7 +33,7 @@ mod shared;
 mod state;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -40,15 +41,15 @@ use self::address::Address;
 use self::packet::{PART_LEN_MAX, Packet};
 use self::porter::Porter;
 use self::shared::Shared;
-use crate::shm::descriptor::write_event;
+use crate::event::write_event;
+use crate::fabric::Ring;
+pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::JoinError;
 
 pub(super) use self::address::sweep_sockets;
 pub use self::error::StationError;
-pub use self::exchange::SegmentRequest;
-pub use self::packet::SegmentKey;
 pub use self::segment::ShmSegment;
 pub use self::state::Event;
 
@@ -89,14 +90,14 @@ impl StationOptions {
 
 /// A participant's place on its host; outlives views. It has up to 255 peers,
 /// one background thread, and a socket in the domain's directory until it is
-/// dropped: then its peers are told that it closes.
+/// [closed](Self::close) or dropped.
 ///
 /// Any thread may call it. A peer that is lost stays known, with the cause,
 /// until [`drop_peer`](Self::drop_peer).
 #[derive(Debug)]
 pub struct Station {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this but not the thread.
     process: u32,
 }
@@ -112,17 +113,18 @@ impl Station {
             (_, there) => there,
         };
         let (shared, listener) = Shared::open(Arc::new(domain), options.id, futexes)?;
-        let mut station = Self {
+        let station = Self {
             shared: Arc::clone(&shared),
-            thread: None,
+            thread: Mutex::new(None),
             process: std::process::id(),
         };
-        let porter = Porter::new(shared, listener);
+        let porter = Porter::new(Arc::clone(&shared), listener);
         let thread = thread::Builder::new()
             .name("spindle-station".into())
             .spawn(move || porter.run())
-            .map_err(JoinError::system("starting the thread of a station"))?;
-        station.thread = Some(thread);
+            .map_err(JoinError::system("starting the thread of a station"))
+            .inspect_err(|_| shared.domain.remove(&shared.address.file()))?;
+        *station.thread() = Some(thread);
         Ok(station)
     }
 
@@ -192,7 +194,7 @@ impl Station {
                 }
                 return Some(event);
             }
-            if core::mem::take(&mut state.interrupted) {
+            if state.stopped || core::mem::take(&mut state.interrupted) {
                 return None;
             }
             let in_time;
@@ -249,6 +251,35 @@ impl Station {
         self.shared.kick();
     }
 
+    /// Tells the peers that it closes, and ends it: whoever waits in a call of it
+    /// gives up with [`StationError::Closed`]. Segments work on, but are told of
+    /// no failures. Once is enough; a station that is dropped does it by itself.
+    pub fn close(&self) {
+        if self.process != std::process::id() {
+            return;
+        }
+        let Some(thread) = self.thread().take() else {
+            return;
+        };
+        self.shared.domain.remove(&self.shared.address.file());
+        self.shared.state().stopped = true;
+        self.shared.kick();
+        self.shared.notify();
+        // It has nothing to say if it panicked.
+        let _ = thread.join();
+    }
+
+    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For those who receive on behalf of this participant by other means: wakes
+    /// its sleeper, if it wants to know; whether it did.
+    pub(crate) fn waker(&self) -> impl Fn(Ring) -> bool + Send + Sync + use<> {
+        let shared = Arc::clone(&self.shared);
+        move |ring| shared.bed.answer(ring)
+    }
+
     /// For tests: makes other stations of this process believe that the process
     /// of this one has ended. Does nothing to other processes.
     pub fn feign_death(&self) {
@@ -259,15 +290,6 @@ impl Station {
 
 impl Drop for Station {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
-            return;
-        }
-        self.shared.domain.remove(&self.shared.address.file());
-        self.shared.state().stopped = true;
-        self.shared.kick();
-        if let Some(thread) = self.thread.take() {
-            // It has nothing to say if it panicked.
-            let _ = thread.join();
-        }
+        self.close();
     }
 }

@@ -4,22 +4,14 @@
 //! there. The first five bytes, and all of a refusal, stay as they are in any
 //! version, so that versions can tell each other what they are.
 
+use crate::segment::SegmentKey;
+
 const MAGIC: [u8; 4] = *b"SPST";
 /// Of all but the first five bytes and refusals.
 pub(super) const VERSION: u8 = 1;
 
 /// Most bytes of a message in one packet.
 pub(super) const PART_LEN_MAX: usize = 32 * 1024;
-
-/// Identifies a segment among those of its members: the epoch in which it was
-/// made, and which of that epoch it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SegmentKey {
-    /// Rises with every view.
-    pub epoch: u64,
-    /// Which of them.
-    pub lane: u32,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Packet<'a> {

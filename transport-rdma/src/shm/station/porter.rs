@@ -8,23 +8,18 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::packet::{NoPacket, Packet, VERSION};
-use super::reception;
-use super::shared::{Shared, borrow, say};
-use super::state::{Answer, EarlyRow, Event, Life, Link, Role, State};
-use super::{MESSAGE_LEN_MAX, QUEUE_LEN_MAX};
+use super::dialogue;
+use super::packet::Packet;
+use super::shared::{Shared, say};
+use super::state::{Life, Link, Role, State};
 use crate::fabric::FailureCause;
-use crate::shm::socket::{self, Deadline, Received};
+use crate::shm::socket::{self, Deadline};
 
 /// How long a connection may stay silent before it is closed.
 const HELLO_WITHIN: Duration = Duration::from_secs(2);
 
 /// Most connections that have not said hello yet; the oldest gives way.
 const STRANGERS_MAX: usize = 64;
-
-/// How long the kernel's word of a peer's end is awaited once its connection
-/// has closed without a farewell: it comes a moment later.
-const VERDICT_WITHIN: Duration = Duration::from_secs(1);
 
 /// Pause after the system ran out of descriptors.
 const REST: Duration = Duration::from_millis(5);
@@ -152,10 +147,10 @@ impl Porter {
             Source::Listener => self.admit(state),
             Source::Link(number) => {
                 if flags.contains(PollFlags::OUT) {
-                    write(state, number);
+                    dialogue::write(state, number);
                 }
                 if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                    self.read(state, number, TURN);
+                    dialogue::read(&self.shared, state, number, TURN);
                 }
             }
             Source::Lifeline(id) => {
@@ -165,7 +160,7 @@ impl Porter {
                     _ => None,
                 };
                 if let Some(link) = link {
-                    self.read(state, link, 64 * TURN);
+                    dialogue::read(&self.shared, state, link, 64 * TURN);
                 }
                 state.close_peer(id, FailureCause::ProcessEnded, &self.shared.bed);
             }
@@ -206,155 +201,6 @@ impl Porter {
         }
     }
 
-    fn read(&self, state: &mut State, number: u64, packets_max: usize) {
-        for _ in 0..packets_max {
-            let Some(link) = state.links.get(&number) else {
-                return;
-            };
-            let heard = match socket::receive(&link.socket) {
-                Received::Nothing => return,
-                Received::Packet(packet) => self.hear(state, number, packet),
-                Received::Cut => Err(
-                    "what it sent did not fit, or no descriptors were left (ulimit -n)".to_owned(),
-                ),
-                Received::End => {
-                    self.end(state, number);
-                    return;
-                }
-            };
-            if let Err(reason) = heard {
-                self.refuse(state, number, reason);
-                return;
-            }
-        }
-    }
-
-    /// One packet; an error is told to whoever sent it.
-    fn hear(
-        &self,
-        state: &mut State,
-        number: u64,
-        mut received: socket::Packet,
-    ) -> Result<(), String> {
-        let bytes = core::mem::take(&mut received.bytes);
-        let packet = Packet::read(&bytes).map_err(|problem| match problem {
-            NoPacket::Version(theirs) => {
-                format!("it speaks version {theirs} of the protocol, this station {VERSION}")
-            }
-            NoPacket::Nonsense => "it sent what is no packet of this protocol".to_owned(),
-        })?;
-        let Some(link) = state.links.get_mut(&number) else {
-            return Ok(());
-        };
-        let from = match link.role {
-            Role::Member(id) => id,
-            Role::Stranger { .. } | Role::Called { .. } => {
-                return match packet {
-                    Packet::Hello { id, bell } => {
-                        reception::welcome(&self.shared, state, number, id, bell, received.fds)
-                    }
-                    Packet::Refused { already, reason } => {
-                        let answer = match already {
-                            true => Answer::Already(reason),
-                            false => Answer::Refused(reason),
-                        };
-                        state.end_call(number, Some(answer));
-                        Ok(())
-                    }
-                    _ => Err("it did not say hello first".to_owned()),
-                };
-            }
-        };
-        match (packet, received.fds.pop()) {
-            (Packet::Part { last, bytes }, None) => {
-                link.partial.extend(bytes);
-                if link.partial.len() > MESSAGE_LEN_MAX {
-                    return Err(format!("it sent more than {MESSAGE_LEN_MAX} bytes at once"));
-                }
-                if last {
-                    let bytes = core::mem::take(&mut link.partial);
-                    self.deliver(state, from, bytes)?;
-                }
-                Ok(())
-            }
-            (Packet::Row { key, rank, len }, Some(file)) if received.fds.is_empty() => {
-                state.keep_row(from, key, EarlyRow { rank, len, file });
-                Ok(())
-            }
-            (Packet::Bye, None) => {
-                let cause = FailureCause::Unreachable("it has closed the connection".into());
-                state.close_peer(from, cause, &self.shared.bed);
-                Ok(())
-            }
-            (Packet::Refused { reason, .. }, None) => {
-                let cause = FailureCause::Unreachable(format!("it closed: {reason}"));
-                state.close_peer(from, cause, &self.shared.bed);
-                Ok(())
-            }
-            _ => Err("it sent what does not belong here".to_owned()),
-        }
-    }
-
-    fn deliver(&self, state: &mut State, from: u128, bytes: Vec<u8>) -> Result<(), String> {
-        let Some(peer) = state.peers.get_mut(&from) else {
-            return Ok(());
-        };
-        peer.unread += bytes.len();
-        if peer.unread > QUEUE_LEN_MAX {
-            return Err(format!(
-                "more than {QUEUE_LEN_MAX} bytes of its messages wait here"
-            ));
-        }
-        state.events.push_back(Event::Message { from, bytes });
-        self.shared.bed.wake_myself();
-        Ok(())
-    }
-
-    /// A connection is closed by this side, with a word about why.
-    fn refuse(&self, state: &mut State, number: u64, reason: String) {
-        let Some(link) = state.links.get(&number) else {
-            return;
-        };
-        let refused = Packet::Refused {
-            already: false,
-            reason: reason.clone(),
-        };
-        say(&link.socket, &refused);
-        match link.role {
-            Role::Stranger { .. } => {
-                tracing::debug!(pid = link.pid, reason, "a connection is refused");
-                state.links.remove(&number);
-            }
-            Role::Called { .. } => {
-                state.end_call(number, Some(Answer::Refused(reason)));
-            }
-            Role::Member(id) => {
-                state.close_peer(id, FailureCause::Unreachable(reason), &self.shared.bed);
-            }
-        }
-    }
-
-    /// The other side has closed a connection.
-    fn end(&self, state: &mut State, number: u64) {
-        let Some(link) = state.links.get(&number) else {
-            return;
-        };
-        match link.role {
-            Role::Stranger { .. } => drop(state.links.remove(&number)),
-            Role::Called { .. } => {
-                let lost = "it closed the connection without a word".to_owned();
-                state.end_call(number, Some(Answer::Lost(lost)));
-            }
-            Role::Member(id) => {
-                state.links.remove(&number);
-                if let Some(peer) = state.peers.get_mut(&id) {
-                    let until = Instant::now() + VERDICT_WITHIN;
-                    peer.life = Life::Closing { until };
-                }
-            }
-        }
-    }
-
     fn look_at_the_clock(&mut self, state: &mut State) {
         let now = Instant::now();
         if self.admit_after.is_some_and(|after| after <= now) {
@@ -390,33 +236,11 @@ impl Porter {
     }
 }
 
-/// Sends a connection's queue as far as it takes it.
-fn write(state: &mut State, number: u64) {
-    let Some(link) = state.links.get_mut(&number) else {
-        return;
-    };
-    while let Some(next) = link.out.pop_front() {
-        match socket::send_now(&link.socket, &next.bytes, &borrow(&next.fds)) {
-            Ok(()) => link.out_len -= next.bytes.len(),
-            Err(Errno::AGAIN) => return link.out.push_front(next),
-            Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
-                link.rest_until = Some(Instant::now() + REST);
-                return link.out.push_front(next);
-            }
-            // It has closed: reading tells how.
-            Err(_) => {
-                link.out.clear();
-                link.out_len = 0;
-            }
-        }
-    }
-}
-
 /// Those who are there are told that this station closes.
 fn farewell(state: &mut State) {
     let numbers: Vec<_> = state.links.keys().copied().collect();
     for number in numbers {
-        write(state, number);
+        dialogue::write(state, number);
         if let Some(link) = state.links.get(&number)
             && matches!(link.role, Role::Member(_))
         {

@@ -1,16 +1,17 @@
 //! One segment on one host: rows that its members map, and the station's bells.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bed::Contact;
-use super::packet::SegmentKey;
 use super::shared::Shared;
+use crate::counters::PushCounters;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
+use crate::failures::Failures;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
-use crate::shm::failures::Failures;
+use crate::segment::SegmentKey;
 use crate::shm::memory::Mapping;
 use crate::sleep;
 
@@ -35,14 +36,7 @@ pub struct ShmSegment {
     absent: PeerSet,
     /// Of a control segment.
     failures: Option<Arc<Failures>>,
-    pushes: AtomicU64,
-    word_pushes: AtomicU64,
-    bytes_pushed: AtomicU64,
-}
-
-/// Adds to a counter that one thread at a time writes: no locked instruction.
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    counters: PushCounters,
 }
 
 /// One member's row.
@@ -94,9 +88,7 @@ impl ShmSegment {
             contacts: places.iter().map(|place| place.contact.clone()).collect(),
             mappings: places.into_iter().map(|place| place.mapping).collect(),
             failures,
-            pushes: AtomicU64::new(0),
-            word_pushes: AtomicU64::new(0),
-            bytes_pushed: AtomicU64::new(0),
+            counters: PushCounters::default(),
         }
     }
 
@@ -141,16 +133,12 @@ impl Fabric for ShmSegment {
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
         debug_assert!(at.is_multiple_of(8) && len.is_multiple_of(8));
         debug_assert!(self.own_row().contains(at, len));
-        let peers = to.len() as u64;
-        add(&self.pushes, peers);
-        add(&self.bytes_pushed, peers * len as u64);
+        self.counters.pushed(to.len() as u64, len);
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
         self.store(word, value);
-        let peers = to.len() as u64;
-        add(&self.word_pushes, peers);
-        add(&self.bytes_pushed, peers * 8);
+        self.counters.word_pushed(to.len() as u64);
     }
 
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
@@ -177,7 +165,11 @@ impl Fabric for ShmSegment {
 
     fn nudge(&self) {
         if self.shared.bed.wake_myself() {
-            self.shared.bed.nudges.fetch_add(1, Ordering::Relaxed);
+            self.shared
+                .bed
+                .counters
+                .nudges
+                .fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -211,15 +203,7 @@ impl Fabric for ShmSegment {
     }
 
     fn counters(&self) -> FabricCounters {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        FabricCounters {
-            pushes: load(&self.pushes),
-            word_pushes: load(&self.word_pushes),
-            bytes_pushed: load(&self.bytes_pushed),
-            rings: load(&self.shared.bed.rings),
-            sleeps: load(&self.shared.bed.sleeps),
-            nudges: load(&self.shared.bed.nudges),
-        }
+        self.counters.read(&self.shared.bed.counters)
     }
 }
 

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::address::Address;
 use super::bed::{BELL_ROW_LEN, Bed};
-use super::packet::{Packet, SegmentKey};
+use super::packet::Packet;
 use super::state::State;
+use crate::event::write_event;
+use crate::segment::SegmentKey;
 use crate::shm::JoinError;
-use crate::shm::descriptor::{self, write_event};
+use crate::shm::descriptor;
 use crate::shm::domain::Domain;
 use crate::shm::memory;
 use crate::shm::socket::{self, Deadline};

@@ -9,17 +9,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::QUEUE_LEN_MAX;
 use super::bed::{BELLS, Bed, Contact};
-use super::packet::{Packet, SegmentKey};
+use super::packet::Packet;
 use super::shared::say;
-use crate::fabric::{Failure, FailureCause};
+use crate::fabric::FailureCause;
+use crate::failures::Control;
 use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
-use crate::shm::failures::Failures;
+use crate::segment::SegmentKey;
 
 /// Most rows of one peer that wait until they are asked for; the oldest epoch
 /// gives way.
@@ -152,29 +152,6 @@ pub(super) struct Peer {
     pub(super) unread: usize,
 }
 
-/// A segment that reports failures.
-#[derive(Debug)]
-pub(super) struct Control {
-    pub(super) members: Vec<u128>,
-    pub(super) told: PeerSet,
-    pub(super) failures: Weak<Failures>,
-}
-
-impl Control {
-    /// Each failure once.
-    pub(super) fn tell(&mut self, id: u128, cause: &FailureCause) {
-        let Some(at) = self.members.iter().position(|&member| member == id) else {
-            return;
-        };
-        let peer = Rank(at as u16);
-        if let (false, Some(failures)) = (self.told.contains(peer), self.failures.upgrade()) {
-            self.told.insert(peer);
-            let cause = cause.clone();
-            failures.put(Failure { peer, cause });
-        }
-    }
-}
-
 /// How a call has ended that did not lead to a hello.
 #[derive(Debug)]
 pub(super) enum Answer {
@@ -288,11 +265,7 @@ impl State {
         }
         peer.life = Life::Closed(cause.clone());
         bed.unhear(&peer.row);
-        self.controls
-            .retain(|control| control.failures.strong_count() > 0);
-        for control in &mut self.controls {
-            control.tell(id, &cause);
-        }
+        Control::tell_all(&mut self.controls, id, &cause);
         self.events.push_back(Event::Closed { id, cause });
         bed.wake_myself();
     }
@@ -364,22 +337,5 @@ mod tests {
         assert!(!all.contains(&0), "that is its own");
         state.return_bell(7);
         assert_eq!(state.take_bell(), Some(7));
-    }
-
-    #[test]
-    fn a_control_segment_is_told_of_each_member_once() {
-        let failures = Arc::<Failures>::default();
-        let mut control = Control {
-            members: vec![5, 6],
-            told: PeerSet::EMPTY,
-            failures: Arc::downgrade(&failures),
-        };
-        for _ in 0..2 {
-            control.tell(6, &FailureCause::ProcessEnded);
-            control.tell(7, &FailureCause::ProcessEnded);
-        }
-        let failure = failures.take().expect("told");
-        assert_eq!(failure.peer, Rank(1));
-        assert!(failures.take().is_none());
     }
 }

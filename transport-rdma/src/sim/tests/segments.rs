@@ -218,3 +218,28 @@ fn a_severed_pair_stays_severed_in_new_segments() {
     assert_eq!(polled(&a), [severed(B)]);
     assert_eq!(polled(&b), [severed(A)]);
 }
+
+/// A ring of one segment lets go what waits for the members of that segment, in
+/// all segments, in the order of calls.
+#[test]
+fn a_ring_ends_the_batch_of_each_pair_that_it_covers() {
+    let options = SimOptions {
+        held_batches: 1.0,
+        ..options(0.0)
+    };
+    let (network, [a, b, c]) = group::<3>(1, LEN, options);
+    let lane = lane(&network);
+    let [near, far] = [A, B].map(|rank| network.fabric(lane, rank));
+    a.push_word(AT, 1, &to(&[B, Rank(2)]));
+    near.push_word(AT, 2, &to(&[B]));
+    network.settle();
+    assert_eq!((b.row(A).load(AT), far.row(A).load(AT)), (0, 0));
+    near.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    while far.row(A).load(AT) == 0 {
+        assert!(network.step());
+    }
+    assert_eq!((b.row(A).load(AT), c.row(A).load(AT)), (1, 0));
+    a.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    network.settle();
+    assert_eq!(c.row(A).load(AT), 1);
+}

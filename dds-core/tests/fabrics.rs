@@ -1,0 +1,290 @@
+//! The engine over the fabrics that have real time: everybody sends through
+//! rings that are much too small, sleeps when there is nothing to do, and
+//! receives the same messages, whole and in the same order.
+
+// The crate under test has neither clock nor threads; who runs it needs both.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::fmt::Debug;
+use std::fs::Permissions;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spindle_dds_core::{
+    CONTROL_ROW_LEN, ClaimError, Delivery, Engine, EngineConfig, Event, Handle, Kind, LaneSpec,
+    Layout, Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+};
+use spindle_dds_transport::shm::{self, DoorbellChoice};
+use spindle_dds_transport::{
+    Fabric, Park, Part, Rank, SegmentKey, SegmentRequest, Want, Window, mixed, tcp,
+};
+
+const SUBGROUP: SubgroupId = SubgroupId(0);
+const MESSAGES: u32 = 400;
+
+type Received = Arc<Mutex<Vec<(Rank, u32)>>>;
+
+/// Notes who sent which message, and looks at each byte.
+struct Reader(Received);
+
+impl<F: Fabric> Sink<F> for Reader {
+    fn deliver(&mut self, delivery: &Delivery<'_, F>) {
+        let held = delivery.hold().expect("a message");
+        let (head, rest) = held.bytes().split_first_chunk().expect("four bytes");
+        let index = u32::from_le_bytes(*head);
+        assert_eq!(rest.len(), len_of(index) - 4, "{index}");
+        assert!(rest.iter().all(|&byte| byte == index as u8), "{index}");
+        let mut received = self.0.lock().expect("no panic");
+        received.push((delivery.sender, index));
+    }
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, event: Event) {
+        if let Event::Stopped(reason) = event {
+            panic!("{reason}");
+        }
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
+}
+
+fn len_of(index: u32) -> usize {
+    4 + (index as usize * 7919) % 3000
+}
+
+fn lane(members: usize) -> LaneSpec {
+    let ring = Some(RingSpec {
+        messages: 16,
+        bytes: 1 << 13,
+    });
+    let ranks = || (0..members as u16).map(Rank);
+    let rings = [ring, None];
+    LaneSpec {
+        subgroup: SUBGROUP,
+        epoch: 1,
+        base: 0,
+        members: ranks().collect(),
+        senders: ranks().map(|rank| SenderSpec { rank, rings }).collect(),
+        topics: vec![TopicKey::of_name("fabrics")],
+    }
+}
+
+/// Commits the next message, if there is room.
+fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
+    let len = len_of(index) as u32;
+    let lane = handle.lane(SUBGROUP).expect("a lane");
+    let mut claim = match lane.claim(Ring::Ordered, len) {
+        Ok(claim) => claim,
+        Err(ClaimError::NoRoom) => return false,
+        Err(error) => panic!("{error}"),
+    };
+    let (head, rest) = claim.bytes().split_at_mut(4);
+    head.copy_from_slice(&index.to_le_bytes());
+    rest.fill(index as u8);
+    let meta = Meta {
+        kind: Kind::Data,
+        flags: 0,
+        encapsulation: 1,
+        writer: 0,
+        timestamp: 0,
+        topic: TopicKey::of_name("fabrics").low(),
+        key_hash: [0; 16],
+        skipped: 0,
+    };
+    claim.commit(len, &meta).expect("a commit");
+    true
+}
+
+/// One member, until all are through.
+fn take_part<F: Park>(node: &Engine<F, Reader>, through: &AtomicUsize, wake_all: impl Fn()) {
+    let handle = node.handle();
+    let (fabric, members) = (handle.fabric(), handle.fabric().members());
+    let all = u64::from(MESSAGES) * members as u64;
+    let (mut sent, mut done) = (0, false);
+    while through.load(Ordering::SeqCst) < members {
+        let mut busy = false;
+        while sent < MESSAGES && send(&handle, sent) {
+            sent += 1;
+            busy = true;
+        }
+        let outcome = node.step(0).expect("nobody else steps");
+        if !done && handle.counters().delivered == all {
+            done = true;
+            through.fetch_add(1, Ordering::SeqCst);
+            wake_all();
+        }
+        if busy || outcome.progress {
+            continue;
+        }
+        // Who waits for room waits for acknowledgements.
+        let want = if sent < MESSAGES {
+            Want::DataAndAcks
+        } else {
+            outcome.want
+        };
+        fabric.announce_sleep(want);
+        let second = node.step(0).expect("nobody else steps");
+        let over = through.load(Ordering::SeqCst) >= members;
+        if !over && !second.progress && second.want == outcome.want {
+            fabric.park(None);
+        }
+        fabric.announce_awake();
+    }
+}
+
+/// Lets the others end when a member's thread panics.
+struct Alarm<'a, W: Fn()>(&'a AtomicUsize, W);
+
+impl<W: Fn()> Drop for Alarm<'_, W> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(usize::MAX, Ordering::SeqCst);
+            (self.1)();
+        }
+    }
+}
+
+/// Each member's control segment and lane.
+fn check<F: Park>(fabrics: Vec<[F; 2]>) {
+    let lane = lane(fabrics.len());
+    let node = |[control, segment]: [F; 2]| {
+        let received = Received::default();
+        let sink = Reader(Arc::clone(&received));
+        let node = Engine::new(control, EngineConfig::SPINDLE, sink);
+        node.add_lane(&lane, segment).expect("a lane");
+        (node, received)
+    };
+    let nodes: Vec<_> = fabrics.into_iter().map(node).collect();
+    let through = AtomicUsize::new(0);
+    let wake_all = || {
+        nodes
+            .iter()
+            .for_each(|(node, _)| node.handle().fabric().nudge())
+    };
+    thread::scope(|scope| {
+        for (node, _) in &nodes {
+            scope.spawn(|| {
+                let _alarm = Alarm(&through, wake_all);
+                take_part(node, &through, wake_all);
+            });
+        }
+    });
+    let histories: Vec<_> = nodes
+        .iter()
+        .map(|(_, seen)| seen.lock().expect("no panic"))
+        .collect();
+    for history in &histories {
+        assert!(**history == *histories[0], "two orders");
+        for sender in (0..nodes.len() as u16).map(Rank) {
+            let of_one = history.iter().filter(|(from, _)| *from == sender);
+            assert!(of_one.map(|(_, index)| *index).eq(0..MESSAGES), "{sender}");
+        }
+    }
+}
+
+fn row_lens(members: usize) -> Vec<usize> {
+    Layout::new(&lane(members)).expect("a lane").row_lens()
+}
+
+/// Both segments, for participants with ids from 1.
+fn requests(members: usize, me: usize) -> [SegmentRequest; 2] {
+    let request = |lane, row_lens| SegmentRequest {
+        key: SegmentKey { epoch: 1, lane },
+        members: (1..=members as u128).collect(),
+        me: Rank(me as u16),
+        row_lens,
+        control: lane == 0,
+    };
+    let control = vec![CONTROL_ROW_LEN; members];
+    [request(0, control), request(1, row_lens(members))]
+}
+
+fn both<F, E: Debug>(made: Result<Vec<F>, E>) -> [F; 2] {
+    let made = made.expect("segments").try_into();
+    made.unwrap_or_else(|_| panic!("two"))
+}
+
+/// Control and lane are parts of one row.
+#[test]
+fn one_order_over_shared_memory() {
+    let lens = row_lens(3);
+    let row_len = CONTROL_ROW_LEN + lens.iter().max().copied().unwrap_or(0);
+    let group = shm::local_group(3, row_len, DoorbellChoice::Auto).expect("a group");
+    let windows = |at, lens: &[usize]| -> Vec<_> {
+        let ranks = (0..).map(Rank).zip(lens);
+        ranks.map(|(of, &len)| Window { of, at, len }).collect()
+    };
+    let control = windows(0, &[CONTROL_ROW_LEN; 3]);
+    let lane = windows(CONTROL_ROW_LEN, &lens);
+    let parts = |whole| {
+        let whole = Arc::new(whole);
+        [&control, &lane].map(|part| Part::new(Arc::clone(&whole), part).expect("a part"))
+    };
+    check(group.into_iter().map(parts).collect());
+}
+
+/// Two segments for each member, in the same streams.
+#[test]
+fn one_order_over_streams() {
+    let options = tcp::StationOptions::default();
+    let (stations, _) = tcp::local_group(&[512; 3], &options).expect("a group");
+    let made = stations.iter().enumerate();
+    let made = made.map(|(me, station)| both(station.segments(&requests(3, me))));
+    check(made.collect());
+}
+
+fn streams() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+    (near, listener.accept().expect("accepted").0)
+}
+
+/// Two hosts, in truth two directories of this one.
+#[test]
+fn one_order_over_a_mixture() {
+    const HOSTS: [usize; 4] = [0, 1, 1, 0];
+    let soon = Instant::now() + Duration::from_secs(20);
+    let mine = || Permissions::from_mode(0o700);
+    let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
+    let directories = [0, 1].map(|host| directory(host).expect("a directory"));
+    let open = |(at, host): (usize, usize)| {
+        let options = shm::StationOptions {
+            directory: Some(directories[host].path().into()),
+            ..shm::StationOptions::new(0, 1 + at as u128)
+        };
+        mixed::Station::open(&options, &tcp::StationOptions::default()).expect("a station")
+    };
+    let stations: Vec<_> = HOSTS.into_iter().enumerate().map(open).collect();
+    for (at, one) in stations.iter().enumerate() {
+        for (there, other) in stations[..at].iter().enumerate() {
+            if HOSTS[at] == HOSTS[there] {
+                let called = one.host().connect(&other.host().address(), soon);
+                called.expect("connected");
+                continue;
+            }
+            let ((to, from), (back, away)) = (streams(), streams());
+            one.connect(other.id(), to, away).expect("connected");
+            other.connect(one.id(), back, from).expect("connected");
+        }
+    }
+    let made = thread::scope(|scope| {
+        let make = |(me, station): (usize, &mixed::Station)| {
+            both(station.segments(&requests(4, me), soon))
+        };
+        let threads: Vec<_> = stations
+            .iter()
+            .enumerate()
+            .map(|each| scope.spawn(move || make(each)))
+            .collect();
+        let made = threads.into_iter().map(|thread| thread.join());
+        made.map(|made| made.expect("no panic")).collect()
+    });
+    check(made);
+}

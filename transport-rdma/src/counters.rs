@@ -1,0 +1,53 @@
+//! Counters, as the threads of a process count.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::fabric::FabricCounters;
+
+/// Pushes of one segment; its pushing thread counts.
+#[derive(Debug, Default)]
+pub(crate) struct PushCounters {
+    pushes: AtomicU64,
+    word_pushes: AtomicU64,
+    bytes_pushed: AtomicU64,
+}
+
+/// Sleep of one process; any thread counts.
+#[derive(Debug, Default)]
+pub(crate) struct SleepCounters {
+    pub(crate) rings: AtomicU64,
+    pub(crate) sleeps: AtomicU64,
+    pub(crate) nudges: AtomicU64,
+}
+
+/// Adds to a counter that one thread at a time writes: no locked instruction.
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
+impl PushCounters {
+    /// A `push` of `len` bytes to so many peers.
+    pub(crate) fn pushed(&self, peers: u64, len: usize) {
+        add(&self.pushes, peers);
+        add(&self.bytes_pushed, peers * len as u64);
+    }
+
+    /// A `push_word` to so many peers.
+    pub(crate) fn word_pushed(&self, peers: u64) {
+        add(&self.word_pushes, peers);
+        add(&self.bytes_pushed, peers * 8);
+    }
+
+    /// What a segment has done so far, and its process.
+    pub(crate) fn read(&self, process: &SleepCounters) -> FabricCounters {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FabricCounters {
+            pushes: load(&self.pushes),
+            word_pushes: load(&self.word_pushes),
+            bytes_pushed: load(&self.bytes_pushed),
+            rings: load(&process.rings),
+            sleeps: load(&process.sleeps),
+            nudges: load(&process.nudges),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Records, as they stand in a stream, and what is none.
+//!
+//! ```text
+//!   0        8       12     14     16                    16 + len
+//!   +--------+-------+------+------+--- ... -------------+
+//!   | offset |  len  | slot | kind |  len bytes of a row |     little-endian
+//!   +--------+-------+------+------+--- ... -------------+
+//! ```
+//! A *slot* stands for a segment, from the record that opens it (with the key in
+//! the place of offset and length) to the one that shuts it; then it is free for
+//! another. A ring has neither slot nor offset nor bytes.
+
+use crate::fabric::{FABRIC_AREA, Ring};
+use crate::segment::SegmentKey;
+
+/// Bytes before those of the row.
+pub(super) const HEADER_LEN: usize = 16;
+
+/// Most bytes of a row in one record; longer ranges go in several.
+pub(super) const RECORD_LEN_MAX: usize = 1 << 16;
+
+const WRITE: u16 = u16::from_le_bytes(*b"wr");
+const RING_DATA: u16 = u16::from_le_bytes(*b"rd");
+const RING_ACKS: u16 = u16::from_le_bytes(*b"ra");
+const OPEN: u16 = u16::from_le_bytes(*b"op");
+const SHUT: u16 = u16::from_le_bytes(*b"sh");
+
+/// A header that makes sense, as far as can be told without its segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Header {
+    Write { slot: u16, at: usize, len: usize },
+    Ring(Ring),
+    Open { slot: u16, key: SegmentKey },
+    Shut { slot: u16 },
+}
+
+/// Why some bytes are no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RecordError {
+    #[error("of an unknown kind ({0:#06x})")]
+    Kind(u16),
+    #[error("of {len} bytes at {at}, which are no whole words")]
+    Unaligned { at: u64, len: u32 },
+    #[error("of no bytes at {at}")]
+    Empty { at: u64 },
+    #[error("of {len} bytes, more than {RECORD_LEN_MAX}")]
+    TooLong { len: u32 },
+    #[error("of {len} bytes at {at}, outside its row of {row}")]
+    Outside { at: usize, len: usize, row: usize },
+    #[error("at {at}, in the part of its row that is the fabric's own")]
+    FabricArea { at: u64 },
+    #[error("that has no bytes of a row, and {len} bytes at {at}")]
+    Bytes { at: u64, len: u32 },
+    #[error("that rings in slot {slot}")]
+    RingInSlot { slot: u16 },
+    #[error("for slot {slot}, which is no segment")]
+    NotOpen { slot: u16 },
+    #[error("that opens slot {slot}, which is a segment already")]
+    OpenTwice { slot: u16 },
+    #[error("that opens segment {lane} of epoch {epoch}, of which it is no member")]
+    NoMember { epoch: u64, lane: u32 },
+}
+
+impl Header {
+    pub(super) fn encode(self) -> [u8; HEADER_LEN] {
+        let (at, len, slot, kind) = match self {
+            Self::Write { slot, at, len } => (at as u64, len as u32, slot, WRITE),
+            Self::Ring(Ring::Data) => (0, 0, 0, RING_DATA),
+            Self::Ring(Ring::Acks) => (0, 0, 0, RING_ACKS),
+            Self::Open { slot, key } => (key.epoch, key.lane, slot, OPEN),
+            Self::Shut { slot } => (0, 0, slot, SHUT),
+        };
+        let mut bytes = [0; HEADER_LEN];
+        bytes[..8].copy_from_slice(&at.to_le_bytes());
+        bytes[8..12].copy_from_slice(&len.to_le_bytes());
+        bytes[12..14].copy_from_slice(&slot.to_le_bytes());
+        bytes[14..].copy_from_slice(&kind.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: [u8; HEADER_LEN]) -> Result<Self, RecordError> {
+        let whole = u128::from_le_bytes(bytes);
+        let (at, len) = (whole as u64, (whole >> 64) as u32);
+        let (slot, kind) = ((whole >> 96) as u16, (whole >> 112) as u16);
+        let header = match kind {
+            WRITE => return Self::write(slot, at, len),
+            OPEN => {
+                let key = SegmentKey {
+                    epoch: at,
+                    lane: len,
+                };
+                return Ok(Self::Open { slot, key });
+            }
+            SHUT => Self::Shut { slot },
+            RING_DATA => Self::Ring(Ring::Data),
+            RING_ACKS => Self::Ring(Ring::Acks),
+            _ => return Err(RecordError::Kind(kind)),
+        };
+        if (at, len) != (0, 0) {
+            return Err(RecordError::Bytes { at, len });
+        }
+        if matches!(header, Self::Ring(_)) && slot != 0 {
+            return Err(RecordError::RingInSlot { slot });
+        }
+        Ok(header)
+    }
+
+    fn write(slot: u16, at: u64, len: u32) -> Result<Self, RecordError> {
+        if len == 0 {
+            return Err(RecordError::Empty { at });
+        }
+        if len as usize > RECORD_LEN_MAX {
+            return Err(RecordError::TooLong { len });
+        }
+        if !at.is_multiple_of(8) || !len.is_multiple_of(8) {
+            return Err(RecordError::Unaligned { at, len });
+        }
+        if at < FABRIC_AREA as u64 {
+            return Err(RecordError::FabricArea { at });
+        }
+        Ok(Self::Write {
+            slot,
+            at: at as usize,
+            len: len as usize,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(at: u64, len: u32, slot: u16, kind: u16) -> [u8; HEADER_LEN] {
+        let high = u128::from(kind) << 16 | u128::from(slot);
+        let whole = high << 96 | u128::from(len) << 64 | u128::from(at);
+        whole.to_le_bytes()
+    }
+
+    #[test]
+    fn headers_that_make_no_sense_are_refused_by_name() {
+        let check = |at, len, slot, kind, expected: RecordError| {
+            let decoded = Header::decode(header(at, len, slot, kind));
+            assert_eq!(decoded, Err(expected));
+        };
+        use RecordError as E;
+        check(512, 8, 1, 0, E::Kind(0));
+        check(512, 8, 1, WRITE + 1, E::Kind(WRITE + 1));
+        check(512, 0, 1, WRITE, E::Empty { at: 512 });
+        check(512, 12, 1, WRITE, E::Unaligned { at: 512, len: 12 });
+        check(513, 8, 1, WRITE, E::Unaligned { at: 513, len: 8 });
+        check(512, 1 << 17, 1, WRITE, E::TooLong { len: 1 << 17 });
+        check(512, u32::MAX, 1, WRITE, E::TooLong { len: u32::MAX });
+        check(0, 8, 1, WRITE, E::FabricArea { at: 0 });
+        check(248, 16, 1, WRITE, E::FabricArea { at: 248 });
+        check(0, 8, 0, RING_DATA, E::Bytes { at: 0, len: 8 });
+        check(8, 0, 0, RING_ACKS, E::Bytes { at: 8, len: 0 });
+        check(8, 0, 1, SHUT, E::Bytes { at: 8, len: 0 });
+        check(0, 0, 1, RING_DATA, E::RingInSlot { slot: 1 });
+    }
+
+    #[test]
+    fn headers_are_decoded_as_they_were_encoded() {
+        let (epoch, lane) = (u64::MAX, u32::MAX);
+        for header in [
+            Header::Write {
+                slot: u16::MAX,
+                at: FABRIC_AREA,
+                len: RECORD_LEN_MAX,
+            },
+            Header::Ring(Ring::Acks),
+            Header::Ring(Ring::Data),
+            Header::Open {
+                slot: 7,
+                key: SegmentKey { epoch, lane },
+            },
+            Header::Shut { slot: 7 },
+        ] {
+            assert_eq!(Header::decode(header.encode()), Ok(header));
+        }
+    }
+}

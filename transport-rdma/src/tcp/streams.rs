@@ -1,0 +1,183 @@
+//! The data path of one segment over streams, for those of its members that are
+//! reached by them.
+//!
+//! It does not know how the process sleeps: a segment some of whose members are
+//! reached by other means has one of these for the rest.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::error::StationError;
+use super::queue::{Own, Push};
+use super::shared::{Link, Receiving, Shared};
+use crate::counters::PushCounters;
+use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, FailureCause, Ring};
+use crate::failures::{Control, Failures};
+use crate::mem::Region;
+use crate::peers::{PeerSet, Rank};
+use crate::segment::{SegmentKey, SegmentRequest};
+
+#[derive(Debug)]
+pub(crate) struct Streams {
+    shared: Arc<Shared>,
+    own: Arc<Own>,
+    /// By rank; none for myself and for those who are reached otherwise, or not.
+    links: Vec<Option<Arc<Link>>>,
+    receiving: Arc<Receiving>,
+    /// Of a control segment.
+    failures: Option<Arc<Failures>>,
+    pushes: PushCounters,
+}
+
+impl Streams {
+    /// Over these rows, by rank, of which mine and theirs are writable. Members
+    /// of `elsewhere` are reached by other means.
+    pub(super) fn open(
+        shared: &Arc<Shared>,
+        request: &SegmentRequest,
+        rows: &[Region],
+        elsewhere: &PeerSet,
+    ) -> Result<Self, StationError> {
+        let key = request.key;
+        let receiving = Arc::new(Receiving {
+            members: request.members.clone(),
+            copies: rows.to_vec(),
+            fenced: rows.iter().map(|_| AtomicBool::new(false)).collect(),
+        });
+        let mut state = shared.state();
+        let Some(slot) = state.take_slot() else {
+            let problem = "there are 65536 segments";
+            return Err(StationError::segment(key, problem));
+        };
+        if !state.admit(key, Arc::clone(&receiving)) {
+            state.return_slot(slot);
+            let problem = "it is there already, or it is over";
+            return Err(StationError::segment(key, problem));
+        }
+        let mut links = vec![None; rows.len()];
+        let failures = request.control.then(Arc::<Failures>::default);
+        let mut control = failures
+            .as_ref()
+            .map(|failures| Control::new(request.members.clone(), failures));
+        for (rank, id) in request.peers() {
+            if elsewhere.contains(rank) {
+                continue;
+            }
+            let peer = state.peers.get(&id);
+            links[rank.index()] = peer.map(|peer| Arc::clone(&peer.link));
+            let fate = match peer {
+                Some(peer) => peer.fate.clone(),
+                None => Some(FailureCause::Unreachable("it is not connected".into())),
+            };
+            if let (Some(control), Some(cause)) = (&mut control, fate) {
+                control.tell(id, &cause);
+            }
+        }
+        state.controls.extend(control);
+        drop(state);
+        let row = rows[request.me.index()].clone();
+        Ok(Self {
+            shared: Arc::clone(shared),
+            own: Arc::new(Own { slot, key, row }),
+            links,
+            receiving,
+            failures,
+            pushes: PushCounters::default(),
+        })
+    }
+
+    pub(crate) fn key(&self) -> SegmentKey {
+        self.own.key
+    }
+
+    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {
+        of.iter()
+            .filter_map(|peer| self.links.get(peer.index())?.as_deref())
+    }
+
+    /// Appends a record for each; returns for how many.
+    fn post(&self, push: &Push, to: &PeerSet) -> u64 {
+        let mut count = 0;
+        for link in self.links(to) {
+            count += 1;
+            let put = link.outgoing.put_in(&self.own, push.clone());
+            self.shared.put(link, put);
+        }
+        count
+    }
+
+    fn check(&self, at: usize, len: usize) {
+        let inside = at >= FABRIC_AREA && self.own.row.contains(at, len);
+        assert!(
+            inside && at.is_multiple_of(8) && len.is_multiple_of(8),
+            "push of {len} bytes at {at}: unaligned, outside the row or in the fabric's area"
+        );
+    }
+
+    pub(crate) fn push(&self, at: usize, len: usize, to: &PeerSet) {
+        self.check(at, len);
+        if len > 0 {
+            let slot = self.own.slot;
+            let peers = self.post(&Push::Range { slot, at, len }, to);
+            self.pushes.pushed(peers, len);
+        }
+    }
+
+    /// Sends the value; whoever calls has stored it.
+    pub(crate) fn push_word(&self, at: usize, value: u64, to: &PeerSet) {
+        self.check(at, 8);
+        let slot = self.own.slot;
+        let peers = self.post(&Push::Word { slot, at, value }, to);
+        self.pushes.word_pushed(peers);
+    }
+
+    /// Sends rings behind the data, and all that was held back for members of
+    /// this segment.
+    pub(crate) fn ring(&self, data: &PeerSet, acks: &PeerSet) {
+        for (ring, to) in [(Ring::Data, *data), (Ring::Acks, acks.without(data))] {
+            for link in self.links(&to) {
+                let put = link.outgoing.put_ring(ring);
+                self.shared.put(link, put.map(|()| false));
+            }
+        }
+        self.end_batch();
+    }
+
+    fn end_batch(&self) {
+        for link in self.links.iter().flatten() {
+            self.shared.sent(link, link.outgoing.end_batch());
+        }
+    }
+
+    pub(crate) fn poll(&self) -> Option<Failure> {
+        self.failures.as_ref()?.take()
+    }
+
+    pub(crate) fn fence(&self, peer: Rank) {
+        if let Some(link) = &self.links[peer.index()] {
+            // Whoever opens the segment from now on sees it; who has, is told.
+            self.receiving.fenced[peer.index()].store(true, Ordering::Release);
+            link.incoming.dismiss(self.own.key);
+        }
+    }
+
+    pub(crate) fn counters(&self) -> FabricCounters {
+        self.pushes.read(&self.shared.sleep)
+    }
+}
+
+impl Drop for Streams {
+    /// What was pushed is sent, as far as the streams take it.
+    fn drop(&mut self) {
+        self.shared.state().dismiss(self.own.key);
+        for link in self.links.iter().flatten() {
+            let shut = link.outgoing.shut(self.own.slot);
+            self.shared.put(link, shut.map(|()| false));
+            link.incoming.dismiss(self.own.key);
+        }
+        self.end_batch();
+        self.shared.state().return_slot(self.own.slot);
+        // Somebody's stream may wait for it to be opened.
+        self.shared.kick();
+    }
+}

@@ -1,0 +1,180 @@
+//! Stations of two hosts, in truth two directories of this one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spindle_dds_transport::mixed::{MixedSegment, Station};
+use spindle_dds_transport::shm::{self, DoorbellChoice};
+use spindle_dds_transport::{FailureCause, Rank, SegmentKey, SegmentRequest, tcp};
+use tempfile::TempDir;
+
+use crate::harness::{
+    Actor, Harness, Outcome, Segments, Sleep, end_batch, park_for_a_while, run_threads,
+};
+
+/// A station for each member, all connected, with a control segment.
+pub(crate) struct MixedGroup {
+    fabrics: Vec<MixedSegment>,
+    stations: Vec<Station>,
+    row_len: usize,
+    next_lane: AtomicU32,
+    dead: Mutex<BTreeSet<usize>>,
+    /// Agreed on, and made by all that live; nobody has opened these yet.
+    closed: Mutex<BTreeMap<(u32, usize), MixedSegment>>,
+    _directories: Vec<TempDir>,
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+    (near, listener.accept().expect("accepted").0)
+}
+
+impl MixedGroup {
+    /// With the host of each member.
+    pub(crate) fn new(hosts: &[usize], row_len: usize, doorbell: DoorbellChoice) -> Self {
+        let mine = || std::fs::Permissions::from_mode(0o700);
+        let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
+        let directories = (0..2).map(directory).collect::<Result<Vec<_>, _>>();
+        let directories = directories.expect("directories");
+        let open = |(at, &host): (usize, &usize)| {
+            let options = shm::StationOptions {
+                directory: Some(directories[host].path().into()),
+                doorbell,
+                ..shm::StationOptions::new(0, 1 + at as u128)
+            };
+            Station::open(&options, &tcp::StationOptions::default()).expect("a station")
+        };
+        let stations: Vec<_> = hosts.iter().enumerate().map(open).collect();
+        for (at, one) in stations.iter().enumerate() {
+            for (there, other) in stations[..at].iter().enumerate() {
+                if hosts[at] == hosts[there] {
+                    let called = one.host().connect(&other.host().address(), soon());
+                    called.expect("connected");
+                    continue;
+                }
+                let ((to, from), (back, away)) = (pair(), pair());
+                one.connect(other.id(), to, away).expect("connected");
+                other.connect(one.id(), back, from).expect("connected");
+            }
+        }
+        let mut group = Self {
+            fabrics: Vec::new(),
+            stations,
+            row_len,
+            next_lane: AtomicU32::new(0),
+            dead: Mutex::default(),
+            closed: Mutex::default(),
+            _directories: directories,
+        };
+        let all: Vec<_> = (0..hosts.len()).collect();
+        let segment = group.agree(&all, true);
+        group.fabrics = all.iter().map(|&rank| group.open(segment, rank)).collect();
+        group
+    }
+
+    /// Whether nothing is on its way from one to another.
+    fn is_still(&self, from: usize, to: usize) -> bool {
+        let (out, back) = (&self.stations[from], &self.stations[to]);
+        let (Some(out), Some(back)) = (out.link(back.id()), back.link(out.id())) else {
+            return true;
+        };
+        let through = out.waiting == 0 && out.sent == back.received;
+        !out.sending || !back.receiving || back.blocked || through
+    }
+}
+
+impl Harness for MixedGroup {
+    type F = MixedSegment;
+
+    fn fabric(&self, rank: usize) -> &MixedSegment {
+        &self.fabrics[rank]
+    }
+
+    fn run(&self, actors: Vec<Actor<'_, MixedSegment>>) -> Outcome {
+        run_threads(&self.fabrics, actors)
+    }
+
+    fn sleep(&self, rank: usize) -> Sleep {
+        self.settle();
+        park_for_a_while(&self.fabrics[rank])
+    }
+
+    fn settle(&self) {
+        self.fabrics.iter().for_each(end_batch);
+        let members = self.stations.len();
+        for pair in 0..members * members {
+            while !self.is_still(pair / members, pair % members) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    fn kill(&self, rank: usize) {
+        let dying = &self.stations[rank];
+        dying.host().feign_death();
+        for other in &self.stations {
+            if dying.link(other.id()).is_some() {
+                dying.drop_peer(other.id());
+            }
+        }
+        let mut dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
+        dead.insert(rank);
+    }
+
+    fn is_death(&self, cause: &FailureCause) -> bool {
+        matches!(
+            cause,
+            FailureCause::Unreachable(_) | FailureCause::ProcessEnded
+        )
+    }
+
+    fn rounds(&self) -> u64 {
+        500
+    }
+}
+
+impl Segments for MixedGroup {
+    type Segment = u32;
+
+    fn agree(&self, members: &[usize], control: bool) -> u32 {
+        let lane = self.next_lane.fetch_add(1, Ordering::Relaxed);
+        let dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = |(rank, &at): (usize, &usize)| {
+            let request = SegmentRequest {
+                key: SegmentKey { epoch: 1, lane },
+                members: members.iter().map(|&at| self.stations[at].id()).collect(),
+                me: Rank(rank as u16),
+                row_lens: vec![self.row_len; members.len()],
+                control,
+            };
+            let made = self.stations[at].segments(&[request], soon());
+            ((lane, rank), made.expect("a segment").remove(0))
+        };
+        let living = members.iter().enumerate();
+        let living = living.filter(|(_, at)| !dead.contains(at));
+        let made = thread::scope(|scope| {
+            let make = &make;
+            let threads: Vec<_> = living.map(|who| scope.spawn(move || make(who))).collect();
+            let made = threads.into_iter().map(|thread| thread.join());
+            made.map(|made| made.expect("no panic")).collect::<Vec<_>>()
+        });
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.extend(made);
+        lane
+    }
+
+    fn open(&self, lane: u32, rank: usize) -> MixedSegment {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.remove(&(lane, rank)).expect("made and not open")
+    }
+}

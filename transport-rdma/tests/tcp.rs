@@ -1,0 +1,496 @@
+//! The TCP backend among peers that misbehave: a socket takes their part.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use spindle_dds_transport::tcp::{Station, StationError, StationOptions, TcpSegment, local_group};
+use spindle_dds_transport::{
+    FABRIC_AREA, Fabric, Failure, FailureCause, Park, PeerSet, Rank, SegmentKey, SegmentRequest,
+    Want,
+};
+
+const A: usize = FABRIC_AREA;
+const ROW_LEN: usize = 4096;
+
+fn only(rank: u16) -> PeerSet {
+    [Rank(rank)].into_iter().collect()
+}
+
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+    (near, listener.accept().expect("accepted").0)
+}
+
+const KEY: SegmentKey = SegmentKey { epoch: 1, lane: 2 };
+
+fn request(key: SegmentKey, row_len: usize, control: bool) -> SegmentRequest {
+    SegmentRequest {
+        key,
+        members: vec![10, 11],
+        me: Rank(0),
+        row_lens: vec![row_len; 2],
+        control,
+    }
+}
+
+/// A station, its control segment, and the other ends of its streams to a peer.
+struct Alone {
+    fabric: TcpSegment,
+    station: Station,
+    /// What the station writes.
+    reads: TcpStream,
+    /// What the station reads; the segment is its slot 7.
+    writes: TcpStream,
+}
+
+fn alone(row_len: usize, options: &StationOptions) -> Alone {
+    let station = Station::open(10, options).expect("a station");
+    let (outgoing, reads) = pair();
+    let (mut writes, incoming) = pair();
+    station.connect(11, outgoing, incoming).expect("a peer");
+    let made = station.segments(&[request(KEY, row_len, true)]);
+    let fabric = made.expect("a segment").remove(0);
+    writes.write_all(&opening(7, KEY)).expect("sent");
+    Alone {
+        fabric,
+        station,
+        reads,
+        writes,
+    }
+}
+
+/// Sleeps until a failure is told.
+fn failure(fabric: &TcpSegment) -> Failure {
+    loop {
+        if let Some(failure) = fabric.poll() {
+            return failure;
+        }
+        fabric.announce_sleep(Want::Data);
+        if let Some(failure) = fabric.poll() {
+            fabric.announce_awake();
+            return failure;
+        }
+        fabric.park(None);
+        fabric.announce_awake();
+    }
+}
+
+/// The peer's failure, whose reason says `words`, told once.
+fn told(fabric: &TcpSegment, words: &str) {
+    let Failure { peer, cause } = failure(fabric);
+    assert_eq!(peer, Rank(1));
+    match &cause {
+        FailureCause::Unreachable(reason) => assert!(reason.contains(words), "{reason}"),
+        FailureCause::ProcessEnded => panic!("{cause:?}"),
+    }
+    thread::sleep(Duration::from_millis(5));
+    assert_eq!(fabric.poll(), None, "told again");
+}
+
+fn header(at: u64, len: u32, slot: u16, kind: &[u8; 2]) -> Vec<u8> {
+    let [at, len, slot] = [
+        &at.to_le_bytes()[..],
+        &len.to_le_bytes(),
+        &slot.to_le_bytes(),
+    ];
+    [at, len, slot, kind].concat()
+}
+
+fn record(at: u64, len: u32, kind: &[u8; 2]) -> Vec<u8> {
+    header(at, len, 7, kind)
+}
+
+fn opening(slot: u16, key: SegmentKey) -> Vec<u8> {
+    header(key.epoch, key.lane, slot, b"op")
+}
+
+fn word(slot: u16, value: u64) -> Vec<u8> {
+    [header(A as u64, 8, slot, b"wr"), value.to_le_bytes().into()].concat()
+}
+
+#[test]
+fn what_is_no_record_is_its_senders_failure() {
+    let check = |bytes: &[u8], words: &str| {
+        let mut group = alone(ROW_LEN, &StationOptions::default());
+        let good = [&record(A as u64, 8, b"wr")[..], &7_u64.to_le_bytes()].concat();
+        group.writes.write_all(&good).expect("sent");
+        group.writes.write_all(bytes).expect("sent");
+        told(&group.fabric, words);
+        let row = group.fabric.row(Rank(1));
+        assert_eq!(row.load(A), 7, "what came before it has landed");
+        let rest = (0..ROW_LEN).step_by(8).filter(|&at| at != A);
+        assert!(rest.map(|at| row.load(at)).all(|word| word == 0), "{words}");
+        // The peer learns of it.
+        let _ = group.reads.read_to_end(&mut Vec::new());
+        // Pushing to it goes nowhere, and harms nobody.
+        group.fabric.push_word(A, 1, &only(1));
+        group.fabric.ring(&only(1), &PeerSet::EMPTY);
+    };
+    let row = ROW_LEN as u64;
+    let with_bytes = |header: Vec<u8>| [header, vec![0xff; 64]].concat();
+    check(&with_bytes(record(row, 8, b"wr")), "outside its row");
+    check(
+        &with_bytes(record(u64::MAX - 7, 8, b"wr")),
+        "outside its row",
+    );
+    check(
+        &with_bytes(record(A as u64 + 4, 8, b"wr")),
+        "no whole words",
+    );
+    check(&with_bytes(record(A as u64, 9, b"wr")), "no whole words");
+    check(&with_bytes(record(A as u64, 0, b"wr")), "of no bytes");
+    check(&with_bytes(record(A as u64, u32::MAX, b"wr")), "more than");
+    check(&with_bytes(record(0, 8, b"wr")), "the fabric's own");
+    check(&with_bytes(record(A as u64, 8, b"??")), "unknown kind");
+    check(&with_bytes(record(A as u64, 8, b"rd")), "no bytes of a row");
+    check(&record(0, 0, b"ra"), "rings in slot 7");
+    check(&header(A as u64, 8, 6, b"wr"), "no segment");
+    check(&header(0, 0, 6, b"sh"), "no segment");
+    check(&opening(7, KEY), "a segment already");
+    check(&[0xff; 1000], "unknown kind");
+}
+
+#[test]
+fn streams_that_end_or_break_are_failures_with_reasons() {
+    let ended = |bytes: &[u8], words: &str| {
+        let mut group = alone(ROW_LEN, &StationOptions::default());
+        group.writes.write_all(bytes).expect("sent");
+        drop(group.writes);
+        told(&group.fabric, words);
+    };
+    ended(&[], "ended its stream");
+    ended(&record(A as u64, 8, b"wr")[..7], "ended inside a record");
+    ended(&record(A as u64, 8, b"wr"), "ended inside a record");
+    let word_and_half = [&record(A as u64, 16, b"wr")[..], &[1; 12]].concat();
+    ended(&word_and_half, "ended inside a record");
+
+    let group = alone(ROW_LEN, &StationOptions::default());
+    let at_once = Some(Duration::ZERO);
+    rustix::net::sockopt::set_socket_linger(&group.writes, at_once).expect("set");
+    drop(group.writes);
+    told(&group.fabric, "broke");
+}
+
+/// Of a stream that ends inside a record, the whole words have landed.
+#[test]
+fn half_a_word_never_lands() {
+    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let bytes = [&record(A as u64, 16, b"wr")[..], &[1; 12]].concat();
+    group.writes.write_all(&bytes).expect("sent");
+    drop(group.writes);
+    told(&group.fabric, "ended inside a record");
+    let row = group.fabric.row(Rank(1));
+    assert_eq!(
+        (row.load(A), row.load(A + 8)),
+        (u64::from_le_bytes([1; 8]), 0)
+    );
+}
+
+/// The peer closes the stream that I write, but goes on with its own for ever.
+#[test]
+fn a_peer_that_stops_reading_for_good_is_told_in_time() {
+    let options = StationOptions {
+        user_timeout: Duration::from_millis(50),
+        ..StationOptions::default()
+    };
+    let group = alone(ROW_LEN, &options);
+    drop(group.reads);
+    told(&group.fabric, "ended its stream");
+    drop(group.writes);
+}
+
+/// The last words of a member that leaves come before the news of its end,
+/// though they come by another stream.
+#[test]
+fn last_words_come_before_the_end() {
+    for value in 1..200 {
+        let options = StationOptions::default();
+        let (mut stations, mut group) = local_group(&[ROW_LEN; 2], &options).expect("a group");
+        let (station, leaver) = (stations.pop(), group.pop().expect("two"));
+        // Unread bytes of mine at the leaver turn its end into a reset.
+        group[0].push(A, 512, &only(1));
+        group[0].ring(&only(1), &PeerSet::EMPTY);
+        leaver.push_word(A, value, &only(0));
+        leaver.ring(&only(0), &PeerSet::EMPTY);
+        drop((leaver, station));
+        let Failure { peer, .. } = failure(&group[0]);
+        assert_eq!((peer, group[0].row(Rank(1)).load(A)), (Rank(1), value));
+    }
+}
+
+/// A peer that reads nothing holds up nobody: not the pusher, not the others;
+/// at the bound it has failed.
+#[test]
+fn a_peer_that_reads_nothing_fails_at_the_bound() {
+    let options = StationOptions {
+        waiting_max: 1000,
+        ..StationOptions::default()
+    };
+    let row_len = 1 << 20;
+    let group = alone(row_len, &options);
+    let fabric = &group.fabric;
+    let mut value = 0;
+    let failure = loop {
+        if let Some(failure) = fabric.poll() {
+            break failure;
+        }
+        value += 1;
+        fabric.push(A, row_len - A, &only(1));
+        fabric.push_word(A, value, &only(1));
+        fabric.ring(&only(1), &PeerSet::EMPTY);
+    };
+    assert!(
+        failure.cause.to_string().contains("1000 records wait"),
+        "{failure:?}"
+    );
+    assert!(value > 400, "{value}");
+    let link = group.station.link(11).expect("a link");
+    assert_eq!((link.sending, link.waiting), (false, 0));
+    fabric.push_word(A, value, &only(1));
+    assert_eq!(fabric.poll(), None, "told again");
+}
+
+/// Acknowledgements that nobody takes do not pile up.
+#[test]
+fn ranges_that_wait_already_take_no_more_room() {
+    let options = StationOptions {
+        waiting_max: 8,
+        ..StationOptions::default()
+    };
+    let row_len = 1 << 20;
+    let Alone {
+        fabric,
+        mut reads,
+        writes: _open,
+        station: _there,
+    } = alone(row_len, &options);
+    // More than the kernel takes.
+    for _ in 0..40 {
+        fabric.push(A, row_len - A, &only(1));
+        fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    }
+    for value in 1..100_000 {
+        fabric.store(A, value);
+        fabric.push(A, 64, &only(1));
+        fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    }
+    assert_eq!(fabric.poll(), None);
+    // At last it reads: the newest value comes.
+    let mut seen = 0;
+    let mut header = [0; 16];
+    let mut bytes = Vec::new();
+    while seen != 99_999 {
+        reads.read_exact(&mut header).expect("a header");
+        if header[14..] == *b"op" {
+            continue;
+        }
+        let at = usize::from_le_bytes(header[..8].try_into().expect("eight bytes"));
+        let len = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
+        assert_eq!(&header[14..], b"wr");
+        bytes.resize(len as usize, 0);
+        reads.read_exact(&mut bytes).expect("its bytes");
+        if at == A {
+            let now = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
+            assert!(now >= seen, "{now} after {seen}");
+            seen = now;
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_acknowledges_nothing_in_time_has_failed() {
+    let options = StationOptions {
+        user_timeout: Duration::from_millis(100),
+        ..StationOptions::default()
+    };
+    let row_len = 32 << 20;
+    let group = alone(row_len, &options);
+    group.fabric.push(A, row_len - A, &only(1));
+    group.fabric.ring(&only(1), &PeerSet::EMPTY);
+    told(&group.fabric, "broke");
+}
+
+#[test]
+fn long_ranges_arrive_whole_and_wake_who_sleeps() {
+    let row_len = 3 << 20;
+    let options = StationOptions::default();
+    let (_stations, group) = local_group(&[row_len; 3], &options).expect("a group");
+    let to = [Rank(1), Rank(2)].into_iter().collect();
+    let mine = group[0].row(Rank(0));
+    for round in 1..=3_u64 {
+        for at in (A + 8..row_len).step_by(8) {
+            group[0].store(at, round << 32 | at as u64);
+        }
+        group[1].announce_sleep(Want::Data);
+        group[0].push(A + 8, row_len - A - 8, &to);
+        group[0].push_word(A, round, &to);
+        group[0].ring(&to, &PeerSet::EMPTY);
+        assert!(group[1].park(None));
+        group[1].announce_awake();
+        for fabric in &group[1..] {
+            let row = fabric.row(Rank(0));
+            while row.load(A) < round {
+                thread::yield_now();
+            }
+            let differs = (A..row_len)
+                .step_by(8)
+                .find(|&at| row.load(at) != mine.load(at));
+            assert_eq!(differs, None, "round {round}");
+        }
+    }
+}
+
+#[test]
+fn parking_ends_in_time_and_by_nudges() {
+    let options = StationOptions::default();
+    let (_stations, group) = local_group(&[ROW_LEN; 2], &options).expect("a group");
+    let fabric = &group[0];
+    fabric.announce_sleep(Want::Data);
+    assert!(!fabric.park(Some(Duration::from_millis(1))));
+    fabric.nudge();
+    assert!(fabric.park(None), "remembered");
+    fabric.announce_awake();
+    fabric.announce_sleep(Want::Data);
+    assert!(!fabric.park(Some(Duration::ZERO)), "not for the next time");
+    fabric.announce_awake();
+    assert_eq!(fabric.counters().nudges, 1);
+}
+
+#[test]
+fn what_cannot_be_made_is_refused() {
+    let Alone {
+        station, fabric, ..
+    } = alone(ROW_LEN, &StationOptions::default());
+    let refused = |request: SegmentRequest| {
+        let made = station.segments(&[request]);
+        made.expect_err("refused").to_string()
+    };
+    let new = request(SegmentKey { epoch: 1, lane: 3 }, ROW_LEN, false);
+    let members = |members: &[u128]| SegmentRequest {
+        members: members.to_vec(),
+        ..new.clone()
+    };
+    assert!(refused(members(&[10])).contains("1 members and 2 rows"));
+    assert!(refused(members(&[11, 10])).contains("rank 0 is not member"));
+    assert!(refused(members(&[10, 10])).contains("named twice"));
+    let long = SegmentRequest {
+        row_lens: vec![8, usize::MAX],
+        ..new.clone()
+    };
+    assert!(refused(long).contains("at most 2^40"));
+    assert!(refused(request(KEY, ROW_LEN, true)).contains("there already"));
+    let old = SegmentKey { epoch: 0, lane: 9 };
+    assert!(refused(request(old, ROW_LEN, true)).contains("over"));
+    drop(fabric);
+    assert!(refused(request(KEY, ROW_LEN, true)).contains("over"));
+    let connect = |id| {
+        let ((one, _), (other, _)) = (pair(), pair());
+        let error: StationError = station.connect(id, one, other).expect_err("refused");
+        error.to_string()
+    };
+    assert!(connect(10).contains("this station itself"));
+    assert!(connect(11).contains("it is connected"));
+}
+
+fn until(what: impl Fn() -> bool) {
+    while !what() {
+        thread::yield_now();
+    }
+}
+
+/// A record for a segment that is not open stops the stream; nothing that
+/// follows it is seen before the segment is opened, or forgotten.
+#[test]
+fn a_stream_waits_for_its_segments() {
+    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let lane = |lane| SegmentKey { epoch: 1, lane };
+    let stream = [
+        word(7, 1),
+        opening(1, lane(5)),
+        word(1, 2),
+        opening(2, lane(6)),
+        word(2, 3),
+        word(7, 4),
+    ];
+    group.writes.write_all(&stream.concat()).expect("sent");
+    let blocked = || group.station.link(11).is_some_and(|link| link.blocked);
+    until(blocked);
+    let row = group.fabric.row(Rank(1));
+    assert_eq!(row.load(A), 1);
+    let made = group.station.segments(&[request(lane(5), ROW_LEN, false)]);
+    let made = made.expect("a segment").remove(0);
+    until(|| made.row(Rank(1)).load(A) == 2);
+    until(blocked);
+    assert_eq!(row.load(A), 1);
+    group.station.forget(lane(6));
+    until(|| row.load(A) == 4);
+    // A segment that is dropped loses what comes for it, and nothing else.
+    drop(made);
+    let stream = [word(1, 5), header(0, 0, 1, b"sh"), word(7, 6)];
+    group.writes.write_all(&stream.concat()).expect("sent");
+    until(|| row.load(A) == 6);
+    // So does one of an epoch that is over.
+    let newer = SegmentKey { epoch: 2, lane: 0 };
+    let _newer = group.station.segments(&[request(newer, ROW_LEN, false)]);
+    let stream = [opening(1, lane(9)), word(1, 7), word(7, 8)];
+    group.writes.write_all(&stream.concat()).expect("sent");
+    until(|| row.load(A) == 8);
+    assert_eq!(group.fabric.poll(), None);
+}
+
+/// A peer that dies while its stream waits has failed at once.
+#[test]
+fn a_peer_whose_stream_waits_can_fail() {
+    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let unknown = opening(1, SegmentKey { epoch: 1, lane: 5 });
+    group.writes.write_all(&unknown).expect("sent");
+    until(|| group.station.link(11).is_some_and(|link| link.blocked));
+    drop((group.reads, group.writes));
+    told(&group.fabric, "ended its stream");
+}
+
+/// Who opens a segment that it is no member of is broken.
+#[test]
+fn strangers_to_a_segment_are_refused() {
+    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let key = SegmentKey { epoch: 1, lane: 5 };
+    let mine = SegmentRequest {
+        members: vec![10],
+        row_lens: vec![ROW_LEN],
+        ..request(key, ROW_LEN, false)
+    };
+    let _mine = group.station.segments(&[mine]).expect("a segment");
+    group.writes.write_all(&opening(1, key)).expect("sent");
+    told(&group.fabric, "of which it is no member");
+}
+
+/// Slots are used again; late pushes of the old segment do not end up in the new.
+#[test]
+fn segments_come_and_go() {
+    let options = StationOptions::default();
+    let (stations, _control) = local_group(&[ROW_LEN; 2], &options).expect("a group");
+    let open = |station: &Station, me, lane| {
+        let request = SegmentRequest {
+            key: SegmentKey { epoch: 1, lane },
+            members: vec![1, 2],
+            me: Rank(me),
+            row_lens: vec![ROW_LEN; 2],
+            control: false,
+        };
+        station.segments(&[request]).expect("a segment").remove(0)
+    };
+    for lane in 0..300 {
+        let near = open(&stations[0], 0, lane);
+        near.store(A, u64::from(lane) + 1);
+        near.push(A, 64, &only(1));
+        let far = open(&stations[1], 1, lane);
+        near.push_word(A + 64, 1, &only(1));
+        // Dropped, it sends what it has held back.
+        drop(near);
+        until(|| far.row(Rank(0)).load(A + 64) == 1);
+        assert_eq!(far.row(Rank(0)).load(A), u64::from(lane) + 1);
+    }
+}
