@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
@@ -50,8 +50,8 @@ pub(super) struct Link {
     told: AtomicBool,
 }
 
-/// Wakes the sleeper of this process, if it wants to know; whether it did.
-pub(crate) type Wake = Box<dyn Fn(Ring) -> bool + Send + Sync>;
+/// Wakes the sleeper of this process, if it wants to know, and counts that before.
+pub(crate) type Wake = Box<dyn Fn(Ring, &AtomicU64) + Send + Sync>;
 
 /// What a segment is to those who push to it.
 #[derive(Debug)]
@@ -185,8 +185,9 @@ impl Shared {
         let _ = write_event(&self.kick);
     }
 
-    pub(super) fn wake(&self, ring: Ring) -> bool {
-        (self.wake)(ring)
+    /// Wakes it for the news of a failure, which is no ring.
+    pub(super) fn wake(&self) {
+        (self.wake)(Ring::Data, &AtomicU64::new(0));
     }
 
     /// A peer has come: its streams are served from now on.
@@ -260,7 +261,7 @@ impl Shared {
             peer.fate = Some(cause);
         }
         drop(state);
-        self.wake(Ring::Data);
+        self.wake();
     }
 
     /// Takes what has come from a peer, if it is not waiting.
@@ -300,9 +301,7 @@ impl Shared {
     }
 
     fn answer(&self, ring: Ring) {
-        if self.wake(ring) {
-            self.sleep.rings.fetch_add(1, Ordering::Relaxed);
-        }
+        (self.wake)(ring, &self.sleep.rings);
     }
 
     /// What came of putting something into a queue: whether it is full enough

@@ -30,16 +30,17 @@ impl Sleeper {
 
     /// After something was left for the sleeper: wakes it if it wants to know,
     /// once for each time it sleeps. Whether it did.
-    pub(super) fn wake(&self, ring: Ring) -> bool {
+    pub(super) fn wake(&self, ring: Ring, rings: &AtomicU64) {
         let epoch = sleep::before_ring().epoch(&self.word);
         let wanted = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
         // Woken once in this epoch, it looks after it has woken: that look, or
         // the one after its next announcement, sees all that was left so far.
         let wakes = wanted && self.woken_at.swap(epoch, Ordering::Relaxed) != epoch;
         if wakes {
+            // Who has woken finds that it was rung.
+            rings.fetch_add(1, Ordering::Relaxed);
             self.ring();
         }
-        wakes
     }
 
     /// Wakes it if it sleeps, whatever it wants; whether it slept.

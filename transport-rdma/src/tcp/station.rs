@@ -191,7 +191,11 @@ impl Station {
     pub fn open(id: u128, options: &StationOptions) -> Result<Self, StationError> {
         let sleeper = Arc::new(Sleeper::default());
         let woken = Arc::clone(&sleeper);
-        let core = Core::open(id, options, Box::new(move |ring| woken.wake(ring)))?;
+        let core = Core::open(
+            id,
+            options,
+            Box::new(move |ring, rings| woken.wake(ring, rings)),
+        )?;
         Ok(Self { core, sleeper })
     }
 

@@ -215,14 +215,15 @@ impl Bed {
 
     /// Takes the part of somebody who is reached by other means and has rung:
     /// wakes my own sleeper, once for each time it sleeps; whether it did.
-    pub(super) fn answer(&self, ring: Ring) -> bool {
+    pub(super) fn answer(&self, ring: Ring, counter: &AtomicU64) {
         let epoch = sleep::before_ring().epoch(self.word());
         let asks = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
         let rings = asks && self.answered_at.swap(epoch, Ordering::Relaxed) != epoch;
         if rings {
+            // Who has woken finds that it was rung.
+            counter.fetch_add(1, Ordering::Relaxed);
             self.ring_bell(epoch, 0, &self.event);
         }
-        rings
     }
 
     /// One system call.

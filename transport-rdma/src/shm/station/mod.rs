@@ -32,6 +32,7 @@ mod segment;
 mod shared;
 mod state;
 
+use core::sync::atomic::AtomicU64;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -274,10 +275,10 @@ impl Station {
     }
 
     /// For those who receive on behalf of this participant by other means: wakes
-    /// its sleeper, if it wants to know; whether it did.
-    pub(crate) fn waker(&self) -> impl Fn(Ring) -> bool + Send + Sync + use<> {
+    /// its sleeper, if it wants to know, and counts that before.
+    pub(crate) fn waker(&self) -> impl Fn(Ring, &AtomicU64) + Send + Sync + use<> {
         let shared = Arc::clone(&self.shared);
-        move |ring| shared.bed.answer(ring)
+        move |ring, rings| shared.bed.answer(ring, rings)
     }
 
     /// For tests: makes other stations of this process believe that the process
