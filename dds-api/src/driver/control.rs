@@ -5,6 +5,7 @@
 //!          --Ended---> segments with the peers --> Engine::install
 //!   station --Ask--> Engine::request(Join) ... next view --> Welcome
 //!   roll --updates--> Engine::request(Update)
+//!   engine --Refused--> a newcomer is told, an endpoint is warned of
 //! ```
 //!
 //! What it waits for is nobody's business but its own: messages go on meanwhile.
@@ -63,6 +64,10 @@ impl Control {
             flow = match session.desk().take() {
                 Some(News::Decide(decision)) => {
                     session.engine().decided(self.decide(&decision));
+                    ControlFlow::Continue(())
+                }
+                Some(News::Refused { request, why }) => {
+                    self.refused(&request, &why);
                     ControlFlow::Continue(())
                 }
                 Some(News::Ended { next, expelled }) => {
@@ -271,6 +276,19 @@ impl Control {
             }
         }
         Ok(())
+    }
+
+    /// The group does not do what it was asked for, and will not.
+    fn refused(&mut self, request: &Request, why: &str) {
+        match request {
+            Request::Update(update) => self.roll.refused(update, why),
+            Request::Join(newcomer) => {
+                self.asked.remove(&newcomer.id.0);
+                self.refuse(newcomer.id.0, why);
+            }
+            // Nobody is kept.
+            Request::Leave => {}
+        }
     }
 
     fn welcome(&self, id: u128) {
