@@ -412,7 +412,10 @@ impl<'a> World<'a> {
         let record = self.records.get_mut(&host);
         let answer = match record {
             Some(record) if one_host => record.decide(member.id, next, *digest),
-            _ => Ok(self.note(host, next, *digest)),
+            _ => {
+                self.note(host, next, *digest);
+                Ok(())
+            }
         };
         self.members[at].engine.decided(answer);
         // The most delicate moment: it is decided, and nobody knows.
