@@ -170,14 +170,15 @@ fn the_leader_dies_while_two_come() {
 fn divided_hosts_go_on_apart_if_they_are_told_to() {
     let plans = drawn(80, |plan| {
         (plan.hosts, plan.availability) = (2 + plan.seed as usize % 2, true);
-        plan.divisions = 0.001;
+        plan.divisions = 0.002;
         plan.members = plan.members.max(3);
     });
     let branches = plans.iter().map(|plan| {
         let report = live(plan).unwrap_or_else(|violation| panic!("{violation}"));
         report.branches
     });
-    assert!(branches.sum::<u64>() > 40);
+    let branches = branches.sum::<u64>();
+    assert!(branches > 30, "{branches}");
 }
 
 /// Rows whose bytes are overwritten: nobody stumbles, who wrote them is expelled, and

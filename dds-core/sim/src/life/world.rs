@@ -16,6 +16,7 @@ use super::hostile::{Hostility, Target};
 use super::member::{Member, Mode, News};
 use super::plan::{Deed, LifePlan};
 use super::record::DomainRecord;
+use super::trace::{self, Line};
 use crate::violation::Finding;
 use crate::violation::Violation;
 
@@ -48,14 +49,15 @@ pub struct LifeReport {
 
 /// Lives a plan to its end.
 pub fn live(plan: &LifePlan) -> Result<LifeReport, Violation> {
+    World::new(plan).live()
+}
+
+/// Lives a plan to its end, and tells what happened.
+pub fn live_traced(plan: &LifePlan) -> (Result<LifeReport, Violation>, Vec<Line>) {
     let mut world = World::new(plan);
-    let result = world.run();
-    result.map_err(|(property, what)| Violation {
-        seed: plan.seed,
-        property,
-        what,
-        turn: world.turn,
-    })
+    world.trace = Some(Vec::new());
+    let result = world.live();
+    (result, world.trace.unwrap_or_default())
 }
 
 struct World<'a> {
@@ -83,6 +85,8 @@ struct World<'a> {
     may_err: bool,
     refused: usize,
     hostility: Hostility,
+    /// What happened, if somebody wants to know.
+    trace: Option<Vec<Line>>,
     /// Why hostile members were expelled, how often.
     expelled: BTreeMap<String, usize>,
     haste: usize,
@@ -109,6 +113,7 @@ impl<'a> World<'a> {
             stillborn: BTreeSet::new(),
             may_err: plan.may_err(),
             refused: 0,
+            trace: None,
             hostility: Hostility::new(plan.seed, plan.hostile),
             expelled: BTreeMap::new(),
             haste: 0,
@@ -164,6 +169,28 @@ impl<'a> World<'a> {
             member.rest();
         }
         self.members.push(member);
+    }
+
+    fn live(&mut self) -> Result<LifeReport, Violation> {
+        let result = self.run();
+        result.map_err(|(property, what)| Violation {
+            seed: self.plan.seed,
+            property,
+            what,
+            turn: self.turn,
+        })
+    }
+
+    /// Takes down what a member does, or hears.
+    fn tell(&mut self, at: usize, what: impl FnOnce(&Member) -> String) {
+        let Some(trace) = &mut self.trace else { return };
+        let member = &self.members[at];
+        trace.push(Line {
+            turn: self.turn,
+            member: member.id.0,
+            view: member.view.as_ref().map_or(0, |view| view.id),
+            what: what(member),
+        });
     }
 
     fn run(&mut self) -> Result<LifeReport, Finding> {
@@ -436,6 +463,10 @@ impl<'a> World<'a> {
             if !self.members[at].is_up() {
                 continue;
             }
+            match deed {
+                Deed::Crash(_) => {}
+                deed => self.tell(at, |_| format!("{deed:?}")),
+            }
             match *deed {
                 Deed::Crash(_) => self.end(at),
                 Deed::Pause(_, turns) => self.members[at].paused_until = self.now + turns,
@@ -465,6 +496,7 @@ impl<'a> World<'a> {
     }
 
     fn end(&mut self, at: usize) {
+        self.tell(at, |_| "dies".to_owned());
         let member = &mut self.members[at];
         member.is_down = true;
         self.network.crash(member.node);
@@ -531,6 +563,7 @@ impl<'a> World<'a> {
             }
         }
         for news in news {
+            self.tell_news(at, &news);
             match news {
                 News::Delivered(mut delivered) => {
                     let (subgroup, epoch, _) = delivered.lane;
@@ -561,6 +594,31 @@ impl<'a> World<'a> {
                 Ok(())
             }
             Request::Leave => Err(("J7", format!("{at} may not leave: {why}"))),
+        }
+    }
+
+    fn tell_news(&mut self, at: usize, news: &News) {
+        match news {
+            News::Delivered(_) | News::Corrupt(_) => {}
+            News::LaneEnded { lane, end, .. } => {
+                let (subgroup, epoch, _) = lane;
+                self.tell(at, |_| {
+                    format!("lane {subgroup} of view {epoch} ends at {end}")
+                });
+            }
+            News::Decide(decision) => {
+                self.tell(at, |_| format!("wants view {} decided", decision.next.id));
+            }
+            News::Refused(request, why) => {
+                self.tell(at, |_| {
+                    format!("{}: refused: {why}", trace::request(request))
+                });
+            }
+            News::ViewEnded(finish) => {
+                self.tell(at, |it| trace::ending(it.view.as_deref(), finish));
+            }
+            News::ViewBegun(view) => self.tell(at, |_| trace::beginning(view)),
+            News::Stopped(reason) => self.tell(at, |_| format!("is out: {reason}")),
         }
     }
 
