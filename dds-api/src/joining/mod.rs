@@ -11,6 +11,8 @@
 //!
 //! If the sponsor ends before that, another one is asked: who asks twice joins once.
 
+mod quest;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
