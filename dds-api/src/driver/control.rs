@@ -102,7 +102,8 @@ impl Control {
 
     // From view to view.
 
-    /// The compare-and-set in the domain's record.
+    /// The compare-and-set in the domain's record; with members on other hosts, the
+    /// majority has decided, and the record follows.
     fn decide(&self, decision: &membership::Decision) -> std::result::Result<(), String> {
         let next = &decision.next;
         let members = next.members.iter().map(entry).collect::<Result<_>>();
@@ -111,7 +112,10 @@ impl Control {
             digest: decision.digest,
             members: members.map_err(|error| error.to_string())?,
         };
-        let decided = self.register.decide(next.id - 1, &recorded);
+        let mut hosts = self.view.members.iter().map(|member| member.host);
+        let here = hosts.next();
+        let one_host = hosts.all(|host| Some(host) == here);
+        let decided = self.register.decide(next.id - 1, &recorded, one_host);
         decided.map_err(|error| error.to_string())
     }
 

@@ -23,6 +23,22 @@ pub enum JoinError {
         /// What is wrong, and what would be right.
         problem: String,
     },
+    /// Others on this host are in a view that has not this member: its own view is
+    /// never put in the place of that one.
+    #[error(
+        "domain {domain} is at view {there} on this host, without member {id:032x}: its view \
+         {view} comes too late, or is one of another group"
+    )]
+    Elsewhere {
+        /// The domain.
+        domain: u32,
+        /// The view that is there.
+        there: u64,
+        /// This member.
+        id: u128,
+        /// Its view.
+        view: u64,
+    },
     /// A message of the join made no sense.
     #[error("process {pid} sent something that is no part of the join: {what}")]
     Nonsense {

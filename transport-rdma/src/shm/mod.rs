@@ -46,7 +46,7 @@ pub use error::JoinError;
 pub use fabric::ShmFabric;
 pub use local::{local_group, local_group_of};
 pub use process::boot as host_id;
-pub use register::{Entered, Refusal, Register};
+pub use register::{Entered, Looked, Refusal, Register};
 pub use station::{
     Event, MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, ShmSegment, Station, StationError,
     StationOptions,

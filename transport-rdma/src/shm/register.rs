@@ -31,6 +31,16 @@ pub enum Entered {
     Present(Vec<Entry>),
 }
 
+/// Who lives in a domain, as far as the record of this host tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Looked {
+    /// Nobody.
+    Nobody,
+    /// These members of the view that is there: of this host those that live, and all
+    /// of other hosts.
+    Present(Vec<Entry>),
+}
+
 /// Why a decision did not become the domain's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -99,16 +109,22 @@ impl Register {
         })
     }
 
+    /// Who lives in the domain, by the record of this host. Changes nothing. Waits up
+    /// to 5 s for the lock.
+    pub fn look(&self) -> Result<Looked, JoinError> {
+        let locked = self.lock()?;
+        let record = self.load(&locked)?;
+        living(record.as_ref())
+    }
+
     /// Founds the domain if nobody lives in it, and says who does otherwise:
     /// with a living member, this one included, a second group is never founded.
     /// Waits up to 5 s for the lock.
     pub fn enter(&self) -> Result<Entered, JoinError> {
         let locked = self.lock()?;
-        if let Some(record) = self.load(&locked)? {
-            let living = record.living(process::boot()?);
-            if !living.is_empty() {
-                return Ok(Entered::Present(living));
-            }
+        let record = self.load(&locked)?;
+        if let Looked::Present(living) = living(record.as_ref())? {
+            return Ok(Entered::Present(living));
         }
         if self.me.address.len() > ADDRESS_LEN_MAX {
             let too_long = std::io::Error::from(std::io::ErrorKind::InvalidInput);
@@ -122,23 +138,33 @@ impl Register {
             digest: 0,
             members: vec![self.me.clone()],
         };
-        self.save(&locked, alone)?;
+        let record = ViewRecord::new(self.me.host, alone)?;
+        locked.replace(&record.write())?;
         Ok(Entered::Founded)
     }
 
-    /// Compare-and-set: puts `next` in the place of view `from_view`, if that is
-    /// there and this member in it. Done already, by whomever, it is done.
-    /// Waits up to 5 s for the lock.
-    pub fn decide(&self, from_view: u64, next: &Decision) -> Result<(), Refusal> {
+    /// Makes `next`, which follows view `from_view`, the domain's on this host. Made
+    /// already, by whomever, it is made: one of the last eight is remembered.
+    ///
+    /// If all members of `from_view` are on this host (`one_host`), this is what
+    /// decides: a compare-and-set, refused if the view that is there is not
+    /// `from_view`, or has not this member. If not, a majority has decided: the record
+    /// is brought up to date as by [`note`](Self::note), also with a view that this
+    /// member leaves by. Waits up to 5 s for the lock.
+    pub fn decide(&self, from_view: u64, next: &Decision, one_host: bool) -> Result<(), Refusal> {
         check(from_view, next)?;
         let domain = self.domain.id;
         let locked = self.lock()?;
-        let record = self.load(&locked)?.ok_or(Refusal::Gone { domain })?;
-        let there = record.decision;
-        if (there.view, there.digest) == (next.view, next.digest) {
+        let record = self.load(&locked)?;
+        if !one_host {
+            return Ok(self.follow(&locked, record, next)?);
+        }
+        let record = record.ok_or(Refusal::Gone { domain })?;
+        if record.remembers(next) {
             return Ok(());
         }
-        if !there.members.iter().any(|member| member.id == self.me.id) {
+        let there = &record.decision;
+        if !record.has(self.me.id) {
             return Err(Refusal::NotMember {
                 domain,
                 there: there.view,
@@ -154,7 +180,55 @@ impl Register {
                 next: next.view,
             });
         }
-        Ok(self.save(&locked, next.clone())?)
+        let next = record.followed_by(next.clone())?;
+        Ok(locked.replace(&next.write())?)
+    }
+
+    /// Takes note of a view that others have decided and that has this member: the
+    /// record of this host follows, and never goes back. Fails, and changes nothing,
+    /// if others who live on this host are in that view or a later one without this
+    /// member. Waits up to 5 s for the lock.
+    pub fn note(&self, decision: &Decision) -> Result<(), JoinError> {
+        if let Err(Refusal::NoView(what)) = check(0, decision) {
+            let pid = self.me.pid;
+            return Err(JoinError::Nonsense { pid, what });
+        }
+        let locked = self.lock()?;
+        let record = self.load(&locked)?;
+        self.follow(&locked, record, decision)
+    }
+
+    /// Brings the record up to date with what was decided elsewhere.
+    fn follow(
+        &self,
+        locked: &Locked,
+        record: Option<ViewRecord>,
+        decided: &Decision,
+    ) -> Result<(), JoinError> {
+        let me = self.me.id;
+        let fresh = || ViewRecord::new(self.me.host, decided.clone());
+        let next = match record {
+            Some(record) if record.remembers(decided) => return Ok(()),
+            Some(record) if record.decision.view < decided.view => {
+                record.followed_by(decided.clone())?
+            }
+            // It is of a group that is no more.
+            Some(record) if !record.lives_here_besides(me, process::boot()?) => fresh()?,
+            Some(record) => {
+                let leaving = decided.members.iter().all(|member| member.id != me);
+                if leaving || record.has(me) && record.decision.view > decided.view {
+                    return Ok(());
+                }
+                return Err(JoinError::Elsewhere {
+                    domain: self.domain.id,
+                    there: record.decision.view,
+                    id: me,
+                    view: decided.view,
+                });
+            }
+            None => fresh()?,
+        };
+        locked.replace(&next.write())
     }
 
     /// Takes this member out of the record, which goes with the last that lives.
@@ -194,11 +268,6 @@ impl Register {
         }
         Ok(Some(record))
     }
-
-    fn save(&self, locked: &Locked, decision: Decision) -> Result<(), JoinError> {
-        let record = ViewRecord::new(self.me.host, decision)?;
-        locked.replace(&record.write())
-    }
 }
 
 impl Drop for Register {
@@ -208,6 +277,16 @@ impl Drop for Register {
             tracing::warn!(domain = self.domain.id, %error, "leaving a domain");
         }
     }
+}
+
+fn living(record: Option<&ViewRecord>) -> Result<Looked, JoinError> {
+    let boot = process::boot()?;
+    let living = record.map_or_else(Vec::new, |record| record.living(boot));
+    Ok(if living.is_empty() {
+        Looked::Nobody
+    } else {
+        Looked::Present(living)
+    })
 }
 
 /// What is written down must be readable again.

@@ -1,9 +1,9 @@
 //! The text of a domain's record: which view there is on this host.
 //!
 //! ```text
-//! spindle-dds-domain 2
+//! spindle-dds-domain 3
 //! <pid namespace> <boot id> <host of the writer>
-//! <view> <digest>
+//! <view> <digest> [<view> <digest> of those before it, the last first]
 //! <member id> <its host> <pid> <start time> <address>      one line a member
 //! ```
 //! Numbers of 128 bits, digests and addresses are in hexadecimal; `-` is an
@@ -13,10 +13,14 @@ use super::error::JoinError;
 use super::process;
 use crate::peers::MEMBERS_MAX;
 
-const HEADER: &str = "spindle-dds-domain 2";
+const HEADER: &str = "spindle-dds-domain 3";
 
 /// Longest address of a member, in bytes.
 pub(super) const ADDRESS_LEN_MAX: usize = 1024;
+
+/// Decisions before the present one that are remembered: whoever makes one again,
+/// late, is told that it has been made.
+pub(super) const REMEMBERED_MAX: usize = 8;
 
 /// A member, as the record of a domain has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,17 +72,41 @@ pub(super) struct ViewRecord {
     /// The host on which it lies.
     pub(super) host: u128,
     pub(super) decision: Decision,
+    /// View and digest of the decisions before it, the last first.
+    pub(super) before: Vec<(u64, u64)>,
 }
 
 impl ViewRecord {
-    /// A record by a member of `host` in this process.
+    /// The first record of a domain, by a member of `host` in this process.
     pub(super) fn new(host: u128, decision: Decision) -> Result<Self, JoinError> {
         Ok(Self {
             namespace: process::namespace()?,
             boot: process::boot()?,
             host,
             decision,
+            before: Vec::new(),
         })
+    }
+
+    /// The record of `next`, which comes after what stands in this one.
+    pub(super) fn followed_by(&self, next: Decision) -> Result<Self, JoinError> {
+        let Decision { view, digest, .. } = self.decision;
+        let known = [(view, digest)].into_iter().chain(self.before.clone());
+        let before = known.take(REMEMBERED_MAX).collect();
+        let record = Self::new(self.host, next)?;
+        Ok(Self { before, ..record })
+    }
+
+    /// Whether this very decision has been made, as far back as is remembered.
+    pub(super) fn remembers(&self, made: &Decision) -> bool {
+        let Decision { view, digest, .. } = self.decision;
+        let key = (made.view, made.digest);
+        (view, digest) == key || self.before.contains(&key)
+    }
+
+    /// Whether that member is in its view.
+    pub(super) fn has(&self, id: u128) -> bool {
+        self.decision.members.iter().any(|member| member.id == id)
     }
 
     /// Those that live, as far as it can be known here. `boot` is the present one.
@@ -91,6 +119,12 @@ impl ViewRecord {
         members.filter(lives).cloned().collect()
     }
 
+    /// Whether somebody else of this host lives. `boot` is the present one.
+    pub(super) fn lives_here_besides(&self, me: u128, boot: u128) -> bool {
+        let mut living = self.living(boot).into_iter();
+        living.any(|entry| entry.host == self.host && entry.id != me)
+    }
+
     pub(super) fn write(&self) -> String {
         let Decision {
             view,
@@ -98,9 +132,13 @@ impl ViewRecord {
             members,
         } = &self.decision;
         let mut text = format!(
-            "{HEADER}\n{} {:032x} {:032x}\n{view} {digest:016x}\n",
+            "{HEADER}\n{} {:032x} {:032x}\n{view} {digest:016x}",
             self.namespace, self.boot, self.host
         );
+        for (view, digest) in &self.before {
+            text += &format!(" {view} {digest:016x}");
+        }
+        text.push('\n');
         for member in members {
             text += &format!(
                 "{:032x} {:032x} {} {} {}\n",
@@ -120,22 +158,40 @@ impl ViewRecord {
             return None;
         }
         let [namespace, boot, host] = fields(lines.next()?)?;
-        let [view, digest] = fields(lines.next()?)?;
+        let ((view, digest), before) = read_decisions(lines.next()?)?;
         let members: Vec<_> = lines.map(read_entry).collect::<Option<_>>()?;
         let record = Self {
             namespace: namespace.parse().ok()?,
             boot: u128::from_str_radix(boot, 16).ok()?,
             host: u128::from_str_radix(host, 16).ok()?,
             decision: Decision {
-                view: view.parse().ok()?,
-                digest: u64::from_str_radix(digest, 16).ok()?,
+                view,
+                digest,
                 members,
             },
+            before,
         };
         (1..=MEMBERS_MAX)
             .contains(&record.decision.members.len())
             .then_some(record)
     }
+}
+
+/// The present one, and those before it.
+type Decisions = ((u64, u64), Vec<(u64, u64)>);
+
+fn read_decisions(line: &str) -> Option<Decisions> {
+    let words: Vec<_> = line.split(' ').collect();
+    let (pairs, odd) = words.as_chunks::<2>();
+    if !odd.is_empty() || pairs.len() > 1 + REMEMBERED_MAX {
+        return None;
+    }
+    let read = |[view, digest]: &[&str; 2]| {
+        Some((view.parse().ok()?, u64::from_str_radix(digest, 16).ok()?))
+    };
+    let mut decisions = pairs.iter().map(read).collect::<Option<Vec<_>>>()?;
+    let before = decisions.split_off(1);
+    Some((decisions.pop()?, before))
 }
 
 fn read_entry(line: &str) -> Option<Entry> {
@@ -205,6 +261,33 @@ mod tests {
     }
 
     #[test]
+    fn the_last_decisions_are_remembered() {
+        let decision = |view| Decision {
+            view,
+            digest: view * 3,
+            ..record(1).decision
+        };
+        let mut record = record(1);
+        for view in 1..20 {
+            record = record.followed_by(decision(view)).expect("a record");
+        }
+        assert_eq!(ViewRecord::read(&record.write()), Some(record.clone()));
+        let remembered = (0..30).filter(|view| record.remembers(&decision(*view)));
+        assert_eq!(remembered.collect::<Vec<_>>(), (11..20).collect::<Vec<_>>());
+        let other = Decision {
+            digest: 1,
+            ..decision(18)
+        };
+        assert!(!record.remembers(&other));
+        let text = record.write();
+        let too_many = text.replace("19 0000000000000039", "20 1 19 0000000000000039");
+        assert_ne!(too_many, text);
+        assert_eq!(ViewRecord::read(&too_many), None);
+        let odd = text.replace("19 0000000000000039", "19");
+        assert_eq!(ViewRecord::read(&odd), None);
+    }
+
+    #[test]
     fn part_of_a_record_is_none() {
         let text = record(2).write();
         let ends: Vec<_> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
@@ -213,8 +296,8 @@ mod tests {
             let whole = ends[3..].contains(&end);
             assert_eq!(ViewRecord::read(&text[..end]).is_some(), whole, "{end}");
         }
-        let version_1 = text.replace("domain 2", "domain 1");
-        assert_eq!(ViewRecord::read(&version_1), None);
+        let version_2 = text.replace("domain 3", "domain 2");
+        assert_eq!(ViewRecord::read(&version_2), None);
         assert_eq!(ViewRecord::read(&text.replace(" 7 ", " x ")), None);
     }
 

@@ -361,7 +361,7 @@ impl Participant {
                 };
                 wait_until(number(at_ns));
                 let register = self.register.as_ref().expect("entered");
-                let decided = register.decide(number(from), &next);
+                let decided = register.decide(number(from), &next, true);
                 decided.map_or_else(|refusal| refusal.to_string(), |()| "decided".into())
             }
             other => panic!("what is {other:?}?"),

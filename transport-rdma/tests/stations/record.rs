@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use spindle_dds_transport::shm::{Decision, Entered, Entry, Refusal, Register};
+use spindle_dds_transport::shm::{Decision, Entered, Entry, JoinError, Looked, Refusal, Register};
 
 use crate::child::{DOMAIN, Process, ask_all, now_ns};
 use crate::directory;
@@ -113,7 +113,7 @@ fn members_on_other_hosts_count_as_living() {
         digest: 1,
         members: vec![Entry::here(1, 1, vec![]).expect("a process"), away.clone()],
     };
-    founder.decide(1, &next).expect("decided");
+    founder.decide(1, &next, true).expect("decided");
     drop(founder);
     let entered = register(directory.path(), 3).enter().expect("entered");
     assert_eq!(entered, Entered::Present(vec![away]));
@@ -129,7 +129,7 @@ fn decisions_that_are_no_views_are_refused() {
         digest: 1,
         members,
     };
-    let gone = founder.decide(1, &next(2, vec![me.clone()]));
+    let gone = founder.decide(1, &next(2, vec![me.clone()]), true);
     assert!(matches!(gone, Err(Refusal::Gone { .. })), "{gone:?}");
     founder.enter().expect("entered");
     let far = Entry {
@@ -142,17 +142,117 @@ fn decisions_that_are_no_views_are_refused() {
         next(2, vec![me.clone(); 257]),
         next(2, vec![far]),
     ] {
-        let refused = founder.decide(1, &bad);
+        let refused = founder.decide(1, &bad, true);
         assert!(matches!(refused, Err(Refusal::NoView(_))), "{refused:?}");
     }
-    founder.decide(1, &next(2, vec![me])).expect("a good one");
+    founder
+        .decide(1, &next(2, vec![me]), true)
+        .expect("a good one");
 }
 
 #[test]
 fn a_record_of_another_version_is_never_taken_for_an_empty_domain() {
     let directory = directory();
     let record = directory.path().join(format!("domain-{DOMAIN}.record"));
-    std::fs::write(record, "spindle-dds-domain 3\nwhatever\n").expect("written");
+    std::fs::write(record, "spindle-dds-domain 4\nwhatever\n").expect("written");
     let error = register(directory.path(), 1).enter().expect_err("unknown");
     assert!(error.to_string().contains("makes no sense"), "{error}");
+}
+
+fn here(id: u128) -> Entry {
+    Entry::here(id, 1, vec![]).expect("a process")
+}
+
+fn view(view: u64, members: &[u128]) -> Decision {
+    Decision {
+        view,
+        digest: view * 10,
+        members: members.iter().map(|id| here(*id)).collect(),
+    }
+}
+
+fn present(register: &Register) -> Vec<u128> {
+    match register.look().expect("looked") {
+        Looked::Nobody => Vec::new(),
+        Looked::Present(living) => living.iter().map(|entry| entry.id).collect(),
+    }
+}
+
+#[test]
+fn a_decision_that_was_made_is_made_however_late_it_comes_again() {
+    let directory = directory();
+    let [first, second] = [1, 2].map(|id| register(directory.path(), id));
+    assert_eq!(present(&first), []);
+    first.enter().expect("entered");
+    first.decide(1, &view(2, &[1, 2]), true).expect("decided");
+    assert_eq!(present(&second), [1, 2]);
+    // 1 leaves, and the domain goes on to view 10.
+    for next in 3..=10 {
+        let decided = second.decide(next - 1, &view(next, &[2]), true);
+        decided.expect("decided");
+    }
+    first
+        .decide(2, &view(3, &[2]), true)
+        .expect("has been made, and says who left that it has left");
+    let other = Decision {
+        digest: 31,
+        ..view(3, &[2])
+    };
+    let refused = first.decide(2, &other, true).expect_err("another one");
+    assert!(matches!(refused, Refusal::NotMember { .. }), "{refused}");
+    second.decide(10, &view(11, &[2]), true).expect("decided");
+    let forgotten = first.decide(2, &view(2, &[1, 2]), true);
+    assert!(
+        matches!(forgotten, Err(Refusal::NoView(_))),
+        "{forgotten:?}"
+    );
+    let forgotten = first.decide(1, &view(2, &[1, 2]), true);
+    assert!(
+        matches!(forgotten, Err(Refusal::NotMember { .. })),
+        "{forgotten:?}"
+    );
+}
+
+#[test]
+fn the_record_follows_what_a_majority_across_hosts_decides() {
+    let directory = directory();
+    let [first, second] = [1, 2].map(|id| register(directory.path(), id));
+    // Views that began elsewhere.
+    first.note(&view(5, &[1])).expect("noted");
+    first.decide(5, &view(6, &[1, 2]), false).expect("noted");
+    assert_eq!(present(&second), [1, 2]);
+    second.note(&view(8, &[1, 2])).expect("a later one");
+    first.note(&view(7, &[1, 2])).expect("overtaken");
+    first.note(&view(9, &[2])).expect("1 has left");
+    first
+        .decide(8, &view(9, &[2]), false)
+        .expect("noted already");
+    assert_eq!(present(&first), [2], "it never goes back");
+    for number in [7, 9] {
+        let elsewhere = Decision {
+            digest: 1,
+            ..view(number, &[1, 9])
+        };
+        let refused = first.note(&elsewhere).expect_err("another group");
+        assert!(matches!(refused, JoinError::Elsewhere { .. }), "{refused}");
+        let refused = first.decide(6, &elsewhere, false);
+        assert!(matches!(refused, Err(Refusal::Domain(_))), "{refused:?}");
+    }
+    let leaves = Decision {
+        digest: 3,
+        ..view(7, &[9])
+    };
+    first
+        .decide(6, &leaves, false)
+        .expect("it does not matter to who leaves");
+    assert_eq!(present(&first), [2]);
+    // Nobody else of this host's record lives any more: it is of another group.
+    drop(second);
+    let mut gone = view(20, &[1]);
+    gone.members.push(Entry { host: 2, ..here(7) });
+    first.note(&gone).expect("noted");
+    first.note(&view(2, &[1, 3])).expect("another group");
+    assert_eq!(present(&first), [1, 3]);
+    let nonsense = first.note(&view(3, &[])).expect_err("no view");
+    assert!(matches!(nonsense, JoinError::Nonsense { .. }), "{nonsense}");
 }

@@ -3,12 +3,13 @@
 //!
 //! `plan` draws a life from a seed; `member` is a process with its engine, its
 //! driver and its applications; `world` takes turns, does harm, and stands in
-//! for what lies outside of the processes (the domain's record, rendezvous);
+//! for what lies outside of the processes (rendezvous, the domain's `record`);
 //! `book` knows what everybody sent and was handed, and checks it.
 
 mod book;
 mod member;
 mod plan;
+mod record;
 mod world;
 
 pub use plan::{Deed, LifePlan};

@@ -14,6 +14,7 @@ use spindle_dds_transport::{FABRIC_AREA, Rank};
 use super::book::Book;
 use super::member::{Member, Mode, News};
 use super::plan::{Deed, LifePlan};
+use super::record::DomainRecord;
 use crate::violation::Finding;
 use crate::violation::Violation;
 
@@ -59,8 +60,8 @@ struct World<'a> {
     hosts: BTreeMap<MemberId, HostId>,
     controls: BTreeMap<u64, SegmentId>,
     lanes: BTreeMap<(SubgroupId, u64), SegmentId>,
-    /// The domain's records, by host: the view, and the digest of what made it.
-    records: BTreeMap<HostId, (Arc<View>, u64)>,
+    /// The domain's records, by host.
+    records: BTreeMap<HostId, DomainRecord>,
     /// Who wants to join, and whom it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
     divided: Vec<(HostId, HostId)>,
@@ -97,7 +98,8 @@ impl<'a> World<'a> {
         let founder = world.born();
         if let Ok(first) = View::first(founder.clone()) {
             let first = Arc::new(first);
-            world.records.insert(founder.host, (first.clone(), 0));
+            let record = DomainRecord::new(first.clone());
+            world.records.insert(founder.host, record);
             world.spawn(&founder, first);
         }
         for _ in 1..plan.members {
@@ -395,17 +397,10 @@ impl<'a> World<'a> {
         let host = self.hosts[&member.id];
         let ends = member.view.as_ref();
         let one_host = ends.is_some_and(|view| view.members.iter().all(|one| one.host == host));
-        let follows = |(record, made_by): &(Arc<View>, u64)| {
-            record.id + 1 == next.id || (**record == **next && made_by == digest)
-        };
-        let answer = match self.records.get(&host) {
-            Some(record) if one_host && !follows(record) => {
-                Err(format!("view {} is there", record.0.id))
-            }
-            _ => {
-                self.note(host, next, *digest);
-                Ok(())
-            }
+        let record = self.records.get_mut(&host);
+        let answer = match record {
+            Some(record) if one_host => record.decide(member.id, next, *digest),
+            _ => Ok(self.note(host, next, *digest)),
         };
         self.members[at].engine.decided(answer);
         // The most delicate moment: it is decided, and nobody knows.
@@ -421,12 +416,10 @@ impl<'a> World<'a> {
     }
 
     /// Records of a host only go on.
-    fn note(&mut self, host: HostId, view: &Arc<View>, made_by: u64) {
-        let new = || (view.clone(), made_by);
-        let record = self.records.entry(host).or_insert_with(new);
-        if record.0.id < view.id {
-            *record = new();
-        }
+    fn note(&mut self, host: HostId, view: &Arc<View>, digest: u64) {
+        let record = self.records.entry(host);
+        let record = record.or_insert_with(|| DomainRecord::new(view.clone()));
+        record.note(view, digest);
     }
 
     // What is seen.

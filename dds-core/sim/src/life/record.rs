@@ -1,0 +1,57 @@
+//! A host's record of the domain: what `shm::Register` is to real processes.
+
+use std::sync::Arc;
+
+use spindle_dds_core::membership::{MemberId, View};
+
+/// Decisions before the present one that are remembered.
+const REMEMBERED_MAX: usize = 8;
+
+/// Which view there is on a host.
+#[derive(Debug)]
+pub(super) struct DomainRecord {
+    view: Arc<View>,
+    /// View and digest of the decisions made, the last one last.
+    made: Vec<(u64, u64)>,
+}
+
+impl DomainRecord {
+    /// The record that begins with a view.
+    pub(super) fn new(view: Arc<View>) -> Self {
+        let made = vec![(view.id, 0)];
+        Self { view, made }
+    }
+
+    /// The compare-and-set, where all members are on one host.
+    pub(super) fn decide(
+        &mut self,
+        by: MemberId,
+        next: &Arc<View>,
+        digest: u64,
+    ) -> Result<(), String> {
+        let there = self.view.id;
+        if self.made.contains(&(next.id, digest)) {
+            return Ok(());
+        }
+        if self.view.rank(by).is_none() {
+            return Err(format!("view {there} is there without {by}"));
+        }
+        if there + 1 != next.id {
+            return Err(format!("view {there} is there"));
+        }
+        self.note(next, digest);
+        Ok(())
+    }
+
+    /// What others have decided. Never goes back.
+    pub(super) fn note(&mut self, view: &Arc<View>, digest: u64) {
+        if self.view.id >= view.id {
+            return;
+        }
+        self.view = view.clone();
+        self.made.push((view.id, digest));
+        if self.made.len() > 1 + REMEMBERED_MAX {
+            self.made.remove(0);
+        }
+    }
+}
