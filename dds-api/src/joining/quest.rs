@@ -17,6 +17,8 @@
 //!   needs, names a member that may live.
 //! - Who has promised goes nowhere else, until its connection to the founder is lost;
 //!   who waits for the answer of one that may be a member does not promise.
+//! - A member that never heard of it counts as dead once it says so: it does not enter
+//!   a view any more by what it asked for before.
 //!
 //! On a host without a record of the domain nobody lives, and nobody has lived: see
 //! ARCHITECTURE.md, Known gaps.
@@ -82,6 +84,8 @@ pub(super) enum Reached {
 pub(super) struct NotYet {
     /// It waits for the other one to found the domain.
     pub(super) promises: bool,
+    /// It is no member, and will not be one by what it has asked for before.
+    pub(super) is_out: bool,
     /// Why, for users.
     pub(super) reason: String,
 }
@@ -106,6 +110,8 @@ pub(super) struct Quest {
     dead: BTreeSet<u128>,
     tried: BTreeMap<Target, Tried>,
     asking: Option<Asking>,
+    /// Those by whom I may be in a view that I have not heard of.
+    open: BTreeSet<u128>,
     /// Contacts that wait for me.
     promises: BTreeSet<u128>,
     /// For whom I wait.
@@ -143,6 +149,7 @@ impl Quest {
             dead: BTreeSet::new(),
             tried: BTreeMap::new(),
             asking: None,
+            open: BTreeSet::new(),
             promises: BTreeSet::new(),
             promised: None,
             is_first: false,
@@ -195,8 +202,14 @@ impl Quest {
     /// Another newcomer wants to be let in, or, as the first contact, to found.
     /// [`looked`](Self::looked) has told of the record as it is now.
     pub(super) fn asked(&mut self, now: Duration, from: u128, founds: bool) -> NotYet {
+        // As long as that is open, it may be in a view already.
+        let is_out = self.asking.is_none_or(|it| it.id == from);
+        if is_out {
+            self.open.clear();
+        }
         let refuse = |reason: &str| NotYet {
             promises: false,
+            is_out,
             reason: reason.to_owned(),
         };
         if !founds {
@@ -214,7 +227,7 @@ impl Quest {
         if self.promised.is_some_and(|it| it != from) {
             return refuse("it waits for another one to found the domain");
         }
-        if self.asking.is_some_and(|it| it.id != from) {
+        if !is_out {
             return refuse("it waits for another one's answer");
         }
         if self.promised.is_none() {
@@ -229,6 +242,7 @@ impl Quest {
         }
         NotYet {
             promises: true,
+            is_out,
             reason: "it waits for this one to found the domain".to_owned(),
         }
     }
@@ -239,6 +253,10 @@ impl Quest {
         let elsewhere = self.known.iter().filter(|it| !it.here);
         let dead = elsewhere.map(|it| it.id).filter(|id| dead.contains(id));
         self.dead.extend(dead);
+        if said.is_out && self.known.iter().any(|it| it.id == from) {
+            self.dead.insert(from);
+        }
+        self.open.remove(&from);
         if said.promises && self.is_first {
             self.promises.insert(from);
         } else {
@@ -251,7 +269,7 @@ impl Quest {
 
     /// Whether the view that has this newcomer is to be entered.
     pub(super) fn is_welcome_by(&self, from: u128) -> bool {
-        self.promised.is_none_or(|founder| founder == from)
+        self.open.contains(&from) && self.promised.is_none_or(|founder| founder == from)
     }
 
     /// Whether an answer of this one is awaited.
@@ -262,6 +280,7 @@ impl Quest {
     /// The connection to one is lost.
     pub(super) fn lost(&mut self, now: Duration, id: u128, cause: &str) {
         self.promises.remove(&id);
+        self.open.remove(&id);
         if self.is_asking(id) {
             self.answered(now, cause.to_owned());
         }
@@ -364,6 +383,7 @@ impl Quest {
     fn ask(&mut self, now: Duration, target: Target, id: u128) {
         let until = now + self.patience.answer;
         self.asking = Some(Asking { target, id, until });
+        self.open.insert(id);
     }
 
     /// Whoever was asked has answered, or will not.

@@ -27,6 +27,7 @@ fn member(id: u128, here: bool) -> Known {
 fn promise() -> NotYet {
     NotYet {
         promises: true,
+        is_out: true,
         reason: String::new(),
     }
 }
@@ -130,15 +131,20 @@ fn availability_is_preferred_if_somebody_says_so() {
 #[test]
 fn who_has_promised_goes_nowhere_else() {
     let mut quest = newcomer(2);
+    assert!(!quest.is_welcome_by(9), "it was not asked");
+    quest.reached(NOW, Target::Contact(1), Reached::Peer(9));
     assert!(quest.is_welcome_by(9));
+    let late = PATIENCE.answer;
+    assert_eq!(quest.next(late), Next::Reach(Target::Contact(0)));
+    assert!(quest.is_welcome_by(9), "later too");
     assert!(!quest.asked(NOW, 7, false).promises);
     assert!(quest.asked(NOW, 7, true).promises);
     assert!(quest.asked(NOW, 7, true).promises, "once more the same");
     assert!(!quest.asked(NOW, 8, true).promises);
-    assert!(!quest.is_welcome_by(9) && quest.is_welcome_by(7));
+    assert!(!quest.is_welcome_by(9));
     assert_eq!(quest.next(ASK_AGAIN_AFTER), Next::Ask(7));
+    assert!(quest.is_welcome_by(7));
     quest.lost(NOW, 7, "reset");
-    assert!(quest.is_welcome_by(9));
     assert_eq!(quest.next(NOW), Next::Reach(Target::Contact(0)));
 }
 
@@ -199,6 +205,24 @@ fn never_two_groups_and_one_in_the_end() {
         assert_eq!(ended, Ok(()), "seed {seed}");
     }
     assert!(founded > 2 * SEEDS, "domains die and are founded again: {founded}");
+}
+
+#[test]
+fn who_is_in_a_view_that_it_never_heard_of_is_out_when_it_says_so() {
+    let mut asks = newcomer(0);
+    asks.looked(vec![member(5, false)]);
+    asks.reached(NOW, Target::Recorded(5), Reached::Peer(5));
+    let mut lives = newcomer(1);
+    lives.reached(NOW, Target::Contact(0), Reached::Peer(6));
+    let said = lives.asked(NOW, 1, false);
+    assert!(!said.is_out && lives.is_welcome_by(6), "it may be a member");
+    asks.not_yet(NOW, 5, said, &[]);
+    assert_ne!(asks.next(NOW), Next::Found);
+    assert_ne!(lives.next(PATIENCE.answer), Next::Ask(6));
+    let said = lives.asked(PATIENCE.answer, 1, false);
+    assert!(said.is_out && !lives.is_welcome_by(6));
+    asks.not_yet(NOW, 5, said, &[]);
+    assert_eq!(asks.next(NOW), Next::Found);
 }
 
 /// That the check can fail: what keeps groups apart is taken away, one at a time.

@@ -97,13 +97,24 @@ impl World {
 
     /// Faults, then none.
     pub(super) fn run(&mut self) -> Result<(), String> {
+        let [crashes, restarts, cuts, heals] = [4, 8, 3, 3].map(|most| 1 + self.draw(most));
         for _ in 0..FAULT_STEPS {
-            match self.draw(200) {
-                0..2 => self.crash_any(),
-                2..6 => self.restart_any(),
-                6 => self.cut_any(),
-                7..9 => self.cut.clear(),
-                _ => self.step(),
+            let mut what = self.draw(400);
+            let mut is = |often: usize| {
+                let is = what < often;
+                what = what.wrapping_sub(often);
+                is
+            };
+            if is(crashes) {
+                self.crash_any();
+            } else if is(restarts) {
+                self.restart_any();
+            } else if is(cuts) {
+                self.cut_any();
+            } else if is(heals) {
+                self.cut.clear();
+            } else {
+                self.step();
             }
             self.check()?;
         }
@@ -118,7 +129,7 @@ impl World {
                 return Ok(());
             }
         }
-        Err(format!("they do not come together: {self:#?}"))
+        Err(format!("they do not come together: {self:?}"))
     }
 
     /// A number below `below`.
@@ -130,7 +141,8 @@ impl World {
     }
 
     fn step(&mut self) {
-        self.now += Duration::from_micros(self.draw(500) as u64);
+        let passed = self.draw(500) as u64;
+        self.now += Duration::from_micros(passed);
         let place = self.draw(self.nodes.len());
         match self.draw(4) {
             0 => self.quest_on(place),
@@ -179,9 +191,11 @@ impl World {
     }
 
     fn cut_any(&mut self) {
-        let alone = self.draw(self.records.len());
-        self.cut = (0..self.records.len()).map(|other| pair(alone, other)).collect();
-        self.cut.remove(&(alone, alone));
+        let half = self.draw(1 << self.records.len());
+        let side = |host: usize| half >> host & 1;
+        let hosts = 0..self.records.len();
+        let pairs = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b)));
+        self.cut = pairs.filter(|&(a, b)| side(a) != side(b)).collect();
         let all: Vec<_> = self.connected.iter().copied().collect();
         for (a, b) in all {
             if !self.reaches(self.origins[&a], self.origins[&b]) {
@@ -425,17 +439,21 @@ impl World {
     // What must hold.
 
     fn check(&self) -> Result<(), String> {
-        let lives = |group: &usize| {
-            let members = self.groups[*group].iter();
-            members.filter(|id| self.is_member(**id, *group)).any(|id| {
-                let (_, goes_on) = self.in_reach(self.origins[id], *group);
-                goes_on
-            })
-        };
-        let living: Vec<usize> = (0..self.groups.len()).filter(lives).collect();
+        let mut living = BTreeSet::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            let Some(process) = &node.process else {
+                continue;
+            };
+            if let Stage::Member(group) = process.stage
+                && self.groups[group].contains(&process.id)
+                && self.in_reach(place, group).1
+            {
+                living.insert(group);
+            }
+        }
         match living.len() {
             0 | 1 => Ok(()),
-            _ => Err(format!("two groups, {living:?}: {self:#?}")),
+            _ => Err(format!("two groups, {living:?}: {self:?}")),
         }
     }
 
