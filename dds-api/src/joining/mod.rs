@@ -213,7 +213,7 @@ impl Newcomer {
     fn new(participant: &ParticipantCore) -> Result<Self> {
         let config = &participant.config;
         let id = MemberId(random_id());
-        let host = HostId(host_id().map_err(refused)?);
+        let host = HostId(host_id(config.directory.as_deref()).map_err(refused)?);
         let mut options = StationOptions::new(participant.domain_id, id.0);
         options.directory = config.directory.clone();
         options.doorbell = match config.doorbell {

@@ -11,8 +11,9 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use super::error::StationError;
 use super::shared::{Fault, Shared};
+use crate::shm::JoinError;
+use crate::station_error::StationError;
 
 /// Most bytes that are taken from one stream before the next has its turn.
 const BUFFER_LEN: usize = 1 << 18;
@@ -67,7 +68,7 @@ impl IoThread {
         let thread = thread::Builder::new()
             .name("spindle-tcp".into())
             .spawn(serve)
-            .map_err(StationError::system(
+            .map_err(JoinError::system(
                 "starting the thread that serves the streams",
             ))?;
         Ok(Self {

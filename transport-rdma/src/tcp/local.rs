@@ -3,11 +3,12 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use super::error::StationError;
 use super::segment::TcpSegment;
 use super::station::{Station, StationOptions};
 use crate::peers::Rank;
 use crate::segment::{SegmentKey, SegmentRequest};
+use crate::shm::JoinError;
+use crate::station_error::StationError;
 
 /// Stations within this process, connected through 127.0.0.1, with ids from 1,
 /// and a control segment with rows of these lengths in bytes: for tests and benches.
@@ -45,7 +46,7 @@ pub(crate) fn connect(
     one: impl FnOnce(TcpStream, TcpStream) -> Result<(), StationError>,
     other: impl FnOnce(TcpStream, TcpStream) -> Result<(), StationError>,
 ) -> Result<(), StationError> {
-    let connect = || connected_pair().map_err(StationError::system("connecting within this host"));
+    let connect = || connected_pair().map_err(JoinError::system("connecting within this host"));
     let (there, here) = connect()?;
     let (back, away) = connect()?;
     one(there, away)?;

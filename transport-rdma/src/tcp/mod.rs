@@ -63,7 +63,6 @@
 //! the station, and keeps them open until it ends or executes another program.
 
 mod decoder;
-mod error;
 mod incoming;
 mod io;
 mod local;
@@ -76,7 +75,7 @@ mod sleeper;
 mod station;
 mod streams;
 
-pub use error::StationError;
+pub use crate::station_error::StationError;
 pub use local::local_group;
 pub use segment::TcpSegment;
 pub(crate) use station::{Core, problem};

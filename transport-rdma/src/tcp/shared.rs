@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 
 use super::decoder::Place;
-use super::error::StationError;
 use super::incoming::Incoming;
 use super::io::Source;
 use super::outgoing::Outgoing;
@@ -21,7 +20,10 @@ use crate::event::{create_event, write_event};
 use crate::fabric::{FailureCause, Ring};
 use crate::failures::Control;
 use crate::mem::Region;
+use crate::news::{Event, News};
 use crate::segment::SegmentKey;
+use crate::shm::JoinError;
+use crate::station_error::StationError;
 
 /// Why a link is one no more.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +147,8 @@ pub(super) struct Shared {
     pub(super) kick: OwnedFd,
     pub(super) stopped: AtomicBool,
     wake: Wake,
+    /// Taken with the state locked, or alone.
+    news: Arc<News>,
     pub(super) sleep: SleepCounters,
     state: Mutex<State>,
 }
@@ -158,12 +162,17 @@ impl core::fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn new(id: u128, patience: Duration, wake: Wake) -> Result<Self, StationError> {
+    pub(super) fn new(
+        id: u128,
+        patience: Duration,
+        news: Arc<News>,
+        wake: Wake,
+    ) -> Result<Self, StationError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
-            .map_err(StationError::system("making an epoll descriptor"))?;
-        let kick = create_event().map_err(StationError::system("making an event descriptor"))?;
+            .map_err(JoinError::system("making an epoll descriptor"))?;
+        let kick = create_event().map_err(JoinError::system("making an event descriptor"))?;
         epoll::add(&epoll, &kick, Source::Kick.token(), EventFlags::IN)
-            .map_err(StationError::system("watching an event descriptor"))?;
+            .map_err(JoinError::system("watching an event descriptor"))?;
         Ok(Self {
             id,
             patience,
@@ -171,6 +180,7 @@ impl Shared {
             kick,
             stopped: AtomicBool::new(false),
             wake,
+            news,
             sleep: SleepCounters::default(),
             state: Mutex::default(),
         })
@@ -199,8 +209,8 @@ impl Shared {
     ) -> Result<(), StationError> {
         let mut state = self.state();
         if state.peers.contains_key(&peer) {
-            let problem = "it is connected, or was lost";
-            return Err(StationError::Peer { id: peer, problem });
+            let reason = "it is connected, or was lost".to_owned();
+            return Err(StationError::Refused { id: peer, reason });
         }
         let number = state.next_link;
         let link = Arc::new(Link {
@@ -215,10 +225,13 @@ impl Shared {
         let to = Source::To(number).token();
         epoll::add(&self.epoll, &link.outgoing.stream, to, edges)
             .and_then(|()| self.listen(&link))
-            .map_err(StationError::system("watching a stream"))?;
+            .map_err(JoinError::system("watching a stream"))?;
         state.next_link += 1;
         state.links.insert(number, Arc::clone(&link));
         state.peers.insert(peer, Peer { link, fate: None });
+        self.news.tell(Event::Connected { id: peer });
+        drop(state);
+        self.wake();
         Ok(())
     }
 
@@ -230,9 +243,12 @@ impl Shared {
 
     /// A peer goes. Its streams end; segments keep its rows as they are.
     pub(super) fn drop_peer(&self, id: u128) {
-        let Some(Peer { link, .. }) = self.state().peers.remove(&id) else {
+        let mut state = self.state();
+        let Some(Peer { link, .. }) = state.peers.remove(&id) else {
             return;
         };
+        self.news.forget(id);
+        drop(state);
         link.told.store(true, Ordering::Release);
         link.incoming.close();
         link.outgoing.close();
@@ -258,7 +274,9 @@ impl Shared {
         let mut state = self.state();
         Control::tell_all(&mut state.controls, link.peer, &cause);
         if let Some(peer) = state.peers.get_mut(&link.peer) {
-            peer.fate = Some(cause);
+            peer.fate = Some(cause.clone());
+            let id = link.peer;
+            self.news.tell(Event::Closed { id, cause });
         }
         drop(state);
         self.wake();

@@ -5,7 +5,6 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use super::error::StationError;
 use super::incoming::Incoming;
 use super::io::IoThread;
 use super::outgoing::Outgoing;
@@ -14,8 +13,11 @@ use super::shared::{Link, Shared, Wake};
 use super::sleeper::Sleeper;
 use super::streams::Streams;
 use crate::mem::Region;
+use crate::news::News;
 use crate::peers::PeerSet;
 use crate::segment::{SegmentKey, SegmentRequest};
+use crate::shm::JoinError;
+use crate::station_error::StationError;
 
 /// Longest row: far above any use, far below where lengths overflow.
 const ROW_LEN_MAX: usize = 1 << 40;
@@ -74,9 +76,10 @@ impl Core {
     pub(crate) fn open(
         id: u128,
         options: &StationOptions,
+        news: Arc<News>,
         wake: Wake,
     ) -> Result<Self, StationError> {
-        let shared = Arc::new(Shared::new(id, options.user_timeout, wake)?);
+        let shared = Arc::new(Shared::new(id, options.user_timeout, news, wake)?);
         let io = IoThread::start(&shared)?;
         Ok(Self {
             options: *options,
@@ -96,11 +99,11 @@ impl Core {
         incoming: TcpStream,
     ) -> Result<(), StationError> {
         if peer == self.id() {
-            let problem = "it is this station itself";
-            return Err(StationError::Peer { id: peer, problem });
+            let reason = "it is this station itself".to_owned();
+            return Err(StationError::Refused { id: peer, reason });
         }
         prepare(&outgoing, &incoming, &self.options)
-            .map_err(StationError::system("setting up a stream"))?;
+            .map_err(JoinError::system("setting up a stream"))?;
         let outgoing = Outgoing::new(outgoing, self.options.waiting_max);
         self.shared.add(peer, outgoing, Incoming::new(incoming))
     }
@@ -194,6 +197,7 @@ impl Station {
         let core = Core::open(
             id,
             options,
+            Arc::default(),
             Box::new(move |ring, rings| woken.wake(ring, rings)),
         )?;
         Ok(Self { core, sleeper })

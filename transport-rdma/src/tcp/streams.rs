@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::error::StationError;
 use super::queue::{Own, Push};
 use super::shared::{Link, Receiving, Shared};
 use crate::counters::PushCounters;
@@ -16,6 +15,7 @@ use crate::failures::{Control, Failures};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::{SegmentKey, SegmentRequest};
+use crate::station_error::StationError;
 
 #[derive(Debug)]
 pub(crate) struct Streams {

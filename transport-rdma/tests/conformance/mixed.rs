@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedSegment, Station};
+use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::shm::{self, DoorbellChoice};
-use spindle_dds_transport::{FailureCause, Rank, SegmentKey, SegmentRequest, tcp};
+use spindle_dds_transport::{FailureCause, Rank, SegmentKey, SegmentRequest};
 use tempfile::TempDir;
 
 use crate::harness::{
@@ -47,24 +47,28 @@ impl MixedGroup {
         let directories = (0..2).map(directory).collect::<Result<Vec<_>, _>>();
         let directories = directories.expect("directories");
         let open = |(at, &host): (usize, &usize)| {
-            let options = shm::StationOptions {
+            let host = shm::StationOptions {
                 directory: Some(directories[host].path().into()),
                 doorbell,
                 ..shm::StationOptions::new(0, 1 + at as u128)
             };
-            Station::open(&options, &tcp::StationOptions::default()).expect("a station")
+            let network = Some(NetworkOptions::default());
+            Station::open(&StationOptions { host, network }).expect("a station")
         };
         let stations: Vec<_> = hosts.iter().enumerate().map(open).collect();
         for (at, one) in stations.iter().enumerate() {
             for (there, other) in stations[..at].iter().enumerate() {
                 if hosts[at] == hosts[there] {
-                    let called = one.host().connect(&other.host().address(), soon());
+                    let called = one.connect(&other.address(), soon());
                     called.expect("connected");
                     continue;
                 }
                 let ((to, from), (back, away)) = (pair(), pair());
-                one.connect(other.id(), to, away).expect("connected");
-                other.connect(one.id(), back, from).expect("connected");
+                one.connect_streams(other.id(), to, away)
+                    .expect("connected");
+                other
+                    .connect_streams(one.id(), back, from)
+                    .expect("connected");
             }
         }
         let mut group = Self {
@@ -121,7 +125,7 @@ impl Harness for MixedGroup {
 
     fn kill(&self, rank: usize) {
         let dying = &self.stations[rank];
-        dying.host().feign_death();
+        dying.feign_death();
         for other in &self.stations {
             if dying.link(other.id()).is_some() {
                 dying.drop_peer(other.id());
