@@ -106,7 +106,7 @@ pub(super) struct Quest {
     contacts: Vec<String>,
     patience: Patience,
     known: Vec<Known>,
-    /// Of those on other hosts.
+    /// Of those that the record takes for living: dead, or out of any view.
     dead: BTreeSet<u128>,
     tried: BTreeMap<Target, Tried>,
     asking: Option<Asking>,
@@ -158,7 +158,7 @@ impl Quest {
 
     // What happened.
 
-    /// Who may live, by the record of my host.
+    /// Who else may live, by the record of my host.
     pub(super) fn looked(&mut self, known: Vec<Known>) {
         self.known = known;
         let ids: BTreeSet<u128> = self.known.iter().map(|it| it.id).collect();
@@ -337,13 +337,13 @@ impl Quest {
         2 * (1 + there.len()) > self.contacts.len()
     }
 
-    /// Who is to be asked whether they know what has become of these.
+    /// Those of other hosts of whom others may know whether they are dead.
     pub(super) fn missing(&self) -> BTreeSet<u128> {
         let living = self.living().filter(|it| !it.here);
         living.map(|it| it.id).collect()
     }
 
-    /// Those of other hosts that are known to be dead.
+    /// Those whom the record takes for living, and who are not, or are out.
     pub(super) fn dead(&self) -> &BTreeSet<u128> {
         &self.dead
     }
@@ -400,7 +400,7 @@ impl Quest {
 
     /// Members that may live.
     fn living(&self) -> impl Iterator<Item = &Known> {
-        self.known.iter().filter(|it| it.here || !self.dead.contains(&it.id))
+        self.known.iter().filter(|it| !self.dead.contains(&it.id))
     }
 
     /// In the order in which they are asked.

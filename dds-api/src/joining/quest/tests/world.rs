@@ -254,8 +254,9 @@ impl World {
     // Newcomers.
 
     fn quest(&mut self, place: usize) -> Option<(u128, &mut Quest)> {
-        let known = self.known(self.nodes[place].host);
+        let mut known = self.known(self.nodes[place].host);
         let process = self.nodes[place].process.as_mut()?;
+        known.retain(|it| it.id != process.id);
         let Stage::Newcomer(quest) = &mut process.stage else {
             return None;
         };
