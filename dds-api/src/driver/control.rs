@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   engine --Decide--> record of the domain --> Engine::decided
-//!          --Ended---> segments with the peers --> Engine::install
+//!          --Ended---> record, segments with the peers --> Engine::install
 //!   station --Ask--> Engine::request(Join) ... next view --> Welcome
 //!   roll --updates--> Engine::request(Update)
 //! ```
@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{Layout, Prepared, SubgroupId};
-use spindle_dds_transport::shm::{self, Entry, Event, Register, Station};
+use spindle_dds_transport::mixed::{Station, host_of, sockets_of};
+use spindle_dds_transport::shm::{self, Entry, Event, Register};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use super::desk::News;
@@ -40,8 +41,8 @@ pub(crate) struct Control {
     pub(crate) limit: Duration,
     /// The view that is there, or comes next.
     pub(crate) view: Arc<View>,
-    /// What came while this participant was about to join.
-    pub(crate) early: Vec<Event>,
+    /// Of the decision that made it.
+    pub(crate) digest: u64,
     /// Those who asked this participant to be let in.
     pub(crate) asked: BTreeSet<u128>,
     /// Members that are lost, and that the view still has.
@@ -52,10 +53,7 @@ impl Control {
     /// Until the participant is in no group any more.
     pub(crate) fn run(mut self, session: &Session) {
         let first = self.view.clone();
-        let mut flow = self.go_on(session, &first);
-        for event in std::mem::take(&mut self.early) {
-            self.handle(session, event);
-        }
+        let mut flow = self.go_on(session, &first, self.digest);
         while flow.is_continue() && !session.is_stopping() {
             for update in self.roll.take_updates() {
                 session.engine().request(Request::Update(update));
@@ -65,8 +63,12 @@ impl Control {
                     session.engine().decided(self.decide(&decision));
                     ControlFlow::Continue(())
                 }
-                Some(News::Ended { next, expelled }) => {
-                    let flow = self.go_on(session, &next);
+                Some(News::Ended {
+                    next,
+                    digest,
+                    expelled,
+                }) => {
+                    let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
                     flow
                 }
@@ -106,12 +108,8 @@ impl Control {
     /// majority has decided, and the record follows.
     fn decide(&self, decision: &membership::Decision) -> std::result::Result<(), String> {
         let next = &decision.next;
-        let members = next.members.iter().map(entry).collect::<Result<_>>();
-        let recorded = shm::Decision {
-            view: next.id,
-            digest: decision.digest,
-            members: members.map_err(|error| error.to_string())?,
-        };
+        let recorded = recorded(next, decision.digest);
+        let recorded = recorded.map_err(|error| error.to_string())?;
         let mut hosts = self.view.members.iter().map(|member| member.host);
         let here = hosts.next();
         let one_host = hosts.all(|host| Some(host) == here);
@@ -120,8 +118,9 @@ impl Control {
     }
 
     /// Prepares the next view with its members, and begins it.
-    fn go_on(&mut self, session: &Session, next: &Arc<View>) -> ControlFlow<()> {
+    fn go_on(&mut self, session: &Session, next: &Arc<View>, digest: u64) -> ControlFlow<()> {
         self.view = next.clone();
+        self.digest = digest;
         let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
         for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
             self.welcome(*id);
@@ -131,7 +130,12 @@ impl Control {
             // What has become of it comes next.
             return ControlFlow::Continue(());
         }
-        let prepared = self.prepare(next);
+        // First: who comes to this host, or back to it, has to know.
+        let noted = recorded(next, digest).and_then(|recorded| {
+            let noted = self.register.note(&recorded);
+            noted.map_err(|error| Error::Error(error.to_string()))
+        });
+        let prepared = noted.and_then(|()| self.prepare(next));
         let installed = prepared.and_then(|prepared| {
             let installed = session.engine().install(prepared);
             installed.map_err(|error| Error::Error(error.to_string()))
@@ -149,12 +153,16 @@ impl Control {
     fn prepare(&self, next: &Arc<View>) -> Result<Prepared<Wire>> {
         let deadline = Instant::now() + self.limit;
         let me = next.rank(self.me).unwrap_or(Rank(0));
+        // Who is not reached, the others will hear of in the view.
+        let unreached = |error| tracing::warn!(%error, "a member cannot be reached");
+        for member in next.members.iter().filter(|member| member.id != self.me) {
+            let introduced = self.station.introduce(&member.address);
+            introduced.unwrap_or_else(unreached);
+        }
         // Whoever came later calls.
         for member in &next.members[..me.index()] {
-            if let Err(error) = self.station.connect(&member.address, deadline) {
-                // The others will hear of it in the view.
-                tracing::warn!(%error, "a member cannot be reached");
-            }
+            let connected = self.station.connect(&member.address, deadline);
+            connected.map_or_else(unreached, drop);
         }
         let ids = |ranks: &[Rank]| {
             let ids = ranks.iter().map(|rank| next.members[rank.index()].id.0);
@@ -229,10 +237,11 @@ impl Control {
                 }
             }
             Event::Message { from, bytes } => match Packet::read(&bytes) {
-                Ok(Packet::Ask(newcomer)) if newcomer.id.0 == from => {
-                    self.asked_by(session, newcomer);
+                Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
+                    self.asked_by(session, ask.member);
                 }
-                Ok(Packet::Welcome { .. } | Packet::Refused(_)) => {}
+                // Somebody asked before is late.
+                Ok(Packet::Welcome { .. } | Packet::Refused(_) | Packet::NotYet(_)) => {}
                 Ok(Packet::Ask(_)) => self.refuse(from, "it asks for somebody else"),
                 Err(reason) => self.refuse(from, &reason),
             },
@@ -264,6 +273,7 @@ impl Control {
                 self.subgroups
             )));
         }
+        self.is_in_reach(newcomer, info.pid)?;
         for endpoint in newcomer.endpoints.values() {
             match crate::discovery::Entry::from_group(endpoint) {
                 Some(entry) => self.roll.check(&entry)?,
@@ -273,8 +283,29 @@ impl Control {
         Ok(())
     }
 
+    /// Whether a newcomer is where it says it is, and everybody can be connected to it.
+    fn is_in_reach(&self, newcomer: &Member, pid: u32) -> Result<()> {
+        if host_of(&newcomer.address) != Some(newcomer.host.0) {
+            let text = format!("the address of process {pid} is not on the host that it names");
+            return Err(Error::Error(text));
+        }
+        let listens = |member: &Member| !sockets_of(&member.address).is_empty();
+        let deaf = |a: &Member, b: &Member| a.host != b.host && !(listens(a) && listens(b));
+        match self.view.members.iter().find(|it| deaf(it, newcomer)) {
+            None => Ok(()),
+            Some(member) => {
+                let member = ParticipantInfo::of(member)?.pid;
+                Err(Error::Error(format!(
+                    "processes {pid} and {member} are on different hosts, or have different \
+                     values of spindle.directory, and not both have spindle.listen: give it to all \
+                     participants of a domain with several hosts"
+                )))
+            }
+        }
+    }
+
     fn welcome(&self, id: u128) {
-        for packet in Packet::welcome(&self.view) {
+        for packet in Packet::welcome(&self.view, self.digest) {
             self.send(id, &packet);
         }
     }
@@ -288,6 +319,16 @@ impl Control {
             tracing::warn!(%error, "a newcomer is not reached");
         }
     }
+}
+
+/// A view for the domain's record.
+fn recorded(view: &View, digest: u64) -> Result<shm::Decision> {
+    let members = view.members.iter().map(entry).collect::<Result<_>>()?;
+    Ok(shm::Decision {
+        view: view.id,
+        digest,
+        members,
+    })
 }
 
 /// A member for the domain's record.

@@ -171,12 +171,7 @@ impl Quest {
     }
 
     /// What became of [`Next::Reach`]. Returns whom to ask now.
-    pub(super) fn reached(
-        &mut self,
-        now: Duration,
-        target: Target,
-        what: Reached,
-    ) -> Option<u128> {
+    pub(super) fn reached(&mut self, now: Duration, target: Target, what: Reached) -> Option<u128> {
         let tried = self.tried.entry(target).or_default();
         tried.once = true;
         match what {
@@ -222,7 +217,9 @@ impl Quest {
         }
         if let Some(member) = self.living().next() {
             let label = &member.label;
-            return refuse(&format!("its host knows of a member that may live, {label}"));
+            return refuse(&format!(
+                "its host knows of a member that may live, {label}"
+            ));
         }
         if self.promised.is_some_and(|it| it != from) {
             return refuse("it waits for another one to found the domain");
@@ -366,7 +363,9 @@ impl Quest {
             let separator = if text.is_empty() { "" } else { "; " };
             // Writing into a string does not fail.
             let _ = write!(text, "{separator}{label}: {said}");
-            if target == Target::Contact(0) && !self.is_first && tried.is_none_or(|it| it.id.is_none())
+            if target == Target::Contact(0)
+                && !self.is_first
+                && tried.is_none_or(|it| it.id.is_none())
             {
                 text += ": nobody founds the domain until it runs";
             }
@@ -427,17 +426,21 @@ impl Quest {
         if self.contacts.is_empty() {
             return true;
         }
-        let tried = |at| self.tried.get(&Target::Contact(at)).is_some_and(|it| it.once);
+        let tried = |at| {
+            self.tried
+                .get(&Target::Contact(at))
+                .is_some_and(|it| it.once)
+        };
         let is_late = self.patience.majority.is_some_and(|after| now >= after);
-        self.is_first
-            && (0..self.contacts.len()).all(tried)
-            && (self.has_majority() || is_late)
+        self.is_first && (0..self.contacts.len()).all(tried) && (self.has_majority() || is_late)
     }
 }
 
 /// How long to leave a target alone.
 fn pause(elsewhere: Duration, known: &[Known], target: Target) -> Duration {
-    let here = known.iter().any(|it| it.here && Target::Recorded(it.id) == target);
+    let here = known
+        .iter()
+        .any(|it| it.here && Target::Recorded(it.id) == target);
     if here { ASK_HERE_AFTER } else { elsewhere }
 }
 

@@ -87,6 +87,12 @@ pub fn host_of(address: &[u8]) -> Option<u128> {
     Some(Address::read(address)?.host)
 }
 
+/// Where a station listens in the network, by its address; nothing if it does not, or it
+/// is no such address.
+pub fn sockets_of(address: &[u8]) -> Vec<SocketAddr> {
+    Address::read(address).map_or_else(Vec::new, |it| it.sockets)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +109,7 @@ mod tests {
         let bytes = address.write();
         assert_eq!(Address::read(&bytes), Some(address.clone()));
         assert_eq!(host_of(&bytes), Some(7));
+        assert_eq!(sockets_of(&bytes), sockets);
         for end in 0..bytes.len() {
             let part = Address::read(&bytes[..end]);
             assert_ne!(part.as_ref(), Some(&address), "{end}");

@@ -26,7 +26,7 @@ mod options;
 mod segment;
 mod station;
 
-pub use address::host_of;
+pub use address::{host_of, sockets_of};
 pub use error::MixedError;
 pub use options::{NetworkOptions, StationOptions};
 pub use segment::MixedSegment;

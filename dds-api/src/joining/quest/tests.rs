@@ -98,7 +98,11 @@ fn whoever_is_asked_before_all_have_been_does_not_count() {
     quest.reached(NOW, Target::Contact(2), Reached::Nobody("refused".into()));
     assert_eq!(quest.next(NOW), Next::Found);
     quest.lost(NOW, 1, "reset");
-    assert_ne!(quest.next(NOW), Next::Found, "with the connection goes the promise");
+    assert_ne!(
+        quest.next(NOW),
+        Next::Found,
+        "with the connection goes the promise"
+    );
 }
 
 #[test]
@@ -152,14 +156,20 @@ fn who_has_promised_goes_nowhere_else() {
 fn who_may_have_a_group_does_not_promise() {
     let mut quest = newcomer(1);
     quest.reached(NOW, Target::Contact(0), Reached::Peer(9));
-    assert!(!quest.asked(NOW, 7, true).promises, "it waits for an answer");
+    assert!(
+        !quest.asked(NOW, 7, true).promises,
+        "it waits for an answer"
+    );
     assert!(quest.asked(NOW, 9, true).promises);
     for here in [true, false] {
         let mut quest = newcomer(1);
         quest.looked(vec![member(3, here)]);
         assert!(!quest.asked(NOW, 7, true).promises, "{here}");
     }
-    assert!(!first(1, &[]).asked(NOW, 7, true).promises, "it founds itself");
+    assert!(
+        !first(1, &[]).asked(NOW, 7, true).promises,
+        "it founds itself"
+    );
 }
 
 #[test]
@@ -172,7 +182,15 @@ fn members_of_other_hosts_are_dead_when_somebody_there_says_so() {
         assert_eq!(quest.next(NOW), Next::Reach(target));
         assert_eq!(quest.missing(), (id..=2).collect());
         quest.reached(NOW, target, Reached::Peer(10 + id));
-        quest.not_yet(NOW, 10 + id, NotYet { promises: false, ..promise() }, &[id, 77]);
+        quest.not_yet(
+            NOW,
+            10 + id,
+            NotYet {
+                promises: false,
+                ..promise()
+            },
+            &[id, 77],
+        );
     }
     assert_eq!(quest.next(NOW), Next::Found);
     assert_eq!(*quest.dead(), [1, 2].into());
@@ -204,7 +222,10 @@ fn never_two_groups_and_one_in_the_end() {
         founded += world.founded();
         assert_eq!(ended, Ok(()), "seed {seed}");
     }
-    assert!(founded > 2 * SEEDS, "domains die and are founded again: {founded}");
+    assert!(
+        founded > 2 * SEEDS,
+        "domains die and are founded again: {founded}"
+    );
 }
 
 #[test]

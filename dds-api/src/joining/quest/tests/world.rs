@@ -194,7 +194,9 @@ impl World {
         let half = self.draw(1 << self.records.len());
         let side = |host: usize| half >> host & 1;
         let hosts = 0..self.records.len();
-        let pairs = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b)));
+        let pairs = hosts
+            .clone()
+            .flat_map(|a| hosts.clone().map(move |b| (a, b)));
         self.cut = pairs.filter(|&(a, b)| side(a) != side(b)).collect();
         let all: Vec<_> = self.connected.iter().copied().collect();
         for (a, b) in all {
@@ -218,7 +220,9 @@ impl World {
     // The network.
 
     fn reaches(&self, a: usize, b: usize) -> bool {
-        !self.cut.contains(&pair(self.nodes[a].host, self.nodes[b].host))
+        !self
+            .cut
+            .contains(&pair(self.nodes[a].host, self.nodes[b].host))
     }
 
     fn send(&mut self, from: u128, to: u128, packet: Packet) {
@@ -240,7 +244,11 @@ impl World {
             return;
         };
         let process = &self.nodes[place].process;
-        match process.as_ref().filter(|it| it.id == to).map(|it| &it.stage) {
+        match process
+            .as_ref()
+            .filter(|it| it.id == to)
+            .map(|it| &it.stage)
+        {
             None => {}
             Some(&Stage::Member(group)) => {
                 if matches!(packet, Packet::Ask { .. }) {
@@ -374,21 +382,20 @@ impl World {
 
     fn is_member(&self, id: u128, group: usize) -> bool {
         let process = self.nodes[self.origins[&id]].process.as_ref();
-        process.is_some_and(|it| it.id == id && matches!(it.stage, Stage::Member(of) if of == group))
+        process
+            .is_some_and(|it| it.id == id && matches!(it.stage, Stage::Member(of) if of == group))
     }
 
     /// Members that one at a place reaches, itself among them, and whether they may go
     /// on: without those whose death one of them certifies.
     fn in_reach(&self, place: usize, group: usize) -> (BTreeSet<u128>, bool) {
         let view = &self.groups[group];
-        let reached = |id: &&u128| {
-            self.is_member(**id, group) && self.reaches(place, self.origins[*id])
-        };
+        let reached =
+            |id: &&u128| self.is_member(**id, group) && self.reaches(place, self.origins[*id]);
         let left: BTreeSet<u128> = view.iter().filter(reached).copied().collect();
         let host = |id: &u128| self.nodes[self.origins[id]].host;
-        let certified = |id: &&u128| {
-            !self.is_up(**id) && left.iter().any(|witness| host(witness) == host(id))
-        };
+        let certified =
+            |id: &&u128| !self.is_up(**id) && left.iter().any(|witness| host(witness) == host(id));
         let of = view.len() - view.iter().filter(certified).count();
         let goes_on = 2 * left.len() > of;
         (left, goes_on)
@@ -460,7 +467,10 @@ impl World {
 
     /// All are members of one group.
     fn is_one(&self) -> bool {
-        let stages = self.nodes.iter().map(|it| it.process.as_ref().map(|it| &it.stage));
+        let stages = self
+            .nodes
+            .iter()
+            .map(|it| it.process.as_ref().map(|it| &it.stage));
         let groups = stages.map(|stage| match stage {
             Some(Stage::Member(group)) => Some(*group),
             _ => None,
