@@ -54,6 +54,8 @@ pub enum PlantedBug {
     ForgetsEcho,
     /// The leader cuts the orders by what it has itself.
     OwnTrim,
+    /// The leader leaves out in silence what can never be done.
+    ForgetsRefusal,
     /// The leader commits before all have repeated its proposal.
     CommitsUnrepeated,
     /// A message is committed in a lane that is wedged.

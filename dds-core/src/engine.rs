@@ -20,7 +20,7 @@ use crate::ids::{Ring, SubgroupId};
 use crate::lane::{LEAVING, Lane, STOPPED};
 use crate::lanes::Lanes;
 use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
-use crate::membership::{Decision, Finish, OutReason, View};
+use crate::membership::{Decision, Finish, OutReason, Request, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
 use crate::spec::{LaneSpec, SpecError};
@@ -85,6 +85,15 @@ pub enum Event {
     /// the domain goes on like this. The answer goes to
     /// [`Engine::decided`].
     Decide(Decision),
+    /// The view that is about to end does not do what this participant asked for, and
+    /// no later one will: the request is settled, and nothing of it has changed. Stands
+    /// right before [`ViewEnded`](Self::ViewEnded).
+    Refused {
+        /// What was asked for.
+        request: Request,
+        /// Why it cannot be done, in words.
+        why: String,
+    },
     /// A view is over, and all of it has been delivered. The driver prepares the
     /// next one for [`Engine::install`], if this participant is in it.
     ViewEnded(Finish),

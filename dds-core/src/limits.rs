@@ -1,5 +1,7 @@
 //! Every limit of the engine, in one place.
 
+use spindle_dds_transport::MEMBERS_MAX;
+
 /// Bytes of a message header; rings of headers are arrays of these.
 pub const HEADER_LEN: usize = 64;
 
@@ -42,8 +44,12 @@ pub const INTENT_LEN_MAX: usize = 1 << 14;
 /// Bytes of a member's report of its counts.
 pub const REPORT_LEN_MAX: usize = 1 << 16;
 
-/// Bytes of a proposal.
+/// Bytes of a proposal. Half of it is for the trims.
 pub const PROPOSAL_LEN_MAX: usize = 1 << 18;
+
+/// Bytes of the words in which a proposal says why a member failed, or why a request
+/// is refused; what is longer is cut.
+pub const REASON_LEN_MAX: usize = 160;
 
 const _: () = {
     assert!(RING_MESSAGES_MAX.is_power_of_two() && RING_MESSAGES_MAX <= 1 << 15);
@@ -51,4 +57,10 @@ const _: () = {
     // Extents are counted in granules by 32-bit wrapping cursors.
     assert!(RING_BYTES_MAX / GRANULE as u64 <= 1 << 31);
     assert!(DIGESTS_KEPT.is_power_of_two());
+    // A list of subgroups, at most two bytes each.
+    assert!(INTENT_LEN_MAX >= 8 + SUBGROUPS_MAX * 2);
+    // Trims are as long as a report. With all members expelled there is room for one
+    // request at least.
+    assert!(PROPOSAL_LEN_MAX / 2 >= REPORT_LEN_MAX);
+    assert!(PROPOSAL_LEN_MAX / 2 > REQUEST_LEN_MAX + (MEMBERS_MAX + 1) * (REASON_LEN_MAX + 32));
 };

@@ -99,7 +99,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         installed
     }
 
-    /// Asks the leader for something. It is asked for until a view has it.
+    /// Asks the leader for something. It is asked for until a view has it, or it is
+    /// refused by [`Event::Refused`].
     pub fn request(&self, request: Request) {
         let mut state = self.state();
         match state.views.as_mut().map(|views| &mut views.phase) {
@@ -196,6 +197,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             .collect();
         let requests = membership.take_requests();
         let next = finish.next.clone();
+        for (request, why) in membership.take_refused() {
+            self.sink().event(Event::Refused { request, why });
+        }
         self.sink().event(Event::ViewEnded(finish));
         if !going_on {
             self.go_out(participant, OutReason::Left);

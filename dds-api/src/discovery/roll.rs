@@ -234,6 +234,20 @@ impl Roll {
         std::mem::take(&mut self.state().updates)
     }
 
+    /// The group does not take these endpoints, which match with nobody.
+    pub(crate) fn refused(&self, update: &Update, why: &str) {
+        for (number, endpoint) in &update.put {
+            let entry = Entry::from_group(endpoint);
+            let topic = entry.as_ref().map_or("", |entry| &entry.endpoint().topic);
+            tracing::warn!(
+                topic,
+                number,
+                why,
+                "the group refuses an endpoint: it will match with nobody"
+            );
+        }
+    }
+
     /// A view has begun, which has these topics in these subgroups.
     pub(crate) fn set_topics(&self, topics: BTreeMap<String, (u32, u32)>) {
         self.state().topics = topics;

@@ -5,6 +5,7 @@
 //!          --Ended---> record, segments with the peers --> Engine::install
 //!   station --Ask--> Engine::request(Join) ... next view --> Welcome
 //!   roll --updates--> Engine::request(Update)
+//!   engine --Refused--> a newcomer is told, an endpoint is warned of
 //! ```
 //!
 //! What it waits for is nobody's business but its own: messages go on meanwhile.
@@ -16,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{Layout, Prepared, SubgroupId};
-use spindle_dds_transport::mixed::{Station, host_of, sockets_of};
+use spindle_dds_transport::mixed::Station;
 use spindle_dds_transport::shm::{self, Entry, Event, Register};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use super::desk::News;
+use super::reach;
 use super::session::Session;
 use crate::discovery::{ParticipantInfo, Roll};
 use crate::error::{Error, Result};
@@ -61,6 +63,10 @@ impl Control {
             flow = match session.desk().take() {
                 Some(News::Decide(decision)) => {
                     session.engine().decided(self.decide(&decision));
+                    ControlFlow::Continue(())
+                }
+                Some(News::Refused { request, why }) => {
+                    self.refused(&request, &why);
                     ControlFlow::Continue(())
                 }
                 Some(News::Ended {
@@ -273,7 +279,7 @@ impl Control {
                 self.subgroups
             )));
         }
-        self.is_in_reach(newcomer, info.pid)?;
+        reach::check(&self.view, newcomer)?;
         for endpoint in newcomer.endpoints.values() {
             match crate::discovery::Entry::from_group(endpoint) {
                 Some(entry) => self.roll.check(&entry)?,
@@ -283,24 +289,16 @@ impl Control {
         Ok(())
     }
 
-    /// Whether a newcomer is where it says it is, and everybody can be connected to it.
-    fn is_in_reach(&self, newcomer: &Member, pid: u32) -> Result<()> {
-        if host_of(&newcomer.address) != Some(newcomer.host.0) {
-            let text = format!("the address of process {pid} is not on the host that it names");
-            return Err(Error::Error(text));
-        }
-        let listens = |member: &Member| !sockets_of(&member.address).is_empty();
-        let deaf = |a: &Member, b: &Member| a.host != b.host && !(listens(a) && listens(b));
-        match self.view.members.iter().find(|it| deaf(it, newcomer)) {
-            None => Ok(()),
-            Some(member) => {
-                let member = ParticipantInfo::of(member)?.pid;
-                Err(Error::Error(format!(
-                    "processes {pid} and {member} are on different hosts, or have different \
-                     values of spindle.directory, and not both have spindle.listen: give it to all \
-                     participants of a domain with several hosts"
-                )))
+    /// The group does not do what it was asked for, and will not.
+    fn refused(&mut self, request: &Request, why: &str) {
+        match request {
+            Request::Update(update) => self.roll.refused(update, why),
+            Request::Join(newcomer) => {
+                self.asked.remove(&newcomer.id.0);
+                self.refuse(newcomer.id.0, why);
             }
+            // Nobody is kept.
+            Request::Leave => {}
         }
     }
 

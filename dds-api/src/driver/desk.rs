@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{Decision, MemberId, View};
+use spindle_dds_core::membership::{Decision, MemberId, Request, View};
 use spindle_dds_transport::mixed::Station;
 
 /// Something for the control thread.
@@ -14,6 +14,8 @@ use spindle_dds_transport::mixed::Station;
 pub(super) enum News {
     /// To be decided in the domain's record.
     Decide(Decision),
+    /// Something that was asked for cannot be done.
+    Refused { request: Request, why: String },
     /// A view has ended.
     Ended {
         next: Arc<View>,

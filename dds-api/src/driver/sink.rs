@@ -120,6 +120,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         match event {
             Event::LaneEnded { subgroup, end, .. } => self.matcher.lane_ended(subgroup, end),
             Event::Decide(decision) => self.desk.put(News::Decide(decision)),
+            Event::Refused { request, why } => self.desk.put(News::Refused { request, why }),
             Event::ViewEnded(finish) => {
                 let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
                 let expelled = self.matcher.view_ended(&finish, old);

@@ -80,12 +80,13 @@ fn runs(seeds: std::ops::Range<u64>) -> ExitCode {
 }
 
 fn lives(seeds: std::ops::Range<u64>) -> ExitCode {
-    let (mut violations, mut views, mut gone, mut delivered) = (0_u64, 0, 0, 0);
+    let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
     for seed in seeds.clone() {
         match live(&LifePlan::draw(seed)) {
             Ok(report) => {
                 views += report.views;
                 gone += report.gone;
+                refused += report.refused;
                 delivered += report.delivered;
             }
             Err(violation) => {
@@ -96,8 +97,8 @@ fn lives(seeds: std::ops::Range<u64>) -> ExitCode {
     }
     let count = seeds.end.saturating_sub(seeds.start);
     println!(
-        "{count} lives, {violations} violations, {views} views, {gone} members gone, {delivered} \
-         deliveries"
+        "{count} lives, {violations} violations, {views} views, {gone} members gone, {refused} \
+         requests refused, {delivered} deliveries"
     );
     code(violations)
 }

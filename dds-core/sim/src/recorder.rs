@@ -209,7 +209,10 @@ impl Sink<SimFabric> for Recorder {
                 end,
                 digest,
             }),
-            Event::Decide(_) | Event::ViewEnded(_) | Event::ViewBegun(_) => {}
+            Event::Decide(_)
+            | Event::Refused { .. }
+            | Event::ViewEnded(_)
+            | Event::ViewBegun(_) => {}
             Event::Stopped(reason) => self.stopped = Some(reason),
         }
     }

@@ -49,7 +49,10 @@ impl Sink<SimFabric> for Log {
             } => {
                 self.order.push((sender, 0));
             }
-            Event::Decide(_) | Event::ViewEnded(_) | Event::ViewBegun(_) => {}
+            Event::Decide(_)
+            | Event::Refused { .. }
+            | Event::ViewEnded(_)
+            | Event::ViewBegun(_) => {}
             Event::Stopped(reason) => self.stopped = Some(reason),
             Event::LaneEnded { end, digest, .. } => self.ended = Some((end, digest)),
             Event::SenderLeft { .. } | Event::MemberLeft { .. } => {}

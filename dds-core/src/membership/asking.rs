@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::proposal::{Proposal, Request, Touched, Why};
+use super::proposal::{Added, Asking, Proposal, Request, Touched, Why};
 use super::protocol::{LaneEnds, Membership};
 use super::row::{Nonsense, Text};
+use crate::config::PlantedBug;
 use crate::ids::SubgroupId;
 
 impl<F: Fabric> Membership<F> {
@@ -15,16 +16,15 @@ impl<F: Fabric> Membership<F> {
             return;
         }
         // As many as there is room for; the others wait for the next view.
-        let mut fitting = Vec::new();
-        for count in 1..=self.requests.len() {
-            match postcard::to_allocvec(&self.requests[..count]) {
-                Ok(bytes) if bytes.len() <= Text::Request.len_max() => fitting = bytes,
-                _ => break,
+        let mut said = Vec::new();
+        for request in &self.requests {
+            let bytes = written(request);
+            if said.len() + bytes.len() > Text::Request.len_max() {
+                break;
             }
+            said.extend(bytes);
         }
-        if !fitting.is_empty() {
-            self.rows.tell(Text::Request, &fitting);
-        }
+        self.rows.tell(Text::Request, &said);
     }
 
     /// Whether this member wants to leave and nobody else is left.
@@ -34,8 +34,13 @@ impl<F: Fabric> Membership<F> {
             && self.requests.contains(&Request::Leave)
     }
 
-    /// What all that are trusted ask for, as far as it can be done in one view.
-    pub(super) fn requested(&mut self) -> Result<Proposal, Rank> {
+    /// What all that are trusted ask for, as far as it can be done in one view, or
+    /// never; with `inside`, as far as it replaces no other subgroups than these. Fails
+    /// with who asks for nonsense.
+    pub(super) fn requested(
+        &self,
+        inside: Option<&BTreeSet<SubgroupId>>,
+    ) -> Result<Proposal, Rank> {
         let mut proposal = Proposal::empty(self.view.id);
         for rank in self.suspected.iter() {
             let cause = self.causes.get(&rank).cloned().unwrap_or_default();
@@ -43,16 +48,20 @@ impl<F: Fabric> Membership<F> {
         }
         for rank in self.trusted().iter() {
             let text = self.rows.text(rank, Text::Request).map_err(|_| rank)?;
-            let Some(bytes) = text else { continue };
-            let requests: Vec<Request> = postcard::from_bytes(&bytes).map_err(|_| rank)?;
-            for request in &requests {
+            for asking in read(&text.unwrap_or_default()).ok_or(rank)? {
                 let before = proposal.clone();
-                proposal.add(&self.view, rank, request);
+                let added = proposal.add(&self.view, rank, &asking, inside);
                 if !fits(&proposal) {
                     // The rest waits for the next view.
                     return Ok(before);
                 }
+                if added.map_err(|Nonsense| rank)? == Added::Waits {
+                    break;
+                }
             }
+        }
+        if self.rules.plants(PlantedBug::ForgetsRefusal) {
+            proposal.refusals.clear();
         }
         Ok(proposal)
     }
@@ -64,7 +73,7 @@ impl<F: Fabric> Membership<F> {
             return;
         }
         // Who asks for nonsense is found out when it is proposed.
-        let Ok(proposal) = self.requested() else {
+        let Ok(proposal) = self.requested(None) else {
             return;
         };
         if proposal.is_empty() {
@@ -110,6 +119,28 @@ impl<F: Fabric> Membership<F> {
             Err(Nonsense) => self.suspect(leader, "its intent makes no sense", lanes),
         }
     }
+}
+
+/// A request as it is said.
+fn written(request: &Request) -> Vec<u8> {
+    // Nothing in it can fail to be written into memory.
+    let bytes = |asking| postcard::to_allocvec(&asking).unwrap_or_default();
+    let plainly = bytes(Asking::Plainly(request.clone()));
+    match request.asked() {
+        Some(asked) if plainly.len() > Text::Request.len_max() => bytes(Asking::TooLong(asked)),
+        _ => plainly,
+    }
+}
+
+/// The requests that were said, one behind the other.
+fn read(mut said: &[u8]) -> Option<Vec<Asking>> {
+    let mut all = Vec::new();
+    while !said.is_empty() {
+        let (asking, rest) = postcard::take_from_bytes(said).ok()?;
+        all.push(asking);
+        said = rest;
+    }
+    Some(all)
 }
 
 /// Whether a proposal can be said, trims and all.

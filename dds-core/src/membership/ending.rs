@@ -1,6 +1,5 @@
 //! How a view ends: wedge, report, propose, repeat, commit; takeover.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
@@ -10,7 +9,6 @@ use super::protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason}
 use super::row::{Level, Nonsense, Text};
 use super::view::View;
 use crate::config::PlantedBug;
-use crate::ids::SubgroupId;
 use crate::spec::LaneSpec;
 
 impl<F: Fabric> Membership<F> {
@@ -112,16 +110,18 @@ impl<F: Fabric> Membership<F> {
         if self.trusted().iter().any(grown) {
             return false;
         }
-        let mut proposal = match self.requested() {
+        // What has been asked for since the intent waits, if it touches more.
+        let inside = match (level, &self.intent) {
+            (Level::Some, Some(Touched::Only(intended))) => Some(intended),
+            _ => None,
+        };
+        let mut proposal = match self.requested(inside) {
             Ok(proposal) => proposal,
             Err(rank) => {
                 self.suspect(rank, "what it asks for makes no sense", lanes);
                 return false;
             }
         };
-        if let (Level::Some, Some(Touched::Only(intended))) = (level, &self.intent) {
-            proposal = self.only(intended, proposal);
-        }
         proposal.trims = self.trims(&proposal.touched(&self.view), &reports);
         let (Ok(next), Ok(bytes)) = (self.view.next(&proposal), postcard::to_allocvec(&proposal))
         else {
@@ -130,35 +130,6 @@ impl<F: Fabric> Membership<F> {
         self.rows.tell(Text::Proposal, &bytes);
         self.echo = Some((Arc::new(proposal), Arc::new(next)));
         true
-    }
-
-    /// What has been asked for since the intent waits, if it touches more.
-    fn only(&self, intended: &BTreeSet<SubgroupId>, proposal: Proposal) -> Proposal {
-        let inside = |proposal: &Proposal| match proposal.touched(&self.view) {
-            Touched::All => false,
-            Touched::Only(some) => some.is_subset(intended),
-        };
-        if inside(&proposal) {
-            return proposal;
-        }
-        let mut some = Proposal::empty(self.view.id);
-        let with = |some: &mut Proposal, change: &dyn Fn(&mut Proposal)| {
-            let before = some.clone();
-            change(some);
-            if !inside(some) || self.view.next(some).is_err() {
-                *some = before;
-            }
-        };
-        for update in &proposal.updates {
-            with(&mut some, &|some| some.updates.push(update.clone()));
-        }
-        for member in &proposal.joins {
-            with(&mut some, &|some| some.joins.push(member.clone()));
-        }
-        for removal in &proposal.removals {
-            with(&mut some, &|some| some.removals.push(removal.clone()));
-        }
-        some
     }
 
     fn read_report(&self, rank: Rank, level: Level) -> Result<Option<Vec<Trim>>, Nonsense> {
@@ -330,7 +301,7 @@ impl<F: Fabric> Membership<F> {
             self.rows.tell_committed();
         }
         self.over = true;
-        self.settle_requests(&next);
+        self.settle_requests(&proposal, &next);
         let touched = proposal.touched(&self.view);
         Some(Action::Finish(Finish {
             proposal,
@@ -339,14 +310,24 @@ impl<F: Fabric> Membership<F> {
         }))
     }
 
-    /// Forgets what has been done of what it asked for.
-    pub(super) fn settle_requests(&mut self, next: &View) {
+    /// Forgets what has been done, or refused, of what it asked for.
+    fn settle_requests(&mut self, proposal: &Proposal, next: &View) {
         let me = self.view.members[self.me.index()].id;
         let now = next.rank(me).map(|rank| &next.members[rank.index()]);
-        self.requests.retain(|request| match request {
-            Request::Update(update) => now.is_some_and(|me| update.number > me.updates),
-            Request::Join(member) => next.rank(member.id).is_none(),
-            Request::Leave => now.is_some(),
-        });
+        for request in core::mem::take(&mut self.requests) {
+            let refusal = request.asked().and_then(|asked| proposal.refuses(asked));
+            if let Some(refusal) = refusal {
+                self.refused.push((request, refusal.why.clone()));
+                continue;
+            }
+            let open = match &request {
+                Request::Update(update) => now.is_some_and(|me| update.number > me.updates),
+                Request::Join(member) => next.rank(member.id).is_none(),
+                Request::Leave => now.is_some(),
+            };
+            if open {
+                self.requests.push(request);
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ mod tests;
 mod view;
 
 pub use detector::Detection;
-pub use proposal::{Proposal, Removal, Request, Touched, Trim, Update, Why};
+pub use proposal::{Asked, Proposal, Refusal, Removal, Request, Touched, Trim, Update, Why};
 pub use protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason, Rules};
 pub use row::CONTROL_ROW_LEN;
 pub use view::{Endpoint, HostId, Member, MemberId, View, ViewError};

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
+use super::row::Nonsense;
 use super::view::{Endpoint, Member, MemberId, View};
 use crate::ids::SubgroupId;
+use crate::limits::REQUEST_LEN_MAX;
 use crate::spec::LaneSpec;
 
 /// Something that a member asks the leader for. It stands until a view has it.
@@ -18,6 +20,62 @@ pub enum Request {
     Join(Member),
     /// To leave for good.
     Leave,
+}
+
+impl Request {
+    /// What it is known by; `None` if it cannot be refused.
+    pub(super) fn asked(&self) -> Option<Asked> {
+        match self {
+            Self::Update(Update { member, number, .. }) => Some(Asked::Update {
+                member: *member,
+                number: *number,
+            }),
+            Self::Join(member) => Some(Asked::Join(member.id)),
+            Self::Leave => None,
+        }
+    }
+}
+
+/// A request, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asked {
+    /// A change of endpoints.
+    Update {
+        /// Whose.
+        member: MemberId,
+        /// Which.
+        number: u64,
+    },
+    /// To let somebody in.
+    Join(MemberId),
+}
+
+/// A request that no view can do as things stand. The refusal settles it: an update
+/// counts as done, and changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Which.
+    pub asked: Asked,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// A request as it stands in a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Asking {
+    /// As it is.
+    Plainly(Request),
+    /// It is too long to be said, and so to be done.
+    TooLong(Asked),
+}
+
+/// What has become of a request in a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Added {
+    /// It is done by it, or refused, or was done before.
+    Settled,
+    /// It has to wait for the next view, and so has what its asker asks for after it.
+    Waits,
 }
 
 /// A change of a member's endpoints.
@@ -72,6 +130,8 @@ pub struct Proposal {
     pub joins: Vec<Member>,
     /// Endpoints that change.
     pub updates: Vec<Update>,
+    /// What was asked for and is not done.
+    pub refusals: Vec<Refusal>,
     /// Where the orders of the touched subgroups end.
     pub trims: Vec<Trim>,
 }
@@ -122,39 +182,100 @@ impl Proposal {
             removals: Vec::new(),
             joins: Vec::new(),
             updates: Vec::new(),
+            refusals: Vec::new(),
             trims: Vec::new(),
         }
     }
 
     /// Whether it would make the same view once more.
     pub(super) fn is_empty(&self) -> bool {
-        self.removals.is_empty() && self.joins.is_empty() && self.updates.is_empty()
+        self.removals.is_empty()
+            && self.joins.is_empty()
+            && self.updates.is_empty()
+            && self.refusals.is_empty()
     }
 
-    /// Takes a request of the member at `rank` in, if it is one that can be done.
-    pub(super) fn add(&mut self, view: &View, rank: Rank, request: &Request) {
-        let before = self.clone();
-        let owner = view.members[rank.index()].id;
-        match request {
-            Request::Leave => self.remove(rank, Why::Left),
-            Request::Update(update) => {
-                let expected = view.members[rank.index()].updates + 1;
-                let more = self.updates.iter().filter(|other| other.member == owner);
-                if update.member == owner && update.number == expected + more.count() as u64 {
-                    self.updates.push(update.clone());
-                }
-            }
-            Request::Join(member) => {
-                let known = view.rank(member.id).is_some();
-                if !known && !self.joins.iter().any(|other| other.id == member.id) {
-                    self.joins.push(member.clone());
-                }
-            }
+    /// Takes a request of the member at `rank` in, or refuses it if no view can do it
+    /// together with what is in already. With `inside`, what touches other subgroups
+    /// waits.
+    pub(super) fn add(
+        &mut self,
+        view: &View,
+        rank: Rank,
+        asking: &Asking,
+        inside: Option<&BTreeSet<SubgroupId>>,
+    ) -> Result<Added, Nonsense> {
+        let asked = match asking {
+            Asking::Plainly(request) => request.asked(),
+            Asking::TooLong(asked) => Some(*asked),
+        };
+        if let Some(asked) = asked
+            && self.is_settled(view, rank, asked)?
+        {
+            return Ok(Added::Settled);
         }
-        // Trims have no say in whether a view can be.
-        if view.next(self).is_err() {
+        let before = self.clone();
+        let refusal = match asking {
+            Asking::TooLong(_) => Some(format!("it takes more than {REQUEST_LEN_MAX} bytes")),
+            Asking::Plainly(request) => {
+                match request {
+                    Request::Leave => self.remove(rank, Why::Left),
+                    Request::Update(update) => self.updates.push(update.clone()),
+                    Request::Join(member) => self.joins.push(member.clone()),
+                }
+                // Trims have no say in whether a view can be.
+                view.next(self).err().map(|error| error.to_string())
+            }
+        };
+        let outside = match (inside, self.touched(view)) {
+            (None, _) => false,
+            (Some(_), Touched::All) => true,
+            (Some(inside), Touched::Only(some)) => !some.is_subset(inside),
+        };
+        if refusal.is_some() || outside {
             *self = before;
         }
+        Ok(match (refusal, asked) {
+            (Some(why), Some(asked)) => {
+                self.refusals.push(Refusal { asked, why });
+                Added::Settled
+            }
+            // The last one leaves by itself.
+            (Some(_), None) => Added::Waits,
+            (None, _) if outside => Added::Waits,
+            (None, _) => Added::Settled,
+        })
+    }
+
+    /// Whether a request of the member at `rank` is done already. Fails if it is none
+    /// that this member can ask for.
+    fn is_settled(&self, view: &View, rank: Rank, asked: Asked) -> Result<bool, Nonsense> {
+        match asked {
+            Asked::Update { member, number } => {
+                let next = self.next_update(view, rank);
+                if member != view.members[rank.index()].id || number > next {
+                    return Err(Nonsense);
+                }
+                Ok(number < next)
+            }
+            Asked::Join(id) => {
+                let comes = self.joins.iter().any(|other| other.id == id);
+                Ok(view.rank(id).is_some() || comes || self.refuses(asked).is_some())
+            }
+        }
+    }
+
+    /// The number of the member's next update.
+    fn next_update(&self, view: &View, rank: Rank) -> u64 {
+        let member = &view.members[rank.index()];
+        let more = self.updates.iter().filter(|it| it.member == member.id);
+        let refused = |refusal: &&Refusal| matches!(refusal.asked, Asked::Update { member: whose, .. } if whose == member.id);
+        let refused = self.refusals.iter().filter(refused);
+        member.updates + 1 + (more.count() + refused.count()) as u64
+    }
+
+    pub(super) fn refuses(&self, asked: Asked) -> Option<&Refusal> {
+        self.refusals.iter().find(|refusal| refusal.asked == asked)
     }
 
     /// Removes a member, once.
@@ -226,5 +347,125 @@ impl Proposal {
                     .any(|trim| trim.subgroup == group.subgroup)
         };
         replaced.into_iter().all(told).then_some((proposal, next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::TopicKey;
+    use crate::membership::HostId;
+
+    const ME: MemberId = MemberId(1);
+
+    fn endpoint(subgroup: u32, topic: u128) -> Endpoint {
+        Endpoint {
+            subgroup: SubgroupId(subgroup),
+            topic: TopicKey(topic),
+            ring: None,
+            info: Vec::new(),
+        }
+    }
+
+    fn member(id: u128, endpoints: &[Endpoint]) -> Member {
+        Member {
+            id: MemberId(id),
+            host: HostId(1),
+            address: Vec::new(),
+            info: Vec::new(),
+            updates: 0,
+            endpoints: (0..).zip(endpoints.iter().cloned()).collect(),
+        }
+    }
+
+    fn update(number: u64, put: Endpoint) -> Asking {
+        Asking::Plainly(Request::Update(Update {
+            member: ME,
+            number,
+            put: vec![(number, put)],
+            remove: Vec::new(),
+        }))
+    }
+
+    /// What a view of one member, with a topic in subgroup 0, makes of requests.
+    fn asked(asking: &[Asking]) -> (Proposal, View) {
+        let view = View::first(member(1, &[endpoint(0, 7)])).expect("a view");
+        let mut proposal = Proposal::empty(1);
+        for asking in asking {
+            let added = proposal.add(&view, Rank(0), asking, None);
+            assert_eq!(added, Ok(Added::Settled), "{asking:?}");
+        }
+        let next = view.next(&proposal).expect("a view");
+        (proposal, next)
+    }
+
+    fn reasons(proposal: &Proposal) -> Vec<&str> {
+        let refusals = proposal.refusals.iter();
+        refusals.map(|refusal| &*refusal.why).collect()
+    }
+
+    #[test]
+    fn updates_after_one_that_is_refused_are_done() {
+        let clash = endpoint(0, 7 | 1 << 100);
+        let too_long = Asking::TooLong(Asked::Update {
+            member: ME,
+            number: 4,
+        });
+        let beyond = endpoint(9999, 3);
+        let (proposal, next) = asked(&[
+            update(1, endpoint(1, 1)),
+            update(2, clash),
+            update(3, endpoint(2, 2)),
+            too_long,
+            update(5, beyond),
+        ]);
+        let known: Vec<u64> = next.members[0].endpoints.keys().copied().collect();
+        assert_eq!((known, next.members[0].updates), (vec![0, 1, 3], 5));
+        assert_eq!(
+            reasons(&proposal),
+            [
+                "subgroup 0: two topics have the same key; rename one of them",
+                "it takes more than 65536 bytes",
+                "subgroup 9999 does not exist: there are 4096",
+            ]
+        );
+        // What is asked for again, by then, has been settled.
+        let again = proposal
+            .clone()
+            .add(&next, Rank(0), &update(2, endpoint(1, 1)), None);
+        assert_eq!(again, Ok(Added::Settled));
+    }
+
+    #[test]
+    fn newcomers_that_no_view_can_have_are_refused_once() {
+        let join = Asking::Plainly(Request::Join(member(2, &[endpoint(0, 7 | 1 << 90)])));
+        let (proposal, next) = asked(&[join.clone(), join, update(1, endpoint(1, 1))]);
+        assert_eq!((next.members.len(), next.members[0].updates), (1, 1));
+        assert_eq!(proposal.refusals.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_have_been_asked_for_makes_no_sense() {
+        let view = View::first(member(1, &[])).expect("a view");
+        let check = |asking: Asking| {
+            let mut proposal = Proposal::empty(1);
+            assert_eq!(proposal.add(&view, Rank(0), &asking, None), Err(Nonsense));
+        };
+        check(update(2, endpoint(0, 1)));
+        check(Asking::TooLong(Asked::Update {
+            member: MemberId(2),
+            number: 1,
+        }));
+    }
+
+    #[test]
+    fn what_touches_more_than_was_intended_waits() {
+        let view = View::first(member(1, &[])).expect("a view");
+        let mut proposal = Proposal::empty(1);
+        let inside = BTreeSet::from([SubgroupId(0)]);
+        let mut add = |asking| proposal.add(&view, Rank(0), &asking, Some(&inside));
+        assert_eq!(add(update(1, endpoint(0, 1))), Ok(Added::Settled));
+        assert_eq!(add(update(2, endpoint(1, 1))), Ok(Added::Waits));
+        assert_eq!((proposal.updates.len(), proposal.refusals.len()), (1, 0));
     }
 }

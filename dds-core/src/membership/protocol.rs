@@ -11,6 +11,7 @@ use super::row::{Level, Rows};
 use super::view::View;
 use crate::config::PlantedBug;
 use crate::ids::SubgroupId;
+use crate::limits::REASON_LEN_MAX;
 
 /// The lanes of a member, as the end of a view needs them.
 pub trait LaneEnds {
@@ -122,6 +123,8 @@ pub struct Membership<F> {
     pub(super) dead: PeerSet,
     pub(super) causes: BTreeMap<Rank, String>,
     pub(super) requests: Vec<Request>,
+    /// Of these, what the end of the view refuses, and why.
+    pub(super) refused: Vec<(Request, String)>,
     /// What the leader said it would replace.
     pub(super) intent: Option<Touched>,
     pub(super) wedged: Level,
@@ -159,6 +162,7 @@ impl<F: Fabric> Membership<F> {
             dead: PeerSet::EMPTY,
             causes: BTreeMap::new(),
             requests,
+            refused: Vec::new(),
             intent: None,
             wedged: Level::None,
             reported: Level::None,
@@ -217,6 +221,12 @@ impl<F: Fabric> Membership<F> {
         core::mem::take(&mut self.requests)
     }
 
+    /// What was asked for and is refused, and why, once the view has ended. In the
+    /// order in which it was asked for.
+    pub fn take_refused(&mut self) -> Vec<(Request, String)> {
+        core::mem::take(&mut self.refused)
+    }
+
     /// Those whom this member suspects, with the reasons.
     pub fn suspects(&self) -> impl Iterator<Item = (Rank, &str)> {
         let causes = self.causes.iter();
@@ -233,7 +243,7 @@ impl<F: Fabric> Membership<F> {
         self.rows.fabric.fence(rank);
         lanes.fence(rank);
         self.suspected.insert(rank);
-        self.causes.insert(rank, cause.to_owned());
+        self.causes.insert(rank, shortened(cause));
         let suspected = self.suspected;
         self.rows.tell_suspected(&suspected);
     }
@@ -385,6 +395,15 @@ impl<F: Fabric> Membership<F> {
         }
         None
     }
+}
+
+/// What may stand in a proposal: a cause can come from a peer's.
+fn shortened(cause: &str) -> String {
+    let mut end = cause.len().min(REASON_LEN_MAX);
+    while !cause.is_char_boundary(end) {
+        end -= 1;
+    }
+    cause[..end].to_owned()
 }
 
 impl Rules {

@@ -124,7 +124,6 @@ struct World {
     made_by: u64,
     proposals: BTreeMap<u64, Arc<Proposal>>,
     born: u128,
-    #[cfg_attr(not(feature = "planted"), expect(dead_code))]
     planted: Option<PlantedBug>,
     joining: BTreeMap<MemberId, Member>,
     /// Those on the one side of a divided network.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use super::proposal::{Proposal, Touched};
+use super::proposal::{Asked, Proposal, Touched};
 use crate::ids::{Ring, SubgroupId, TopicKey};
 use crate::limits::{REPORT_LEN_MAX, SUBGROUPS_MAX};
 use crate::spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
@@ -194,11 +194,23 @@ impl View {
             .filter(|(rank, _)| !gone.contains(rank))
             .map(|(_, member)| member.clone())
             .collect();
+        // What is refused counts as done, in its turn.
+        let skip = |member: &mut Member| {
+            let next = |member: &Member| Asked::Update {
+                member: member.id,
+                number: member.updates + 1,
+            };
+            while proposal.refuses(next(member)).is_some() {
+                member.updates += 1;
+            }
+        };
         for update in &proposal.updates {
             if let Some(member) = members.iter_mut().find(|member| member.id == update.member) {
+                skip(member);
                 update.apply(member);
             }
         }
+        members.iter_mut().for_each(skip);
         members.extend(proposal.joins.iter().cloned());
         let ends = |id| {
             let trim = proposal.trims.iter().find(|trim| trim.subgroup == id)?;

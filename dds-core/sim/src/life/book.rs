@@ -1,8 +1,8 @@
 //! What everybody sent, and was handed: the truth, and what is checked of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use spindle_dds_core::membership::{MemberId, Proposal, View};
+use spindle_dds_core::membership::{Member, MemberId, Proposal, View};
 use spindle_dds_core::{Committed, Ring, SubgroupId};
 
 use crate::violation::Finding;
@@ -50,6 +50,9 @@ pub(super) struct Book {
     orders: BTreeMap<(LaneKey, MemberId), Order>,
     ends: BTreeMap<LaneKey, End>,
     ended: BTreeMap<(LaneKey, MemberId), ()>,
+    /// Updates that were done, and that were refused, by member and number.
+    done: BTreeSet<(MemberId, u64)>,
+    refused: BTreeSet<(MemberId, u64)>,
     pub(super) delivered: usize,
     pub(super) committed: usize,
 }
@@ -78,6 +81,8 @@ impl Book {
             .entry(proposal.view)
             .or_insert_with(|| proposal.clone());
         if known == proposal {
+            let updates = proposal.updates.iter();
+            self.done.extend(updates.map(|it| (it.member, it.number)));
             return Ok(());
         }
         let what = format!(
@@ -85,6 +90,33 @@ impl Book {
             proposal.view
         );
         Err(("V5", what))
+    }
+
+    /// J7: what is refused is told once, and not done.
+    pub(super) fn refuse(&mut self, of: MemberId, number: u64, why: &str) -> Result<(), Finding> {
+        if self.refused.insert((of, number)) && !self.done.contains(&(of, number)) {
+            return Ok(());
+        }
+        let what = format!("update {number} of {of} is refused once more, or done: {why}");
+        Err(("J7", what))
+    }
+
+    /// J7: whatever a member asked for has been done, or it has heard that it is not.
+    pub(super) fn settled(&self, member: &Member) -> Result<(), Finding> {
+        let settled = |number| {
+            let key = (member.id, number);
+            self.done.contains(&key) != self.refused.contains(&key)
+        };
+        match (1..=member.updates).find(|number| !settled(*number)) {
+            None => Ok(()),
+            Some(number) => {
+                let what = format!(
+                    "update {number} of {} is neither done nor refused",
+                    member.id
+                );
+                Err(("J7", what))
+            }
+        }
     }
 
     pub(super) fn send(&mut self, sender: MemberId, committed: &Committed, sent: Sent) {

@@ -33,6 +33,7 @@ pub(super) enum News {
         digest: u64,
     },
     Decide(Decision),
+    Refused(Request, String),
     ViewEnded(Finish),
     ViewBegun(Arc<View>),
     Stopped(StopReason),
@@ -141,6 +142,7 @@ impl Sink<SimFabric> for Recorder {
                 digest,
             },
             Event::Decide(decision) => News::Decide(decision),
+            Event::Refused { request, why } => News::Refused(request, why),
             Event::ViewEnded(finish) => News::ViewEnded(finish),
             Event::ViewBegun(view) => {
                 self.begin(&view);
@@ -191,6 +193,8 @@ pub(super) struct Member {
     pub(super) updates: u64,
     pub(super) is_leaving: bool,
     rng: Rng,
+    /// What it draws odd requests from.
+    odds: Rng,
     endpoints: BTreeMap<u64, Endpoint>,
     left: usize,
     tokens: u64,
@@ -242,6 +246,7 @@ impl Member {
             updates: 0,
             is_leaving: false,
             rng: rng.fork(),
+            odds: Rng::new(plan.seed ^ who.id.0 as u64),
             endpoints: who.endpoints.clone(),
             left: plan.messages,
             tokens: 0,
@@ -294,9 +299,13 @@ impl Member {
 
     /// Other endpoints.
     pub(super) fn update(&mut self, plan: &LifePlan) {
-        let put: Vec<(u64, Endpoint)> = (0..self.rng.below(3))
+        let mut put: Vec<(u64, Endpoint)> = (0..self.rng.below(3))
             .map(|_| (self.rng.below(4) as u64, plan.endpoint(&mut self.rng)))
             .collect();
+        if self.odds.chance(plan.odd) {
+            let odd = plan.odd_endpoint(&mut self.odds);
+            put.push((self.odds.below(4) as u64, odd));
+        }
         let remove = match self.rng.below(3) {
             0 => vec![self.rng.below(4) as u64],
             _ => Vec::new(),
@@ -456,6 +465,12 @@ impl Member {
         self.engine
             .install(prepared)
             .map_err(|error| error.to_string())?;
+        // Of what it asked for, this is what there is.
+        if let Some(rank) = view.rank(self.id)
+            && view.members[rank.index()].updates == self.updates
+        {
+            self.endpoints = view.members[rank.index()].endpoints.clone();
+        }
         self.view = Some(view);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What a seed stands for in the life of a group.
 
+use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
 use spindle_dds_core::membership::Endpoint;
 use spindle_dds_core::{EngineConfig, PlantedBug, Ring, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::sim::{Rng, SimOptions};
@@ -45,6 +46,8 @@ pub struct LifePlan {
     pub leaves: f64,
     /// Chance at each turn that a member changes its endpoints.
     pub updates: f64,
+    /// Chance that what somebody asks for is something that no view can do.
+    pub odd: f64,
     /// How many times likelier harm is at a member that is changing its view.
     pub malice: f64,
     /// Heartbeats that stand still for so many turns are a failure.
@@ -86,6 +89,7 @@ impl LifePlan {
             joins: 0.0,
             leaves: 0.0,
             updates: 0.0,
+            odd: 0.0,
             malice: 1.0,
             ..Self::draw(seed)
         }
@@ -96,6 +100,8 @@ impl LifePlan {
     /// Everything by chance: swarm testing.
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x11fe_11fe);
+        // What came later is drawn apart: seeds of old stay what they are.
+        let mut more = Rng::new(seed ^ 0x0dd5_0dd5);
         let among = |rng: &mut Rng, values: &[f64]| values[rng.below(values.len())];
         let mut network = SimOptions::swarm(&mut rng);
         // Beyond the limit a stall is a failure; that is what pauses are for.
@@ -136,6 +142,7 @@ impl LifePlan {
             joins: among(&mut rng, &[0.0, 0.001, 0.01]),
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
+            odd: among(&mut more, &[0.0, 0.0, 0.1, 0.5]),
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
             script: Vec::new(),
@@ -146,6 +153,22 @@ impl LifePlan {
     pub(super) fn may_err(&self) -> bool {
         let pauses = |(_, deed): &(usize, Deed)| matches!(deed, Deed::Pause(..));
         self.pauses > 0.0 || self.divisions > 0.0 || self.script.iter().any(pauses)
+    }
+
+    /// What no view can have, or only some.
+    pub(super) fn odd_endpoint(&self, rng: &mut Rng) -> Endpoint {
+        let mut endpoint = self.endpoint(rng);
+        match rng.below(4) {
+            0 => endpoint.subgroup = SubgroupId(SUBGROUPS_MAX as u32 + rng.below(9) as u32),
+            1 => {
+                let (messages, bytes) = (3, 1000);
+                endpoint.ring = Some((Ring::Ordered, RingSpec { messages, bytes }));
+            }
+            // Told apart from the other one of its subgroup by nothing in a header.
+            2 => endpoint.topic = TopicKey(endpoint.topic.0 ^ 1 << 100),
+            _ => endpoint.info = vec![8; REQUEST_LEN_MAX],
+        }
+        endpoint
     }
 
     pub(super) fn endpoint(&self, rng: &mut Rng) -> Endpoint {

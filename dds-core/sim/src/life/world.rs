@@ -27,6 +27,8 @@ pub struct LifeReport {
     pub members: usize,
     /// Of these, dead in the end, or out.
     pub gone: usize,
+    /// Requests that could not be done.
+    pub refused: usize,
     /// Messages committed.
     pub committed: usize,
     /// Messages delivered, over all members.
@@ -53,6 +55,8 @@ struct World<'a> {
     plan: &'a LifePlan,
     network: SimNetwork,
     rng: Rng,
+    /// What odd requests are drawn from.
+    odds: Rng,
     turn: usize,
     now: u64,
     members: Vec<Member>,
@@ -69,6 +73,7 @@ struct World<'a> {
     /// Died while they asked to join: views may have them, but nobody is there.
     stillborn: BTreeSet<MemberId>,
     may_err: bool,
+    refused: usize,
     haste: usize,
 }
 
@@ -92,8 +97,10 @@ impl<'a> World<'a> {
             book: Book::default(),
             stillborn: BTreeSet::new(),
             may_err: plan.may_err(),
+            refused: 0,
             haste: 0,
             rng: rng.fork(),
+            odds: Rng::new(!plan.seed),
         };
         let founder = world.born();
         if let Ok(first) = View::first(founder.clone()) {
@@ -117,13 +124,17 @@ impl<'a> World<'a> {
         self.hosts.insert(id, host);
         let count = self.rng.below(4) as u64;
         let endpoints = (0..count).map(|number| (number, self.plan.endpoint(&mut self.rng)));
+        let mut endpoints: BTreeMap<_, _> = endpoints.collect();
+        if id != MemberId(1) && self.odds.chance(self.plan.odd) {
+            endpoints.insert(9, self.plan.odd_endpoint(&mut self.odds));
+        }
         ViewMember {
             id,
             host,
             address: Vec::new(),
             info: Vec::new(),
             updates: 0,
-            endpoints: endpoints.collect(),
+            endpoints,
         }
     }
 
@@ -159,6 +170,7 @@ impl<'a> World<'a> {
             views: self.book.views(),
             members: self.nodes.len(),
             gone: self.members.iter().filter(|member| !member.is_up()).count(),
+            refused: self.refused,
             committed: self.book.committed,
             delivered: self.book.delivered,
             turns: self.turn,
@@ -400,7 +412,10 @@ impl<'a> World<'a> {
         let record = self.records.get_mut(&host);
         let answer = match record {
             Some(record) if one_host => record.decide(member.id, next, *digest),
-            _ => Ok(self.note(host, next, *digest)),
+            _ => {
+                self.note(host, next, *digest);
+                Ok(())
+            }
         };
         self.members[at].engine.decided(answer);
         // The most delicate moment: it is decided, and nobody knows.
@@ -438,6 +453,7 @@ impl<'a> World<'a> {
                 News::Delivered(delivered) => self.book.deliver(id, &delivered)?,
                 News::LaneEnded { lane, end, digest } => self.book.end(lane, id, end, digest)?,
                 News::Decide(decision) => self.decide(at, &decision),
+                News::Refused(request, why) => self.refused(id, &request, &why)?,
                 News::ViewEnded(finish) => self.view_ended(at, &finish)?,
                 News::ViewBegun(view) => self.book.view(&view)?,
                 News::Corrupt(what) => return Err(("M3", what)),
@@ -445,6 +461,18 @@ impl<'a> World<'a> {
             }
         }
         Ok(())
+    }
+
+    fn refused(&mut self, at: MemberId, request: &Request, why: &str) -> Result<(), Finding> {
+        self.refused += 1;
+        match request {
+            Request::Update(update) => self.book.refuse(at, update.number, why),
+            Request::Join(newcomer) => {
+                self.joiners.retain(|(who, _)| who.id != newcomer.id);
+                Ok(())
+            }
+            Request::Leave => Err(("J7", format!("{at} may not leave: {why}"))),
+        }
     }
 
     fn view_ended(&mut self, at: usize, finish: &Finish) -> Result<(), Finding> {
@@ -524,6 +552,9 @@ impl<'a> World<'a> {
         let Some(view) = up.next().and_then(|member| member.view.clone()) else {
             return Ok(());
         };
+        for member in &view.members {
+            self.book.settled(member)?;
+        }
         for lane in &view.lanes {
             let ids = lane.members.iter();
             let ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
