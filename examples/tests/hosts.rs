@@ -1,5 +1,6 @@
 //! The flight over several hosts, as network namespaces. Skipped where such cannot be made.
 
+#[expect(dead_code, reason = "nobody is cut off here")]
 #[path = "../../dds-api/tests/hosts/network.rs"]
 mod network;
 
