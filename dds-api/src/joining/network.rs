@@ -54,7 +54,7 @@ pub(super) fn contacts(config: &NetworkConfig) -> Result<Vec<Contact>> {
         let found: Vec<_> = found.map_err(|error| fail(error.to_string()))?.collect();
         let mut alike = found.iter();
         let alike = alike.find(|at| at.is_ipv4() == config.listen.is_ipv4());
-        let at = alike.or(found.first());
+        let at = alike.or_else(|| found.first());
         let at = *at.ok_or_else(|| fail("it has no address".to_owned()))?;
         if contacts.iter().all(|contact| contact.at != at) {
             let label = label.clone();

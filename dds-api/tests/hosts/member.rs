@@ -265,7 +265,7 @@ fn endpoints(participant: &DomainParticipant) -> (DataWriter<State>, DataReader<
     };
     let topic = participant.topic("State").create().expect("a topic");
     let publisher = participant.publisher().qos(PublisherQos {
-        presentation: presentation.clone(),
+        presentation,
         ..PublisherQos::default()
     });
     let publisher = publisher.create().expect("a publisher");
