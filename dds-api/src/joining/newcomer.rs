@@ -37,6 +37,8 @@ pub(super) struct Newcomer {
     present: Vec<Entry>,
     /// Parts of views that have not come as a whole.
     views: BTreeMap<u128, Vec<u8>>,
+    /// What was warned of already.
+    refusals: BTreeSet<String>,
 }
 
 /// One that is in its first view.
@@ -98,6 +100,7 @@ impl Newcomer {
             patience,
             present: Vec::new(),
             views: BTreeMap::new(),
+            refusals: BTreeSet::new(),
         })
     }
 
@@ -197,7 +200,7 @@ impl Newcomer {
     }
 
     /// Calls whoever is there.
-    fn reach(&self, target: Target, deadline: Instant) -> Reached {
+    fn reach(&mut self, target: Target, deadline: Instant) -> Reached {
         let until = deadline.min(Instant::now() + CALL_WITHIN);
         let reached = match target {
             Target::Contact(at) => self.station.call(self.contacts[at].at, until),
@@ -214,12 +217,20 @@ impl Newcomer {
             Ok(id) => Reached::Peer(id),
             Err(MixedError::ThisStation) => Reached::Myself,
             Err(error) => {
+                self.warn_if_refused(&error);
                 if let Target::Recorded(id) = target {
                     // It may be gone by the next look.
                     self.station.drop_peer(id);
                 }
                 Reached::Nobody(error.to_string())
             }
+        }
+    }
+
+    /// Users need not wait for the end to hear that, for instance, the secret is wrong.
+    fn warn_if_refused(&mut self, error: &MixedError) {
+        if matches!(error, MixedError::Refused { .. }) && self.refusals.insert(error.to_string()) {
+            tracing::warn!(domain = self.domain, %error, "joining goes on");
         }
     }
 
