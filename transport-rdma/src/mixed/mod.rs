@@ -21,7 +21,13 @@
 //! The parts know nothing of each other: each takes the peers that are its own.
 
 mod address;
+mod calling;
+mod door;
 mod error;
+mod handshake;
+mod interfaces;
+mod keeper;
+mod network;
 mod options;
 mod segment;
 mod station;
