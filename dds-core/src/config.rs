@@ -42,6 +42,8 @@ pub enum PlantedBug {
     NullsForEver,
     /// A guard claims more messages than anybody can have sent.
     WildGuard,
+    /// A member whose row names members that there are not is believed.
+    BelievesSets,
     /// A member takes other lengths into its digest than the others.
     WrongDigest,
     /// A sender that has left is waited for.

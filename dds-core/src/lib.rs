@@ -34,6 +34,8 @@ mod header;
 mod held;
 mod ids;
 mod inbox;
+#[cfg(feature = "planted")]
+pub mod landmarks;
 mod lane;
 mod lanes;
 mod layout;

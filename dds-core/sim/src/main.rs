@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -18,6 +19,9 @@ struct Arguments {
     /// A range of seeds, `from..to`, to excluded: prints the violations and a summary.
     #[arg(long, value_parser = range)]
     seeds: Option<std::ops::Range<u64>>,
+    /// Lives in which every other member's row is overwritten with so many words.
+    #[arg(long, requires = "life")]
+    hostile: Option<usize>,
     /// Lives of groups, from their founding on, and not runs within one view.
     #[arg(long)]
     life: bool,
@@ -37,9 +41,9 @@ fn main() -> ExitCode {
     let seeds = arguments.seeds.unwrap_or(0..1000);
     match (arguments.seed, arguments.life) {
         (Some(seed), false) => one(&Plan::draw(seed), run),
-        (Some(seed), true) => one(&LifePlan::draw(seed), live),
+        (Some(seed), true) => one(&life(seed, arguments.hostile), live),
         (None, false) => runs(seeds),
-        (None, true) => lives(seeds),
+        (None, true) => lives(seeds, arguments.hostile),
     }
 }
 
@@ -79,11 +83,23 @@ fn runs(seeds: std::ops::Range<u64>) -> ExitCode {
     code(violations)
 }
 
-fn lives(seeds: std::ops::Range<u64>) -> ExitCode {
+fn life(seed: u64, hostile: Option<usize>) -> LifePlan {
+    match hostile {
+        Some(words) => LifePlan::hostile(seed, words),
+        None => LifePlan::draw(seed),
+    }
+}
+
+fn lives(seeds: std::ops::Range<u64>, hostile: Option<usize>) -> ExitCode {
+    let (mut forged, mut expelled) = (0, BTreeMap::new());
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
     for seed in seeds.clone() {
-        match live(&LifePlan::draw(seed)) {
+        match live(&life(seed, hostile)) {
             Ok(report) => {
+                forged += report.forged;
+                for (cause, times) in report.expelled {
+                    *expelled.entry(cause).or_insert(0) += times;
+                }
                 views += report.views;
                 gone += report.gone;
                 refused += report.refused;
@@ -100,6 +116,12 @@ fn lives(seeds: std::ops::Range<u64>) -> ExitCode {
         "{count} lives, {violations} violations, {views} views, {gone} members gone, {refused} \
          requests refused, {delivered} deliveries"
     );
+    if hostile.is_some() {
+        println!("{forged} words forged; hostile members expelled, and why:");
+        for (cause, times) in expelled {
+            println!("{times:7}  {cause}");
+        }
+    }
     code(violations)
 }
 

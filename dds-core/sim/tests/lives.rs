@@ -164,6 +164,39 @@ fn the_leader_dies_while_two_come() {
     assert_sound(&plans);
 }
 
+/// Rows whose bytes are overwritten: nobody stumbles, who wrote them is expelled, and
+/// the others go on and agree.
+#[test]
+fn hostile_rows_harm_nobody() {
+    let (mut forged, mut expelled) = (0, 0);
+    for seed in 0..40 {
+        let plan = LifePlan::hostile(seed, 400);
+        let report = live(&plan).unwrap_or_else(|violation| panic!("{violation}"));
+        forged += report.forged;
+        let found = |(cause, _): &(&String, &usize)| !cause.contains("process ended");
+        expelled += report
+            .expelled
+            .iter()
+            .filter(found)
+            .map(|(_, times)| times)
+            .sum::<usize>();
+    }
+    assert!(forged > 4_000 && expelled > 20, "{forged} {expelled}");
+}
+
+#[test]
+fn who_believes_hostile_rows_is_found() {
+    let bug = Some(PlantedBug::BelievesSets);
+    let plan = |seed| LifePlan {
+        turns: 1000,
+        planted: bug,
+        ..LifePlan::hostile(seed, 400)
+    };
+    let plans: Vec<_> = (0..300).map(plan).collect();
+    let violation = first_violation(&plans).expect("it is found");
+    println!("BelievesSets: {violation}");
+}
+
 /// (Takeover without its barrier, or without adopting what was repeated, is found
 /// by the tests of the protocol alone: here the domain's record stands before it.)
 #[test]

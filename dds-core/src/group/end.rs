@@ -110,10 +110,8 @@ impl<F: Fabric> Group<F> {
                 let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0, context);
             }
         }
-        let member = &mut self.members[place.index()];
-        let received_num = lane.fabric.row(place).load(member.columns.received_num);
-        member.received_num = member.received_num.max(received_num);
-        member.fenced = true;
+        let _ = self.heed_ack(lane, place);
+        self.members[place.index()].fenced = true;
         self.others.remove(place);
     }
 

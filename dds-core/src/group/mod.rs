@@ -51,6 +51,8 @@ pub(crate) struct Group<F> {
     received_num: u64,
     delivered_num: u64,
     stable: u64,
+    /// What others can have acknowledged at most, when this was computed last.
+    ack_reach: u64,
     null_target: u64,
     digest: Digest,
     /// What the rows of others have been told of `released`, by ring and sender.
@@ -158,6 +160,7 @@ impl<F: Fabric> Group<F> {
             received_num: 0,
             delivered_num: 0,
             stable: 0,
+            ack_reach: 0,
             null_target: 0,
             digest: Digest::new(spec.epoch, spec.subgroup.0),
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
@@ -210,7 +213,7 @@ impl<F: Fabric> Group<F> {
         if self.phase != Phase::Open {
             return Ok(progress);
         }
-        progress.stable = self.find_stable(lane, context);
+        progress.stable = self.find_stable(lane, context)?;
         progress.any |= self.deliver_ordered(lane, context);
         progress.any |= self.deliver_unordered(lane, context);
         self.release(lane, context);

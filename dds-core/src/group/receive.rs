@@ -10,6 +10,7 @@ use crate::lane::Lane;
 use crate::limits::MESSAGE_INDEX_MAX;
 use crate::outbox::Published;
 use crate::outgoing::SendOrder;
+use crate::stream::Nonsense;
 use crate::sync::Ordering;
 
 impl<F: Fabric> Group<F> {
@@ -280,29 +281,51 @@ impl<F: Fabric> Group<F> {
     }
 
     /// Position below which every member has received everything.
-    pub(super) fn find_stable<S>(&mut self, lane: &Lane<F>, context: &Context<'_, S>) -> bool {
-        let fabric = &lane.fabric;
-        let me = fabric.me();
+    pub(super) fn find_stable<S>(
+        &mut self,
+        lane: &Lane<F>,
+        context: &Context<'_, S>,
+    ) -> Result<bool, Trouble> {
+        let me = lane.fabric.me();
         let mut stable = self.received_num;
-        for (place, member) in (0..).map(Rank).zip(&mut self.members) {
+        for place in (0..self.members.len() as u16).map(Rank) {
+            let member = &self.members[place.index()];
             if member.left || place == me {
                 continue;
             }
             if !member.fenced {
-                let received_num = fabric.row(place).load(member.columns.received_num);
-                // A push may fetch an older value than one before it did (F1).
-                member.received_num = member.received_num.max(received_num);
+                self.heed_ack(lane, place)?;
             }
             if !context.config.plants(PlantedBug::DeliverUnstable) {
-                stable = stable.min(member.received_num);
+                stable = stable.min(self.members[place.index()].received_num);
             }
         }
         if stable <= self.stable {
-            return false;
+            return Ok(false);
         }
         self.stable = stable;
         lane.stable.store(stable, Ordering::Release);
-        true
+        Ok(true)
+    }
+
+    /// Takes note of what a member says that it has received. Fails if nobody can
+    /// have sent that much.
+    pub(super) fn heed_ack(&mut self, lane: &Lane<F>, place: Rank) -> Result<(), Trouble> {
+        let member = &self.members[place.index()];
+        let received_num = lane.fabric.row(place).load(member.columns.received_num);
+        if received_num > self.ack_reach {
+            // Once in a ring of messages or so.
+            let n = self.ordered.len() as u64;
+            self.ack_reach = (self.reach(lane) + 1) * n;
+            if received_num > self.ack_reach {
+                let what = Found::Nonsense(Nonsense::AcknowledgedTooMuch);
+                return Err(Trouble { place, what });
+            }
+        }
+        let member = &mut self.members[place.index()];
+        // A push may fetch an older value than one before it did (F1).
+        member.received_num = member.received_num.max(received_num);
+        Ok(())
     }
 }
 

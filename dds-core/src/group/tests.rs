@@ -264,6 +264,34 @@ fn a_guard_that_nobody_can_have_reached_is_named_and_not_followed() {
 }
 
 #[test]
+fn who_acknowledges_what_nobody_can_have_sent_is_named() {
+    let reach = 2 * (u64::from(RING_MESSAGES) + 1);
+    let check = |received_num: u64, expected: Option<Nonsense>| {
+        let World {
+            network,
+            nodes,
+            segment,
+        } = World::new(3, EngineConfig::SPINDLE);
+        let layout = Layout::new(&spec(3)).expect("a lane");
+        let word = layout.columns(Rank(1)).received_num;
+        network.forge(segment, Rank(1), word, received_num);
+        network.settle();
+        for node in [&nodes[0], &nodes[2]] {
+            node.step(0);
+            let named = expected.map(|what| StopReason::PeerNonsense {
+                rank: Rank(1),
+                what,
+            });
+            assert_eq!(log(node, |log| log.stopped.clone()), named);
+        }
+    };
+    check((reach + 1) * 3, None);
+    for wild in [(reach + 1) * 3 + 1, 1 << 40, u64::MAX] {
+        check(wild, Some(Nonsense::AcknowledgedTooMuch));
+    }
+}
+
+#[test]
 fn a_farewell_comes_after_the_last_message_however_few_are_taken_at_once() {
     let config = EngineConfig {
         receive_batching: false,

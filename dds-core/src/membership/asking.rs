@@ -10,6 +10,9 @@ use super::row::{Nonsense, Text};
 use crate::config::PlantedBug;
 use crate::ids::SubgroupId;
 
+/// Why somebody is suspected whose requests cannot be read.
+pub(super) const ASKS_NONSENSE: &str = "what it asks for makes no sense";
+
 impl<F: Fabric> Membership<F> {
     pub(super) fn ask(&mut self) {
         if self.requests.is_empty() || self.rows.has(self.me, Text::Request) {
@@ -67,14 +70,14 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// The leader says what it is about to replace.
-    pub(super) fn intend(&mut self) {
+    pub(super) fn intend(&mut self, lanes: &mut impl LaneEnds) {
         let quiet = self.suspected.is_empty() && !self.rows.has(self.me, Text::Intent);
         if !quiet || !self.anybody_asks() {
             return;
         }
-        // Who asks for nonsense is found out when it is proposed.
-        let Ok(proposal) = self.requested(None) else {
-            return;
+        let proposal = match self.requested(None) {
+            Ok(proposal) => proposal,
+            Err(rank) => return self.suspect(rank, ASKS_NONSENSE, lanes),
         };
         if proposal.is_empty() {
             return;

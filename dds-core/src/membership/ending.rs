@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
+use super::asking::ASKS_NONSENSE;
 use super::proposal::{Proposal, Request, Touched, Trim, Why};
 use super::protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason};
 use super::row::{Level, Nonsense, Text};
@@ -118,7 +119,7 @@ impl<F: Fabric> Membership<F> {
         let mut proposal = match self.requested(inside) {
             Ok(proposal) => proposal,
             Err(rank) => {
-                self.suspect(rank, "what it asks for makes no sense", lanes);
+                self.suspect(rank, ASKS_NONSENSE, lanes);
                 return false;
             }
         };
@@ -293,7 +294,8 @@ impl<F: Fabric> Membership<F> {
     pub(super) fn finish_if_committed(&mut self, lanes: &mut impl LaneEnds) -> Option<Action> {
         let mut trusted = self.trusted().iter();
         let committed = trusted.find(|rank| self.rows.is_committed(*rank))?;
-        if self.echo.is_none() && !self.copy(committed, lanes) {
+        // It has repeated the proposal before, which is everybody's.
+        if committed != self.me && !self.copy(committed, lanes) {
             return None;
         }
         let (proposal, next) = self.echo.clone()?;

@@ -286,7 +286,7 @@ impl<F: Fabric> Membership<F> {
         self.ask();
         let leads = self.leader() == self.me;
         if leads {
-            self.intend();
+            self.intend(lanes);
         }
         self.heed_intent(lanes);
         self.wedge(lanes);
@@ -380,14 +380,20 @@ impl<F: Fabric> Membership<F> {
 
     /// Suspicions of others become one's own. Returns who suspects this member.
     fn spread(&mut self, lanes: &mut impl LaneEnds) -> Option<Rank> {
+        let everybody = self.everybody();
+        let believes = self.rules.plants(PlantedBug::BelievesSets);
         for rank in self.trusted_others() {
+            // Before a word of it is believed.
+            if !believes && !self.rows.is_sound(rank, &everybody) {
+                self.suspect(rank, "its row makes no sense", lanes);
+                continue;
+            }
             let theirs = self.rows.suspected(rank);
             if theirs.contains(self.me) {
                 return Some(rank);
             }
             for suspect in theirs.without(&self.suspected).iter() {
                 if suspect.index() >= self.view.members.len() {
-                    self.suspect(rank, "it suspects whom there is not", lanes);
                     break;
                 }
                 self.suspect(suspect, &format!("member {rank} suspects it"), lanes);

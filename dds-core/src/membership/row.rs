@@ -11,6 +11,8 @@
 use spindle_dds_transport::mem::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
 
+#[cfg(feature = "planted")]
+use crate::landmarks::Landmark;
 use crate::limits::{INTENT_LEN_MAX, PROPOSAL_LEN_MAX, REPORT_LEN_MAX, REQUEST_LEN_MAX};
 
 const SET_WORDS: usize = MEMBERS_MAX / 64;
@@ -25,6 +27,28 @@ const AREAS: usize = GUARDS + ROW_ALIGN;
 
 /// Bytes of each row of a control segment.
 pub const CONTROL_ROW_LEN: usize = Text::Proposal.area() + PROPOSAL_LEN_MAX;
+
+/// Byte ranges, by name; of texts the first bytes.
+#[cfg(feature = "planted")]
+pub(crate) fn control_landmarks() -> Vec<(Landmark, core::ops::Range<usize>)> {
+    let texts = [
+        Text::Request,
+        Text::Intent,
+        Text::ReportSome,
+        Text::ReportAll,
+        Text::Proposal,
+    ];
+    let guards = GUARDS..GUARDS + texts.len() * 8;
+    let mut all = vec![
+        (Landmark::Sets, SUSPECTED..DEAD + SET_WORDS * 8),
+        (Landmark::Heartbeat, HEARTBEAT..HEARTBEAT + 8),
+        (Landmark::Wedged, WEDGED..WEDGED + 8),
+        (Landmark::Committed, COMMITTED..COMMITTED + 8),
+        (Landmark::TextGuards, guards),
+    ];
+    all.extend(texts.map(|text| (Landmark::Text, text.area()..text.area() + 64)));
+    all
+}
 
 /// Texts in a row: written once in a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,6 +209,13 @@ impl<F: Fabric> Rows<F> {
 
     pub(super) fn tell_wedged(&mut self, level: Level) {
         self.word(WEDGED, level as u64);
+    }
+
+    /// Whether the words of a row are what they can be in a view of these members.
+    pub(super) fn is_sound(&self, of: Rank, members: &PeerSet) -> bool {
+        let row = self.fabric.row(of);
+        let known = |at| self.set(of, at).without(members).is_empty();
+        known(SUSPECTED) && known(DEAD) && row.load(WEDGED) <= 2 && row.load(COMMITTED) <= 1
     }
 
     pub(super) fn is_committed(&self, of: Rank) -> bool {

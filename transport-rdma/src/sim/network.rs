@@ -141,6 +141,17 @@ impl SimNetwork {
         self.state().sever(a.0, b.0);
     }
 
+    /// A word of a member's row reads otherwise at all others from now on, as soon as
+    /// it lands; in order with what the member pushes, of which its own row is the
+    /// truth still. Nothing happens if it has not the segment.
+    pub fn forge(&self, segment: SegmentId, row: Rank, word: usize, value: u64) {
+        let seat = Seat {
+            segment: segment.0,
+            rank: row.index(),
+        };
+        self.state().forge(seat, word, value);
+    }
+
     /// Holds back what goes from one node to another, or lets it go on. (A
     /// doorbell or a fence in shared memory still brings the stores along.)
     pub fn hold(&self, from: NodeId, to: NodeId, held: bool) {

@@ -37,6 +37,24 @@ impl State {
         }
     }
 
+    /// A word that is not in the own row goes to all others.
+    pub(super) fn forge(&mut self, me: Seat, at: usize, value: u64) {
+        let Some(node) = self.acting(me) else { return };
+        self.check(me, at, 8);
+        self.operations += 1;
+        self.note(&[11, node as u64, me.segment as u64, at as u64, value]);
+        for reader in 0..self.segments[me.segment].nodes.len() {
+            let peer = self.segments[me.segment].nodes[reader];
+            match reader == me.rank {
+                true => {}
+                false if self.link(node, peer).shared => {
+                    self.enqueue(node, peer, word(spot(me, reader), at, value));
+                }
+                false => self.post(node, peer, word(spot(me, reader), at, value)),
+            }
+        }
+    }
+
     pub(super) fn push(&mut self, me: Seat, at: usize, len: usize, to: &PeerSet) {
         let Some(node) = self.acting(me) else { return };
         self.check(me, at, len);

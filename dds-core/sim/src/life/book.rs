@@ -41,6 +41,8 @@ struct End {
 /// Everything that was seen.
 #[derive(Debug, Default)]
 pub(super) struct Book {
+    /// Whoever is hostile may do to itself what it likes, and to its messages.
+    pub(super) hostile: BTreeSet<MemberId>,
     views: BTreeMap<u64, View>,
     proposals: BTreeMap<u64, Proposal>,
     sent: BTreeMap<(LaneKey, Ring, MemberId), Vec<Sent>>,
@@ -75,7 +77,9 @@ impl Book {
         view.is_some_and(|view| self.views.contains_key(&(view.id + 1)))
     }
 
-    pub(super) fn proposal(&mut self, proposal: &Proposal) -> Result<(), Finding> {
+    /// V5: a view ends in one way. Whether it is news.
+    pub(super) fn proposal(&mut self, proposal: &Proposal) -> Result<bool, Finding> {
+        let news = !self.proposals.contains_key(&proposal.view);
         let known = self
             .proposals
             .entry(proposal.view)
@@ -83,7 +87,7 @@ impl Book {
         if known == proposal {
             let updates = proposal.updates.iter();
             self.done.extend(updates.map(|it| (it.member, it.number)));
-            return Ok(());
+            return Ok(news);
         }
         let what = format!(
             "view {} ends in two ways: {known:?} and {proposal:?}",
@@ -130,6 +134,9 @@ impl Book {
 
     /// A1, A2: what was sent in this lane, in order, without a gap.
     pub(super) fn deliver(&mut self, to: MemberId, what: &Delivered) -> Result<(), Finding> {
+        if self.hostile.contains(&to) || self.hostile.contains(&what.sender) {
+            return Ok(());
+        }
         self.delivered += 1;
         let Delivered {
             lane,
@@ -197,6 +204,10 @@ impl Book {
         position: u64,
         digest: u64,
     ) -> Result<(), Finding> {
+        if self.hostile.contains(&at) {
+            return Ok(());
+        }
+        let digest = if self.hostile.is_empty() { digest } else { 0 };
         self.ended.insert((lane, at), ());
         let order = self.orders.get(&(lane, at)).cloned().unwrap_or_default();
         if order.last().is_some_and(|(last, _, _)| *last >= position) {
@@ -244,10 +255,10 @@ impl Book {
     /// L2: in a lane that goes on, everybody who is there has been handed all.
     pub(super) fn complete(&self, lane: LaneKey, members: &[MemberId]) -> Result<(), Finding> {
         for (&(there, ring, sender), sent) in &self.sent {
-            if there != lane {
+            if there != lane || self.hostile.contains(&sender) {
                 continue;
             }
-            for &to in members {
+            for &to in members.iter().filter(|id| !self.hostile.contains(id)) {
                 let key = (lane, ring, to, sender);
                 let taken = self.taken.get(&key).copied().unwrap_or(0);
                 if taken != sent.len() {

@@ -57,10 +57,14 @@ pub(super) struct Recorder {
     hold_chance: f64,
     hold_turns: usize,
     turn: usize,
+    plan: LifePlan,
 }
 
 impl Recorder {
     fn check(&mut self, loan: &Loan) {
+        if self.plan.is_hostile(loan.sender) {
+            return;
+        }
         let bytes = loan.held.bytes();
         let wrong = bytes
             .iter()
@@ -224,6 +228,7 @@ impl Member {
             hold_chance: plan.hold_chance,
             hold_turns: plan.hold_turns,
             turn: 0,
+            plan: plan.clone(),
         };
         let engine = Engine::new(bed, plan.config, recorder);
         let rules = Rules {

@@ -4,9 +4,10 @@
 //! `plan` draws a life from a seed; `member` is a process with its engine, its
 //! driver and its applications; `world` takes turns, does harm, and stands in
 //! for what lies outside of the processes (rendezvous, the domain's `record`);
-//! `book` knows what everybody sent and was handed, and checks it.
+//! `hostile` overwrites rows; `book` knows what everybody sent and was handed, and checks it.
 
 mod book;
+mod hostile;
 mod member;
 mod plan;
 mod record;

@@ -1,7 +1,7 @@
 //! What a seed stands for in the life of a group.
 
 use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
-use spindle_dds_core::membership::Endpoint;
+use spindle_dds_core::membership::{Endpoint, MemberId};
 use spindle_dds_core::{EngineConfig, PlantedBug, Ring, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
@@ -48,6 +48,9 @@ pub struct LifePlan {
     pub updates: f64,
     /// Chance that what somebody asks for is something that no view can do.
     pub odd: f64,
+    /// Words that the rows of hostile members (every other one to be born) are
+    /// overwritten with, in all. Once anything may happen no more, these die.
+    pub hostile: usize,
     /// How many times likelier harm is at a member that is changing its view.
     pub malice: f64,
     /// Heartbeats that stand still for so many turns are a failure.
@@ -90,6 +93,7 @@ impl LifePlan {
             leaves: 0.0,
             updates: 0.0,
             odd: 0.0,
+            hostile: 0,
             malice: 1.0,
             ..Self::draw(seed)
         }
@@ -143,10 +147,30 @@ impl LifePlan {
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
             odd: among(&mut more, &[0.0, 0.0, 0.1, 0.5]),
+            hostile: 0,
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
             script: Vec::new(),
         }
+    }
+
+    /// A life with hostile members, who write so many words.
+    pub fn hostile(seed: u64, writes: usize) -> Self {
+        let plan = Self::draw(seed);
+        Self {
+            hostile: writes,
+            hosts: 1,
+            divisions: 0.0,
+            members: plan.members.max(3),
+            members_max: 10,
+            joins: 0.01,
+            ..plan
+        }
+    }
+
+    /// Whether a member's row is overwritten.
+    pub(super) fn is_hostile(&self, id: MemberId) -> bool {
+        self.hostile > 0 && id.0.is_multiple_of(2)
     }
 
     /// Whether members that did nothing wrong may be taken for failed.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use spindle_dds_core::membership::{
     CONTROL_ROW_LEN, Decision, Finish, HostId, Member as ViewMember, MemberId, OutReason, Request,
-    View,
+    View, Why,
 };
-use spindle_dds_core::{Layout, Prepared, StopReason, SubgroupId};
+use spindle_dds_core::{LaneSpec, Layout, Prepared, StopReason, SubgroupId};
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use super::book::Book;
+use super::hostile::{Hostility, Target};
 use super::member::{Member, Mode, News};
 use super::plan::{Deed, LifePlan};
 use super::record::DomainRecord;
@@ -29,6 +30,10 @@ pub struct LifeReport {
     pub gone: usize,
     /// Requests that could not be done.
     pub refused: usize,
+    /// Words that hostile members wrote.
+    pub forged: usize,
+    /// Why hostile members were expelled, how often.
+    pub expelled: BTreeMap<String, usize>,
     /// Messages committed.
     pub committed: usize,
     /// Messages delivered, over all members.
@@ -74,6 +79,9 @@ struct World<'a> {
     stillborn: BTreeSet<MemberId>,
     may_err: bool,
     refused: usize,
+    hostility: Hostility,
+    /// Why hostile members were expelled, how often.
+    expelled: BTreeMap<String, usize>,
     haste: usize,
 }
 
@@ -98,6 +106,8 @@ impl<'a> World<'a> {
             stillborn: BTreeSet::new(),
             may_err: plan.may_err(),
             refused: 0,
+            hostility: Hostility::new(plan.seed, plan.hostile),
+            expelled: BTreeMap::new(),
             haste: 0,
             rng: rng.fork(),
             odds: Rng::new(!plan.seed),
@@ -121,6 +131,9 @@ impl<'a> World<'a> {
         let id = MemberId(self.nodes.len() as u128 + 1);
         let host = HostId(self.rng.below(self.plan.hosts) as u128);
         self.nodes.insert(id, self.network.add_node());
+        if self.plan.is_hostile(id) {
+            self.book.hostile.insert(id);
+        }
         self.hosts.insert(id, host);
         let count = self.rng.below(4) as u64;
         let endpoints = (0..count).map(|number| (number, self.plan.endpoint(&mut self.rng)));
@@ -142,7 +155,10 @@ impl<'a> World<'a> {
         let node = self.nodes[&who.id];
         let bed = self.network.open(&[(node, FABRIC_AREA + 128)]);
         let bed = self.network.fabric(bed, Rank(0));
-        let member = Member::new(who, node, bed, first, self.plan, &mut self.rng);
+        let mut member = Member::new(who, node, bed, first, self.plan, &mut self.rng);
+        if self.turn >= self.plan.turns {
+            member.rest();
+        }
         self.members.push(member);
     }
 
@@ -156,6 +172,7 @@ impl<'a> World<'a> {
             }
             if self.turn == self.plan.turns {
                 self.members.iter_mut().for_each(Member::rest);
+                self.end_hostilities();
             }
             self.take_turn()?;
             let over = self.turn > self.plan.turns;
@@ -171,6 +188,8 @@ impl<'a> World<'a> {
             members: self.nodes.len(),
             gone: self.members.iter().filter(|member| !member.is_up()).count(),
             refused: self.refused,
+            forged: self.hostility.written,
+            expelled: core::mem::take(&mut self.expelled),
             committed: self.book.committed,
             delivered: self.book.delivered,
             turns: self.turn,
@@ -212,6 +231,7 @@ impl<'a> World<'a> {
         let at = self.rng.below(self.members.len());
         if self.turn < self.plan.turns {
             self.do_harm(at);
+            self.be_hostile(at);
         }
         let member = &mut self.members[at];
         if !member.is_up() || member.paused_until > self.now {
@@ -337,6 +357,49 @@ impl<'a> World<'a> {
         if self.rng.chance(plan.updates) {
             member.update(plan);
         }
+    }
+
+    fn be_hostile(&mut self, at: usize) {
+        let member = &self.members[at];
+        let (true, Some(view)) = (self.plan.is_hostile(member.id), &member.view) else {
+            return;
+        };
+        let Some(me) = view.rank(member.id).filter(|_| member.is_up()) else {
+            return;
+        };
+        let mine = view.lanes.iter().filter(|lane| lane.members.contains(&me));
+        let segment = |lane: &LaneSpec| self.lanes.get(&(lane.subgroup, lane.epoch)).copied();
+        let lanes = mine.filter_map(|lane| Some((lane, segment(lane)?)));
+        let target = Target {
+            view,
+            me,
+            control: self.controls[&view.id],
+            lanes: lanes.collect(),
+        };
+        let taste = self.plan.seed as usize + member.id.0 as usize * 7;
+        self.hostility.act(&self.network, &target, taste);
+    }
+
+    /// What they have done stays done.
+    fn end_hostilities(&mut self) {
+        let hostile = |member: &Member| self.plan.is_hostile(member.id) && member.is_up();
+        let all = self.members.iter();
+        let all: Vec<usize> = (0..)
+            .zip(all)
+            .filter(|(_, it)| hostile(it))
+            .map(|(at, _)| at)
+            .collect();
+        for at in all {
+            self.end(at);
+        }
+        let stays = |(who, _): &(ViewMember, MemberId)| !self.plan.is_hostile(who.id);
+        let (joiners, gone) = core::mem::take(&mut self.joiners)
+            .into_iter()
+            .partition(stays);
+        self.joiners = joiners;
+        let gone: Vec<(ViewMember, MemberId)> = gone;
+        self.stillborn
+            .extend(gone.into_iter().map(|(who, _)| who.id));
     }
 
     fn follow_script(&mut self) {
@@ -476,7 +539,9 @@ impl<'a> World<'a> {
     }
 
     fn view_ended(&mut self, at: usize, finish: &Finish) -> Result<(), Finding> {
-        self.book.proposal(&finish.proposal)?;
+        if self.book.proposal(&finish.proposal)? {
+            self.note_expelled(at, finish);
+        }
         self.book.view(&finish.next)?;
         for member in &finish.next.members {
             let joined = self.joiners.iter().position(|(who, _)| who.id == member.id);
@@ -496,6 +561,20 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    fn note_expelled(&mut self, at: usize, finish: &Finish) {
+        let Some(view) = &self.members[at].view else {
+            return;
+        };
+        for removal in &finish.proposal.removals {
+            let who = view.members.get(usize::from(removal.rank));
+            if let (Some(who), Why::Failed(cause)) = (who, &removal.why)
+                && self.plan.is_hostile(who.id)
+            {
+                *self.expelled.entry(cause.clone()).or_default() += 1;
+            }
+        }
+    }
+
     fn stopped(&mut self, at: usize, reason: StopReason) -> Result<(), Finding> {
         let legal = match &reason {
             StopReason::Out(OutReason::Left) => self.members[at].is_leaving,
@@ -505,6 +584,7 @@ impl<'a> World<'a> {
             _ => false,
         };
         let id = self.members[at].id;
+        let legal = legal || self.plan.is_hostile(id);
         let what = format!("{id} stopped: {reason}");
         self.members[at].stopped = Some(reason);
         self.network.crash(self.members[at].node);
