@@ -31,10 +31,11 @@ fn check_partition(hosts: &[usize], cut: usize) {
     members.iter_mut().for_each(|it| it.wait_for("publishing"));
     thread::sleep(Duration::from_millis(300));
     network.set_reached(cut, false);
-    let (stays, stops): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.host != cut);
     thread::sleep(CUT_FOR);
     network.set_reached(cut, true);
     thread::sleep(Duration::from_millis(500));
+    members.iter_mut().for_each(Member::tell_to_leave);
+    let (stays, stops): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.host != cut);
     let ended = stays.into_iter().map(Member::finish);
     let ended: Vec<_> = ended.collect();
     for stopped in stops.into_iter().map(Member::finish) {

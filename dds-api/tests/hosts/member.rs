@@ -95,9 +95,15 @@ impl Member {
         assert_eq!(said.as_deref(), Ok(what));
     }
 
-    /// It publishes no more, takes what the others have published, and leaves.
-    pub(crate) fn finish(mut self) -> Ended {
+    /// It publishes no more, and leaves once it has taken what the others, who are told
+    /// as well, have published.
+    pub(crate) fn tell_to_leave(&mut self) {
         drop(self.child.stdin.take());
+    }
+
+    /// Waits until it has left, or failed.
+    pub(crate) fn finish(mut self) -> Ended {
+        self.tell_to_leave();
         let said = self.said.recv_timeout(HANGS_AFTER);
         let said = said.unwrap_or_else(|_| format!("member {} hangs", self.number));
         let notes = std::fs::read_to_string(&self.notes).expect("its notes");
