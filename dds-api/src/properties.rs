@@ -11,6 +11,10 @@
 //! | `spindle.wait` | participant | `balanced`, `spin` or `block`: how long the polling thread spins before it sleeps | `balanced` |
 //! | `spindle.doorbell` | participant | `auto`, `futex` or `event`: what it sleeps on | `auto` |
 //! | `spindle.directory` | participant | where the processes of a host meet | the user's runtime directory |
+//! | `spindle.listen` | participant | `address[:port]`: the domain is shared with other hosts, which reach this participant there; port 0, or a port that is taken, is any. All participants of such a domain have it. Without it no network is used at all | none |
+//! | `spindle.contacts` | participant | comma-separated `host:port` of those who are asked on the way into a domain, the same in the same order at all; the first founds it, once a strict majority of them runs. Names are resolved by `enable`. Needs `spindle.listen` | none: a domain is founded by whoever is alone on its host |
+//! | `spindle.secret_file` | participant | path of a file with the domain's secret, which nobody but its owner may read: who does not prove to have it is refused. Spaces and line ends at its end do not count. Needs `spindle.listen` | none: everybody is let in |
+//! | `spindle.prefer_availability` | participant | `true`: members that are cut off from the majority go on, and the first contact founds without a majority after `spindle.failure.limit_ms`: there may be several groups then, which never become one again. Give all the same | `false` |
 //! | `spindle.reader.storage` | participant, reader | `copy`: taken samples are copies; `ring`: they stay where their writer built them until given back | `copy` |
 //! | `spindle.reader.untrusted_peers` | participant, reader | `true`: samples are copied before they are looked at, for peers that may alter what they have sent | `false` |
 //!
@@ -19,6 +23,7 @@
 //! is refused: nothing is read and ignored. Other names are left alone.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,8 +45,14 @@ const JOIN_TIMEOUT: &str = "spindle.join.timeout_ms";
 const WAIT: &str = "spindle.wait";
 const DOORBELL: &str = "spindle.doorbell";
 const DIRECTORY: &str = "spindle.directory";
+pub(crate) const LISTEN: &str = "spindle.listen";
+pub(crate) const CONTACTS: &str = "spindle.contacts";
+pub(crate) const SECRET_FILE: &str = "spindle.secret_file";
+pub(crate) const PREFER_AVAILABILITY: &str = "spindle.prefer_availability";
 const STORAGE: &str = "spindle.reader.storage";
 const UNTRUSTED: &str = "spindle.reader.untrusted_peers";
+
+const TRUTHS: [(&str, bool); 2] = [("true", true), ("false", false)];
 
 /// So many that unrelated topics hardly ever share a ring: one that is held up
 /// does not hold up the others.
@@ -57,8 +68,19 @@ pub(crate) struct ParticipantConfig {
     pub(crate) wait: WaitPolicy,
     pub(crate) doorbell: Doorbell,
     pub(crate) directory: Option<PathBuf>,
+    pub(crate) network: Option<NetworkConfig>,
+    pub(crate) prefer_availability: bool,
     pub(crate) ring: RingSize,
     pub(crate) reader: ReaderConfig,
+}
+
+/// How a participant meets those of other hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NetworkConfig {
+    pub(crate) listen: SocketAddr,
+    /// Each is a host, or its address, and a port.
+    pub(crate) contacts: Vec<String>,
+    pub(crate) secret_file: Option<PathBuf>,
 }
 
 /// Ring sizes asked for.
@@ -133,6 +155,10 @@ impl ParticipantConfig {
             WAIT,
             DOORBELL,
             DIRECTORY,
+            LISTEN,
+            CONTACTS,
+            SECRET_FILE,
+            PREFER_AVAILABILITY,
             STORAGE,
             UNTRUSTED,
         ];
@@ -169,6 +195,9 @@ impl ParticipantConfig {
             )?
             .unwrap_or_default(),
             directory: properties.get(DIRECTORY).map(PathBuf::from),
+            network: NetworkConfig::read(properties)?,
+            prefer_availability: choice(properties, PREFER_AVAILABILITY, &TRUTHS)?
+                .unwrap_or_default(),
             ring: RingSize::DEFAULT.read(properties)?,
             reader: ReaderConfig::default().read(properties)?,
         })
@@ -202,13 +231,59 @@ impl ParticipantConfig {
     }
 }
 
+impl NetworkConfig {
+    fn read(properties: &Properties) -> Result<Option<Self>> {
+        let Some(text) = properties.get(LISTEN) else {
+            let mut needy = [CONTACTS, SECRET_FILE].into_iter();
+            return match needy.find(|name| properties.get(name).is_some()) {
+                None => Ok(None),
+                Some(name) => Err(Error::BadParameter(format!(
+                    "property {name} has no effect without {LISTEN}: say where this participant is \
+                     reached from other hosts"
+                ))),
+            };
+        };
+        let listen = text.trim();
+        let address = listen.parse::<IpAddr>().map(|address| (address, 0).into());
+        let listen = address.or_else(|_| listen.parse()).map_err(|_| {
+            Error::BadParameter(format!(
+                "property {LISTEN} is {text:?}; it has to be an address of this host, as 10.0.0.1, \
+                 10.0.0.1:7400 or [fd00::1]:7400"
+            ))
+        })?;
+        let contacts = properties.get(CONTACTS).map(contacts).transpose()?;
+        Ok(Some(Self {
+            listen,
+            contacts: contacts.unwrap_or_default(),
+            secret_file: properties.get(SECRET_FILE).map(PathBuf::from),
+        }))
+    }
+}
+
+fn contacts(text: &str) -> Result<Vec<String>> {
+    let contact = |item: &str| {
+        let item = item.trim();
+        let parts = item.rsplit_once(':');
+        let good = parts.is_some_and(|(host, port)| {
+            let whole = !host.contains(':') || host.starts_with('[') && host.ends_with(']');
+            !host.is_empty() && whole && port.parse::<u16>().is_ok_and(|port| port > 0)
+        });
+        good.then(|| item.to_owned()).ok_or_else(|| {
+            Error::BadParameter(format!(
+                "property {CONTACTS} has the item {item:?}; each has to be host:port, with commas \
+                 between"
+            ))
+        })
+    };
+    text.split(',').map(contact).collect()
+}
+
 impl ReaderConfig {
     fn read(self, properties: &Properties) -> Result<Self> {
         let storages = [("copy", Storage::Copy), ("ring", Storage::Ring)];
-        let truths = [("true", true), ("false", false)];
         Ok(Self {
             storage: choice(properties, STORAGE, &storages)?.unwrap_or(self.storage),
-            untrusted: choice(properties, UNTRUSTED, &truths)?.unwrap_or(self.untrusted),
+            untrusted: choice(properties, UNTRUSTED, &TRUTHS)?.unwrap_or(self.untrusted),
         })
     }
 }
@@ -331,5 +406,47 @@ mod tests {
         }
         let reader = [("spindle.ring.bytes", "4096")].into_iter().collect();
         assert!(read(&[]).unwrap().reader_of(&reader).is_err());
+    }
+
+    #[test]
+    fn a_place_in_the_network() {
+        assert_eq!(read(&[]).unwrap().network, None);
+        let contacts = "10.0.0.1:7400, spine.example:7400,[fd00::1]:9";
+        for (listen, expected) in [
+            ("10.0.0.1", "10.0.0.1:0"),
+            (" 0.0.0.0:7400", "0.0.0.0:7400"),
+            ("fd00::1", "[fd00::1]:0"),
+            ("[fd00::1]:7400", "[fd00::1]:7400"),
+        ] {
+            let config = read(&[(LISTEN, listen), (CONTACTS, contacts)]).unwrap();
+            let network = config.network.unwrap();
+            assert_eq!(network.listen, expected.parse().unwrap());
+            let known = ["10.0.0.1:7400", "spine.example:7400", "[fd00::1]:9"];
+            assert_eq!(network.contacts, known);
+            assert!(!config.prefer_availability);
+        }
+    }
+
+    #[test]
+    fn a_place_in_no_network_is_refused() {
+        let here = (LISTEN, "10.0.0.1:7400");
+        for (pairs, wanted) in [
+            (&[(LISTEN, "here")][..], [LISTEN, "here"]),
+            (&[(CONTACTS, "10.0.0.1:7400")], [CONTACTS, LISTEN]),
+            (&[(SECRET_FILE, "secret")], [SECRET_FILE, LISTEN]),
+            (&[here, (CONTACTS, "a:1,,b:2")], [CONTACTS, "\"\""]),
+            (&[here, (CONTACTS, "a:1,b")], [CONTACTS, "\"b\""]),
+            (&[here, (CONTACTS, "a:0")], [CONTACTS, "\"a:0\""]),
+            (&[here, (CONTACTS, "fd00::1:7400")], [CONTACTS, "fd00"]),
+            (
+                &[(PREFER_AVAILABILITY, "yes")],
+                [PREFER_AVAILABILITY, "true"],
+            ),
+        ] {
+            let error = read(pairs).unwrap_err();
+            assert!(matches!(error, Error::BadParameter(_)), "{error}");
+            let text = error.to_string();
+            assert!(wanted.iter().all(|it| text.contains(it)), "{text}");
+        }
     }
 }

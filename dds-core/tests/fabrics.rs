@@ -255,23 +255,27 @@ fn one_order_over_a_mixture() {
     let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
     let directories = [0, 1].map(|host| directory(host).expect("a directory"));
     let open = |(at, host): (usize, usize)| {
-        let options = shm::StationOptions {
+        let host = shm::StationOptions {
             directory: Some(directories[host].path().into()),
             ..shm::StationOptions::new(0, 1 + at as u128)
         };
-        mixed::Station::open(&options, &tcp::StationOptions::default()).expect("a station")
+        let network = Some(mixed::NetworkOptions::default());
+        mixed::Station::open(&mixed::StationOptions { host, network }).expect("a station")
     };
     let stations: Vec<_> = HOSTS.into_iter().enumerate().map(open).collect();
     for (at, one) in stations.iter().enumerate() {
         for (there, other) in stations[..at].iter().enumerate() {
             if HOSTS[at] == HOSTS[there] {
-                let called = one.host().connect(&other.host().address(), soon);
+                let called = one.connect(&other.address(), soon);
                 called.expect("connected");
                 continue;
             }
             let ((to, from), (back, away)) = (streams(), streams());
-            one.connect(other.id(), to, away).expect("connected");
-            other.connect(one.id(), back, from).expect("connected");
+            one.connect_streams(other.id(), to, away)
+                .expect("connected");
+            other
+                .connect_streams(one.id(), back, from)
+                .expect("connected");
         }
     }
     let made = thread::scope(|scope| {

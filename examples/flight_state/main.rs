@@ -72,7 +72,10 @@ fn main() -> ExitCode {
 
 /// A feed or a display.
 fn one_of_many(options: &Options, role: Role) -> ExitCode {
-    if !options.parent.is_some_and(children::die_with) {
+    if options
+        .parent
+        .is_some_and(|parent| !children::die_with(parent))
+    {
         return ExitCode::FAILURE;
     }
     let result = match role {
@@ -99,6 +102,15 @@ fn join(options: &Options) -> Result<DomainParticipant, Failure> {
         .profile(&options.profile);
     if let Some(directory) = &options.directory {
         builder = builder.property("spindle.directory", &directory.to_string_lossy());
+    }
+    let network = [
+        ("spindle.listen", &options.listen),
+        ("spindle.contacts", &options.contacts),
+    ];
+    for (name, value) in network {
+        if let Some(value) = value {
+            builder = builder.property(name, value);
+        }
     }
     Ok(builder.disabled().create()?)
 }

@@ -45,14 +45,22 @@ pub(crate) struct Options {
     /// Kill a display when it has taken so many samples, as `DISPLAY@SAMPLES`.
     #[arg(long, hide = true)]
     pub(crate) kill: Option<Kill>,
-    /// What this process is, and which one of them. Set by the process that starts it.
-    #[arg(long, hide = true, requires = "parent")]
+    /// Address, and port if need be, at which the participants are reached from other hosts
+    /// [default: they are not].
+    #[arg(long)]
+    pub(crate) listen: Option<String>,
+    /// Contacts on the way into a domain on several hosts, as `HOST:PORT,...`.
+    #[arg(long, requires = "listen")]
+    pub(crate) contacts: Option<String>,
+    /// Be one of the processes of a run only, as `feed:0` or `display:2`: the others are
+    /// started elsewhere, with the same options.
+    #[arg(long)]
     pub(crate) role: Option<Role>,
-    /// The process that started this one.
+    /// The process that started this one, with which it ends.
     #[arg(long, hide = true)]
     pub(crate) parent: Option<u32>,
-    /// Where the participants of the run meet, if not where all of this user's do.
-    #[arg(long, hide = true)]
+    /// Where the participants of a host meet [default: where all of this user's do].
+    #[arg(long, requires = "role")]
     pub(crate) directory: Option<PathBuf>,
 }
 
@@ -78,6 +86,12 @@ impl Options {
         option("--qos", self.qos.clone().into());
         option("--recording", self.recording.clone().into());
         option("--frames", self.frames.to_string().into());
+        if let Some(listen) = &self.listen {
+            option("--listen", listen.into());
+        }
+        if let Some(contacts) = &self.contacts {
+            option("--contacts", contacts.into());
+        }
         if let Some(kill) = self.kill {
             option(
                 "--kill",
@@ -195,7 +209,13 @@ mod tests {
 
     #[test]
     fn a_process_is_told_all_it_needs() {
-        let options = Options::parse_from(["flight_state", "--rate", "x7", "--kill", "1@500"]);
+        let options = Options::parse_from([
+            "flight_state",
+            "--rate=x7",
+            "--kill=1@500",
+            "--listen=10.0.0.1",
+            "--contacts=a:7400,b:7400",
+        ]);
         let arguments = options.arguments(Role::Display(1), Path::new("/somewhere"));
         let program = std::iter::once("flight_state".into());
         let told = Options::parse_from(program.chain(arguments));
@@ -203,6 +223,9 @@ mod tests {
         assert_eq!(told.directory.as_deref(), Some(Path::new("/somewhere")));
         assert_eq!(told.rate, options.rate);
         assert_eq!(told.kill, options.kill);
+        let network = |options: &Options| (options.listen.clone(), options.contacts.clone());
+        assert_eq!(network(&told), network(&options));
+        assert!(told.contacts.is_some());
         let sizes = |options: &Options| (options.feeds, options.displays);
         assert_eq!(sizes(&told), sizes(&options));
     }

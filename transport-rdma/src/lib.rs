@@ -34,12 +34,14 @@ mod fabric;
 mod failures;
 pub mod mem;
 pub mod mixed;
+mod news;
 mod part;
 mod peers;
 mod segment;
 pub mod shm;
 pub mod sim;
 pub mod sleep;
+mod station_error;
 pub mod tcp;
 
 pub use fabric::{
@@ -47,6 +49,8 @@ pub use fabric::{
     Want,
 };
 pub use mem::Region;
+pub use news::{Event, MESSAGE_LEN_MAX};
 pub use part::{Part, Window};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use segment::{SegmentKey, SegmentRequest};
+pub use station_error::StationError;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   engine --Decide--> record of the domain --> Engine::decided
-//!          --Ended---> segments with the peers --> Engine::install
+//!          --Ended---> record, segments with the peers --> Engine::install
 //!   station --Ask--> Engine::request(Join) ... next view --> Welcome
 //!   roll --updates--> Engine::request(Update)
 //!   engine --Refused--> a newcomer is told, an endpoint is warned of
@@ -17,10 +17,12 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{Layout, Prepared, SubgroupId};
-use spindle_dds_transport::shm::{self, Entry, Event, Register, Station};
+use spindle_dds_transport::mixed::Station;
+use spindle_dds_transport::shm::{self, Entry, Event, Register};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use super::desk::News;
+use super::reach;
 use super::session::Session;
 use crate::discovery::{ParticipantInfo, Roll};
 use crate::error::{Error, Result};
@@ -41,8 +43,8 @@ pub(crate) struct Control {
     pub(crate) limit: Duration,
     /// The view that is there, or comes next.
     pub(crate) view: Arc<View>,
-    /// What came while this participant was about to join.
-    pub(crate) early: Vec<Event>,
+    /// Of the decision that made it.
+    pub(crate) digest: u64,
     /// Those who asked this participant to be let in.
     pub(crate) asked: BTreeSet<u128>,
     /// Members that are lost, and that the view still has.
@@ -53,10 +55,7 @@ impl Control {
     /// Until the participant is in no group any more.
     pub(crate) fn run(mut self, session: &Session) {
         let first = self.view.clone();
-        let mut flow = self.go_on(session, &first);
-        for event in std::mem::take(&mut self.early) {
-            self.handle(session, event);
-        }
+        let mut flow = self.go_on(session, &first, self.digest);
         while flow.is_continue() && !session.is_stopping() {
             for update in self.roll.take_updates() {
                 session.engine().request(Request::Update(update));
@@ -70,8 +69,12 @@ impl Control {
                     self.refused(&request, &why);
                     ControlFlow::Continue(())
                 }
-                Some(News::Ended { next, expelled }) => {
-                    let flow = self.go_on(session, &next);
+                Some(News::Ended {
+                    next,
+                    digest,
+                    expelled,
+                }) => {
+                    let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
                     flow
                 }
@@ -111,12 +114,8 @@ impl Control {
     /// majority has decided, and the record follows.
     fn decide(&self, decision: &membership::Decision) -> std::result::Result<(), String> {
         let next = &decision.next;
-        let members = next.members.iter().map(entry).collect::<Result<_>>();
-        let recorded = shm::Decision {
-            view: next.id,
-            digest: decision.digest,
-            members: members.map_err(|error| error.to_string())?,
-        };
+        let recorded = recorded(next, decision.digest);
+        let recorded = recorded.map_err(|error| error.to_string())?;
         let mut hosts = self.view.members.iter().map(|member| member.host);
         let here = hosts.next();
         let one_host = hosts.all(|host| Some(host) == here);
@@ -125,8 +124,9 @@ impl Control {
     }
 
     /// Prepares the next view with its members, and begins it.
-    fn go_on(&mut self, session: &Session, next: &Arc<View>) -> ControlFlow<()> {
+    fn go_on(&mut self, session: &Session, next: &Arc<View>, digest: u64) -> ControlFlow<()> {
         self.view = next.clone();
+        self.digest = digest;
         let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
         for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
             self.welcome(*id);
@@ -136,7 +136,12 @@ impl Control {
             // What has become of it comes next.
             return ControlFlow::Continue(());
         }
-        let prepared = self.prepare(next);
+        // First: who comes to this host, or back to it, has to know.
+        let noted = recorded(next, digest).and_then(|recorded| {
+            let noted = self.register.note(&recorded);
+            noted.map_err(|error| Error::Error(error.to_string()))
+        });
+        let prepared = noted.and_then(|()| self.prepare(next));
         let installed = prepared.and_then(|prepared| {
             let installed = session.engine().install(prepared);
             installed.map_err(|error| Error::Error(error.to_string()))
@@ -154,12 +159,16 @@ impl Control {
     fn prepare(&self, next: &Arc<View>) -> Result<Prepared<Wire>> {
         let deadline = Instant::now() + self.limit;
         let me = next.rank(self.me).unwrap_or(Rank(0));
+        // Who is not reached, the others will hear of in the view.
+        let unreached = |error| tracing::warn!(%error, "a member cannot be reached");
+        for member in next.members.iter().filter(|member| member.id != self.me) {
+            let introduced = self.station.introduce(&member.address);
+            introduced.unwrap_or_else(unreached);
+        }
         // Whoever came later calls.
         for member in &next.members[..me.index()] {
-            if let Err(error) = self.station.connect(&member.address, deadline) {
-                // The others will hear of it in the view.
-                tracing::warn!(%error, "a member cannot be reached");
-            }
+            let connected = self.station.connect(&member.address, deadline);
+            connected.map_or_else(unreached, drop);
         }
         let ids = |ranks: &[Rank]| {
             let ids = ranks.iter().map(|rank| next.members[rank.index()].id.0);
@@ -234,10 +243,11 @@ impl Control {
                 }
             }
             Event::Message { from, bytes } => match Packet::read(&bytes) {
-                Ok(Packet::Ask(newcomer)) if newcomer.id.0 == from => {
-                    self.asked_by(session, newcomer);
+                Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
+                    self.asked_by(session, ask.member);
                 }
-                Ok(Packet::Welcome { .. } | Packet::Refused(_)) => {}
+                // Somebody asked before is late.
+                Ok(Packet::Welcome { .. } | Packet::Refused(_) | Packet::NotYet(_)) => {}
                 Ok(Packet::Ask(_)) => self.refuse(from, "it asks for somebody else"),
                 Err(reason) => self.refuse(from, &reason),
             },
@@ -269,6 +279,7 @@ impl Control {
                 self.subgroups
             )));
         }
+        reach::check(&self.view, newcomer)?;
         for endpoint in newcomer.endpoints.values() {
             match crate::discovery::Entry::from_group(endpoint) {
                 Some(entry) => self.roll.check(&entry)?,
@@ -292,7 +303,7 @@ impl Control {
     }
 
     fn welcome(&self, id: u128) {
-        for packet in Packet::welcome(&self.view) {
+        for packet in Packet::welcome(&self.view, self.digest) {
             self.send(id, &packet);
         }
     }
@@ -306,6 +317,16 @@ impl Control {
             tracing::warn!(%error, "a newcomer is not reached");
         }
     }
+}
+
+/// A view for the domain's record.
+fn recorded(view: &View, digest: u64) -> Result<shm::Decision> {
+    let members = view.members.iter().map(entry).collect::<Result<_>>()?;
+    Ok(shm::Decision {
+        view: view.id,
+        digest,
+        members,
+    })
 }
 
 /// A member for the domain's record.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{Decision, MemberId, Request, View};
-use spindle_dds_transport::shm::Station;
+use spindle_dds_transport::mixed::Station;
 
 /// Something for the control thread.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) enum News {
     /// A view has ended.
     Ended {
         next: Arc<View>,
+        /// Of the decision that made it.
+        digest: u64,
         /// Who failed.
         expelled: Vec<MemberId>,
     },

@@ -24,6 +24,7 @@ mod link;
 mod payload;
 mod poll;
 mod port;
+mod reach;
 mod room;
 mod session;
 mod shelf;

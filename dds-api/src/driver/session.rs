@@ -52,6 +52,8 @@ pub(crate) struct Start {
     pub(crate) id: MemberId,
     /// Whoever gives no sign of life for so long is taken for failed.
     pub(crate) limit: Duration,
+    /// Whether it goes on without a majority.
+    pub(crate) prefer_availability: bool,
     pub(crate) first: Arc<View>,
 }
 
@@ -84,9 +86,10 @@ impl Session {
         let handle = engine.handle();
         // Nobody else steps it yet.
         let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));
-        let rules = Rules::new(Detection {
+        let mut rules = Rules::new(Detection {
             limit: u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX),
         });
+        rules.prefer_availability = start.prefer_availability;
         engine.enter(start.id, start.first, rules);
         Arc::new(Self {
             room: Room::default(),

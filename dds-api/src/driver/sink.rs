@@ -124,8 +124,11 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             Event::ViewEnded(finish) => {
                 let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
                 let expelled = self.matcher.view_ended(&finish, old);
-                let next = finish.next;
-                self.desk.put(News::Ended { next, expelled });
+                self.desk.put(News::Ended {
+                    digest: finish.proposal.digest(),
+                    next: finish.next,
+                    expelled,
+                });
             }
             Event::ViewBegun(view) => self.begin(view),
             Event::Stopped(reason) => self.stopped(reason),

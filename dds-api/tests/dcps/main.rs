@@ -6,6 +6,7 @@ mod endings;
 mod errors;
 mod flow;
 mod generated;
+mod hosts;
 mod idle;
 mod instances;
 mod joining;

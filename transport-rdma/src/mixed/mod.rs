@@ -20,8 +20,20 @@
 //!
 //! The parts know nothing of each other: each takes the peers that are its own.
 
+mod address;
+mod calling;
+mod door;
+mod error;
+mod handshake;
+mod interfaces;
+mod keeper;
+mod network;
+mod options;
 mod segment;
 mod station;
 
+pub use address::{host_of, sockets_of};
+pub use error::MixedError;
+pub use options::{NetworkOptions, StationOptions};
 pub use segment::MixedSegment;
-pub use station::{MixedError, Station};
+pub use station::Station;

@@ -11,26 +11,33 @@ use crate::tcp::Streams;
 
 /// A [`Fabric`] over shared memory to the members of my host and over streams
 /// to all others; made by [`Station`](super::Station).
+///
+/// Where all members are on my host, it is its [`ShmSegment`]. To the others, pushes
+/// are held back until [`ring`](Fabric::ring), or until 64 KiB wait for a peer.
+/// Dropped, it sends what was pushed, and forgets its key: what comes late for it is
+/// thrown away.
 #[derive(Debug)]
 pub struct MixedSegment {
-    pub(super) me: Rank,
-    /// By rank in the whole.
-    pub(super) rows: Vec<Region>,
-    pub(super) streams: Streams,
     /// My host's members, with ranks of their own.
     pub(super) host: ShmSegment,
+    /// If there are members elsewhere.
+    pub(super) away: Option<Away>,
+}
+
+/// What there is more if not all members are on my host.
+#[derive(Debug)]
+pub(super) struct Away {
+    pub(super) me: Rank,
+    pub(super) streams: Streams,
+    /// By rank in the whole.
+    pub(super) rows: Vec<Region>,
     /// Rank in the whole, by rank on my host.
     pub(super) whole: Vec<Rank>,
     /// Rank on my host, by rank in the whole.
     pub(super) on_host: Vec<Option<Rank>>,
 }
 
-impl MixedSegment {
-    /// Which one it is.
-    pub fn key(&self) -> SegmentKey {
-        self.host.key()
-    }
-
+impl Away {
     /// Those of them that are on my host, by their ranks there.
     fn seats(&self, peers: &PeerSet) -> PeerSet {
         let on_host = |peer: Rank| *self.on_host.get(peer.index())?;
@@ -38,17 +45,33 @@ impl MixedSegment {
     }
 }
 
+impl MixedSegment {
+    /// Which one it is.
+    pub fn key(&self) -> SegmentKey {
+        self.host.key()
+    }
+}
+
 impl Fabric for MixedSegment {
     fn me(&self) -> Rank {
-        self.me
+        match &self.away {
+            None => self.host.me(),
+            Some(away) => away.me,
+        }
     }
 
     fn members(&self) -> usize {
-        self.rows.len()
+        match &self.away {
+            None => self.host.members(),
+            Some(away) => away.rows.len(),
+        }
     }
 
     fn row(&self, of: Rank) -> &Region {
-        &self.rows[of.index()]
+        match &self.away {
+            None => self.host.row(of),
+            Some(away) => &away.rows[of.index()],
+        }
     }
 
     fn store(&self, word: usize, value: u64) {
@@ -56,18 +79,27 @@ impl Fabric for MixedSegment {
     }
 
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
-        self.host.push(at, len, &self.seats(to));
-        self.streams.push(at, len, to);
+        let Some(away) = &self.away else {
+            return self.host.push(at, len, to);
+        };
+        self.host.push(at, len, &away.seats(to));
+        away.streams.push(at, len, to);
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
-        self.host.push_word(word, value, &self.seats(to));
-        self.streams.push_word(word, value, to);
+        let Some(away) = &self.away else {
+            return self.host.push_word(word, value, to);
+        };
+        self.host.push_word(word, value, &away.seats(to));
+        away.streams.push_word(word, value, to);
     }
 
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
-        self.host.ring(&self.seats(data), &self.seats(acks));
-        self.streams.ring(data, acks);
+        let Some(away) = &self.away else {
+            return self.host.ring(data, acks);
+        };
+        self.host.ring(&away.seats(data), &away.seats(acks));
+        away.streams.ring(data, acks);
     }
 
     fn announce_sleep(&self, want: Want) {
@@ -83,7 +115,11 @@ impl Fabric for MixedSegment {
     }
 
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
-        match self.on_host[to.index()] {
+        let seat = match &self.away {
+            None => Some(to),
+            Some(away) => away.on_host[to.index()],
+        };
+        match seat {
             Some(to) => self.host.acknowledge(word, value, to),
             None => {
                 self.store(word, value);
@@ -93,22 +129,33 @@ impl Fabric for MixedSegment {
     }
 
     fn poll(&self) -> Option<Failure> {
-        let on_host = self.host.poll().map(|failure| Failure {
-            peer: self.whole[failure.peer.index()],
+        let failure = self.host.poll();
+        let Some(away) = &self.away else {
+            return failure;
+        };
+        let on_host = failure.map(|failure| Failure {
+            peer: away.whole[failure.peer.index()],
             ..failure
         });
-        on_host.or_else(|| self.streams.poll())
+        on_host.or_else(|| away.streams.poll())
     }
 
     fn fence(&self, peer: Rank) {
-        match self.on_host[peer.index()] {
+        let Some(away) = &self.away else {
+            return self.host.fence(peer);
+        };
+        match away.on_host[peer.index()] {
             Some(peer) => self.host.fence(peer),
-            None => self.streams.fence(peer),
+            None => away.streams.fence(peer),
         }
     }
 
     fn counters(&self) -> FabricCounters {
-        let (host, away) = (self.host.counters(), self.streams.counters());
+        let host = self.host.counters();
+        let Some(away) = &self.away else {
+            return host;
+        };
+        let away = away.streams.counters();
         FabricCounters {
             pushes: host.pushes + away.pushes,
             word_pushes: host.word_pushes + away.word_pushes,

@@ -1,54 +1,57 @@
-//! A station on a host, and streams from it to other hosts.
+//! A participant's place on its host, and in a network if it has one there.
 
-use std::net::TcpStream;
-use std::time::Instant;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
-use super::segment::MixedSegment;
+use super::address::Address;
+use super::calling::Reached;
+use super::error::MixedError;
+use super::network::Network;
+use super::options::StationOptions;
+use super::segment::{Away, MixedSegment};
 use crate::fabric::Fabric;
 use crate::mem::Region;
+use crate::news::Event;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::{SegmentKey, SegmentRequest};
-use crate::shm::{self, JoinError, ShmSegment};
+use crate::shm::{self, ShmSegment};
+use crate::station_error::StationError;
 use crate::tcp::{self, LinkState};
 
-/// Why an operation of a [`Station`] failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MixedError {
-    /// The station on the host could not be opened.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// Something of the host's part failed.
-    #[error(transparent)]
-    Host(#[from] shm::StationError),
-    /// Something of the part that goes by streams failed.
-    #[error(transparent)]
-    Streams(#[from] tcp::StationError),
-}
-
-/// A participant's place on its host and in a network: peers that are connected
-/// by streams are reached by these, all others are members of the host.
+/// A participant's place: on its host, where it reaches peers by shared memory, and,
+/// if it is opened for that, in a network, where it reaches the others by streams.
+/// It outlives views. Any thread may call it.
+///
+/// A peer that is lost stays known, with the cause, until [`drop_peer`](Self::drop_peer).
 #[derive(Debug)]
 pub struct Station {
-    /// Ends first: its thread rings the bell of `host`.
-    streams: tcp::Core,
+    /// Ends first: its threads ring the bell of `host`.
+    network: Option<Network>,
     host: shm::Station,
+    here: Address,
 }
 
 impl Station {
-    /// Opens it. Waits up to 5 s for the domain's lock.
-    pub fn open(
-        host: &shm::StationOptions,
-        streams: &tcp::StationOptions,
-    ) -> Result<Self, MixedError> {
-        let host = shm::Station::open(host)?;
-        let streams = tcp::Core::open(host.id(), streams, Box::new(host.waker()))?;
-        Ok(Self { streams, host })
-    }
-
-    /// The part on its host: for connecting and for messages there.
-    pub fn host(&self) -> &shm::Station {
-        &self.host
+    /// Opens it: from here on peers can connect. Waits up to 5 s for the domain's
+    /// lock. Without a network, it has the one thread of [`shm::Station`]; with one, two
+    /// more.
+    pub fn open(options: &StationOptions) -> Result<Self, MixedError> {
+        let host = shm::Station::open(&options.host)?;
+        let mut here = Address {
+            host: host.host_id()?,
+            id: host.id(),
+            on_host: host.address(),
+            sockets: Vec::new(),
+        };
+        let domain = options.host.domain;
+        let network = options.network.as_ref();
+        let network = network.map(|network| Network::open(network, &host, domain, &mut here));
+        let network = network.transpose()?;
+        Ok(Self {
+            network,
+            host,
+            here,
+        })
     }
 
     /// Its participant.
@@ -56,18 +59,104 @@ impl Station {
         self.host.id()
     }
 
-    /// A peer elsewhere, as in [`tcp::Station::connect`].
-    pub fn connect(
+    /// Where others reach it: on its host, which is named, and in the network. At
+    /// most 1024 bytes.
+    pub fn address(&self) -> Vec<u8> {
+        self.here.write()
+    }
+
+    /// Where it listens in the network; `None` if it has no part in one.
+    pub fn listening(&self) -> Option<SocketAddr> {
+        self.network.as_ref().map(Network::listening)
+    }
+
+    /// Calls whoever listens at `contact`, unless the two are connected, and gives
+    /// its id. Blocks until it has answered, at most until `deadline`. One that turns
+    /// out to be on the same host is connected by shared memory.
+    pub fn call(&self, contact: SocketAddr, deadline: Instant) -> Result<u128, MixedError> {
+        let Some(network) = &self.network else {
+            let reason = "this station is open for its own host only".to_owned();
+            return Err(MixedError::Unreachable { contact, reason });
+        };
+        match network.call(contact, deadline)? {
+            Reached::Peer(id) => Ok(id),
+            Reached::OnHost(address) => Ok(self.host.connect(&address.on_host, deadline)?),
+        }
+    }
+
+    /// Connects to the station with this [`address`](Self::address), unless the two
+    /// are connected, and gives its id. Blocks until it has answered, at most until
+    /// `deadline`. If both call, there is one connection.
+    pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, MixedError> {
+        let target = self.read(address)?;
+        if target.id == self.id() {
+            return Err(MixedError::ThisStation);
+        }
+        if target.host == self.here.host {
+            return Ok(self.host.connect(&target.on_host, deadline)?);
+        }
+        self.network(target.id)?.connect(&target, deadline)
+    }
+
+    /// The way to a member elsewhere.
+    fn network(&self, id: u128) -> Result<&Network, MixedError> {
+        self.network.as_ref().ok_or(MixedError::NoNetwork { id })
+    }
+
+    fn read(&self, address: &[u8]) -> Result<Address, MixedError> {
+        let nonsense = || StationError::Address(String::from_utf8_lossy(address).into_owned());
+        Ok(Address::read(address).ok_or_else(nonsense)?)
+    }
+
+    /// Says where a member is that is going to call: on another host, segments with
+    /// it [wait](Self::segments) for its connection. Does not block.
+    pub fn introduce(&self, address: &[u8]) -> Result<(), MixedError> {
+        let member = self.read(address)?;
+        if member.host != self.here.host {
+            self.network(member.id)?.introduce(member.id);
+        }
+        Ok(())
+    }
+
+    /// Sends a message of at most [`MESSAGE_LEN_MAX`](crate::MESSAGE_LEN_MAX) bytes to
+    /// a peer that is connected. Does not wait until it is taken.
+    pub fn send(&self, to: u128, bytes: &[u8]) -> Result<(), MixedError> {
+        match &self.network {
+            Some(network) if network.streams.has(to) => network.streams.send(to, bytes)?,
+            _ => self.host.send(to, bytes)?,
+        }
+        Ok(())
+    }
+
+    /// What happened next, here or elsewhere; `None` if nothing does before `timeout`
+    /// is over, or somebody has said [`interrupt`](Self::interrupt) since the last
+    /// call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
+    pub fn next_event(&self, timeout: Duration) -> Option<Event> {
+        self.host.next_event(timeout)
+    }
+
+    /// Has [`next_event`](Self::next_event) return without an event, now or when it is
+    /// called next: there is something else to do. Any thread, at once but for a short lock.
+    pub fn interrupt(&self) {
+        self.host.interrupt();
+    }
+
+    /// [`segments`](Self::segments) for one.
+    pub fn segment(
         &self,
-        peer: u128,
-        outgoing: TcpStream,
-        incoming: TcpStream,
-    ) -> Result<(), MixedError> {
-        Ok(self.streams.connect(peer, outgoing, incoming)?)
+        request: &SegmentRequest,
+        deadline: Instant,
+    ) -> Result<MixedSegment, MixedError> {
+        let made = self.segments(core::slice::from_ref(request), deadline)?;
+        let [segment] = <[_; 1]>::try_from(made).expect("one for one");
+        Ok(segment)
     }
 
     /// Makes segments, in this order, all or none: blocks for the host's members as
-    /// [`shm::Station::segments`] does, and for nobody else.
+    /// [`shm::Station::segments`] does, and until each member elsewhere is connected,
+    /// or lost, or `deadline` is over. Who is elsewhere was connected or
+    /// [introduced](Self::introduce) before. Members of whom there is none by then have
+    /// rows of zeros for ever, and each control segment that has one reports it.
     pub fn segments(
         &self,
         requests: &[SegmentRequest],
@@ -75,7 +164,7 @@ impl Station {
     ) -> Result<Vec<MixedSegment>, MixedError> {
         for request in requests {
             if let Some(problem) = tcp::problem(request, self.id()) {
-                return Err(tcp::StationError::segment(request.key, problem).into());
+                return Err(StationError::segment(request.key, problem).into());
             }
         }
         let away = requests.iter().map(|request| self.away(request));
@@ -83,17 +172,28 @@ impl Station {
         let parts = requests.iter().zip(&away);
         let parts: Vec<_> = parts.map(|(whole, away)| on_host(whole, away)).collect();
         let made = self.host.segments(&parts, deadline)?;
+        if let Some(network) = &self.network {
+            let all = requests.iter().flat_map(SegmentRequest::peers);
+            let away = all.map(|(_, id)| id).filter(|&id| network.has(id));
+            network
+                .streams
+                .wait_for(&away.collect::<Vec<_>>(), deadline)?;
+        }
         let whole = requests.iter().zip(&away).zip(made);
         let segments = whole.map(|((request, away), part)| self.join(request, away, part));
         let segments = segments.collect::<Result<_, _>>()?;
-        self.streams.opened();
+        if let Some(network) = &self.network {
+            network.streams.opened();
+        }
         Ok(segments)
     }
 
     /// Those who are reached by streams.
     fn away(&self, request: &SegmentRequest) -> PeerSet {
-        let peers = request.peers();
-        let away = peers.filter(|&(_, id)| self.streams.has(id));
+        let Some(network) = &self.network else {
+            return PeerSet::EMPTY;
+        };
+        let away = request.peers().filter(|&(_, id)| network.has(id));
         away.map(|(rank, _)| rank).collect()
     }
 
@@ -103,6 +203,12 @@ impl Station {
         away: &PeerSet,
         part: ShmSegment,
     ) -> Result<MixedSegment, MixedError> {
+        let Some(network) = self.network.as_ref().filter(|_| !away.is_empty()) else {
+            return Ok(MixedSegment {
+                host: part,
+                away: None,
+            });
+        };
         let (mut rows, mut on_host, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         for (rank, &len) in (0..).map(Rank).zip(&request.row_lens) {
             if away.contains(rank) {
@@ -116,36 +222,62 @@ impl Station {
             whole.push(rank);
         }
         let elsewhere = whole.iter().copied().collect();
-        let streams = self.streams.streams(request, &rows, &elsewhere)?;
+        let streams = network.streams.streams(request, &rows, &elsewhere)?;
         for rank in away.iter() {
             rows[rank.index()] = rows[rank.index()].read_only();
         }
-        Ok(MixedSegment {
+        let away = Away {
             me: request.me,
-            rows,
             streams,
-            host: part,
+            rows,
             whole,
             on_host,
+        };
+        Ok(MixedSegment {
+            host: part,
+            away: Some(away),
         })
     }
 
     /// Throws away what others have handed over or push for a segment that will
-    /// not be made here.
+    /// not be made here. A segment that is dropped does it by itself.
     pub fn forget(&self, key: SegmentKey) {
         self.host.forget(key);
-        self.streams.forget(key);
+        if let Some(network) = &self.network {
+            network.streams.forget(key);
+        }
     }
 
-    /// Ends the connection to a peer, wherever it is, and forgets it.
+    /// Closes the connection to a peer, wherever it is, which is told that it is on
+    /// purpose, and forgets it: it may come back. What it had said is thrown away.
+    /// Segments keep its rows as they are, and report it no more.
     pub fn drop_peer(&self, id: u128) {
         self.host.drop_peer(id);
-        self.streams.drop_peer(id);
+        if let Some(network) = &self.network {
+            network.drop_peer(id);
+        }
     }
 
-    /// How far the streams of a peer have come; `None` if it is on my host.
+    /// Tells the peers that it closes, and ends it: whoever waits in a call of it
+    /// gives up. Segments to members elsewhere stand still then; the others work on,
+    /// but are told of no failures. Once is enough; a station that is dropped does it
+    /// by itself.
+    pub fn close(&self) {
+        if let Some(network) = &self.network {
+            network.close();
+        }
+        self.host.close();
+    }
+
+    /// How far the stream of a peer has come; `None` if it is not elsewhere.
     pub fn link(&self, id: u128) -> Option<LinkState> {
-        self.streams.link(id)
+        self.network.as_ref()?.streams.link(id)
+    }
+
+    /// For tests: makes other stations of this process believe that the process
+    /// of this one has ended. Does nothing to other processes.
+    pub fn feign_death(&self) {
+        self.host.feign_death();
     }
 }
 

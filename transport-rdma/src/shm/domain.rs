@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 
 use super::error::JoinError;
 use super::process;
@@ -31,39 +32,19 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// Opens the directory, made if need be; it must be this user's alone.
+    /// Opens it, in a directory that is made if need be; it must be this user's alone.
     pub(super) fn open(id: u32, directory: Option<&Path>) -> Result<Self, JoinError> {
-        let path = directory.map_or_else(default_directory, Path::to_path_buf);
-        let refuse = |problem: String| JoinError::Directory {
-            path: path.clone(),
-            problem,
-        };
-        match rustix::fs::mkdir(&path, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(refuse(format!("cannot be made: {errno}"))),
-        }
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-        let fd = rustix::fs::open(&path, flags, Mode::empty())
-            .map_err(|errno| refuse(format!("cannot be opened as a directory: {errno}")))?;
-        let stat = rustix::fs::fstat(&fd).map_err(JoinError::system("looking at a directory"))?;
-        let user = rustix::process::geteuid().as_raw();
-        if stat.st_uid != user {
-            let owner = stat.st_uid;
-            return Err(refuse(format!(
-                "belongs to user {owner}, not to user {user}"
-            )));
-        }
-        let mode = stat.st_mode & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(refuse(format!(
-                "has mode {mode:03o}; others must have no access: chmod 700"
-            )));
-        }
+        let (path, fd) = open_directory(directory)?;
         Ok(Self {
             id,
             path,
             directory: fd,
         })
+    }
+
+    /// See [`host_id`].
+    pub(super) fn host_id(&self) -> Result<u128, JoinError> {
+        identify(&self.directory)
     }
 
     /// Locks the record. Nobody holds the lock for long, but a process can be
@@ -133,6 +114,57 @@ impl Domain {
             }
         }
     }
+}
+
+/// Opens the directory, made if need be; it must be this user's alone.
+fn open_directory(directory: Option<&Path>) -> Result<(PathBuf, OwnedFd), JoinError> {
+    let path = directory.map_or_else(default_directory, Path::to_path_buf);
+    let refuse = |problem: String| JoinError::Directory {
+        path: path.clone(),
+        problem,
+    };
+    match rustix::fs::mkdir(&path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(refuse(format!("cannot be made: {errno}"))),
+    }
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    let fd = rustix::fs::open(&path, flags, Mode::empty())
+        .map_err(|errno| refuse(format!("cannot be opened as a directory: {errno}")))?;
+    let stat = rustix::fs::fstat(&fd).map_err(JoinError::system("looking at a directory"))?;
+    let user = rustix::process::geteuid().as_raw();
+    if stat.st_uid != user {
+        let owner = stat.st_uid;
+        return Err(refuse(format!(
+            "belongs to user {owner}, not to user {user}"
+        )));
+    }
+    let mode = stat.st_mode & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(refuse(format!(
+            "has mode {mode:03o}; others must have no access: chmod 700"
+        )));
+    }
+    Ok((path, fd))
+}
+
+/// What tells this host from others: a digest of its boot, the pid namespace, and the
+/// domains' directory. Members that do not share all of these cannot reach each other
+/// by shared memory, so they are on different hosts, on whatever machines they run.
+/// `directory` is that of [`StationOptions`](super::StationOptions); it is made if need be.
+pub fn host_id(directory: Option<&Path>) -> Result<u128, JoinError> {
+    identify(&open_directory(directory)?.1)
+}
+
+fn identify(directory: &OwnedFd) -> Result<u128, JoinError> {
+    let stat = rustix::fs::fstat(directory).map_err(JoinError::system("looking at a directory"))?;
+    let digest = Sha256::new()
+        .chain_update(process::boot()?.to_le_bytes())
+        .chain_update(process::namespace()?.to_le_bytes())
+        .chain_update(stat.st_dev.to_le_bytes())
+        .chain_update(stat.st_ino.to_le_bytes())
+        .finalize();
+    let (first, _) = digest.split_first_chunk().expect("32 bytes");
+    Ok(u128::from_le_bytes(*first))
 }
 
 /// `$SPINDLE_DDS_DIR`, or the user's runtime directory, or shared memory.

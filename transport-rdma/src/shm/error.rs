@@ -82,7 +82,7 @@ pub enum JoinError {
 
 impl JoinError {
     /// For `map_err`.
-    pub(super) fn system<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
+    pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
         move |source| Self::System {
             what,
             source: source.into(),

@@ -41,14 +41,13 @@ mod station;
 mod view_record;
 mod watch;
 
+pub use crate::news::{Event, MESSAGE_LEN_MAX};
+pub use crate::station_error::StationError;
+pub use domain::host_id;
 pub use doorbell::{DoorbellChoice, DoorbellKind};
 pub use error::JoinError;
 pub use fabric::ShmFabric;
 pub use local::{local_group, local_group_of};
-pub use process::boot as host_id;
 pub use register::{Entered, Looked, Refusal, Register};
-pub use station::{
-    Event, MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, ShmSegment, Station, StationError,
-    StationOptions,
-};
+pub use station::{SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions};
 pub use view_record::{Decision, Entry};

@@ -35,7 +35,7 @@ pub(super) fn namespace() -> Result<u64, JoinError> {
 }
 
 /// What tells this boot of the host from others.
-pub fn boot() -> Result<u128, JoinError> {
+pub(super) fn boot() -> Result<u128, JoinError> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.and_then(|text| {
         u128::from_str_radix(&text.trim().replace('-', ""), 16).map_err(io::Error::other)

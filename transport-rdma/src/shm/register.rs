@@ -5,6 +5,7 @@
 //! lock, so that of two that contradict each other one is refused.
 
 use core::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,9 +122,17 @@ impl Register {
     /// with a living member, this one included, a second group is never founded.
     /// Waits up to 5 s for the lock.
     pub fn enter(&self) -> Result<Entered, JoinError> {
+        self.found(&BTreeSet::new())
+    }
+
+    /// [`enter`](Self::enter), where it is known of these members that they have ended,
+    /// or are in no view any more, though this host cannot tell.
+    pub fn found(&self, gone: &BTreeSet<u128>) -> Result<Entered, JoinError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
-        if let Looked::Present(living) = living(record.as_ref())? {
+        if let Looked::Present(living) = living(record.as_ref())?
+            && living.iter().any(|entry| !gone.contains(&entry.id))
+        {
             return Ok(Entered::Present(living));
         }
         if self.me.address.len() > ADDRESS_LEN_MAX {
@@ -182,6 +191,11 @@ impl Register {
         }
         let next = record.followed_by(next.clone())?;
         Ok(locked.replace(&next.write())?)
+    }
+
+    /// Whether this host knows that the process of a member has ended.
+    pub fn knows_dead(&self, member: &Entry) -> bool {
+        member.host == self.me.host && process::start_time(member.pid) != Some(member.start)
     }
 
     /// Takes note of a view that others have decided and that has this member: the

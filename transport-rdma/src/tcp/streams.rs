@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::error::StationError;
 use super::queue::{Own, Push};
 use super::shared::{Link, Receiving, Shared};
 use crate::counters::PushCounters;
@@ -15,7 +14,8 @@ use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, FailureCause, Ring};
 use crate::failures::{Control, Failures};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
-use crate::segment::{SegmentKey, SegmentRequest};
+use crate::segment::SegmentRequest;
+use crate::station_error::StationError;
 
 #[derive(Debug)]
 pub(crate) struct Streams {
@@ -84,10 +84,6 @@ impl Streams {
             failures,
             pushes: PushCounters::default(),
         })
-    }
-
-    pub(crate) fn key(&self) -> SegmentKey {
-        self.own.key
     }
 
     fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {

@@ -7,11 +7,11 @@ use rustix::io::Errno;
 
 use super::address::Address;
 use super::bed::BELLS;
-use super::error::StationError;
 use super::shared::Shared;
 use super::state::{Answer, Life, Link, Role, State};
 use crate::shm::error::JoinError;
 use crate::shm::socket;
+use crate::station_error::StationError;
 
 /// Between two calls of a peer that is busy, or calls this one.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);

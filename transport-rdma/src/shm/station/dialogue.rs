@@ -7,9 +7,9 @@ use rustix::io::Errno;
 use super::packet::{NoPacket, Packet, VERSION};
 use super::reception;
 use super::shared::{Shared, borrow, say};
-use super::state::{Answer, EarlyRow, Event, Life, Role, State};
-use super::{MESSAGE_LEN_MAX, QUEUE_LEN_MAX};
+use super::state::{Answer, EarlyRow, Life, Role, State};
 use crate::fabric::FailureCause;
+use crate::news::{LEFT, MESSAGE_LEN_MAX};
 use crate::shm::socket::{self, Received};
 
 /// How long the kernel's word of a peer's end is awaited once its connection
@@ -87,7 +87,8 @@ fn hear(
             }
             if last {
                 let bytes = core::mem::take(&mut link.partial);
-                deliver(shared, state, from, bytes)?;
+                state.news.deliver(from, bytes)?;
+                shared.bed.wake_myself();
             }
             Ok(())
         }
@@ -96,7 +97,7 @@ fn hear(
             Ok(())
         }
         (Packet::Bye, None) => {
-            let cause = FailureCause::Unreachable("it has closed the connection".into());
+            let cause = FailureCause::Unreachable(LEFT.into());
             state.close_peer(from, cause, &shared.bed);
             Ok(())
         }
@@ -107,21 +108,6 @@ fn hear(
         }
         _ => Err("it sent what does not belong here".to_owned()),
     }
-}
-
-fn deliver(shared: &Shared, state: &mut State, from: u128, bytes: Vec<u8>) -> Result<(), String> {
-    let Some(peer) = state.peers.get_mut(&from) else {
-        return Ok(());
-    };
-    peer.unread += bytes.len();
-    if peer.unread > QUEUE_LEN_MAX {
-        return Err(format!(
-            "more than {QUEUE_LEN_MAX} bytes of its messages wait here"
-        ));
-    }
-    state.events.push_back(Event::Message { from, bytes });
-    shared.bed.wake_myself();
-    Ok(())
 }
 
 /// A connection is closed by this side, with a word about why.

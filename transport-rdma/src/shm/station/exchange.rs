@@ -10,7 +10,6 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use super::error::StationError;
 use super::packet::Packet;
 use super::segment::{Place, ShmSegment};
 use super::shared::Shared;
@@ -18,17 +17,9 @@ use super::state::{EarlyRow, Life, State};
 use crate::fabric::FailureCause;
 use crate::failures::{Control, Failures};
 use crate::peers::{PeerSet, Rank};
-use crate::segment::{SegmentKey, SegmentRequest};
+use crate::segment::SegmentRequest;
 use crate::shm::memory::{self, Mapping};
-
-fn refused(key: SegmentKey, problem: String) -> StationError {
-    let SegmentKey { epoch, lane } = key;
-    StationError::Segment {
-        epoch,
-        lane,
-        problem,
-    }
-}
+use crate::station_error::StationError;
 
 /// Makes all of them, or none. See [`Station::segments`](super::Station::segments).
 pub(super) fn segments(
@@ -38,7 +29,7 @@ pub(super) fn segments(
 ) -> Result<Vec<ShmSegment>, StationError> {
     for request in requests {
         if let Some(problem) = request.problem(shared.id()) {
-            return Err(refused(request.key, problem));
+            return Err(StationError::segment(request.key, problem));
         }
     }
     let mut exchange = Exchange::begin(shared, requests)?;
@@ -91,7 +82,7 @@ impl<'a> Exchange<'a> {
         for request in requests {
             if !shared.state().asked.insert(request.key) {
                 let there = "it is there already, or asked for twice".to_owned();
-                return Err(refused(request.key, there));
+                return Err(StationError::segment(request.key, there));
             }
             let made = memory::create_row(request.row_lens[request.me.index()]);
             let (own, file) = made.inspect_err(|_| shared.forget(request.key))?;

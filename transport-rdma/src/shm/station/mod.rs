@@ -23,7 +23,7 @@ mod address;
 mod bed;
 mod calling;
 mod dialogue;
-mod error;
+
 mod exchange;
 mod packet;
 mod porter;
@@ -44,24 +44,15 @@ use self::porter::Porter;
 use self::shared::Shared;
 use crate::event::write_event;
 use crate::fabric::Ring;
+use crate::news::{Event, MESSAGE_LEN_MAX, News, QUEUE_LEN_MAX};
 pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::JoinError;
+use crate::station_error::StationError;
 
 pub(super) use self::address::sweep_sockets;
-pub use self::error::StationError;
 pub use self::segment::ShmSegment;
-pub use self::state::Event;
-
-/// Longest message between stations, in bytes.
-pub const MESSAGE_LEN_MAX: usize = 1 << 20;
-
-/// Most bytes that wait for a peer, or of a peer to be taken.
-const QUEUE_LEN_MAX: usize = 16 * MESSAGE_LEN_MAX;
-
-/// As good as for ever: 30 years.
-const AGES: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// How to open a [`Station`].
 #[derive(Debug, Clone)]
@@ -183,34 +174,13 @@ impl Station {
     /// What happened next; `None` if nothing does before `timeout` is over, or
     /// somebody has said [`interrupt`](Self::interrupt) since the last call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
     pub fn next_event(&self, timeout: Duration) -> Option<Event> {
-        let now = Instant::now();
-        let deadline = now.checked_add(timeout).unwrap_or(now + AGES);
-        let mut state = self.shared.state();
-        loop {
-            if let Some(event) = state.events.pop_front() {
-                if let Event::Message { from, bytes } = &event
-                    && let Some(peer) = state.peers.get_mut(from)
-                {
-                    peer.unread -= bytes.len();
-                }
-                return Some(event);
-            }
-            if state.stopped || core::mem::take(&mut state.interrupted) {
-                return None;
-            }
-            let in_time;
-            (state, in_time) = self.shared.wait(state, deadline);
-            if !in_time {
-                return None;
-            }
-        }
+        self.shared.news().next(timeout)
     }
 
     /// Has [`next_event`](Self::next_event) return without an event, now or when it is
     /// called next: there is something else to do. Any thread, at once but for a short lock.
     pub fn interrupt(&self) {
-        self.shared.state().interrupted = true;
-        self.shared.notify();
+        self.shared.news().interrupt();
     }
 
     /// [`segments`](Self::segments) for one.
@@ -264,6 +234,7 @@ impl Station {
         };
         self.shared.domain.remove(&self.shared.address.file());
         self.shared.state().stopped = true;
+        self.shared.news().end();
         self.shared.kick();
         self.shared.notify();
         // It has nothing to say if it panicked.
@@ -272,6 +243,16 @@ impl Station {
 
     fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where other parts of a station tell what happens to them.
+    pub(crate) fn news(&self) -> &Arc<News> {
+        self.shared.news()
+    }
+
+    /// What tells its host from others, and the station's place there: see [`host_id`](crate::shm::host_id).
+    pub(crate) fn host_id(&self) -> Result<u128, JoinError> {
+        self.shared.domain.host_id()
     }
 
     /// For those who receive on behalf of this participant by other means: wakes

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::bed::{BELL_ROW_LEN, BELLS, Contact};
 use super::packet::Packet;
 use super::shared::{Shared, say};
-use super::state::{Event, Life, Peer, Role, State};
+use super::state::{Life, Peer, Role, State};
+use crate::news::Event;
 use crate::shm::descriptor;
 use crate::shm::memory;
 
@@ -57,7 +58,6 @@ pub(super) fn welcome(
         life,
         bell,
         rows: BTreeMap::new(),
-        unread: 0,
     };
     state.peers.insert(id, peer);
     state.answers.remove(&id);
@@ -68,7 +68,7 @@ pub(super) fn welcome(
             link.put(bytes, fds);
         }
     }
-    state.events.push_back(Event::Connected { id });
+    state.news.tell(Event::Connected { id });
     shared.bed.wake_myself();
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::bed::{BELL_ROW_LEN, Bed};
 use super::packet::Packet;
 use super::state::State;
 use crate::event::write_event;
+use crate::news::News;
 use crate::segment::SegmentKey;
 use crate::shm::JoinError;
 use crate::shm::descriptor;
@@ -36,6 +37,8 @@ pub(super) struct Shared {
     /// Takes the place of the pidfd for stations of this process, which a pidfd
     /// of themselves tells nothing.
     pub(super) last_sign: Arc<OwnedFd>,
+    /// The same as in the state.
+    news: Arc<News>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -58,6 +61,7 @@ impl Shared {
         let listener = socket::listen(&domain.file_path(&address.file()), BACKLOG)
             .map_err(JoinError::system("listening for members"))?;
         drop(locked);
+        let state = State::new();
         let shared = Self {
             address,
             domain,
@@ -67,7 +71,8 @@ impl Shared {
             event,
             pidfd,
             last_sign,
-            state: Mutex::new(State::new()),
+            news: Arc::clone(&state.news),
+            state: Mutex::new(state),
             changed: Condvar::new(),
         };
         Ok((Arc::new(shared), listener))
@@ -79,6 +84,10 @@ impl Shared {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn news(&self) -> &Arc<News> {
+        &self.news
     }
 
     /// Gives the background thread something to do.

@@ -12,13 +12,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::QUEUE_LEN_MAX;
 use super::bed::{BELLS, Bed, Contact};
 use super::packet::Packet;
 use super::shared::say;
 use crate::fabric::FailureCause;
 use crate::failures::Control;
 use crate::mem::Region;
+use crate::news::{Event, News, QUEUE_LEN_MAX};
 use crate::segment::SegmentKey;
 
 /// Most rows of one peer that wait until they are asked for; the oldest epoch
@@ -27,31 +27,6 @@ const EARLY_ROWS_MAX: usize = 4096;
 
 /// Most packets that wait for a peer: rows among them hold descriptors.
 const OUTGOING_MAX: usize = 4096;
-
-/// What happened at a station.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// A peer is connected, whoever of the two called.
-    Connected {
-        /// Who.
-        id: u128,
-    },
-    /// A peer has sent a message.
-    Message {
-        /// Who.
-        from: u128,
-        /// What, as it was given to [`Station::send`](super::Station::send).
-        bytes: Vec<u8>,
-    },
-    /// A peer is lost. Its id does not come back before
-    /// [`Station::drop_peer`](super::Station::drop_peer).
-    Closed {
-        /// Who.
-        id: u128,
-        /// How it is known.
-        cause: FailureCause,
-    },
-}
 
 /// Something to be sent.
 #[derive(Debug)]
@@ -148,8 +123,6 @@ pub(super) struct Peer {
     /// Which of my bells is for it.
     pub(super) bell: u16,
     pub(super) rows: BTreeMap<SegmentKey, EarlyRow>,
-    /// Bytes of its messages that nobody has taken yet.
-    pub(super) unread: usize,
 }
 
 /// How a call has ended that did not lead to a hello.
@@ -168,15 +141,13 @@ pub(super) struct State {
     pub(super) peers: BTreeMap<u128, Peer>,
     /// Of calls of mine, by whom they were for, until the caller has looked.
     pub(super) answers: BTreeMap<u128, Answer>,
-    pub(super) events: VecDeque<Event>,
+    pub(super) news: Arc<News>,
     pub(super) controls: Vec<Control>,
     /// Segments that I have asked for and not forgotten.
     pub(super) asked: BTreeSet<SegmentKey>,
     /// Bells that are somebody's. The first is my own.
     bells: [bool; BELLS],
     pub(super) stopped: bool,
-    /// Whoever waits for an event is to look at something else.
-    pub(super) interrupted: bool,
 }
 
 impl State {
@@ -188,12 +159,11 @@ impl State {
             next_link: 0,
             peers: BTreeMap::new(),
             answers: BTreeMap::new(),
-            events: VecDeque::new(),
+            news: Arc::default(),
             controls: Vec::new(),
             asked: BTreeSet::new(),
             bells,
             stopped: false,
-            interrupted: false,
         }
     }
 
@@ -266,7 +236,7 @@ impl State {
         peer.life = Life::Closed(cause.clone());
         bed.unhear(&peer.row);
         Control::tell_all(&mut self.controls, id, &cause);
-        self.events.push_back(Event::Closed { id, cause });
+        self.news.tell(Event::Closed { id, cause });
         bed.wake_myself();
     }
 
@@ -291,10 +261,7 @@ impl State {
         bed.unhear(&peer.row);
         self.answers.remove(&id);
         self.return_bell(peer.bell);
-        self.events.retain(|event| match event {
-            Event::Connected { id: of } | Event::Closed { id: of, .. } => *of != id,
-            Event::Message { from, .. } => *from != id,
-        });
+        self.news.forget(id);
     }
 
     /// What has come for a segment goes. What is on its way to others does not:

@@ -1,8 +1,9 @@
-//! Why a station could not do what it was asked for.
+//! Why a station could not do what it was asked for, whatever part of it.
 
+use crate::segment::SegmentKey;
 use crate::shm::JoinError;
 
-/// Why an operation of a [`Station`](super::Station) failed.
+/// Why an operation of a station failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StationError {
@@ -10,7 +11,7 @@ pub enum StationError {
     #[error(transparent)]
     System(#[from] JoinError),
     /// An address that no station of this version has.
-    #[error("{0:?} is no address of a station on this host")]
+    #[error("{0:?} is no address of a station")]
     Address(String),
     /// The peer could not be reached, or is lost.
     #[error("member {id:032x} cannot be reached: {reason}")]
@@ -57,4 +58,15 @@ pub enum StationError {
         /// What is wrong.
         problem: String,
     },
+}
+
+impl StationError {
+    pub(crate) fn segment(key: SegmentKey, problem: impl Into<String>) -> Self {
+        let SegmentKey { epoch, lane } = key;
+        Self::Segment {
+            epoch,
+            lane,
+            problem: problem.into(),
+        }
+    }
 }

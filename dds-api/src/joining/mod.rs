@@ -1,0 +1,171 @@
+//! How a participant gets into the group of its domain.
+//!
+//! ```text
+//!   newcomer                         a living member (its sponsor)
+//!   whom to ask: quest
+//!     nobody lives, and
+//!     it may: found it, be view 1
+//!     else: connect, Ask ----------> does it fit? --no--> Refused
+//!                                    Engine::request(Join) ... the next view has it
+//!     enter that view <------------- Welcome
+//!
+//!                                    another newcomer
+//!           connect, Ask ----------> NotYet: it waits for the one who asks, or not
+//! ```
+//!
+//! If the sponsor ends before that, another one is asked: who asks twice joins once.
+//!
+//! - `quest`: whom a newcomer asks, what it promises, when it founds; no I/O.
+//! - `newcomer`: does what the quest says. `packet`: what is said.
+//! - `network`: what the properties say of it.
+
+mod network;
+mod newcomer;
+mod packet;
+mod quest;
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::Instant;
+
+use spindle_dds_core::CONTROL_ROW_LEN;
+use spindle_dds_transport::mixed::MixedError;
+use spindle_dds_transport::shm::{JoinError, StationError};
+use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
+
+use self::newcomer::{Joined, Newcomer};
+use crate::driver::{CallOff, Control, Crew, Desk, Session, Sleepers, Start, Targets};
+use crate::error::{Error, Result};
+use crate::participant::ParticipantCore;
+use crate::properties::{PREFER_AVAILABILITY, pin};
+
+pub(crate) use self::packet::Packet;
+
+/// Gets into the domain's group, or founds it. Blocks until it is in, or `call_off`
+/// is said.
+pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<Arc<Session>> {
+    let config = &participant.config;
+    warn_of_unused_pins(participant);
+    warn_of_two_groups(participant);
+    // Before anybody is promised anything.
+    let crew = Crew::muster()?;
+    let roll = &participant.roll;
+    let newcomer = Newcomer::new(participant)?;
+    let joined = newcomer.enter(Instant::now() + config.join_timeout, call_off)?;
+    let Joined {
+        newcomer,
+        view,
+        digest,
+    } = joined;
+    let Newcomer {
+        station,
+        register,
+        me,
+        ..
+    } = newcomer;
+    let bed = SegmentRequest {
+        key: SegmentKey { epoch: 0, lane: 0 },
+        members: vec![me.id.0],
+        me: Rank(0),
+        row_lens: vec![CONTROL_ROW_LEN],
+        control: false,
+    };
+    let bed = station.segment(&bed, Instant::now()).map_err(unmade)?;
+    let desk = Arc::new(Desk::new(station.clone()));
+    let start = Start {
+        id: me.id,
+        limit: config.failure_limit,
+        prefer_availability: config.prefer_availability,
+        first: view.clone(),
+    };
+    let bells = participant.bells().clone();
+    let session = Session::new(
+        bed,
+        start,
+        roll.clone(),
+        participant.fate.clone(),
+        bells,
+        desk,
+    );
+    // Listeners are called from now on, and use what contains their entities.
+    participant.enable_contained();
+    roll.enter(me.id, &session)?;
+    let control = Control {
+        station,
+        register,
+        roll: roll.clone(),
+        me: me.id,
+        subgroups: config.subgroups,
+        limit: config.failure_limit,
+        view,
+        digest,
+        asked: BTreeSet::new(),
+        lost: BTreeSet::new(),
+    };
+    let targets = Targets::new(participant.weak(), roll.clone());
+    let sleepers = Sleepers::new(roll.clone());
+    session.begin(
+        crew,
+        config.wait,
+        control,
+        |session| targets.run(session),
+        |session| sleepers.run(session),
+    );
+    session.wait_begun()?;
+    Ok(session)
+}
+
+/// Never drawn before, by anybody.
+fn random_id() -> u128 {
+    let draw = || {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u32(std::process::id());
+        hasher.write_i64(crate::time::source_timestamp());
+        u128::from(hasher.finish())
+    };
+    draw() << 64 | draw()
+}
+
+/// A profile may be shared by participants that have different topics; but it may be a
+/// misspelled name too.
+fn warn_of_unused_pins(participant: &ParticipantCore) {
+    let entities = participant.entities();
+    for name in participant.config.pins.keys() {
+        if !entities.topics.iter().any(|topic| topic.name == *name) {
+            tracing::warn!(
+                property = pin(name),
+                "the participant has no topic of this name yet: the property has no effect"
+            );
+        }
+    }
+}
+
+fn warn_of_two_groups(participant: &ParticipantCore) {
+    if participant.config.prefer_availability {
+        tracing::warn!(
+            property = PREFER_AVAILABILITY,
+            domain = participant.domain_id,
+            "members that are cut off from each other all go on: the domain may fall apart into \
+             groups with different orders, which never become one again"
+        );
+    }
+}
+
+fn refused(error: JoinError) -> Error {
+    let text = error.to_string();
+    match error {
+        JoinError::Memory { .. } => Error::OutOfResources(text),
+        JoinError::NoFutexWaitv => Error::Unsupported(text),
+        _ => Error::Error(text),
+    }
+}
+
+fn unmade(error: MixedError) -> Error {
+    match error {
+        MixedError::Join(error) | MixedError::Station(StationError::System(error)) => {
+            refused(error)
+        }
+        error => Error::Error(error.to_string()),
+    }
+}

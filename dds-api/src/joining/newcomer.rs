@@ -1,0 +1,357 @@
+//! A participant that is in no group yet: does what its quest says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spindle_dds_core::membership::{HostId, Member, MemberId, View};
+use spindle_dds_transport::mixed::{MixedError, Station, StationOptions, sockets_of};
+use spindle_dds_transport::shm::{
+    self, DoorbellChoice, Entered, Entry, Event, Looked, Register, host_id,
+};
+
+use super::network::{self, Contact};
+use super::packet::{Answer, Ask, Packet};
+use super::quest::{Known, Next, NotYet, Patience, Quest, Reached, Target};
+use super::{random_id, refused, unmade};
+use crate::discovery::ParticipantInfo;
+use crate::driver::CallOff;
+use crate::error::{Error, Result};
+use crate::participant::ParticipantCore;
+use crate::properties::{Doorbell, PREFER_AVAILABILITY};
+
+/// How long to wait for an event before looking whether it is called off.
+const LISTEN_FOR: Duration = Duration::from_millis(20);
+/// How long one that is called has for taking it.
+const CALL_WITHIN: Duration = Duration::from_secs(1);
+
+/// A participant on its way.
+pub(super) struct Newcomer {
+    pub(super) station: Arc<Station>,
+    pub(super) register: Register,
+    pub(super) me: Member,
+    domain: u32,
+    contacts: Vec<Contact>,
+    patience: Patience,
+    /// Others who may live, by the record of this host.
+    present: Vec<Entry>,
+    /// Parts of views that have not come as a whole.
+    views: BTreeMap<u128, Vec<u8>>,
+    /// What was warned of already.
+    refusals: BTreeSet<String>,
+}
+
+/// One that is in its first view.
+pub(super) struct Joined {
+    pub(super) newcomer: Newcomer,
+    pub(super) view: Arc<View>,
+    /// Of the decision that made it.
+    pub(super) digest: u64,
+}
+
+impl Newcomer {
+    /// Opens its place on its host, and in the network if it has one there.
+    pub(super) fn new(participant: &ParticipantCore) -> Result<Self> {
+        let config = &participant.config;
+        let id = MemberId(random_id());
+        let host = HostId(host_id(config.directory.as_deref()).map_err(refused)?);
+        let mut on_host = shm::StationOptions::new(participant.domain_id, id.0);
+        on_host.directory = config.directory.clone();
+        on_host.doorbell = match config.doorbell {
+            Doorbell::Auto => DoorbellChoice::Auto,
+            Doorbell::Futex => DoorbellChoice::Futex,
+            Doorbell::Event => DoorbellChoice::Event,
+        };
+        let network = config.network.as_ref();
+        let contacts = network.map(network::contacts).transpose()?;
+        let network = network.map(|network| network::options(network, config.failure_limit));
+        let station = Station::open(&StationOptions {
+            host: on_host,
+            network: network.transpose()?,
+        });
+        let station = station.map_err(unmade)?;
+        let entry = Entry::here(id.0, host.0, station.address()).map_err(refused)?;
+        let info = ParticipantInfo {
+            guid: participant.base.guid(),
+            subgroups: config.subgroups,
+            pid: entry.pid,
+            start: entry.start,
+        };
+        let me = Member {
+            id,
+            host,
+            address: entry.address.clone(),
+            info: info.to_bytes()?,
+            updates: 0,
+            endpoints: participant.roll.first()?,
+        };
+        let directory = config.directory.as_deref();
+        let register = Register::open(participant.domain_id, directory, entry);
+        let patience = Patience {
+            answer: 2 * config.failure_limit,
+            majority: config.prefer_availability.then_some(config.failure_limit),
+        };
+        Ok(Self {
+            station: Arc::new(station),
+            register: register.map_err(refused)?,
+            me,
+            domain: participant.domain_id,
+            contacts: contacts.unwrap_or_default(),
+            patience,
+            present: Vec::new(),
+            views: BTreeMap::new(),
+            refusals: BTreeSet::new(),
+        })
+    }
+
+    /// Until it is in a view, as a member or as the founder.
+    pub(super) fn enter(mut self, deadline: Instant, call_off: &CallOff) -> Result<Joined> {
+        let alone = View::first(self.me.clone());
+        let alone = alone.map_err(|error| Error::BadParameter(error.to_string()))?;
+        let labels = self.contacts.iter().map(|it| it.label.clone()).collect();
+        let mut quest = Quest::new(labels, self.patience);
+        let since = Instant::now();
+        loop {
+            self.go_on(deadline, call_off, &quest)?;
+            self.look(&mut quest)?;
+            let now = since.elapsed();
+            let wait = match quest.next(now) {
+                Next::Found => {
+                    let entered = self.register.found(quest.dead()).map_err(refused)?;
+                    if entered == Entered::Founded {
+                        self.warn_if_alone(&quest);
+                        return Ok(self.joined(alone, 0));
+                    }
+                    Duration::ZERO
+                }
+                Next::Reach(target) => {
+                    let reached = self.reach(target, deadline);
+                    let now = since.elapsed();
+                    if let Some(id) = quest.reached(now, target, reached) {
+                        self.ask(&mut quest, now, id);
+                    }
+                    Duration::ZERO
+                }
+                Next::Ask(id) => {
+                    self.ask(&mut quest, now, id);
+                    Duration::ZERO
+                }
+                Next::Wait(time) => time.min(LISTEN_FOR),
+            };
+            if let Some(event) = self.station.next_event(wait)
+                && let Some((view, digest)) = self.handle(&mut quest, since.elapsed(), event)?
+            {
+                return Ok(self.joined(view, digest));
+            }
+        }
+    }
+
+    fn joined(self, view: View, digest: u64) -> Joined {
+        Joined {
+            newcomer: self,
+            view: Arc::new(view),
+            digest,
+        }
+    }
+
+    /// Whether there is still time.
+    fn go_on(&self, deadline: Instant, call_off: &CallOff, quest: &Quest) -> Result<()> {
+        let domain = self.domain;
+        if call_off.is_said() {
+            let text = format!("joining domain {domain} was called off");
+            return Err(Error::AlreadyDeleted(text));
+        }
+        if Instant::now() >= deadline {
+            let report = quest.report();
+            let text = format!("no member of domain {domain} let this participant in: {report}");
+            return Err(Error::Timeout(text));
+        }
+        Ok(())
+    }
+
+    fn warn_if_alone(&self, quest: &Quest) {
+        if !self.contacts.is_empty() && !quest.has_majority() {
+            tracing::warn!(
+                property = PREFER_AVAILABILITY,
+                domain = self.domain,
+                asked = quest.report(),
+                "the domain is founded without a majority of its contacts: there may be another \
+                 group, and the two never become one"
+            );
+        }
+    }
+
+    /// Takes what the record of this host says.
+    fn look(&mut self, quest: &mut Quest) -> Result<()> {
+        self.present = match self.register.look().map_err(refused)? {
+            Looked::Nobody => Vec::new(),
+            Looked::Present(entries) => entries,
+        };
+        let me = self.me.id.0;
+        self.present.retain(|entry| entry.id != me);
+        let host = self.me.host.0;
+        let known = self.present.iter().map(|entry| Known {
+            id: entry.id,
+            here: entry.host == host,
+            label: label(entry, host),
+        });
+        quest.looked(known.collect());
+        Ok(())
+    }
+
+    /// Calls whoever is there.
+    fn reach(&mut self, target: Target, deadline: Instant) -> Reached {
+        let until = deadline.min(Instant::now() + CALL_WITHIN);
+        let reached = match target {
+            Target::Contact(at) => self.station.call(self.contacts[at].at, until),
+            // It is connected, or was.
+            Target::Founder(_) => return Reached::Nobody("it is lost".to_owned()),
+            Target::Recorded(id) => {
+                let Some(entry) = self.present.iter().find(|entry| entry.id == id) else {
+                    return Reached::Nobody("it is gone".to_owned());
+                };
+                self.reach_member(entry, until)
+            }
+        };
+        match reached {
+            Ok(id) => Reached::Peer(id),
+            Err(MixedError::ThisStation) => Reached::Myself,
+            Err(error) => {
+                self.warn_if_refused(&error);
+                if let Target::Recorded(id) = target {
+                    // It may be gone by the next look.
+                    self.station.drop_peer(id);
+                }
+                Reached::Nobody(error.to_string())
+            }
+        }
+    }
+
+    /// Users need not wait for the end to hear that, for instance, the secret is wrong.
+    fn warn_if_refused(&mut self, error: &MixedError) {
+        if matches!(error, MixedError::Refused { .. }) && self.refusals.insert(error.to_string()) {
+            tracing::warn!(domain = self.domain, %error, "joining goes on");
+        }
+    }
+
+    /// Elsewhere, whoever is where the member was will do.
+    fn reach_member(&self, entry: &Entry, until: Instant) -> std::result::Result<u128, MixedError> {
+        if entry.host == self.me.host.0 {
+            return self.station.connect(&entry.address, until);
+        }
+        let mut last = Err(MixedError::NoNetwork { id: entry.id });
+        for at in sockets_of(&entry.address) {
+            last = self.station.call(at, until);
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+
+    fn ask(&self, quest: &mut Quest, now: Duration, id: u128) {
+        let missing = quest.missing();
+        let missing = self.present.iter().filter(|it| missing.contains(&it.id));
+        let ask = Packet::Ask(Ask {
+            member: self.me.clone(),
+            founds: quest.founds(),
+            missing: missing.cloned().collect(),
+        });
+        if let Err(error) = self.station.send(id, &ask.write()) {
+            // Why it is lost, if it is, comes as an event.
+            quest.lost(now, id, &error.to_string());
+        }
+    }
+
+    /// Returns the view that has this newcomer, and the digest of what decided on it.
+    fn handle(
+        &mut self,
+        quest: &mut Quest,
+        now: Duration,
+        event: Event,
+    ) -> Result<Option<(View, u64)>> {
+        let (from, bytes) = match event {
+            Event::Connected { .. } => return Ok(None),
+            Event::Closed { id, cause } => {
+                self.views.remove(&id);
+                self.station.drop_peer(id);
+                quest.lost(now, id, &cause.to_string());
+                return Ok(None);
+            }
+            Event::Message { from, bytes } => (from, bytes),
+        };
+        match Packet::read(&bytes) {
+            Ok(Packet::Ask(ask)) => {
+                self.look(quest)?;
+                let said = quest.asked(now, from, ask.founds);
+                self.send(from, &Packet::NotYet(self.answer(said, &ask.missing)));
+            }
+            Ok(Packet::NotYet(answer)) => {
+                let dead: Vec<u128> = answer.dead.into_iter().collect();
+                let said = NotYet {
+                    promises: answer.promises,
+                    is_out: answer.is_out,
+                    reason: answer.reason,
+                };
+                quest.not_yet(now, from, said, &dead);
+            }
+            Ok(Packet::Welcome { digest, last, part }) => {
+                if !quest.is_welcome_by(from) {
+                    self.views.remove(&from);
+                    return Ok(None);
+                }
+                self.views.entry(from).or_default().extend(part);
+                if last {
+                    let bytes = self.views.remove(&from).unwrap_or_default();
+                    return Ok(self.view(&bytes).map(|view| (view, digest)));
+                }
+            }
+            Ok(Packet::Refused(reason)) if quest.is_asking(from) => {
+                return Err(Error::Error(reason));
+            }
+            Err(reason) if quest.is_asking(from) => return Err(Error::Error(reason)),
+            Ok(Packet::Refused(_)) => {}
+            Err(reason) => self.send(from, &Packet::Refused(reason)),
+        }
+        Ok(None)
+    }
+
+    /// What is known here of those whom another newcomer is missing.
+    fn answer(&self, said: NotYet, missing: &[Entry]) -> Answer {
+        let here = sockets_of(&self.me.address);
+        let is_dead = |entry: &&Entry| {
+            // Who listened where this one does now, and nowhere else, has ended.
+            let sockets = sockets_of(&entry.address);
+            let replaced = !sockets.is_empty() && sockets.iter().all(|at| here.contains(at));
+            entry.id != self.me.id.0 && (replaced || self.register.knows_dead(entry))
+        };
+        let dead = missing.iter().filter(is_dead).map(|entry| entry.id);
+        Answer {
+            promises: said.promises,
+            is_out: said.is_out,
+            dead: dead.collect::<BTreeSet<_>>(),
+            reason: said.reason,
+        }
+    }
+
+    fn send(&self, to: u128, packet: &Packet) {
+        if let Err(error) = self.station.send(to, &packet.write()) {
+            tracing::debug!(%error, "another newcomer is not reached");
+        }
+    }
+
+    fn view(&self, bytes: &[u8]) -> Option<View> {
+        let view = View::from_bytes(bytes).ok()?;
+        view.rank(self.me.id).is_some().then_some(view)
+    }
+}
+
+/// What users call a member by.
+fn label(entry: &Entry, host: u128) -> String {
+    let pid = entry.pid;
+    match sockets_of(&entry.address).first() {
+        Some(at) if entry.host != host => format!("process {pid} at {at}"),
+        _ if entry.host != host => format!("process {pid} of another host"),
+        _ => format!("process {pid}"),
+    }
+}

@@ -1,0 +1,259 @@
+//! What newcomers and members say to each other.
+
+use std::collections::BTreeSet;
+
+use spindle_dds_core::membership::{Member, View};
+use spindle_dds_transport::shm::Entry;
+
+use crate::discovery::PROTOCOL;
+
+/// Bytes of a view in one packet.
+const PART_LEN: usize = 512 << 10;
+
+/// A packet between a newcomer and a member, or two newcomers. The first four bytes,
+/// and all of a refusal, stay as they are in any version.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Packet {
+    /// Let me in.
+    Ask(Ask),
+    /// A part of the view that has the newcomer.
+    Welcome {
+        /// Of the decision that made the view.
+        digest: u64,
+        last: bool,
+        part: Vec<u8>,
+    },
+    /// No, and why.
+    Refused(String),
+    /// I am in no group either.
+    NotYet(Answer),
+}
+
+/// What a newcomer says of itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub(crate) member: Member,
+    /// It founds the domain if those who are in no group wait for it.
+    pub(crate) founds: bool,
+    /// Members of other hosts, of which its host's record tells: are they dead?
+    pub(crate) missing: Vec<Entry>,
+}
+
+/// What a newcomer says to another one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// It waits for the one who asked to found the domain.
+    pub(crate) promises: bool,
+    /// It is in no view, and enters none by what it asked for before.
+    pub(crate) is_out: bool,
+    /// Those of the missing who are dead.
+    pub(crate) dead: BTreeSet<u128>,
+    /// In words.
+    pub(crate) reason: String,
+}
+
+impl Packet {
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut out = PROTOCOL.to_le_bytes().to_vec();
+        match self {
+            Self::Ask(ask) => {
+                out.extend([1, u8::from(ask.founds)]);
+                out.extend((ask.missing.len() as u16).to_le_bytes());
+                for entry in &ask.missing {
+                    out.extend(entry.id.to_le_bytes());
+                    out.extend(entry.host.to_le_bytes());
+                    out.extend(entry.pid.to_le_bytes());
+                    out.extend(entry.start.to_le_bytes());
+                    out.extend((entry.address.len() as u16).to_le_bytes());
+                    out.extend(&entry.address);
+                }
+                // As a view of its own it is checked like any other.
+                if let Ok(alone) = View::first(ask.member.clone()) {
+                    out.extend(alone.to_bytes());
+                }
+            }
+            Self::Welcome { digest, last, part } => {
+                out.push(2);
+                out.extend(digest.to_le_bytes());
+                out.push(u8::from(*last));
+                out.extend(part);
+            }
+            Self::Refused(reason) => {
+                out.push(3);
+                out.extend(reason.as_bytes());
+            }
+            Self::NotYet(answer) => {
+                out.push(4);
+                out.push(u8::from(answer.promises) | u8::from(answer.is_out) << 1);
+                out.extend((answer.dead.len() as u16).to_le_bytes());
+                let dead = answer.dead.iter();
+                dead.for_each(|id| out.extend(id.to_le_bytes()));
+                out.extend(answer.reason.as_bytes());
+            }
+        }
+        out
+    }
+
+    /// A view in as many packets as it takes.
+    pub(crate) fn welcome(view: &View, digest: u64) -> Vec<Vec<u8>> {
+        let bytes = view.to_bytes();
+        let count = bytes.len().div_ceil(PART_LEN);
+        let parts = bytes.chunks(PART_LEN).zip(1..);
+        let packet = |(part, at): (&[u8], usize)| {
+            let (last, part) = (at == count, part.to_vec());
+            Self::Welcome { digest, last, part }.write()
+        };
+        parts.map(packet).collect()
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
+        let nonsense = || "it said what makes no sense".to_owned();
+        let (version, rest) = bytes.split_first_chunk().ok_or_else(nonsense)?;
+        let version = u32::from_le_bytes(*version);
+        let (kind, rest) = rest.split_first().ok_or_else(nonsense)?;
+        if version != PROTOCOL && *kind != 3 {
+            return Err(format!(
+                "process {} speaks version {PROTOCOL} of the protocol, the other one {version}: \
+                 all participants of a domain are built with one version of Spindle DDS",
+                std::process::id()
+            ));
+        }
+        let packet = match kind {
+            1 => read_ask(rest).map(Self::Ask),
+            2 => read_welcome(rest),
+            3 => Some(Self::Refused(String::from_utf8_lossy(rest).into_owned())),
+            4 => read_answer(rest).map(Self::NotYet),
+            _ => None,
+        };
+        packet.ok_or_else(nonsense)
+    }
+}
+
+fn read_ask(mut rest: &[u8]) -> Option<Ask> {
+    let founds = take_flags(&mut rest, 1)? == 1;
+    let count = u16::from_le_bytes(take(&mut rest)?);
+    let mut missing = Vec::new();
+    for _ in 0..count {
+        let id = u128::from_le_bytes(take(&mut rest)?);
+        let host = u128::from_le_bytes(take(&mut rest)?);
+        let pid = u32::from_le_bytes(take(&mut rest)?);
+        let start = u64::from_le_bytes(take(&mut rest)?);
+        let len = u16::from_le_bytes(take(&mut rest)?);
+        let (address, after) = rest.split_at_checked(usize::from(len))?;
+        rest = after;
+        missing.push(Entry {
+            id,
+            host,
+            pid,
+            start,
+            address: address.to_vec(),
+        });
+    }
+    let [member] = <[Member; 1]>::try_from(View::from_bytes(rest).ok()?.members).ok()?;
+    Some(Ask {
+        member,
+        founds,
+        missing,
+    })
+}
+
+fn read_welcome(mut rest: &[u8]) -> Option<Packet> {
+    let digest = u64::from_le_bytes(take(&mut rest)?);
+    let last = take_flags(&mut rest, 1)? == 1;
+    let part = rest.to_vec();
+    Some(Packet::Welcome { digest, last, part })
+}
+
+fn read_answer(mut rest: &[u8]) -> Option<Answer> {
+    let flags = take_flags(&mut rest, 3)?;
+    let count = u16::from_le_bytes(take(&mut rest)?);
+    let mut dead = BTreeSet::new();
+    for _ in 0..count {
+        dead.insert(u128::from_le_bytes(take(&mut rest)?));
+    }
+    Some(Answer {
+        promises: flags & 1 != 0,
+        is_out: flags & 2 != 0,
+        dead,
+        reason: String::from_utf8_lossy(rest).into_owned(),
+    })
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(*taken)
+}
+
+/// One byte, in which no other bits are set.
+fn take_flags(rest: &mut &[u8], known: u8) -> Option<u8> {
+    let [flags] = take(rest)?;
+    (flags & !known == 0).then_some(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_dds_core::membership::{HostId, MemberId};
+
+    fn examples() -> [Packet; 4] {
+        let member = Member {
+            id: MemberId(7),
+            host: HostId(1 << 100),
+            address: vec![1; 40],
+            info: b"what it says of itself".to_vec(),
+            updates: 0,
+            endpoints: Default::default(),
+        };
+        let entry = |id| Entry {
+            id,
+            host: 3,
+            pid: 4,
+            start: u64::MAX,
+            address: vec![9; id as usize * 10],
+        };
+        [
+            Packet::Ask(Ask {
+                member,
+                founds: true,
+                missing: (0..3).map(entry).collect(),
+            }),
+            Packet::Welcome {
+                digest: u64::MAX,
+                last: true,
+                part: vec![1, 2, 3],
+            },
+            Packet::Refused("no room".to_owned()),
+            Packet::NotYet(Answer {
+                promises: true,
+                is_out: false,
+                dead: [5, u128::MAX].into(),
+                reason: "it waits".to_owned(),
+            }),
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_no_part_of_it_is_taken_for_the_whole() {
+        for packet in examples() {
+            let bytes = packet.write();
+            assert_eq!(Packet::read(&bytes).as_ref(), Ok(&packet));
+            for end in 0..bytes.len() {
+                assert_ne!(Packet::read(&bytes[..end]).as_ref(), Ok(&packet), "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_versions_are_told_of_and_their_refusals_understood() {
+        for packet in examples() {
+            let mut bytes = packet.write();
+            bytes[0] ^= 1;
+            match (packet, Packet::read(&bytes)) {
+                (Packet::Refused(said), Ok(Packet::Refused(read))) => assert_eq!(said, read),
+                (_, Err(why)) => assert!(why.contains("version"), "{why}"),
+                (said, read) => panic!("{said:?} is read as {read:?}"),
+            }
+        }
+    }
+}

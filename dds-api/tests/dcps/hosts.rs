@@ -1,0 +1,262 @@
+//! Domains over several hosts: those that meet in different directories are on different
+//! hosts, and reach each other over the network only.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spindle_dds::{DomainParticipant, Error, ParticipantBuilder};
+
+use crate::meeting::{Meeting, reader, state, take, wait_for_members, writer};
+
+/// So many hosts, each with a place where it listens.
+struct Hosts {
+    places: Vec<Meeting>,
+    contacts: Vec<String>,
+}
+
+impl Hosts {
+    fn new(count: usize) -> Self {
+        // All at once, so that they differ.
+        let free = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let free: Vec<_> = free.collect();
+        let contact = |it: &TcpListener| it.local_addr().expect("bound").to_string();
+        Self {
+            places: (0..count).map(|_| Meeting::new()).collect(),
+            contacts: free.iter().map(contact).collect(),
+        }
+    }
+
+    /// One that comes to a host, with the first `contacts` of them.
+    fn builder(&self, at: usize, contacts: usize) -> ParticipantBuilder {
+        let builder = self.places[at].builder();
+        let builder = builder.property("spindle.listen", &self.contacts[at]);
+        builder.property("spindle.contacts", &self.contacts[..contacts].join(","))
+    }
+
+    fn participant(&self, at: usize, contacts: usize) -> DomainParticipant {
+        self.builder(at, contacts).create().expect("a participant")
+    }
+}
+
+/// Enables it beside the others; what comes of it comes out.
+fn enable(participant: &DomainParticipant) -> Receiver<Result<(), Error>> {
+    let (sender, enabled) = channel();
+    let participant = participant.clone();
+    thread::spawn(move || sender.send(participant.enable()));
+    enabled
+}
+
+fn is_in(enabled: &Receiver<Result<(), Error>>) {
+    let enabled = enabled.recv_timeout(Duration::from_secs(60));
+    assert_eq!(enabled.expect("it ends"), Ok(()));
+}
+
+#[test]
+fn two_hosts_have_one_order() {
+    let hosts = Hosts::new(2);
+    let participants = [0, 1].map(|at| hosts.participant(at, 1));
+    let writers = participants.each_ref().map(|it| writer(it, "State"));
+    let readers = participants.each_ref().map(|it| reader(it, "State"));
+    // The second one waits for the first.
+    let second = enable(&participants[1]);
+    thread::sleep(Duration::from_millis(50));
+    participants[0].enable().expect("it founds the group");
+    is_in(&second);
+    wait_for_members(&participants, 2);
+    thread::scope(|scope| {
+        for (icao, writer) in (0..).zip(&writers) {
+            scope.spawn(move || {
+                for number in 0..500 {
+                    writer.write(&state(icao, number)).expect("sent");
+                }
+            });
+        }
+    });
+    let orders = readers.each_ref().map(|reader| {
+        take(reader, 1000, |sample| {
+            let state = sample.data().expect("data");
+            (state.icao, state.number)
+        })
+    });
+    assert_eq!(orders[0], orders[1]);
+    // The founder leaves; the other one goes on.
+    participants[0].close().expect("it leaves");
+    wait_for_members(&participants[1..], 1);
+    writers[1].write(&state(1, 500)).expect("it goes on");
+    let third = hosts.participant(0, 1);
+    let heard = reader(&third, "State");
+    let enabled = enable(&third);
+    // Its first contact is itself; but its host remembers where the others are.
+    is_in(&enabled);
+    wait_for_members(&[participants[1].clone(), third], 2);
+    writers[1].write(&state(1, 501)).expect("it goes on");
+    assert_eq!(
+        take(&heard, 1, |sample| sample.data().expect("data").number),
+        [501]
+    );
+}
+
+#[test]
+fn some_on_one_host_and_one_elsewhere() {
+    let hosts = Hosts::new(2);
+    let participants = [0, 0, 1].map(|at| hosts.participant(at, 1));
+    let readers = participants.each_ref().map(|it| reader(it, "State"));
+    let writers = participants.each_ref().map(|it| writer(it, "State"));
+    let enabled = participants.each_ref().map(enable);
+    enabled.iter().for_each(is_in);
+    wait_for_members(&participants, 3);
+    for (icao, writer) in (0..).zip(&writers) {
+        writer.write(&state(icao, 7)).expect("sent");
+    }
+    let orders = readers
+        .each_ref()
+        .map(|reader| take(reader, 3, |sample| sample.data().expect("data").icao));
+    assert!(orders.iter().all(|order| *order == orders[0]), "{orders:?}");
+}
+
+#[test]
+fn the_first_contact_waits_for_a_majority() {
+    let hosts = Hosts::new(3);
+    let [first, second, third] = [0, 1, 2].map(|at| hosts.participant(at, 3));
+    let founds = enable(&first);
+    let alone = founds.recv_timeout(Duration::from_millis(300));
+    assert!(alone.is_err(), "one of three is no majority: {alone:?}");
+    let joins = enable(&third);
+    is_in(&founds);
+    is_in(&joins);
+    second.enable().expect("it is let in");
+    wait_for_members(&[first, second, third], 3);
+}
+
+#[test]
+fn nobody_founds_but_the_first_contact() {
+    let hosts = Hosts::new(2);
+    let builder = hosts.builder(1, 2);
+    let hasty = builder.property("spindle.join.timeout_ms", "200");
+    let hasty = hasty.create().expect("a participant");
+    let error = hasty.enable().expect_err("nobody founds");
+    assert!(matches!(error, Error::Timeout(_)), "{error}");
+    let text = error.to_string();
+    let first = format!("first contact {}: ", hosts.contacts[0]);
+    assert!(text.contains(&first), "{text}");
+    assert!(
+        text.contains("nobody founds the domain until it runs"),
+        "{text}"
+    );
+}
+
+#[test]
+fn who_prefers_availability_founds_without_a_majority() {
+    let hosts = Hosts::new(2);
+    let builder = hosts.builder(0, 2);
+    let first = builder
+        .property("spindle.prefer_availability", "true")
+        .property("spindle.failure.limit_ms", "100")
+        .create()
+        .expect("a participant");
+    let started = Instant::now();
+    first.enable().expect("it founds the group");
+    assert!(started.elapsed() >= Duration::from_millis(100));
+}
+
+#[test]
+fn who_has_not_the_secret_is_refused() {
+    let hosts = Hosts::new(2);
+    let secrets = tempfile::tempdir().expect("a directory");
+    let secret = |name: &str, text: &str| {
+        let path = secrets.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        let owner_only = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&path, owner_only).expect("set");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let (right, wrong) = (
+        secret("right", "open sesame"),
+        secret("wrong", "open barley"),
+    );
+    let first = hosts.builder(0, 1).property("spindle.secret_file", &right);
+    let first = first.create().expect("a participant");
+    first.enable().expect("it founds the group");
+    for path in [Some(&wrong), None] {
+        let mut builder = hosts.builder(1, 1);
+        builder = builder.property("spindle.join.timeout_ms", "300");
+        if let Some(path) = path {
+            builder = builder.property("spindle.secret_file", path);
+        }
+        let stranger = builder.create().expect("a participant");
+        let text = stranger.enable().expect_err("a stranger").to_string();
+        assert!(text.contains("secret"), "{text}");
+    }
+    let friend = hosts.builder(1, 1).property("spindle.secret_file", &right);
+    let friend = friend.create().expect("a participant");
+    friend.enable().expect("it is let in");
+    wait_for_members(&[first, friend], 2);
+    let missing = hosts
+        .builder(1, 1)
+        .property("spindle.secret_file", "/nowhere");
+    let missing = missing.create().expect("a participant");
+    let text = missing.enable().expect_err("no file").to_string();
+    assert!(text.contains("spindle.secret_file"), "{text}");
+}
+
+#[test]
+fn who_does_not_go_together_with_the_others_is_refused() {
+    let hosts = Hosts::new(2);
+    let first = hosts.participant(0, 1);
+    first.enable().expect("it founds the group");
+    let other = hosts.builder(1, 1).property("spindle.subgroups", "5");
+    let other = other.create().expect("a participant");
+    let text = other.enable().expect_err("it differs").to_string();
+    assert!(text.contains("spindle.subgroups"), "{text}");
+    // On the host of the first, but unheard by others.
+    let second = hosts.participant(1, 1);
+    second.enable().expect("it is let in");
+    let deaf = hosts.places[0].participant();
+    let text = deaf.enable().expect_err("it does not listen").to_string();
+    assert!(text.contains("spindle.listen"), "{text}");
+}
+
+/// All hosts' records name members of others; when all have ended, each host knows it of
+/// its own, and the domain is founded anew.
+#[test]
+fn a_domain_whose_members_have_all_ended_is_founded_anew() {
+    let hosts = Hosts::new(2);
+    let remembered: Vec<_> = {
+        let participants = [0, 1].map(|at| hosts.participant(at, 2));
+        let enabled = participants.each_ref().map(enable);
+        enabled.iter().for_each(is_in);
+        wait_for_members(&participants, 2);
+        let records = hosts.places.iter().map(|place| {
+            let record = std::path::Path::new(&place.directory()).join("domain-0.record");
+            let text = std::fs::read_to_string(&record).expect("a record");
+            // As of processes that are no more.
+            let ended = text.replace(&format!(" {} ", std::process::id()), " 1 ");
+            (record, ended)
+        });
+        let records = records.collect();
+        participants
+            .iter()
+            .for_each(|it| it.close().expect("it leaves"));
+        records
+    };
+    for (record, text) in &remembered {
+        std::fs::write(record, text).expect("written");
+    }
+    let hasty = hosts
+        .builder(0, 1)
+        .property("spindle.join.timeout_ms", "300");
+    let hasty = hasty.create().expect("a participant");
+    let text = hasty
+        .enable()
+        .expect_err("the other host is silent")
+        .to_string();
+    assert!(text.contains(&hosts.contacts[1]), "{text}");
+    drop(hasty);
+    let participants = [0, 1].map(|at| hosts.participant(at, 2));
+    let enabled = participants.each_ref().map(enable);
+    enabled.iter().for_each(is_in);
+    wait_for_members(&participants, 2);
+}

@@ -1,0 +1,76 @@
+//! Groups over several hosts, as network namespaces with processes in them, that are cut
+//! off from each other. Skipped where such namespaces cannot be made.
+
+mod member;
+mod network;
+
+use std::thread;
+use std::time::Duration;
+
+use member::Member;
+use network::Network;
+
+/// Made of `tests/idl/flight.idl`.
+mod types {
+    include!("../idl/flight.rs");
+}
+
+const CUT_FOR: Duration = Duration::from_secs(5);
+
+/// Members on hosts, all publishing, of whom one host is cut off for five seconds. The
+/// others are a majority.
+fn check_partition(hosts: &[usize], cut: usize) {
+    let Some(network) = Network::new(hosts.iter().max().map_or(1, |last| last + 1)) else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let places = hosts.iter().enumerate();
+    let mut members: Vec<Member> = places
+        .map(|(number, &host)| Member::start(&network, directory.path(), host, number, hosts.len()))
+        .collect();
+    members.iter_mut().for_each(|it| it.wait_for("publishing"));
+    thread::sleep(Duration::from_millis(300));
+    network.set_reached(cut, false);
+    thread::sleep(CUT_FOR);
+    network.set_reached(cut, true);
+    thread::sleep(Duration::from_millis(500));
+    members.iter_mut().for_each(Member::tell_to_leave);
+    let (stays, stops): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.host != cut);
+    let ended = stays.into_iter().map(Member::finish);
+    let ended: Vec<_> = ended.collect();
+    for stopped in stops.into_iter().map(Member::finish) {
+        let reason = stopped.failed.as_deref().unwrap_or("it did not stop");
+        assert!(reason.contains("no majority"), "{reason}");
+        let whole = &ended[0].order;
+        assert!(whole.len() > stopped.order.len(), "the others went on");
+        assert_eq!(
+            stopped.order,
+            whole[..stopped.order.len()],
+            "it saw a beginning"
+        );
+    }
+    for member in &ended {
+        assert_eq!(member.failed, None);
+        assert_eq!(member.order, ended[0].order);
+        // Each of those who went on is heard long after the cut.
+        let own = member.order.iter().filter(|(who, _)| *who == member.number);
+        let own: Vec<u32> = own.map(|(_, number)| *number).collect();
+        assert_eq!(own, (0..own.len() as u32).collect::<Vec<_>>());
+        assert!(own.len() > 1000, "{} of {}", own.len(), member.number);
+    }
+}
+
+#[test]
+fn one_of_three_hosts_is_cut_off() {
+    check_partition(&[0, 1, 2], 2);
+}
+
+#[test]
+fn one_member_is_cut_off_from_two_on_one_host() {
+    check_partition(&[0, 0, 1], 1);
+}
+
+#[test]
+fn the_founder_is_cut_off() {
+    check_partition(&[0, 1, 1], 0);
+}

@@ -1,0 +1,296 @@
+//! A member in a process of its own, which publishes and notes what it takes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use spindle_dds::qos::{
+    DataReaderQos, DataWriterQos, History, Presentation, PresentationAccessScope, PublisherQos,
+    Reliability, SubscriberQos,
+};
+use spindle_dds::{DataReader, DataWriter, DomainParticipant, Error};
+
+use crate::network::Network;
+use crate::types::flight::State;
+
+const CHILD: &str = "SPINDLE_TEST_HOSTS_CHILD";
+/// What a member writes last.
+const LAST: u32 = u32::MAX;
+const HANGS_AFTER: Duration = Duration::from_secs(60);
+
+/// A running one.
+pub(crate) struct Member {
+    pub(crate) host: usize,
+    number: u32,
+    child: Child,
+    said: Receiver<String>,
+    notes: PathBuf,
+}
+
+/// One that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) number: u32,
+    /// Who said what.
+    pub(crate) order: Vec<(u32, u32)>,
+    pub(crate) failed: Option<String>,
+}
+
+impl Member {
+    /// Starts one of so many. The first contact is on the first host.
+    pub(crate) fn start(
+        network: &Network,
+        directory: &Path,
+        host: usize,
+        number: usize,
+        members: usize,
+    ) -> Self {
+        let program = std::env::current_exe().expect("this test");
+        let notes = directory.join(format!("{number}.notes"));
+        let setup = Setup {
+            directory: directory.join(format!("host-{host}")),
+            listen: format!("{}:7400", network.address(host)),
+            contact: format!("{}:7400", network.address(0)),
+            number: number as u32,
+            members,
+            notes: notes.clone(),
+        };
+        let mut child = network
+            .command(host, program.to_str().expect("UTF-8"))
+            .args([
+                "--exact",
+                "member::child",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(CHILD, setup.write())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a child");
+        let (sender, said) = channel();
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if let Some(said) = line.strip_prefix("member: ") {
+                    let _ = sender.send(said.to_owned());
+                }
+            }
+        });
+        Self {
+            host,
+            number: number as u32,
+            child,
+            said,
+            notes,
+        }
+    }
+
+    pub(crate) fn wait_for(&mut self, what: &str) {
+        let said = self.said.recv_timeout(HANGS_AFTER);
+        assert_eq!(said.as_deref(), Ok(what));
+    }
+
+    /// It publishes no more, and leaves once it has taken what the others, who are told
+    /// as well, have published.
+    pub(crate) fn tell_to_leave(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    /// Waits until it has left, or failed.
+    pub(crate) fn finish(mut self) -> Ended {
+        self.tell_to_leave();
+        let said = self.said.recv_timeout(HANGS_AFTER);
+        let said = said.unwrap_or_else(|_| format!("member {} hangs", self.number));
+        let notes = std::fs::read_to_string(&self.notes).expect("its notes");
+        Ended {
+            number: self.number,
+            order: read(&notes),
+            failed: said.strip_prefix("failed: ").map(str::to_owned),
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(notes: &str) -> Vec<(u32, u32)> {
+    let number = |text: &str| text.parse().expect("a number");
+    let line = |line: &str| {
+        let (who, what) = line.split_once(' ').expect("two numbers");
+        (number(who), number(what))
+    };
+    notes.lines().map(line).collect()
+}
+
+/// What a member is told when it is started.
+struct Setup {
+    directory: PathBuf,
+    listen: String,
+    contact: String,
+    number: u32,
+    members: usize,
+    notes: PathBuf,
+}
+
+impl Setup {
+    fn write(&self) -> String {
+        let (directory, notes) = (self.directory.display(), self.notes.display());
+        let Self {
+            listen,
+            contact,
+            number,
+            members,
+            ..
+        } = self;
+        format!("{listen} {contact} {number} {members} {directory} {notes}")
+    }
+
+    fn read(text: &str) -> Self {
+        let fields: Vec<&str> = text.split(' ').collect();
+        let [listen, contact, number, members, directory, notes] = fields[..] else {
+            panic!("{text:?} tells not enough");
+        };
+        Self {
+            directory: directory.into(),
+            listen: listen.to_owned(),
+            contact: contact.to_owned(),
+            number: number.parse().expect("a number"),
+            members: members.parse().expect("a number"),
+            notes: notes.into(),
+        }
+    }
+}
+
+/// Not a test by itself: the process of a [`Member`].
+#[test]
+fn child() {
+    let Ok(setup) = std::env::var(CHILD) else {
+        return;
+    };
+    let setup = Setup::read(&setup);
+    let participant = DomainParticipant::builder(0)
+        .property("spindle.directory", &setup.directory.to_string_lossy())
+        .property("spindle.listen", &setup.listen)
+        .property("spindle.contacts", &setup.contact)
+        .property("spindle.failure.limit_ms", "700")
+        .disabled()
+        .create()
+        .expect("a participant");
+    let (writer, reader) = endpoints(&participant);
+    participant.enable().expect("it is let in");
+    let others = || Some(participant.discovered_participants().ok()?.len());
+    while others().expect("all come") + 1 < setup.members {
+        thread::sleep(Duration::from_millis(1));
+    }
+    println!("\nmember: publishing");
+    let is_over = AtomicBool::new(false);
+    let noted = thread::scope(|scope| {
+        scope.spawn(|| {
+            // Until the test closes it.
+            let _ = std::io::stdin().lines().next();
+            is_over.store(true, Ordering::Release);
+        });
+        scope.spawn(|| publish(&writer, setup.number, &is_over));
+        let noted = note(&reader, &setup.notes, || others().map(|it| it + 1));
+        is_over.store(true, Ordering::Release);
+        noted
+    });
+    match noted {
+        Ok(()) => {
+            participant.close().expect("it leaves");
+            println!("\nmember: done");
+        }
+        Err(error) => println!("\nmember: failed: {error}"),
+    }
+}
+
+/// About a sample a millisecond.
+fn publish(writer: &DataWriter<State>, icao: u32, is_over: &AtomicBool) {
+    let state = |number| State {
+        icao,
+        number,
+        ..State::default()
+    };
+    let mut number = 0;
+    while !is_over.load(Ordering::Acquire) && writer.write(&state(number)).is_ok() {
+        number += 1;
+        thread::sleep(Duration::from_millis(1));
+    }
+    // The reader is told why, if it is.
+    let _ = writer.write(&state(LAST));
+}
+
+/// Until all who are left have said their last.
+fn note(
+    reader: &DataReader<State>,
+    notes: &Path,
+    members: impl Fn() -> Option<usize>,
+) -> spindle_dds::Result<()> {
+    let mut notes = std::fs::File::create(notes).expect("its notes");
+    let mut ended = 0;
+    loop {
+        let samples = match reader.take(1000) {
+            Ok(samples) => samples,
+            Err(error) if error.is_no_data() => {
+                if members().is_some_and(|members| ended >= members) {
+                    return Ok(());
+                }
+                thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            Err(Error::AlreadyDeleted(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let mut text = String::new();
+        for sample in samples.iter().filter(|it| it.info().valid_data) {
+            let state = sample.data().expect("data");
+            if state.number == LAST {
+                ended += 1;
+            } else {
+                text += &format!("{} {}\n", state.icao, state.number);
+            }
+        }
+        notes.write_all(text.as_bytes()).expect("noted");
+    }
+}
+
+fn endpoints(participant: &DomainParticipant) -> (DataWriter<State>, DataReader<State>) {
+    let presentation = Presentation {
+        access_scope: PresentationAccessScope::Topic,
+        coherent_access: false,
+        ordered_access: true,
+    };
+    let topic = participant.topic("State").create().expect("a topic");
+    let publisher = participant.publisher().qos(PublisherQos {
+        presentation,
+        ..PublisherQos::default()
+    });
+    let publisher = publisher.create().expect("a publisher");
+    let writer = publisher.writer(&topic).qos(DataWriterQos {
+        reliability: Reliability::reliable(spindle_dds::Duration::from_secs(60)),
+        ..DataWriterQos::default()
+    });
+    let subscriber = participant.subscriber().qos(SubscriberQos {
+        presentation,
+        ..SubscriberQos::default()
+    });
+    let subscriber = subscriber.create().expect("a subscriber");
+    let reader = subscriber.reader(&topic).qos(DataReaderQos {
+        reliability: Reliability::reliable(spindle_dds::Duration::ZERO),
+        history: History::keep_all(),
+        ..DataReaderQos::default()
+    });
+    (
+        writer.create().expect("a writer"),
+        reader.create().expect("a reader"),
+    )
+}

@@ -1,0 +1,46 @@
+//! Why a station could not do what it was asked for.
+
+use std::net::SocketAddr;
+
+use crate::shm::JoinError;
+use crate::station_error::StationError;
+
+/// Why an operation of a [`Station`](super::Station) failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MixedError {
+    /// The system did not give what the station needs.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// Something with a known peer, on this host or elsewhere, or with a segment.
+    #[error(transparent)]
+    Station(#[from] StationError),
+    /// A secret that everybody knows.
+    #[error("the domain's secret is empty: leave it out, or give one")]
+    EmptySecret,
+    /// The one that was called is this station itself.
+    #[error("that is this station itself")]
+    ThisStation,
+    /// A member elsewhere, and this station has no part in a network.
+    #[error("member {id:032x} is on another host, and this station is open for its own only")]
+    NoNetwork {
+        /// Who.
+        id: u128,
+    },
+    /// Whoever was called by a contact address could not be reached.
+    #[error("nobody of the domain is reached at {contact}: {reason}")]
+    Unreachable {
+        /// Where.
+        contact: SocketAddr,
+        /// Why not.
+        reason: String,
+    },
+    /// Whoever was called by a contact address does not want the connection.
+    #[error("{contact} refuses the connection: {reason}")]
+    Refused {
+        /// Where.
+        contact: SocketAddr,
+        /// Its words, or why this side refuses it.
+        reason: String,
+    },
+}
