@@ -190,9 +190,7 @@ impl<F: Fabric> Inlet<F> {
         let lane = link.lane.as_ref();
         let lane = lane.filter(|_| self.config.storage == Storage::Ring)?;
         let held = |writer: &MatchedWriter| lane.held_parts(writer.ring, writer.place);
-        let tight = link
-            .writers()
-            .any(|(_, writer)| held(writer) > SPAN_MAX_RING);
+        let tight = link.writers().any(|writer| held(writer) > SPAN_MAX_RING);
         tight.then(|| self.selects.load(Ordering::Relaxed))
     }
 

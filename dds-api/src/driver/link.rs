@@ -29,12 +29,12 @@ pub(crate) struct Link<F: Fabric> {
     pub(super) lane: Option<Arc<Lane<F>>>,
     /// By place and number.
     writers: Box<[LinkedWriter]>,
+    /// Writers that have gone before, and that the others have not taken out yet.
+    gone: Vec<InstanceHandle>,
     /// What is new of writers that offer less than the reader asks for.
     pub(super) refusals: Vec<Vec<PolicyId>>,
     /// All of those.
     refused: Vec<InstanceHandle>,
-    /// How many writers have ever been matched.
-    known: u32,
     /// Messages that one ring holds at most.
     pub(super) ring_max: usize,
     next: OnceLock<Arc<Self>>,
@@ -55,10 +55,20 @@ pub(crate) struct MatchedWriter {
     pub(crate) autodispose: bool,
 }
 
+/// How a writer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// It was deleted, or left with its participant.
+    Left {
+        /// Whether its instances are disposed of by that.
+        disposes: bool,
+    },
+    /// Its participant failed, and has no say any more.
+    Failed,
+}
+
 struct LinkedWriter {
     writer: MatchedWriter,
-    /// Among all that have ever been matched.
-    index: u32,
     /// Source timestamp of its last message.
     timestamp: AtomicI64,
     /// Nothing of it is taken any more. The engine's thread alone.
@@ -80,9 +90,9 @@ impl<F: Fabric> Link<F> {
             arrivals: ArrayQueue::new(1),
             lane: None,
             writers: Box::default(),
+            gone: Vec::new(),
             refusals: Vec::new(),
             refused: Vec::new(),
-            known: 0,
             ring_max: 0,
             next: OnceLock::new(),
         }
@@ -98,21 +108,20 @@ impl<F: Fabric> Link<F> {
         refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
         sizes: &[usize],
     ) -> Self {
+        let is_gone = |writer: &MatchedWriter| {
+            let before = self.before(writer.handle);
+            self.gone.contains(&writer.handle) || before.is_some_and(LinkedWriter::is_gone)
+        };
+        let gone = writers.extract_if(.., |writer| is_gone(writer));
+        let gone = gone.map(|writer| writer.handle).collect();
         writers.sort_unstable_by_key(|writer| (writer.place, writer.number));
-        let mut known = self.known;
         let linked = writers.into_iter().map(|writer| {
-            let before = self
-                .writers
-                .iter()
-                .find(|it| it.writer.handle == writer.handle);
-            let index = before.map_or(known, |before| before.index);
-            known = known.max(index + 1);
+            let before = self.before(writer.handle);
             let timestamp = before.map_or(0, |it| it.timestamp.load(Ordering::Relaxed));
             LinkedWriter {
                 writer,
-                index,
                 timestamp: AtomicI64::new(timestamp),
-                gone: AtomicBool::new(before.is_some_and(LinkedWriter::is_gone)),
+                gone: AtomicBool::new(false),
             }
         });
         let writers: Box<[_]> = linked.collect();
@@ -124,11 +133,15 @@ impl<F: Fabric> Link<F> {
             lane: Some(lane),
             refusals: new.map(|(_, policies)| policies.clone()).collect(),
             refused: refused.into_iter().map(|(handle, _)| handle).collect(),
-            known,
+            gone,
             ring_max: sizes.iter().copied().max().unwrap_or(0),
             writers,
             next: OnceLock::new(),
         }
+    }
+
+    fn before(&self, handle: InstanceHandle) -> Option<&LinkedWriter> {
+        self.writers.iter().find(|it| it.writer.handle == handle)
     }
 
     /// Nothing more is pushed here: it goes on there.
@@ -145,41 +158,43 @@ impl<F: Fabric> Link<F> {
         Some(self.lane.as_ref()?.epoch())
     }
 
-    /// The writers, each with its index among all that have ever been matched.
-    pub(crate) fn writers(&self) -> impl Iterator<Item = (u32, &MatchedWriter)> {
-        self.writers.iter().map(|it| (it.index, &it.writer))
+    /// The writers. Arrivals name them by their places in this row.
+    pub(crate) fn writers(&self) -> impl Iterator<Item = &MatchedWriter> {
+        self.writers.iter().map(|it| &it.writer)
     }
 
-    /// Index of a writer that is not gone; its message of this time came.
+    /// Which writer that is, unless it is gone; its message of this time came.
     pub(super) fn came(&self, place: Rank, number: u32, timestamp: i64) -> Option<u32> {
-        let linked = self.find(place, number)?;
-        linked.timestamp.store(timestamp, Ordering::Relaxed);
-        Some(linked.index)
+        let at = self.find(place, number)?;
+        let last = &self.writers[at].timestamp;
+        last.store(timestamp, Ordering::Relaxed);
+        Some(at as u32)
     }
 
-    fn find(&self, place: Rank, number: u32) -> Option<&LinkedWriter> {
+    fn find(&self, place: Rank, number: u32) -> Option<usize> {
         let key = |it: &LinkedWriter| (it.writer.place, it.writer.number);
         let found = self.writers.binary_search_by_key(&(place, number), key);
-        let linked = &self.writers[found.ok()?];
-        (!linked.is_gone()).then_some(linked)
+        found.ok().filter(|at| !self.writers[*at].is_gone())
     }
 
     /// A writer says that it is gone. Whether that is news.
     pub(super) fn says_gone(&self, place: Rank, number: u32, at: Stamp, disposes: bool) -> bool {
-        let linked = self.find(place, number);
-        linked.is_some_and(|linked| self.go(linked, at, disposes))
+        let farewell = Farewell::Left { disposes };
+        let found = self.find(place, number);
+        found.is_some_and(|writer| self.go(writer, at, farewell))
     }
 
-    /// Those that `stays` does not know any more go where the lane ends; `disposes`
-    /// says what becomes of their instances. Whether there are any.
+    /// Those that `stays` does not know any more go where the lane ends, in the way that
+    /// `farewell` says. Whether there are any.
     pub(crate) fn end(
         &self,
         end: Option<u64>,
         stays: impl Fn(InstanceHandle) -> bool,
-        disposes: impl Fn(&MatchedWriter) -> bool,
+        farewell: impl Fn(&MatchedWriter) -> Farewell,
     ) -> bool {
         let mut any = false;
-        for linked in self.writers.iter().filter(|it| !it.is_gone()) {
+        let writers = self.writers.iter().enumerate();
+        for (at, linked) in writers.filter(|(_, it)| !it.is_gone()) {
             if stays(linked.writer.handle) {
                 continue;
             }
@@ -187,18 +202,17 @@ impl<F: Fabric> Link<F> {
                 position: end.unwrap_or(0),
                 timestamp: linked.timestamp.load(Ordering::Relaxed),
             };
-            any |= self.go(linked, stamp, disposes(&linked.writer));
+            any |= self.go(at, stamp, farewell(&linked.writer));
         }
         any
     }
 
-    fn go(&self, linked: &LinkedWriter, at: Stamp, disposes: bool) -> bool {
-        linked.gone.store(true, Ordering::Relaxed);
+    fn go(&self, writer: usize, at: Stamp, farewell: Farewell) -> bool {
+        self.writers[writer].gone.store(true, Ordering::Relaxed);
         let gone = Arrival::Gone {
-            writer: linked.index,
-            handle: linked.writer.handle,
+            writer: writer as u32,
             at,
-            disposes,
+            farewell,
         };
         self.arrivals.push(gone).is_ok()
     }

@@ -8,13 +8,15 @@ use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::inlet::Access;
-use super::link::Link;
+use super::link::{Farewell, Link};
 use super::payload::{Item, Payload, Pool};
 use crate::cache::{Arrived, Cache, EntryRef, Offer, Origin, Query, Whose};
 use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
-use crate::status::{IncompatibleCounts, MatchCounts, RejectedReason, StatusMask, TotalCount};
+use crate::status::{
+    IncompatibleCounts, LivelinessCounts, MatchCounts, RejectedReason, StatusMask, TotalCount,
+};
 use crate::subscription::SampleInfo;
 
 /// What comes from the engine, in order.
@@ -24,10 +26,20 @@ pub(super) enum Arrival<F: Fabric> {
     /// A writer is gone, at this place of the stream.
     Gone {
         writer: u32,
-        handle: InstanceHandle,
         at: Stamp,
-        disposes: bool,
+        farewell: Farewell,
     },
+}
+
+impl<F: Fabric> Arrival<F> {
+    /// Of whom it is: by the place in the row of the link that it came by, then by the
+    /// index that the cache has for it.
+    fn writer(&mut self) -> &mut u32 {
+        match self {
+            Self::Message(message) => &mut message.origin.writer,
+            Self::Gone { writer, .. } => writer,
+        }
+    }
 }
 
 /// Where and when something stands in a stream, the same at every reader.
@@ -49,6 +61,7 @@ pub(super) struct Message<F: Fabric> {
 #[derive(Debug, Default)]
 pub(crate) struct ReaderStatuses {
     pub(crate) matched: MatchCounts,
+    pub(crate) liveliness: LivelinessCounts,
     pub(crate) incompatible: IncompatibleCounts,
     pub(crate) lost: TotalCount,
     pub(crate) rejected: TotalCount,
@@ -77,6 +90,8 @@ pub(super) struct Shelf<F: Fabric> {
     cache: Cache<Payload<F>>,
     /// From where it takes arrivals now.
     link: Arc<Link<F>>,
+    /// The cache's indexes of the writers there.
+    writers: Vec<u32>,
     /// The oldest message that the cache has no room for; those behind it
     /// wait in the queue of arrivals.
     waiting: Option<Message<F>>,
@@ -99,6 +114,7 @@ impl<F: Fabric> Shelf<F> {
         Self {
             cache,
             link: Arc::new(Link::first()),
+            writers: Vec::new(),
             waiting: None,
             in_ring: Vec::new(),
             sequences: Vec::new(),
@@ -119,14 +135,12 @@ impl<F: Fabric> Shelf<F> {
     /// Goes on with the link of the next lane. Returns the statuses that changed.
     fn enter(&mut self, link: Arc<Link<F>>) -> StatusMask {
         let mut changed = StatusMask::NONE;
-        for (index, writer) in link.writers() {
-            if index as usize >= self.sequences.len() {
-                self.sequences.resize(index as usize + 1, 0);
-            }
-            if self.cache.set_writer(index, writer.handle) {
-                self.statuses.matched.matched(writer.handle);
-                self.statuses.writers.push(writer.handle);
-                changed |= StatusMask::SUBSCRIPTION_MATCHED;
+        self.writers.clear();
+        for writer in link.writers() {
+            let (index, is_new) = self.cache.admit(writer.handle);
+            self.writers.push(index);
+            if is_new {
+                changed |= self.writer_came(index, writer.handle);
             }
             if let Some(lane) = &link.lane {
                 let here = |it: &InRing<F>| {
@@ -173,10 +187,9 @@ impl<F: Fabric> Shelf<F> {
             None => return true,
             Some(Arrival::Gone {
                 writer,
-                handle,
                 at,
-                disposes,
-            }) => *changed |= self.writer_gone(writer, handle, at, disposes),
+                farewell,
+            }) => *changed |= self.writer_gone(writer, at, farewell),
             Some(Arrival::Message(message)) => {
                 *changed |= self.count_lost(&message.origin);
                 *changed |= self.offer(message);
@@ -193,7 +206,9 @@ impl<F: Fabric> Shelf<F> {
         loop {
             // In this order: nothing is pushed here once there is a next one.
             let next = self.link.next().cloned();
-            if let Some(arrival) = self.link.arrivals.pop() {
+            if let Some(mut arrival) = self.link.arrivals.pop() {
+                let writer = arrival.writer();
+                *writer = self.writers[*writer as usize];
                 return Some(arrival);
             }
             *changed |= self.enter(next?);
@@ -269,15 +284,32 @@ impl<F: Fabric> Shelf<F> {
         }
     }
 
-    fn writer_gone(
-        &mut self,
-        writer: u32,
-        handle: InstanceHandle,
-        at: Stamp,
-        disposes: bool,
-    ) -> StatusMask {
+    /// A writer is matched, and alive by that: its participant is in the view.
+    fn writer_came(&mut self, writer: u32, handle: InstanceHandle) -> StatusMask {
+        if writer as usize >= self.sequences.len() {
+            self.sequences.resize(writer as usize + 1, 0);
+        }
+        self.sequences[writer as usize] = 0;
+        self.statuses.writers.push(handle);
+        self.statuses.matched.matched(handle);
+        self.statuses.liveliness.came(handle);
+        StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED
+    }
+
+    fn writer_gone(&mut self, writer: u32, at: Stamp, farewell: Farewell) -> StatusMask {
+        let handle = self.cache.writer(writer);
         self.statuses.writers.retain(|known| *known != handle);
         self.statuses.matched.unmatched(handle);
+        let disposes = match farewell {
+            Farewell::Left { disposes } => {
+                self.statuses.liveliness.left(handle);
+                disposes
+            }
+            Farewell::Failed => {
+                self.statuses.liveliness.failed(handle);
+                false
+            }
+        };
         let origin = Origin {
             writer,
             writer_sequence: 0,
@@ -285,7 +317,7 @@ impl<F: Fabric> Shelf<F> {
             timestamp: at.timestamp,
             encapsulation: Encapsulation::CDR_LE,
         };
-        let mut changed = StatusMask::SUBSCRIPTION_MATCHED;
+        let mut changed = StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED;
         if self.cache.writer_gone(origin, disposes) {
             changed |= StatusMask::DATA_AVAILABLE;
         }
