@@ -13,7 +13,7 @@ use crate::subscription::{ReaderCore, SubscriberCore};
 use crate::topic::TopicCore;
 
 /// Rises with every change of what stands in here, or of the layout of rows.
-pub(crate) const PROTOCOL: u32 = 3;
+pub(crate) const PROTOCOL: u32 = 4;
 
 /// Most bytes that are said of one endpoint.
 const ENDPOINT_LEN_MAX: usize = 16 << 10;

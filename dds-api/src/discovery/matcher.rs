@@ -61,8 +61,12 @@ pub(crate) struct Route {
 impl Routes {
     /// The readers of a topic.
     pub(crate) fn of(&self, subgroup: SubgroupId, topic: u64) -> impl Iterator<Item = &Route> {
-        let routes = self.by_subgroup.get(&subgroup).into_iter().flatten();
-        routes.filter(move |route| route.topic == topic)
+        self.at(subgroup).filter(move |route| route.topic == topic)
+    }
+
+    /// The readers in a subgroup.
+    pub(crate) fn at(&self, subgroup: SubgroupId) -> impl Iterator<Item = &Route> {
+        self.by_subgroup.get(&subgroup).into_iter().flatten()
     }
 
     /// Whether there is a reader in a subgroup.
@@ -255,9 +259,9 @@ impl Matcher {
         };
         let end = self.ends.get(&spec.subgroup).copied();
         old.end(end, |handle| stays.contains(&handle), farewell);
-        let link = Arc::new(old.follow(lane, matched, refused, &sizes));
+        let link = Arc::new(old.follow(&lane, matched, refused, &sizes));
         old.set_next(link.clone());
-        reader.inlet.settle();
+        reader.inlet.go_on();
         let linked = Linked {
             inlet: reader.inlet.clone(),
             link,
