@@ -26,6 +26,7 @@ mod entity;
 mod error;
 mod handle;
 mod joining;
+mod lease;
 mod listener;
 mod participant;
 mod profiles;

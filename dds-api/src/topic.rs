@@ -12,6 +12,7 @@ use spindle_dds_qos::TopicQos;
 use crate::choice::{QosChoice, check_qos};
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
+use crate::lease::check_lease;
 use crate::listener::{ListenerSlot, TopicListener};
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::properties::ParticipantConfig;
@@ -132,6 +133,7 @@ impl<T> Topic<T> {
     pub fn set_qos(&self, qos: TopicQos) -> Result<()> {
         self.core.base.alive()?;
         check_qos!(qos);
+        check_lease(&qos.liveliness, self.participant.config.failure_limit)?;
         ParticipantConfig::check_topic(&qos.property)?;
         let mut current = self.core.qos.lock().unwrap_or_else(PoisonError::into_inner);
         if self.core.base.is_enabled() {
@@ -276,6 +278,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
             || participant.defaults().topic.clone(),
         )?;
         check_qos!(qos);
+        check_lease(&qos.liveliness, participant.config.failure_limit)?;
         ParticipantConfig::check_topic(&qos.property)?;
         let listener = ListenerSlot::default();
         if let Some((mask, boxed)) = self.listener {

@@ -44,6 +44,15 @@ pub trait Sink<F: Fabric> {
     /// Whether somebody here reads topics of the subgroup: only then its own
     /// messages are worth waking up for.
     fn is_reading(&self, subgroup: SubgroupId) -> bool;
+
+    /// Whether messages of the subgroup are welcome, in a lane that has begun with a
+    /// view: until all its members say so, its senders find no room in their ordered
+    /// rings. Asked at every step until it is true; whoever makes it true sees to it that
+    /// there is a step ([`Fabric::nudge`]).
+    fn is_ready(&self, subgroup: SubgroupId) -> bool {
+        let _ = subgroup;
+        true
+    }
 }
 
 /// What happens to a group.

@@ -29,7 +29,7 @@ use crate::inbox::Inbox;
 use crate::layout::{Columns, Layout, RingColumns};
 use crate::outbox::{Outbox, ReserveError};
 use crate::spec::{LaneSpec, SpecError};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) const OPEN: u32 = 0;
 pub(crate) const LEAVING: u32 = 1;
@@ -65,6 +65,8 @@ pub struct Lane<F> {
     pub(crate) released: [AtomicU64; 2],
     /// How often there was room, or `stable` or `released` moved, or the status changed.
     pub(crate) changes: AtomicU64,
+    /// All members are ready for messages: until then the ordered ring has no room.
+    pub(crate) begun: AtomicBool,
     /// `OPEN`, `LEAVING`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
     pub(crate) gate: Gate,
 }
@@ -76,6 +78,7 @@ impl<F: Fabric> Lane<F> {
         layout: &Layout,
         common: Arc<Common>,
         config: EngineConfig,
+        begun: bool,
     ) -> Result<Self, SpecError> {
         let lens = layout.row_lens();
         let fits = fabric.members() == lens.len()
@@ -114,6 +117,7 @@ impl<F: Fabric> Lane<F> {
             stable: AtomicU64::new(0),
             released: [AtomicU64::new(0), AtomicU64::new(0)],
             changes: AtomicU64::new(0),
+            begun: AtomicBool::new(begun),
             gate: Gate::new(),
             columns,
             fabric,
@@ -129,7 +133,11 @@ impl<F: Fabric> Lane<F> {
         ClaimError::of_status(self.gate.status())?;
         let outbox = self.outboxes[ring.index()].as_ref();
         let outbox = outbox.ok_or(ClaimError::NotASender)?;
-        match outbox.reserve(len) {
+        let reserved = match ring {
+            Ring::Ordered if !self.begun.load(Ordering::Relaxed) => Err(ReserveError::Full),
+            _ => outbox.reserve(len),
+        };
+        match reserved {
             Ok(reserved) => Ok(Claim::new(self.clone(), ring, reserved)),
             Err(ReserveError::Full) => {
                 let counter = &self.common.counters.claims_without_room;

@@ -76,19 +76,25 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
         if mine != Some(&control.me()) || !spec.members.iter().all(known) {
             return Err(SpecError::Segment(spec.subgroup));
         }
-        let lane = self.open(spec, segment)?;
+        let lane = self.open(spec, segment, true)?;
         self.state.settle_last(self.participant);
         Ok(lane)
     }
 
-    /// Opens a lane whose members are those of a view.
-    pub(crate) fn open(&mut self, spec: &LaneSpec, segment: F) -> Result<Arc<Lane<F>>, SpecError> {
+    /// Opens a lane whose members are those of a view. Unless it has `begun`, its
+    /// ordered ring takes claims when all members are ready.
+    pub(crate) fn open(
+        &mut self,
+        spec: &LaneSpec,
+        segment: F,
+        begun: bool,
+    ) -> Result<Arc<Lane<F>>, SpecError> {
         let layout = Layout::new(spec)?;
         if self.at(spec.subgroup).is_ok() {
             return Err(SpecError::Occupied(spec.subgroup));
         }
         let common = self.participant.common.clone();
-        let lane = Lane::new(segment, spec, &layout, common, self.state.config)?;
+        let lane = Lane::new(segment, spec, &layout, common, self.state.config, begun)?;
         let lane = Arc::new(lane);
         let group = Group::new(lane.clone(), spec.clone(), &layout);
         self.state.groups.push(group);

@@ -3,7 +3,7 @@
 //! ```text
 //!   a lane's row:  fabric area
 //!                  acks     received_num, received[n], delivered_num,
-//!                           released[n], released_unordered[n]
+//!                           released[n], released_unordered[n], ready
 //!                  digests  count, 8 x (position, digest)
 //!                  if I send there, for each of my rings:
 //!                           guard | headers | payload
@@ -47,7 +47,7 @@ pub(crate) struct RowLayout {
 pub(crate) struct Columns {
     /// `received_num`; the counts for each sender follow it.
     pub(crate) received_num: usize,
-    /// `delivered_num`; `released` of both rings follow it.
+    /// `delivered_num`; `released` of both rings and `ready` follow it.
     pub(crate) delivered_num: usize,
     pub(crate) senders: usize,
     /// Number of checkpoints taken; the last eight follow it.
@@ -71,7 +71,12 @@ impl Columns {
 
     /// Bytes of the delivered block: what a delivery batch pushes.
     pub(crate) const fn delivered_len(&self) -> usize {
-        8 + 2 * self.senders * 8
+        8 + 2 * self.senders * 8 + 8
+    }
+
+    /// Whether the member is ready for the lane's messages: 0 or 1.
+    pub(crate) const fn ready(&self) -> usize {
+        self.released(2, 0)
     }
 
     pub(crate) const fn digest_slot(&self, checkpoint: u64) -> usize {
@@ -128,7 +133,7 @@ fn row(spec: &LaneSpec, place: Rank) -> RowLayout {
     };
     let senders = spec.senders.len();
     let received_num = block(8 + senders * 8);
-    let delivered_num = block(8 + 2 * senders * 8);
+    let delivered_num = block(8 + 2 * senders * 8 + 8);
     let digest_count = block(8 + DIGESTS_KEPT as usize * 16);
     let mine = spec.senders.iter().find(|sender| sender.rank == place);
     let rings = [0, 1].map(|ring| {

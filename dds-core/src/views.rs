@@ -266,7 +266,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         for (subgroup, segment) in lanes {
             let spec = view.lane(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;
-            Lanes::new(participant, self).open(spec, segment)?;
+            Lanes::new(participant, self).open(spec, segment, false)?;
         }
         self.sink().event(Event::ViewBegun(view));
         Ok(())

@@ -551,6 +551,10 @@ mod not_built {
             coherent_access: false,
         };
         let representations = vec![DataRepresentationId::Xcdr2, DataRepresentationId::Xcdr1];
+        let lease = Liveliness {
+            lease_duration: Duration::from_secs(1),
+            ..Default::default()
+        };
         check! {
             PublisherQos: presentation = topic_order => &[];
             SubscriberQos: presentation = topic_order => &[];
@@ -560,6 +564,7 @@ mod not_built {
             DataWriterQos: resource_limits =
                 ResourceLimits { max_samples: Length::Limited(4), ..Default::default() } => &[];
             DataWriterQos: latency_budget = Duration::from_secs(1).into() => &[];
+            DataWriterQos: liveliness = lease => &[];
             DataWriterQos: writer_data_lifecycle =
                 WriterDataLifecycle { autodispose_unregistered_instances: false } => &[];
             DataReaderQos: representation =
@@ -582,13 +587,9 @@ mod not_built {
             history_depth: 2,
             ..Default::default()
         };
-        let lease = Liveliness {
-            lease_duration: second,
-            ..Default::default()
-        };
         let manual = Liveliness {
             kind: LivelinessKind::ManualByTopic,
-            ..Default::default()
+            lease_duration: second,
         };
         let purge = ReaderDataLifecycle {
             autopurge_disposed_samples_delay: second,
@@ -615,8 +616,6 @@ mod not_built {
                 => &["DEADLINE is not supported yet: period 1s"];
             DataWriterQos: lifespan = second.into()
                 => &["LIFESPAN is not supported yet: duration 1s"];
-            DataWriterQos: liveliness = lease
-                => &["LIVELINESS is not supported yet: lease_duration 1s"];
             DataReaderQos: liveliness = manual
                 => &["LIVELINESS is not supported yet: MANUAL_BY_TOPIC_LIVELINESS_QOS"];
             DataReaderQos: ownership = OwnershipKind::Exclusive.into()

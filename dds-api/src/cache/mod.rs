@@ -19,6 +19,7 @@ mod instance;
 mod query;
 #[cfg(test)]
 mod tests;
+mod writers;
 
 use spindle_dds_core::Kind;
 use spindle_dds_idl_runtime::KeyHash;
@@ -31,6 +32,7 @@ use entry::{Entry, EntryId, List, NONE, Slab, Which};
 pub(crate) use entry::{EntryRef, Origin};
 use instance::{Instance, Instances};
 pub(crate) use query::{Query, Whose};
+use writers::Writers;
 
 /// What arrives.
 #[derive(Debug)]
@@ -72,8 +74,7 @@ pub(crate) struct Cache<P> {
     limits: ResourceLimits,
     /// Whether samples are presented in stream order across instances.
     ordered: bool,
-    /// Handles of writers by index.
-    writers: Vec<InstanceHandle>,
+    writers: Writers,
     entries: Slab<P>,
     order: List,
     instances: Instances,
@@ -90,7 +91,7 @@ impl<P> Cache<P> {
             history,
             limits,
             ordered,
-            writers: Vec::new(),
+            writers: Writers::default(),
             entries: Slab::default(),
             order: List::EMPTY,
             instances: Instances::default(),
@@ -106,15 +107,16 @@ impl<P> Cache<P> {
         self.holds_back = holds_back;
     }
 
-    /// Names the writer of whom samples arrive by this index, which is one it has
-    /// already, or the next. Whether it is new.
-    pub(crate) fn set_writer(&mut self, index: u32, writer: InstanceHandle) -> bool {
-        let is_new = index as usize >= self.writers.len();
-        if is_new {
-            self.writers.resize(index as usize + 1, InstanceHandle::NIL);
-            self.writers[index as usize] = writer;
-        }
-        is_new
+    /// The index by which samples of a writer arrive until it is gone, and whether the
+    /// writer is new. Indexes of those that are gone are given to others, once nothing
+    /// of them is left.
+    pub(crate) fn admit(&mut self, writer: InstanceHandle) -> (u32, bool) {
+        self.writers.admit(writer)
+    }
+
+    /// The writer that has this index.
+    pub(crate) fn writer(&self, index: u32) -> InstanceHandle {
+        self.writers.handle(index)
     }
 
     /// Takes in what arrives; `evicted` gets the sample that a newer one replaces.
@@ -216,6 +218,7 @@ impl<P> Cache<P> {
             }
             self.reclaim(at);
         }
+        self.writers.dismiss(origin.writer);
         any
     }
 
@@ -233,6 +236,7 @@ impl<P> Cache<P> {
         let has_data = payload.is_some();
         self.samples += u64::from(has_data);
         instance.samples += u64::from(has_data);
+        self.writers.entry_came(origin.writer);
         let entry = Entry::new(at, instance.generations, origin, payload);
         let entry = self.entries.insert(entry);
         self.order
@@ -256,7 +260,12 @@ impl<P> Cache<P> {
 
     /// Takes an entry out of all lists.
     fn remove(&mut self, id: EntryId) -> Option<P> {
-        let at = self.entries[id].instance;
+        let Entry {
+            instance: at,
+            origin,
+            ..
+        } = self.entries[id];
+        self.writers.entry_left(origin.writer);
         self.order.unlink(&mut self.entries, Which::Order, id);
         let instance = &mut self.instances[at];
         instance
@@ -315,7 +324,7 @@ impl<P> Cache<P> {
             let Entry {
                 origin, payload, ..
             } = &self.entries[id];
-            let theirs = self.writers.get(origin.writer as usize) == Some(&writer);
+            let theirs = self.writers.handle(origin.writer) == writer;
             if theirs && origin.position == position && payload.is_some() {
                 let instance = self.entries[id].instance;
                 let payload = self.remove(id);

@@ -126,11 +126,7 @@ impl<P> Cache<P> {
             absolute_generation_rank: instance.generations.total() - own.total(),
             source_timestamp: entry.origin.timestamp,
             instance_handle: InstanceHandle::of_instance(instance.key),
-            publication_handle: self
-                .writers
-                .get(entry.origin.writer as usize)
-                .copied()
-                .unwrap_or_default(),
+            publication_handle: self.writers.handle(entry.origin.writer),
             valid_data: entry.payload.is_some(),
             position: entry.origin.position,
             writer_sequence: entry.origin.writer_sequence,

@@ -6,9 +6,14 @@ use spindle_dds_qos::{History, Length, ResourceLimits};
 
 use super::{Arrived, Cache, Offer, Origin, Query, Whose};
 use crate::condition::{InstanceStateMask, SampleStateMask, StateMasks};
-use crate::handle::InstanceHandle;
+use crate::handle::{Guid, InstanceHandle};
 use crate::status::RejectedReason;
 use crate::subscription::{InstanceState, SampleInfo, SampleState, ViewState};
+
+/// The handle of a writer.
+fn writer(number: u32) -> InstanceHandle {
+    InstanceHandle::of_entity(Guid([number as u8; 16]))
+}
 
 struct Fixture {
     cache: Cache<u32>,
@@ -23,7 +28,7 @@ fn key(instance: u8) -> KeyHash {
 impl Fixture {
     fn new(history: History, limits: ResourceLimits, ordered: bool) -> Self {
         let mut cache = Cache::new(history, limits, ordered);
-        (0..2).for_each(|index| assert!(cache.set_writer(index, InstanceHandle::NIL)));
+        (0..2).for_each(|index| assert_eq!(cache.admit(writer(index)), (index, true)));
         Self {
             cache,
             position: 0,
@@ -346,4 +351,29 @@ fn a_reference_is_good_for_one_sample_only() {
         None,
         "its id is used again"
     );
+}
+
+#[test]
+fn writers_that_are_gone_leave_their_places_to_others() {
+    let mut fixture = Fixture::keep_all();
+    for round in 2..100 {
+        let (index, is_new) = fixture.cache.admit(writer(round));
+        assert!(is_new);
+        assert_eq!(fixture.cache.admit(writer(round)), (index, false));
+        let offered = fixture.offer(Kind::Data, 1, index, round);
+        assert!(matches!(offered, Offer::Kept(_)), "{offered:?}");
+        let origin = fixture.origin(index);
+        assert!(fixture.cache.writer_gone(origin, false));
+        if round % 2 == 0 {
+            // Its sample is there still: nobody else is taken for it.
+            let (next, _) = fixture.cache.admit(writer(round + 100));
+            assert_ne!(next, index);
+            let origin = fixture.origin(next);
+            assert!(!fixture.cache.writer_gone(origin, false));
+        }
+        let taken = fixture.take_infos();
+        let of = taken.iter().map(|(info, _)| info.publication_handle);
+        assert_eq!(of.collect::<Vec<_>>(), [writer(round); 2]);
+    }
+    assert!(fixture.cache.writers.len() <= 4);
 }

@@ -11,7 +11,7 @@ use spindle_dds_transport::Rank;
 use super::announcement::{Entry, ParticipantInfo, ReaderEntry, WriterEntry};
 use super::matching::{Match, is_inconsistent};
 use super::roll::{Own, Roll};
-use crate::driver::{Inlet, Link, MatchedWriter};
+use crate::driver::{Farewell, Inlet, Link, MatchedWriter};
 use crate::handle::InstanceHandle;
 use crate::publication::WriterCore;
 use crate::subscription::ReaderCore;
@@ -61,8 +61,12 @@ pub(crate) struct Route {
 impl Routes {
     /// The readers of a topic.
     pub(crate) fn of(&self, subgroup: SubgroupId, topic: u64) -> impl Iterator<Item = &Route> {
-        let routes = self.by_subgroup.get(&subgroup).into_iter().flatten();
-        routes.filter(move |route| route.topic == topic)
+        self.at(subgroup).filter(move |route| route.topic == topic)
+    }
+
+    /// The readers in a subgroup.
+    pub(crate) fn at(&self, subgroup: SubgroupId) -> impl Iterator<Item = &Route> {
+        self.by_subgroup.get(&subgroup).into_iter().flatten()
     }
 
     /// Whether there is a reader in a subgroup.
@@ -245,16 +249,19 @@ impl Matcher {
         }
         let stays: BTreeSet<_> = matched.iter().map(|writer| writer.handle).collect();
         let sizes = sizes(&matched, spec);
-        // Who failed has no say any more.
-        let disposes = |writer: &MatchedWriter| {
-            let failed = view.rank(writer.member).is_none() && !self.left.contains(&writer.member);
-            writer.autodispose && !failed
+        let farewell = |writer: &MatchedWriter| {
+            if view.rank(writer.member).is_none() && !self.left.contains(&writer.member) {
+                return Farewell::Failed;
+            }
+            Farewell::Left {
+                disposes: writer.autodispose,
+            }
         };
         let end = self.ends.get(&spec.subgroup).copied();
-        old.end(end, |handle| stays.contains(&handle), disposes);
-        let link = Arc::new(old.follow(lane, matched, refused, &sizes));
+        old.end(end, |handle| stays.contains(&handle), farewell);
+        let link = Arc::new(old.follow(&lane, matched, refused, &sizes));
         old.set_next(link.clone());
-        reader.inlet.settle();
+        reader.inlet.go_on();
         let linked = Linked {
             inlet: reader.inlet.clone(),
             link,

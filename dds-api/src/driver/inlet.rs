@@ -38,6 +38,12 @@ pub(crate) struct Inlet<F: Fabric> {
     due: AtomicBool,
     /// The cache is full; arrivals stay in the queue.
     blocked: AtomicBool,
+    /// There is another link.
+    goes_on: AtomicBool,
+    /// Number of the lane whose samples go into the cache now.
+    lane: AtomicU64,
+    /// It was not ready when it was asked.
+    held_off: AtomicBool,
     /// The reader is deleted.
     closed: AtomicBool,
     /// Something arrived in this batch. The engine's thread alone.
@@ -53,6 +59,9 @@ pub(crate) struct Inlet<F: Fabric> {
 const SPAN_MAX_COPY: u32 = 128;
 /// The same, for readers that want samples to stay in the ring.
 const SPAN_MAX_RING: u32 = 192;
+
+/// Lanes that have ended and may wait for a reader before it is given nothing more.
+const LANES_BEHIND_MAX: u64 = 2;
 
 /// Whether samples are left in the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +95,9 @@ impl<F: Fabric> Inlet<F> {
             shelf: Mutex::new(Shelf::new(cache)),
             due: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
+            goes_on: AtomicBool::new(false),
+            lane: AtomicU64::new(0),
+            held_off: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             touched: AtomicBool::new(false),
             selects: AtomicU64::new(0),
@@ -166,6 +178,29 @@ impl<F: Fabric> Inlet<F> {
         self.tidy();
     }
 
+    /// There is a link behind the last one.
+    pub(crate) fn go_on(&self) {
+        self.goes_on.store(true, Ordering::Release);
+        self.settle();
+    }
+
+    /// Whether it may be given the messages of the lane that this is of: not while
+    /// it has not come through those of several lanes before.
+    pub(super) fn is_ready(&self, link: &Link<F>) -> bool {
+        let is_near = || {
+            let behind = link.roster.number - self.lane.load(Ordering::Acquire);
+            behind <= LANES_BEHIND_MAX
+        };
+        if is_near() {
+            return true;
+        }
+        self.held_off.store(true, Ordering::Release);
+        // Pairs with the fence in `came_to`: either that is seen there, or where the
+        // reader has come to is seen here.
+        fence(Ordering::SeqCst);
+        is_near()
+    }
+
     /// Nothing is going on: samples of readers that take copies need not stay
     /// in the ring, where a large claim may wait for all of it. Returns whether
     /// there is more to do.
@@ -187,12 +222,13 @@ impl<F: Fabric> Inlet<F> {
     /// Of a reader whose samples stay in a ring that is nearly full of them:
     /// how often samples were asked for.
     pub(super) fn selects_if_tight(&self, link: &Link<F>) -> Option<u64> {
-        let lane = link.lane.as_ref();
-        let lane = lane.filter(|_| self.config.storage == Storage::Ring)?;
+        if self.config.storage != Storage::Ring {
+            return None;
+        }
+        let lane = link.lane()?;
         let held = |writer: &MatchedWriter| lane.held_parts(writer.ring, writer.place);
-        let tight = link
-            .writers()
-            .any(|(_, writer)| held(writer) > SPAN_MAX_RING);
+        let mut writers = link.roster.writers();
+        let tight = writers.any(|writer| held(writer) > SPAN_MAX_RING);
         tight.then(|| self.selects.load(Ordering::Relaxed))
     }
 
@@ -227,7 +263,11 @@ impl<F: Fabric> Inlet<F> {
 
     /// Moves arrivals into the cache until there are none, or somebody else does.
     fn tidy(&self) {
-        while self.due.load(Ordering::Acquire) && !self.blocked.load(Ordering::Acquire) {
+        let may = || {
+            let blocked = self.blocked.load(Ordering::Acquire);
+            !blocked || self.goes_on.load(Ordering::Acquire)
+        };
+        while self.due.load(Ordering::Acquire) && may() {
             let shelf = match self.shelf.try_lock() {
                 Ok(shelf) => shelf,
                 Err(TryLockError::Poisoned(shelf)) => shelf.into_inner(),
@@ -241,13 +281,15 @@ impl<F: Fabric> Inlet<F> {
     fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>) {
         // First: what comes from now on makes it due again.
         self.due.swap(false, Ordering::AcqRel);
+        self.goes_on.swap(false, Ordering::AcqRel);
+        let mut changed = StatusMask::NONE;
         if self.closed.load(Ordering::Acquire) {
             shelf.discard();
-            self.blocked.store(false, Ordering::Release);
-            return;
+        } else {
+            changed = shelf.drain(self.span_max());
         }
-        let changed = shelf.drain(self.span_max());
         self.blocked.store(shelf.is_blocked(), Ordering::Release);
+        self.came_to(&shelf);
         drop(shelf);
         if !changed.is_empty() {
             if changed.contains(StatusMask::DATA_AVAILABLE) {
@@ -255,6 +297,19 @@ impl<F: Fabric> Inlet<F> {
                 self.streams.notify();
             }
             self.reader.raise(changed);
+        }
+    }
+
+    /// The lane that it has come to may make it ready for the last one.
+    fn came_to(&self, shelf: &Shelf<F>) {
+        self.lane.store(shelf.lane(), Ordering::Release);
+        fence(Ordering::SeqCst);
+        // A lane that is gone has another behind it, to which this comes then.
+        if self.held_off.load(Ordering::Acquire)
+            && let Some(lane) = shelf.link().lane()
+            && self.held_off.swap(false, Ordering::AcqRel)
+        {
+            lane.fabric().nudge();
         }
     }
 

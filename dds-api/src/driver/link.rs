@@ -7,11 +7,12 @@
 //! ```
 //!
 //! So what is told of a match has its place in the order of samples, and neither
-//! side waits for the other.
+//! side waits for the other. A link alone keeps nothing of its lane: what lies in its
+//! queue does.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crossbeam_queue::ArrayQueue;
 use spindle_dds_core::membership::MemberId;
@@ -25,19 +26,26 @@ use crate::handle::InstanceHandle;
 /// A reader's side of one lane.
 pub(crate) struct Link<F: Fabric> {
     pub(super) arrivals: ArrayQueue<Arrival<F>>,
-    /// `None`: no view has the reader yet.
-    pub(super) lane: Option<Arc<Lane<F>>>,
+    pub(super) roster: Arc<Roster<F>>,
+    next: OnceLock<Arc<Self>>,
+}
+
+/// Who is matched in a lane.
+pub(super) struct Roster<F: Fabric> {
+    /// Lanes that the reader has had before: 0 while no view has it.
+    pub(super) number: u64,
+    epoch: Option<u64>,
+    lane: Weak<Lane<F>>,
     /// By place and number.
     writers: Box<[LinkedWriter]>,
+    /// Writers that have gone before, and that the others have not taken out yet.
+    gone: Vec<InstanceHandle>,
     /// What is new of writers that offer less than the reader asks for.
     pub(super) refusals: Vec<Vec<PolicyId>>,
     /// All of those.
     refused: Vec<InstanceHandle>,
-    /// How many writers have ever been matched.
-    known: u32,
     /// Messages that one ring holds at most.
     pub(super) ring_max: usize,
-    next: OnceLock<Arc<Self>>,
 }
 
 /// A writer that a reader accepts samples from.
@@ -55,10 +63,20 @@ pub(crate) struct MatchedWriter {
     pub(crate) autodispose: bool,
 }
 
+/// How a writer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// It was deleted, or left with its participant.
+    Left {
+        /// Whether its instances are disposed of by that.
+        disposes: bool,
+    },
+    /// Its participant failed, and has no say any more.
+    Failed,
+}
+
 struct LinkedWriter {
     writer: MatchedWriter,
-    /// Among all that have ever been matched.
-    index: u32,
     /// Source timestamp of its last message.
     timestamp: AtomicI64,
     /// Nothing of it is taken any more. The engine's thread alone.
@@ -68,7 +86,7 @@ struct LinkedWriter {
 impl<F: Fabric> fmt::Debug for Link<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("lane", &self.lane)
+            .field("epoch", &self.roster.epoch)
             .finish_non_exhaustive()
     }
 }
@@ -76,14 +94,19 @@ impl<F: Fabric> fmt::Debug for Link<F> {
 impl<F: Fabric> Link<F> {
     /// Before the first view.
     pub(super) fn first() -> Self {
-        Self {
-            arrivals: ArrayQueue::new(1),
-            lane: None,
+        let roster = Roster {
+            number: 0,
+            epoch: None,
+            lane: Weak::new(),
             writers: Box::default(),
+            gone: Vec::new(),
             refusals: Vec::new(),
             refused: Vec::new(),
-            known: 0,
             ring_max: 0,
+        };
+        Self {
+            arrivals: ArrayQueue::new(1),
+            roster: Arc::new(roster),
             next: OnceLock::new(),
         }
     }
@@ -93,40 +116,46 @@ impl<F: Fabric> Link<F> {
     /// have not taken out yet, stays gone.
     pub(crate) fn follow(
         &self,
-        lane: Arc<Lane<F>>,
+        lane: &Arc<Lane<F>>,
         mut writers: Vec<MatchedWriter>,
         refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
         sizes: &[usize],
     ) -> Self {
+        let old = &self.roster;
+        let is_gone = |writer: &MatchedWriter| {
+            let before = old.known(writer.handle);
+            old.gone.contains(&writer.handle) || before.is_some_and(LinkedWriter::is_gone)
+        };
+        let gone = writers.extract_if(.., |writer| is_gone(writer));
+        let gone = gone.map(|writer| writer.handle).collect();
         writers.sort_unstable_by_key(|writer| (writer.place, writer.number));
-        let mut known = self.known;
         let linked = writers.into_iter().map(|writer| {
-            let before = self
-                .writers
-                .iter()
-                .find(|it| it.writer.handle == writer.handle);
-            let index = before.map_or(known, |before| before.index);
-            known = known.max(index + 1);
+            let before = old.known(writer.handle);
             let timestamp = before.map_or(0, |it| it.timestamp.load(Ordering::Relaxed));
             LinkedWriter {
                 writer,
-                index,
                 timestamp: AtomicI64::new(timestamp),
-                gone: AtomicBool::new(before.is_some_and(LinkedWriter::is_gone)),
+                gone: AtomicBool::new(false),
             }
         });
         let writers: Box<[_]> = linked.collect();
-        let is_new = |handle: &InstanceHandle| !self.refused.contains(handle);
+        let is_new = |handle: &InstanceHandle| !old.refused.contains(handle);
         let new = refused.iter().filter(|(handle, _)| is_new(handle));
-        Self {
-            // Each writer can go once.
-            arrivals: ArrayQueue::new(sizes.iter().sum::<usize>() + writers.len() + 1),
-            lane: Some(lane),
+        // Each writer can go once.
+        let len_max = sizes.iter().sum::<usize>() + writers.len() + 1;
+        let roster = Roster {
+            number: old.number + 1,
+            epoch: Some(lane.epoch()),
+            lane: Arc::downgrade(lane),
             refusals: new.map(|(_, policies)| policies.clone()).collect(),
             refused: refused.into_iter().map(|(handle, _)| handle).collect(),
-            known,
+            gone,
             ring_max: sizes.iter().copied().max().unwrap_or(0),
             writers,
+        };
+        Self {
+            arrivals: ArrayQueue::new(len_max),
+            roster: Arc::new(roster),
             next: OnceLock::new(),
         }
     }
@@ -142,44 +171,47 @@ impl<F: Fabric> Link<F> {
 
     /// Its epoch.
     pub(crate) fn epoch(&self) -> Option<u64> {
-        Some(self.lane.as_ref()?.epoch())
+        self.roster.epoch
     }
 
-    /// The writers, each with its index among all that have ever been matched.
-    pub(crate) fn writers(&self) -> impl Iterator<Item = (u32, &MatchedWriter)> {
-        self.writers.iter().map(|it| (it.index, &it.writer))
+    /// Its lane, if that has not ended or something of it is still held.
+    pub(super) fn lane(&self) -> Option<Arc<Lane<F>>> {
+        self.roster.lane()
     }
 
-    /// Index of a writer that is not gone; its message of this time came.
+    /// Which writer that is, unless it is gone; its message of this time came.
     pub(super) fn came(&self, place: Rank, number: u32, timestamp: i64) -> Option<u32> {
-        let linked = self.find(place, number)?;
-        linked.timestamp.store(timestamp, Ordering::Relaxed);
-        Some(linked.index)
+        let at = self.find(place, number)?;
+        let last = &self.roster.writers[at].timestamp;
+        last.store(timestamp, Ordering::Relaxed);
+        Some(at as u32)
     }
 
-    fn find(&self, place: Rank, number: u32) -> Option<&LinkedWriter> {
+    fn find(&self, place: Rank, number: u32) -> Option<usize> {
         let key = |it: &LinkedWriter| (it.writer.place, it.writer.number);
-        let found = self.writers.binary_search_by_key(&(place, number), key);
-        let linked = &self.writers[found.ok()?];
-        (!linked.is_gone()).then_some(linked)
+        let writers = &self.roster.writers;
+        let found = writers.binary_search_by_key(&(place, number), key);
+        found.ok().filter(|at| !writers[*at].is_gone())
     }
 
     /// A writer says that it is gone. Whether that is news.
     pub(super) fn says_gone(&self, place: Rank, number: u32, at: Stamp, disposes: bool) -> bool {
-        let linked = self.find(place, number);
-        linked.is_some_and(|linked| self.go(linked, at, disposes))
+        let farewell = Farewell::Left { disposes };
+        let found = self.find(place, number);
+        found.is_some_and(|writer| self.go(writer, at, farewell))
     }
 
-    /// Those that `stays` does not know any more go where the lane ends; `disposes`
-    /// says what becomes of their instances. Whether there are any.
+    /// Those that `stays` does not know any more go where the lane ends, in the way that
+    /// `farewell` says. Whether there are any.
     pub(crate) fn end(
         &self,
         end: Option<u64>,
         stays: impl Fn(InstanceHandle) -> bool,
-        disposes: impl Fn(&MatchedWriter) -> bool,
+        farewell: impl Fn(&MatchedWriter) -> Farewell,
     ) -> bool {
         let mut any = false;
-        for linked in self.writers.iter().filter(|it| !it.is_gone()) {
+        let writers = self.roster.writers.iter().enumerate();
+        for (at, linked) in writers.filter(|(_, it)| !it.is_gone()) {
             if stays(linked.writer.handle) {
                 continue;
             }
@@ -187,20 +219,40 @@ impl<F: Fabric> Link<F> {
                 position: end.unwrap_or(0),
                 timestamp: linked.timestamp.load(Ordering::Relaxed),
             };
-            any |= self.go(linked, stamp, disposes(&linked.writer));
+            any |= self.go(at, stamp, farewell(&linked.writer));
         }
         any
     }
 
-    fn go(&self, linked: &LinkedWriter, at: Stamp, disposes: bool) -> bool {
+    fn go(&self, writer: usize, at: Stamp, farewell: Farewell) -> bool {
+        let linked = &self.roster.writers[writer];
         linked.gone.store(true, Ordering::Relaxed);
         let gone = Arrival::Gone {
-            writer: linked.index,
-            handle: linked.writer.handle,
+            writer: writer as u32,
             at,
-            disposes,
+            farewell,
         };
         self.arrivals.push(gone).is_ok()
+    }
+}
+
+impl<F: Fabric> Roster<F> {
+    /// The writers. Arrivals name them by their places in this row.
+    pub(super) fn writers(&self) -> impl Iterator<Item = &MatchedWriter> {
+        self.writers.iter().map(|it| &it.writer)
+    }
+
+    fn known(&self, handle: InstanceHandle) -> Option<&LinkedWriter> {
+        self.writers.iter().find(|it| it.writer.handle == handle)
+    }
+
+    pub(super) fn lane(&self) -> Option<Arc<Lane<F>>> {
+        self.lane.upgrade()
+    }
+
+    /// Whether this is its lane.
+    pub(super) fn is_of(&self, lane: &Arc<Lane<F>>) -> bool {
+        std::ptr::eq(self.lane.as_ptr(), Arc::as_ptr(lane))
     }
 }
 

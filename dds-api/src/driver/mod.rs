@@ -39,7 +39,7 @@ pub(crate) use desk::Desk;
 pub(crate) use dispatch::Targets;
 pub(crate) use fate::{CallOff, Fate};
 pub(crate) use inlet::{Access, Inlet};
-pub(crate) use link::{Link, MatchedWriter};
+pub(crate) use link::{Farewell, Link, MatchedWriter};
 pub(crate) use payload::Item;
 pub(crate) use port::{Claimed, Mark, Port};
 pub(crate) use session::{Session, Start};

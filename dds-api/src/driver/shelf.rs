@@ -8,13 +8,15 @@ use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::inlet::Access;
-use super::link::Link;
+use super::link::{Farewell, Link, Roster};
 use super::payload::{Item, Payload, Pool};
 use crate::cache::{Arrived, Cache, EntryRef, Offer, Origin, Query, Whose};
 use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
-use crate::status::{IncompatibleCounts, MatchCounts, RejectedReason, StatusMask, TotalCount};
+use crate::status::{
+    IncompatibleCounts, LivelinessCounts, MatchCounts, RejectedReason, StatusMask, TotalCount,
+};
 use crate::subscription::SampleInfo;
 
 /// What comes from the engine, in order.
@@ -24,10 +26,27 @@ pub(super) enum Arrival<F: Fabric> {
     /// A writer is gone, at this place of the stream.
     Gone {
         writer: u32,
-        handle: InstanceHandle,
         at: Stamp,
-        disposes: bool,
+        farewell: Farewell,
     },
+}
+
+impl<F: Fabric> Arrival<F> {
+    /// Of whom it is: by the place in the row of the link that it came by, then by the
+    /// index that the cache has for it.
+    fn writer(&mut self) -> &mut u32 {
+        match self {
+            Self::Message(message) => &mut message.origin.writer,
+            Self::Gone { writer, .. } => writer,
+        }
+    }
+}
+
+/// What is next for a reader.
+enum Step<F: Fabric> {
+    /// To go on with the writers of the next lane.
+    Enter(Arc<Roster<F>>),
+    Arrival(Arrival<F>),
 }
 
 /// Where and when something stands in a stream, the same at every reader.
@@ -49,6 +68,7 @@ pub(super) struct Message<F: Fabric> {
 #[derive(Debug, Default)]
 pub(crate) struct ReaderStatuses {
     pub(crate) matched: MatchCounts,
+    pub(crate) liveliness: LivelinessCounts,
     pub(crate) incompatible: IncompatibleCounts,
     pub(crate) lost: TotalCount,
     pub(crate) rejected: TotalCount,
@@ -75,11 +95,17 @@ impl<F: Fabric> InRing<F> {
 
 pub(super) struct Shelf<F: Fabric> {
     cache: Cache<Payload<F>>,
-    /// From where it takes arrivals now.
+    /// From where arrivals come.
     link: Arc<Link<F>>,
-    /// The oldest message that the cache has no room for; those behind it
-    /// wait in the queue of arrivals.
+    /// Whose arrivals go into the cache now: of that link, or one before it.
+    roster: Arc<Roster<F>>,
+    /// The cache's indexes of the writers there.
+    writers: Vec<u32>,
+    /// The oldest message that the cache has no room for.
     waiting: Option<Message<F>>,
+    /// What waits behind it and came by links before this one; the rest waits in the
+    /// link's queue.
+    backlog: VecDeque<Step<F>>,
     in_ring: Vec<InRing<F>>,
     /// By writer: the writer sequence number that came last; 0 before the first.
     sequences: Vec<u64>,
@@ -96,10 +122,14 @@ const COLLECTIONS_MAX: usize = 16;
 
 impl<F: Fabric> Shelf<F> {
     pub(super) fn new(cache: Cache<Payload<F>>) -> Self {
+        let link = Arc::new(Link::first());
         Self {
             cache,
-            link: Arc::new(Link::first()),
+            roster: link.roster.clone(),
+            link,
+            writers: Vec::new(),
             waiting: None,
+            backlog: VecDeque::new(),
             in_ring: Vec::new(),
             sequences: Vec::new(),
             pool: Pool::default(),
@@ -116,19 +146,23 @@ impl<F: Fabric> Shelf<F> {
         &self.link
     }
 
-    /// Goes on with the link of the next lane. Returns the statuses that changed.
-    fn enter(&mut self, link: Arc<Link<F>>) -> StatusMask {
+    /// Number of the lane whose arrivals go into the cache now.
+    pub(super) fn lane(&self) -> u64 {
+        self.roster.number
+    }
+
+    /// Goes on with the writers of the next lane. Returns the statuses that changed.
+    fn enter(&mut self, roster: Arc<Roster<F>>) -> StatusMask {
         let mut changed = StatusMask::NONE;
-        for (index, writer) in link.writers() {
-            if index as usize >= self.sequences.len() {
-                self.sequences.resize(index as usize + 1, 0);
+        self.writers.clear();
+        let lane = roster.lane();
+        for writer in roster.writers() {
+            let (index, is_new) = self.cache.admit(writer.handle);
+            self.writers.push(index);
+            if is_new {
+                changed |= self.writer_came(index, writer.handle);
             }
-            if self.cache.set_writer(index, writer.handle) {
-                self.statuses.matched.matched(writer.handle);
-                self.statuses.writers.push(writer.handle);
-                changed |= StatusMask::SUBSCRIPTION_MATCHED;
-            }
-            if let Some(lane) = &link.lane {
+            if let Some(lane) = &lane {
                 let here = |it: &InRing<F>| {
                     it.sender == writer.place
                         && it.ring == writer.ring
@@ -139,16 +173,16 @@ impl<F: Fabric> Shelf<F> {
                         lane: lane.clone(),
                         sender: writer.place,
                         ring: writer.ring,
-                        entries: VecDeque::with_capacity(link.ring_max),
+                        entries: VecDeque::with_capacity(roster.ring_max),
                     });
                 }
             }
         }
-        for policies in &link.refusals {
+        for policies in &roster.refusals {
             self.statuses.incompatible.add(policies.iter().copied());
             changed |= StatusMask::REQUESTED_INCOMPATIBLE_QOS;
         }
-        self.link = link;
+        self.roster = roster;
         changed
     }
 
@@ -162,6 +196,9 @@ impl<F: Fabric> Shelf<F> {
     pub(super) fn drain(&mut self, span_max: Option<u32>) -> StatusMask {
         let mut changed = StatusMask::NONE;
         while !self.is_blocked_after(&mut changed) {}
+        if self.is_blocked() {
+            self.catch_up();
+        }
         // Of lanes that have ended, nothing stays where it is.
         self.relieve(span_max.unwrap_or(u32::MAX));
         changed
@@ -173,10 +210,9 @@ impl<F: Fabric> Shelf<F> {
             None => return true,
             Some(Arrival::Gone {
                 writer,
-                handle,
                 at,
-                disposes,
-            }) => *changed |= self.writer_gone(writer, handle, at, disposes),
+                farewell,
+            }) => *changed |= self.writer_gone(writer, at, farewell),
             Some(Arrival::Message(message)) => {
                 *changed |= self.count_lost(&message.origin);
                 *changed |= self.offer(message);
@@ -191,12 +227,42 @@ impl<F: Fabric> Shelf<F> {
             return Some(Arrival::Message(message));
         }
         loop {
-            // In this order: nothing is pushed here once there is a next one.
-            let next = self.link.next().cloned();
-            if let Some(arrival) = self.link.arrivals.pop() {
-                return Some(arrival);
+            let mut arrival = match self.backlog.pop_front() {
+                Some(Step::Arrival(arrival)) => arrival,
+                Some(Step::Enter(roster)) => {
+                    *changed |= self.enter(roster);
+                    continue;
+                }
+                None => {
+                    // In this order: nothing is pushed here once there is a next one.
+                    let next = self.link.next().cloned();
+                    match self.link.arrivals.pop() {
+                        Some(arrival) => arrival,
+                        None => {
+                            self.go_on(next?);
+                            continue;
+                        }
+                    }
+                }
+            };
+            let writer = arrival.writer();
+            *writer = self.writers[*writer as usize];
+            return Some(arrival);
+        }
+    }
+
+    fn go_on(&mut self, next: Arc<Link<F>>) {
+        self.backlog.push_back(Step::Enter(next.roster.clone()));
+        self.link = next;
+    }
+
+    /// Links that lead on are emptied: they would keep their queues, one for each lane.
+    fn catch_up(&mut self) {
+        while let Some(next) = self.link.next().cloned() {
+            while let Some(arrival) = self.link.arrivals.pop() {
+                self.backlog.push_back(Step::Arrival(arrival));
             }
-            *changed |= self.enter(next?);
+            self.go_on(next);
         }
     }
 
@@ -269,15 +335,32 @@ impl<F: Fabric> Shelf<F> {
         }
     }
 
-    fn writer_gone(
-        &mut self,
-        writer: u32,
-        handle: InstanceHandle,
-        at: Stamp,
-        disposes: bool,
-    ) -> StatusMask {
+    /// A writer is matched, and alive by that: its participant is in the view.
+    fn writer_came(&mut self, writer: u32, handle: InstanceHandle) -> StatusMask {
+        if writer as usize >= self.sequences.len() {
+            self.sequences.resize(writer as usize + 1, 0);
+        }
+        self.sequences[writer as usize] = 0;
+        self.statuses.writers.push(handle);
+        self.statuses.matched.matched(handle);
+        self.statuses.liveliness.came(handle);
+        StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED
+    }
+
+    fn writer_gone(&mut self, writer: u32, at: Stamp, farewell: Farewell) -> StatusMask {
+        let handle = self.cache.writer(writer);
         self.statuses.writers.retain(|known| *known != handle);
         self.statuses.matched.unmatched(handle);
+        let disposes = match farewell {
+            Farewell::Left { disposes } => {
+                self.statuses.liveliness.left(handle);
+                disposes
+            }
+            Farewell::Failed => {
+                self.statuses.liveliness.failed(handle);
+                false
+            }
+        };
         let origin = Origin {
             writer,
             writer_sequence: 0,
@@ -285,7 +368,7 @@ impl<F: Fabric> Shelf<F> {
             timestamp: at.timestamp,
             encapsulation: Encapsulation::CDR_LE,
         };
-        let mut changed = StatusMask::SUBSCRIPTION_MATCHED;
+        let mut changed = StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED;
         if self.cache.writer_gone(origin, disposes) {
             changed |= StatusMask::DATA_AVAILABLE;
         }
@@ -302,11 +385,10 @@ impl<F: Fabric> Shelf<F> {
             in_ring,
             pool,
             link,
+            roster,
             ..
         } = self;
         let mut budget = RELIEVE_BYTES_MAX;
-        let is_now =
-            |lane: &Arc<Lane<F>>| link.lane.as_ref().is_some_and(|it| Arc::ptr_eq(it, lane));
         for InRing {
             lane,
             sender,
@@ -320,7 +402,7 @@ impl<F: Fabric> Shelf<F> {
             {
                 entries.pop_front();
             }
-            let ended = !is_now(lane);
+            let ended = !link.roster.is_of(lane);
             while !entries.is_empty() && (ended || lane.held_parts(*ring, *sender) > span_max) {
                 if budget == 0 {
                     return true;
@@ -334,7 +416,7 @@ impl<F: Fabric> Shelf<F> {
                 }
             }
         }
-        in_ring.retain(|it| is_now(&it.lane) || !it.entries.is_empty());
+        in_ring.retain(|it| roster.is_of(&it.lane) || !it.entries.is_empty());
         false
     }
 
@@ -385,6 +467,8 @@ impl<F: Fabric> Shelf<F> {
                 None => break,
             }
         }
+        self.backlog.clear();
+        self.roster = self.link.roster.clone();
         self.in_ring.clear();
         let all = Query {
             max: usize::MAX,

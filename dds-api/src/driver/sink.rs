@@ -140,4 +140,9 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     fn is_reading(&self, subgroup: SubgroupId) -> bool {
         self.routes.has(subgroup)
     }
+
+    fn is_ready(&self, subgroup: SubgroupId) -> bool {
+        let mut routes = self.routes.at(subgroup);
+        routes.all(|route| route.inlet.is_ready(&route.link))
+    }
 }

@@ -113,11 +113,11 @@ operations! {
             "create_readcondition" "set_qos" "get_qos" "set_listener"
             "get_sample_rejected_status" "get_requested_incompatible_qos_status"
             "get_subscription_matched_status" "get_sample_lost_status" "get_topicdescription"
-            "get_subscriber" "get_matched_publications"
+            "get_subscriber" "get_matched_publications" "get_liveliness_changed_status"
         ]
         open [
             "get_key_value" "create_querycondition" "delete_readcondition"
-            "delete_contained_entities" "get_listener" "get_liveliness_changed_status"
+            "delete_contained_entities" "get_listener"
             "get_requested_deadline_missed_status" "wait_for_historical_data"
             "get_matched_publication_data"
         ]

@@ -9,8 +9,8 @@ use crate::error::{Result, ReturnCode};
 use crate::handle::InstanceHandle;
 use crate::listener::{DataReaderListener, SubscriberListener};
 use crate::status::{
-    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
-    SubscriptionMatchedStatus,
+    LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
+    SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
 };
 use crate::subscription::{AnyDataReader, Samples};
 
@@ -280,6 +280,14 @@ impl<T> DataReader<T> {
         status: &mut RequestedIncompatibleQosStatus,
     ) -> ReturnCode {
         put(self.0.requested_incompatible_qos_status(), status)
+    }
+
+    /// `get_liveliness_changed_status`.
+    pub fn get_liveliness_changed_status(
+        &self,
+        status: &mut LivelinessChangedStatus,
+    ) -> ReturnCode {
+        put(self.0.liveliness_changed_status(), status)
     }
 
     /// `get_subscription_matched_status`.

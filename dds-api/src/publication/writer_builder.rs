@@ -14,6 +14,7 @@ use crate::choice::{QosChoice, check_qos};
 use crate::discovery::Own;
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
+use crate::lease::check_lease;
 use crate::listener::DataWriterListener;
 use crate::status::StatusMask;
 use crate::topic::Topic;
@@ -89,6 +90,7 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
             || publisher.default_writer().clone(),
         )?;
         check_qos!(qos);
+        check_lease(&qos.liveliness, participant.config.failure_limit)?;
         let ring_size = participant.config.ring_of(&qos.property)?;
         let representation = match qos.representation.written() {
             DataRepresentationId::Xcdr1 => Representation::Xcdr1,

@@ -45,6 +45,34 @@ impl MatchCounts {
     }
 }
 
+/// Matched writers that are alive, and writers that failed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LivelinessCounts {
+    pub(crate) alive: TotalCount,
+    pub(crate) not_alive: TotalCount,
+    pub(crate) last: InstanceHandle,
+}
+
+impl LivelinessCounts {
+    /// Matched, and alive.
+    pub(crate) fn came(&mut self, who: InstanceHandle) {
+        self.alive.add(1);
+        self.last = who;
+    }
+
+    /// Deleted in order: it is counted nowhere any more.
+    pub(crate) fn left(&mut self, who: InstanceHandle) {
+        self.alive.add(-1);
+        self.last = who;
+    }
+
+    /// Not alive any more, for another reason than being deleted.
+    pub(crate) fn failed(&mut self, who: InstanceHandle) {
+        self.left(who);
+        self.not_alive.add(1);
+    }
+}
+
 /// Endpoints kept apart, and by which policies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IncompatibleCounts {

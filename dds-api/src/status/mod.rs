@@ -6,7 +6,7 @@ mod mask;
 mod values;
 
 pub(crate) use beacon::Beacon;
-pub(crate) use counts::{IncompatibleCounts, MatchCounts, TotalCount};
+pub(crate) use counts::{IncompatibleCounts, LivelinessCounts, MatchCounts, TotalCount};
 pub use mask::StatusMask;
 pub use values::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,

@@ -59,18 +59,21 @@ pub struct LivelinessLostStatus {
     pub total_count_change: i32,
 }
 
-/// LIVELINESS_CHANGED.
+/// LIVELINESS_CHANGED. A writer is alive from its match on. One that is deleted, or
+/// leaves with its participant, is counted no more; one whose participant fails is not
+/// alive from then on, and as it is expelled for good, it stays so. Both take effect
+/// where it is unmatched: at one place in the order of samples, the same at all readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LivelinessChangedStatus {
-    /// Matched writers that are alive.
+    /// Matched writers, which are alive.
     pub alive_count: i32,
-    /// Matched writers that are not.
+    /// Writers that were matched when their participant failed.
     pub not_alive_count: i32,
     /// Change of the former since last read.
     pub alive_count_change: i32,
     /// Change of the latter since last read.
     pub not_alive_count_change: i32,
-    /// The writer that changed last.
+    /// The writer that came or went last.
     pub last_publication_handle: InstanceHandle,
 }
 

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::listener::ListenerSlot;
 use crate::participant::ParticipantCore;
 use crate::status::{
-    Beacon, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
-    SubscriptionMatchedStatus,
+    Beacon, LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
+    SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
 };
 use crate::topic::TopicCore;
 use crate::wire::Wire;
@@ -104,6 +104,21 @@ impl ReaderCore {
                 current_count,
                 current_count_change,
                 last_publication_handle: statuses.matched.last,
+            }
+        })
+    }
+
+    pub(crate) fn liveliness_status(&self) -> LivelinessChangedStatus {
+        self.beacon().clear(StatusMask::LIVELINESS_CHANGED);
+        self.inlet.with_statuses(|statuses| {
+            let (alive_count, alive_count_change) = statuses.liveliness.alive.read();
+            let (not_alive_count, not_alive_count_change) = statuses.liveliness.not_alive.read();
+            LivelinessChangedStatus {
+                alive_count,
+                not_alive_count,
+                alive_count_change,
+                not_alive_count_change,
+                last_publication_handle: statuses.liveliness.last,
             }
         })
     }

@@ -7,8 +7,8 @@ use super::core::ReaderCore;
 use super::{AnyDataReader, DataReader, Subscriber, SubscriberCore};
 use crate::listener::{DataReaderListener, DomainParticipantListener, SubscriberListener};
 use crate::status::{
-    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
-    SubscriptionMatchedStatus,
+    LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
+    SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
 };
 
 /// A [`DataReaderListener`] of a type that only it knows.
@@ -23,6 +23,7 @@ pub(crate) enum ReaderEvent {
     IncompatibleQos(RequestedIncompatibleQosStatus),
     Rejected(SampleRejectedStatus),
     Matched(SubscriptionMatchedStatus),
+    Liveliness(LivelinessChangedStatus),
     Lost(SampleLostStatus),
 }
 
@@ -45,6 +46,7 @@ macro_rules! call {
             }
             ReaderEvent::Rejected(status) => $listener.on_sample_rejected($reader, status),
             ReaderEvent::Matched(status) => $listener.on_subscription_matched($reader, status),
+            ReaderEvent::Liveliness(status) => $listener.on_liveliness_changed($reader, status),
             ReaderEvent::Lost(status) => $listener.on_sample_lost($reader, status),
         }
     };
@@ -76,6 +78,9 @@ impl ReaderCore {
         };
         tell(StatusMask::SUBSCRIPTION_MATCHED, &|| {
             ReaderEvent::Matched(self.matched_status())
+        });
+        tell(StatusMask::LIVELINESS_CHANGED, &|| {
+            ReaderEvent::Liveliness(self.liveliness_status())
         });
         tell(StatusMask::REQUESTED_INCOMPATIBLE_QOS, &|| {
             ReaderEvent::IncompatibleQos(self.incompatible_status())

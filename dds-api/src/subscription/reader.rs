@@ -18,8 +18,8 @@ use crate::handle::InstanceHandle;
 use crate::listener::DataReaderListener;
 use crate::participant::ParticipantCore;
 use crate::status::{
-    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
-    SubscriptionMatchedStatus,
+    LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
+    SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
 };
 use crate::topic::Topic;
 
@@ -119,6 +119,15 @@ impl<T> DataReader<T> {
     pub fn subscription_matched_status(&self) -> Result<SubscriptionMatchedStatus> {
         self.core.base.alive()?;
         Ok(self.core.matched_status())
+    }
+
+    /// Which of its writers are alive (`get_liveliness_changed_status`).
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn liveliness_changed_status(&self) -> Result<LivelinessChangedStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.liveliness_status())
     }
 
     /// Writers that offer less than it asks for.

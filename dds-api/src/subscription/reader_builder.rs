@@ -15,6 +15,7 @@ use crate::discovery::Own;
 use crate::driver::{Inlet, Streams};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
+use crate::lease::check_lease;
 use crate::listener::DataReaderListener;
 use crate::status::StatusMask;
 use crate::topic::Topic;
@@ -90,6 +91,7 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
             || subscriber.default_reader().clone(),
         )?;
         check_qos!(qos);
+        check_lease(&qos.liveliness, participant.config.failure_limit)?;
         let config = participant.config.reader_of(&qos.property)?;
         let what = format!("the reader of topic {}", topic.name);
         let (base, number) = participant.new_base(EntityKind::Reader, what);

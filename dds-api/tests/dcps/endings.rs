@@ -117,12 +117,16 @@ fn who_leaves_without_room_for_farewells_is_heard_all_the_same() {
         enable(&participants);
         let mut written = 0;
         let mut last = 0;
-        while writer
-            .write_w_timestamp(&state(1, written), i64::from(written) + 1)
-            .is_ok()
-        {
-            last = i64::from(written) + 1;
-            written += 1;
+        // The ring, and the reader's place, from which a sample is copied in time.
+        while written < 5 {
+            let timestamp = i64::from(written) + 1;
+            if writer
+                .write_w_timestamp(&state(1, written), timestamp)
+                .is_ok()
+            {
+                last = timestamp;
+                written += 1;
+            }
         }
         participants[0].close().expect("it leaves");
         let told = readers

@@ -14,6 +14,7 @@ mod late;
 mod lifecycle;
 mod limits;
 mod listeners;
+mod liveliness;
 mod matching;
 mod meeting;
 mod membership;

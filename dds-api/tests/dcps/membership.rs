@@ -231,7 +231,18 @@ fn who_dies_is_expelled_and_the_others_go_on() {
     child.wait().expect("it ended");
 }
 
-/// Not a test by itself: the process that is killed in `who_is_killed_in_mid_sentence`.
+/// A process that writes numbers of aircraft 9 until it is killed, or nobody makes room.
+pub(crate) fn killed_child(meeting: &Meeting) -> std::process::Child {
+    Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "membership::child_that_is_killed", "--nocapture"])
+        .env(KILLED_CHILD, meeting.directory())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a child")
+}
+
+/// Not a test by itself: the process that [`killed_child`] starts.
 #[test]
 fn child_that_is_killed() {
     let Some(directory) = std::env::var_os(KILLED_CHILD) else {
@@ -257,13 +268,7 @@ fn who_is_killed_in_mid_sentence_is_heard_the_same_by_all() {
         let writer = writer(&participants[0], "State");
         let readers = participants.each_ref().map(|it| reader(it, "State"));
         enable(&participants);
-        let mut child = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "membership::child_that_is_killed", "--nocapture"])
-            .env(KILLED_CHILD, meeting.directory())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a child");
+        let mut child = killed_child(&meeting);
         let orders = std::thread::scope(|scope| {
             let taking = readers.each_ref().map(|reader| {
                 scope.spawn(|| {

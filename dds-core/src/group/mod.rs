@@ -12,6 +12,7 @@
 //! behind that message is where its leaving is told, at every member the same.
 //! Positions are places counted from the lane's base.
 
+mod begin;
 mod deliver;
 mod end;
 mod receive;
@@ -57,6 +58,8 @@ pub(crate) struct Group<F> {
     slack: u64,
     null_target: u64,
     digest: Digest,
+    /// This member has said that it is ready for messages.
+    is_ready: bool,
     /// What the rows of others have been told of `released`, by ring and sender.
     released_told: [Vec<u64>; 2],
 }
@@ -173,6 +176,7 @@ impl<F: Fabric> Group<F> {
             slack: slack(&spec),
             null_target: 0,
             digest: Digest::new(spec.epoch, spec.subgroup.0),
+            is_ready: false,
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
             senders,
             spec,
@@ -227,7 +231,8 @@ impl<F: Fabric> Group<F> {
         progress.any |= self.deliver_ordered(lane, context);
         progress.any |= self.deliver_unordered(lane, context);
         self.release(lane, context);
-        progress.room = self.reclaim(lane, context);
+        progress.room = self.begin(lane, context);
+        progress.room |= self.reclaim(lane, context);
         if progress.room || progress.stable {
             lane.has_changed();
         }

@@ -26,6 +26,7 @@ struct Log {
     /// Position and digest at the end of the lane.
     ended: Option<(u64, u64)>,
     holds: bool,
+    is_full: bool,
     held: Vec<Held<SimFabric>>,
 }
 
@@ -61,6 +62,10 @@ impl Sink<SimFabric> for Log {
 
     fn is_reading(&self, _: SubgroupId) -> bool {
         true
+    }
+
+    fn is_ready(&self, _: SubgroupId) -> bool {
+        !self.is_full
     }
 }
 
@@ -355,7 +360,14 @@ impl Order {
     fn new(spec: &LaneSpec, segment: SimFabric) -> Self {
         let layout = Layout::new(spec).expect("a lane");
         let config = EngineConfig::SPINDLE;
-        let lane = Lane::new(segment, spec, &layout, Arc::new(Common::new()), config);
+        let lane = Lane::new(
+            segment,
+            spec,
+            &layout,
+            Arc::new(Common::new()),
+            config,
+            true,
+        );
         let lane = Arc::new(lane.expect("a lane"));
         let group = Group::new(lane.clone(), spec.clone(), &layout);
         Self { lane, group }
@@ -564,4 +576,41 @@ fn those_who_failed_before_have_failed_in_the_next_lane() {
         [0, 0],
         "nothing of it is read"
     );
+}
+
+#[test]
+fn a_lane_of_a_view_begins_when_all_are_ready_for_it() {
+    let (network, controls) = network(3, 1, SimOptions::default());
+    let engine = |control| Engine::new(control, EngineConfig::SPINDLE, Log::default());
+    let world = World {
+        segment: open(&network, &spec(3)),
+        network,
+        nodes: controls.into_iter().map(engine).collect(),
+    };
+    log(&world.nodes[2], |log| log.is_full = true);
+    let opened = world
+        .nodes
+        .iter()
+        .zip((0..).map(Rank))
+        .map(|(node, place)| {
+            let segment = world.network.fabric(world.segment, place);
+            lanes(node, |lanes| lanes.open(&spec(3), segment, false)).expect("a lane")
+        });
+    let opened: Vec<_> = opened.collect();
+    let room = |ring| [0, 1, 2].map(|at: usize| opened[at].claim(ring, 16).is_ok());
+    world.run(&[0, 1, 2]);
+    assert_eq!(room(Ring::Ordered), [false; 3], "member 2 is not");
+    assert_eq!(room(Ring::Unordered), [true; 3], "nobody waits for that");
+    log(&world.nodes[2], |log| log.is_full = false);
+    world.run(&[2]);
+    assert_eq!(room(Ring::Ordered), [false, false, true], "it knows first");
+    let changes = opened[0].changes();
+    world.run(&[0, 1]);
+    assert_eq!(room(Ring::Ordered), [true; 3]);
+    assert!(opened[0].changes() > changes, "who waits is told");
+    // From then on it has room as it has released.
+    log(&world.nodes[2], |log| log.is_full = true);
+    send(&world.nodes[0], 1);
+    world.run(&[0, 1, 2]);
+    assert_eq!(log(&world.nodes[2], |log| log.order.len()), 1);
 }

@@ -83,11 +83,7 @@ impl NotBuilt for OwnershipStrength {
 
 impl NotBuilt for Liveliness {
     fn not_built(&self) -> Option<String> {
-        if self.kind != LivelinessKind::Automatic {
-            return Some(self.kind.to_string());
-        }
-        (!self.lease_duration.is_infinite())
-            .then(|| format!("lease_duration {}", self.lease_duration))
+        (self.kind != LivelinessKind::Automatic).then(|| self.kind.to_string())
     }
 }
 
