@@ -7,6 +7,9 @@ use std::str::FromStr;
 
 use clap::Parser;
 
+use crate::fault::FaultOptions;
+use crate::journal;
+
 /// A real flight on several displays: feeds decode a recording of Mode S frames and
 /// publish what they learn; displays subscribe, and prove that all of them saw the
 /// same samples in the same order.
@@ -42,9 +45,9 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1)]
     pub(crate) repeat: u32,
 
-    /// Kill a display when it has taken so many samples, as `DISPLAY@SAMPLES`.
-    #[arg(long, hide = true)]
-    pub(crate) kill: Option<Kill>,
+    #[command(flatten)]
+    pub(crate) fault: FaultOptions,
+
     /// What this process is, and which one of them. Set by the process that starts it.
     #[arg(long, hide = true, requires = "parent")]
     pub(crate) role: Option<Role>,
@@ -54,6 +57,12 @@ pub(crate) struct Options {
     /// Where the participants of the run meet, if not where all of this user's do.
     #[arg(long, hide = true)]
     pub(crate) directory: Option<PathBuf>,
+    /// A feed goes round the recording until its standard input ends.
+    #[arg(long, hide = true)]
+    pub(crate) endless: bool,
+    /// Where a display keeps account of each sample.
+    #[arg(long, hide = true)]
+    pub(crate) journal: Option<PathBuf>,
 }
 
 impl Options {
@@ -78,11 +87,16 @@ impl Options {
         option("--qos", self.qos.clone().into());
         option("--recording", self.recording.clone().into());
         option("--frames", self.frames.to_string().into());
-        if let Some(kill) = self.kill {
-            option(
-                "--kill",
-                format!("{}@{}", kill.display, kill.samples).into(),
-            );
+        if let Some(limit_ms) = self.fault.limit_ms {
+            option("--limit-ms", limit_ms.to_string().into());
+        }
+        if self.fault.fault().is_some() {
+            match role {
+                Role::Feed(_) => arguments.push("--endless".into()),
+                Role::Display(index) => {
+                    option("--journal", journal::path(directory, index).into());
+                }
+            }
         }
         arguments
     }
@@ -152,28 +166,6 @@ impl fmt::Display for Role {
     }
 }
 
-/// A display that is to die, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kill {
-    pub(crate) display: u16,
-    pub(crate) samples: u64,
-}
-
-impl FromStr for Kill {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.split_once('@')
-            .and_then(|(display, samples)| {
-                Some(Self {
-                    display: display.parse().ok()?,
-                    samples: samples.parse().ok()?,
-                })
-            })
-            .ok_or("a display to kill is DISPLAY@SAMPLES")
-    }
-}
-
 /// The recording that comes with the example.
 pub(crate) const RECORDING: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/data/long_flight_60k.csv.gz");
@@ -195,14 +187,24 @@ mod tests {
 
     #[test]
     fn a_process_is_told_all_it_needs() {
-        let options = Options::parse_from(["flight_state", "--rate", "x7", "--kill", "1@500"]);
+        let options = Options::parse_from([
+            "flight_state",
+            "--rate",
+            "x7",
+            "--kill",
+            "display:1",
+            "--limit-ms",
+            "250",
+        ]);
         let arguments = options.arguments(Role::Display(1), Path::new("/somewhere"));
         let program = std::iter::once("flight_state".into());
         let told = Options::parse_from(program.chain(arguments));
         assert_eq!(told.role, Some(Role::Display(1)));
         assert_eq!(told.directory.as_deref(), Some(Path::new("/somewhere")));
         assert_eq!(told.rate, options.rate);
-        assert_eq!(told.kill, options.kill);
+        assert_eq!(told.fault.limit_ms, Some(250));
+        let journal = Path::new("/somewhere/display-1.journal");
+        assert_eq!(told.journal.as_deref(), Some(journal));
         let sizes = |options: &Options| (options.feeds, options.displays);
         assert_eq!(sizes(&told), sizes(&options));
     }
