@@ -1,0 +1,16 @@
+//! Groups of processes, and what strangers and the dead may not do to them.
+
+mod ghosts;
+mod member;
+mod strangers;
+
+/// Made of `tests/idl/flight.idl`.
+mod types {
+    include!("../idl/flight.rs");
+}
+
+/// How many times as long as in the suite tests are to go on.
+pub(crate) fn times() -> u32 {
+    let times = std::env::var("SPINDLE_TEST_TIMES").ok();
+    times.and_then(|times| times.parse().ok()).unwrap_or(1)
+}
