@@ -1,6 +1,8 @@
-//! Groups of processes, and what strangers and the dead may not do to them.
+//! Groups of processes, and those who mean them no good: strangers, ghosts, and a
+//! member that overwrites its own row.
 
 mod ghosts;
+mod hostile;
 mod member;
 mod strangers;
 

@@ -17,6 +17,7 @@ use spindle_dds::{
     InstanceHandle, StatusMask,
 };
 
+use crate::hostile;
 use crate::types::flight::State;
 
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
@@ -252,6 +253,10 @@ impl Served {
                 heard.wrong.clone().unwrap_or_else(|| count.to_string())
             }
             ["failed"] => lock(&self.reason).clone().unwrap_or_default(),
+            ["vandalise", ms, seed, how] => {
+                let ms = Duration::from_millis(ms.parse().expect("a number"));
+                hostile::vandalise(ms, seed.parse().expect("a number"), how)
+            }
             _ => panic!("what is {line}?"),
         }
     }
