@@ -17,8 +17,8 @@ pub(super) enum News {
     /// A view has ended.
     Ended {
         next: Arc<View>,
-        /// Who failed.
-        expelled: Vec<MemberId>,
+        /// Who failed, and why.
+        expelled: Vec<(MemberId, String)>,
     },
     /// It is over.
     Stopped,

@@ -119,6 +119,14 @@ fn deface(memory: &File, at: u64, how: &str, random: &mut Random) -> std::io::Re
     memory.write_all_at(&new.to_le_bytes(), at)
 }
 
+/// Why the last one was expelled, in what a member has logged.
+fn reason_in(noticed: &str) -> &str {
+    let last = noticed.rsplit(" | ").next().unwrap_or_default();
+    let (_, reason) = last.split_once("reason=").unwrap_or_default();
+    let (reason, _) = reason.split_once("pid=").unwrap_or((reason, ""));
+    reason.trim()
+}
+
 /// What became of the vandals: how many, by what they were told.
 fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
     let directory = tempfile::tempdir().expect("a directory");
@@ -142,11 +150,14 @@ fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
         // The others go on, with it or without.
         let heard = second.count("heard 1");
         second.wait_for_samples(1, heard + 100);
-        let mut reason = vandal.ask("failed");
-        if reason.is_empty() {
-            reason = "went on".to_owned();
-        }
+        let out = !vandal.ask("failed").is_empty();
+        let noticed = first.ask("noticed");
+        let reason = match out {
+            true => reason_in(&noticed),
+            false => "went on",
+        };
         *told.entry(format!("{how}: {reason}")).or_default() += 1;
+        assert!(!out || !reason.is_empty(), "{noticed}");
         vandal.kill();
         for member in [&mut first, &mut second] {
             assert_eq!(member.ask("failed"), "", "seed {seed}, {how}");

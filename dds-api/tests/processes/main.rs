@@ -5,6 +5,8 @@ mod ghosts;
 mod hostile;
 mod member;
 mod strangers;
+#[path = "../warnings/mod.rs"]
+mod warnings;
 
 /// Made of `tests/idl/flight.idl`.
 mod types {

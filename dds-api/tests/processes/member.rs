@@ -16,9 +16,11 @@ use spindle_dds::{
     DataReader, DataReaderListener, DataWriter, DomainParticipant, DomainParticipantListener,
     InstanceHandle, StatusMask,
 };
+use tracing::subscriber::set_global_default;
 
 use crate::hostile;
 use crate::types::flight::State;
+use crate::warnings::Warnings;
 
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const NUMBER: &str = "SPINDLE_TEST_NUMBER";
@@ -170,6 +172,7 @@ struct Served {
     _reader: DataReader<State>,
     heard: Arc<Mutex<Heard>>,
     reason: Arc<Mutex<Option<String>>>,
+    warnings: Warnings,
     publishing: Option<(Arc<AtomicBool>, JoinHandle<u64>)>,
 }
 
@@ -190,6 +193,8 @@ impl DomainParticipantListener for Reason {
 
 impl Served {
     fn new(directory: &str, number: u32, limit: &str) -> Self {
+        let warnings = Warnings::default();
+        set_global_default(warnings.clone()).expect("the only one");
         let reason = Arc::new(Mutex::new(None));
         let participant = DomainParticipant::builder(0)
             .property("spindle.directory", directory)
@@ -229,6 +234,7 @@ impl Served {
             _reader: reader.expect("a reader"),
             heard,
             reason,
+            warnings,
             publishing: None,
         }
     }
@@ -252,6 +258,7 @@ impl Served {
                 let count: u64 = writers.map(|it| it.2).sum();
                 heard.wrong.clone().unwrap_or_else(|| count.to_string())
             }
+            ["noticed"] => lock(&self.warnings.0).join(" | "),
             ["failed"] => lock(&self.reason).clone().unwrap_or_default(),
             ["vandalise", ms, seed, how] => {
                 let ms = Duration::from_millis(ms.parse().expect("a number"));
