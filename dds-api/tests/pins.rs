@@ -1,54 +1,15 @@
 //! What is logged of topics that are pinned and not there. Its own binary: who is told
 //! of a log line is decided once for the process.
 
-use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex};
+mod warnings;
 
 use spindle_dds::DomainParticipant;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::{Subscriber, with_default};
-use tracing::{Event, Level, Metadata};
+use tracing::subscriber::with_default;
+use warnings::Warnings;
 
 /// Made of `tests/idl/flight.idl`.
 mod types {
     include!("idl/flight.rs");
-}
-
-/// Keeps the warnings.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
-
-struct Text(String);
-
-impl Visit for Text {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let _ = write!(self.0, "{field}={value:?} ");
-    }
-}
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == Level::WARN
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut text = Text(String::new());
-        event.record(&mut text);
-        self.0.lock().expect("no panic").push(text.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Children {
     pub(crate) fn start(&mut self, arguments: Vec<OsString>) -> io::Result<()> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         let stdout = child.stdout.take();
@@ -62,6 +62,23 @@ impl Children {
             let _ = sender.send((number, Event::Closed));
         });
         Ok(())
+    }
+
+    /// Ends the standard input of a process.
+    pub(crate) fn end_input(&mut self, number: usize) {
+        if let Some(child) = &mut self.running[number] {
+            drop(child.stdin.take());
+        }
+    }
+
+    /// Sends a signal to a process, unless it was seen to have ended.
+    pub(crate) fn signal(&self, number: usize, signal: Signal) -> io::Result<()> {
+        let child = self.running[number].as_ref();
+        let pid = child.and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?));
+        match pid {
+            Some(pid) => Ok(rustix::process::kill_process(pid, signal)?),
+            None => Ok(()),
+        }
     }
 
     /// The next event, or nothing if there is none until `deadline`.

@@ -21,6 +21,10 @@ impl Digest {
         self
     }
 
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
+
     pub(crate) fn hex(self) -> String {
         format!("{:016x}", self.0)
     }

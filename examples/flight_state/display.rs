@@ -10,17 +10,15 @@ use spindle_dds::{
 
 use crate::digest::Digest;
 use crate::flight::{AircraftState, Alert, KNOWN_ALTITUDE, KNOWN_POSITION, KNOWN_VELOCITY};
-use crate::options::{Kill, Options};
-use crate::report::{Row, Shown};
+use crate::journal::{Entry, Journal, Topic};
+use crate::options::Options;
+use crate::report::{Line, Row, Seen, Shown};
 use crate::samples::{Alarm, State};
 use crate::{Failure, clock, join};
 
-pub(crate) fn run(options: &Options, index: u16) -> Result<Shown, Failure> {
+pub(crate) fn run(options: &Options) -> Result<Shown, Failure> {
     let participant = join(options)?;
     let mut display = Display::new(&participant, options)?;
-    display.kill_at = options
-        .kill
-        .and_then(|Kill { display, samples }| (display == index).then_some(samples));
     participant.enable()?;
     display.run()?;
     let engine = participant.counters()?.engine;
@@ -33,6 +31,7 @@ pub(crate) fn run(options: &Options, index: u16) -> Result<Shown, Failure> {
 
 #[derive(Debug)]
 struct Display {
+    participant: DomainParticipant,
     states: DataReader<AircraftState>,
     alerts: DataReader<Alert>,
     waits: WaitSet,
@@ -40,7 +39,9 @@ struct Display {
     alert_stream: Stream,
     table: BTreeMap<u32, (State, u64)>,
     feeds: i32,
-    kill_at: Option<u64>,
+    journal: Option<Journal>,
+    /// Samples and view that were told last.
+    told: (u64, u64),
 }
 
 impl Display {
@@ -57,7 +58,9 @@ impl Display {
             );
             waits.attach(&condition);
         }
+        let journal = options.journal.as_deref().map(Journal::create);
         Ok(Self {
+            participant: participant.clone(),
             states,
             alerts,
             waits,
@@ -65,7 +68,8 @@ impl Display {
             alert_stream: Stream::new(),
             table: BTreeMap::new(),
             feeds: i32::from(options.feeds),
-            kill_at: None,
+            journal: journal.transpose()?,
+            told: (0, 0),
         })
     }
 
@@ -82,6 +86,7 @@ impl Display {
             let last_round = matched.iter().all(|matched| self.has_left(matched));
             self.take_states()?;
             self.take_alerts()?;
+            self.tell()?;
             if last_round {
                 return Ok(());
             }
@@ -100,46 +105,69 @@ impl Display {
 
     fn take_states(&mut self) -> Result<(), Failure> {
         while let Some(samples) = some(self.states.take(TAKE_MAX))? {
+            let taken_at_ns = clock::monotonic_ns();
             for sample in &samples {
                 if !sample.info().valid_data {
                     continue;
                 }
                 let state = State::read(&sample.view()?);
-                self.state_stream
+                let digest = self
+                    .state_stream
                     .fold(&sample, state.feed, |digest| state.fold_into(digest));
+                if let Some(journal) = &mut self.journal {
+                    let (topic, feed) = (Topic::States, state.feed);
+                    journal.put(entry(topic, feed, &sample, digest, taken_at_ns));
+                }
                 let (shown, messages) = self.table.entry(state.icao).or_default();
                 *shown = state;
                 *messages += 1;
-                self.die_if_told_to();
             }
+            drop(samples);
+            self.tell()?;
         }
         Ok(())
     }
 
     fn take_alerts(&mut self) -> Result<(), Failure> {
         while let Some(samples) = some(self.alerts.take(TAKE_MAX))? {
+            let taken_at_ns = clock::monotonic_ns();
             for sample in &samples {
                 if !sample.info().valid_data {
                     continue;
                 }
                 let alarm = Alarm::read(&sample.view()?);
-                self.alert_stream
+                let digest = self
+                    .alert_stream
                     .fold(&sample, alarm.feed, |digest| alarm.fold_into(digest));
+                if let Some(journal) = &mut self.journal {
+                    let (topic, feed) = (Topic::Alerts, alarm.feed);
+                    journal.put(entry(topic, feed, &sample, digest, taken_at_ns));
+                }
             }
         }
         Ok(())
     }
 
-    fn die_if_told_to(&self) {
-        if self
-            .kill_at
-            .is_some_and(|samples| self.state_stream.count >= samples)
-        {
-            let _ = rustix::process::kill_process(
-                rustix::process::getpid(),
-                rustix::process::Signal::KILL,
-            );
+    /// If it keeps a journal: writes it on, and now and then tells how far it is.
+    fn tell(&mut self) -> Result<(), Failure> {
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        journal.flush()?;
+        let samples = self.state_stream.count + self.alert_stream.count;
+        let view = self.participant.counters()?.view;
+        if samples < self.told.0 + TELL_EVERY && view == self.told.1 {
+            return Ok(());
         }
+        self.told = (samples, view);
+        let members = self.participant.discovered_participants()?.len() + 1;
+        Line::Seen(Seen {
+            samples,
+            view,
+            members,
+        })
+        .send();
+        Ok(())
     }
 
     fn shown(&self) -> Shown {
@@ -188,12 +216,21 @@ impl Stream {
         }
     }
 
-    fn fold<T>(&mut self, sample: &Sample<'_, T>, feed: u16, fields: impl Fn(&mut Digest)) {
+    /// Folds a sample in; its own digest.
+    fn fold<T>(
+        &mut self,
+        sample: &Sample<'_, T>,
+        feed: u16,
+        fields: impl Fn(&mut Digest),
+    ) -> Digest {
         let writer = sample.info().publication_handle;
+        let mut own = Digest::new();
+        fields(&mut own);
         self.count += 1;
         fields(&mut self.order);
         if let Some(guid) = writer.guid() {
             self.order.fold(&guid.0);
+            own.fold(&guid.0);
         }
         self.interleaving.fold(&feed.to_le_bytes());
         fields(self.fifo.entry(feed).or_insert_with(Digest::new));
@@ -201,6 +238,26 @@ impl Stream {
             self.switches += 1;
         }
         self.last = writer;
+        own
+    }
+}
+
+fn entry<T>(
+    topic: Topic,
+    feed: u16,
+    sample: &Sample<'_, T>,
+    digest: Digest,
+    taken_at_ns: u64,
+) -> Entry {
+    let info = sample.info();
+    Entry {
+        topic,
+        feed,
+        number: info.writer_sequence(),
+        position: info.position(),
+        digest: digest.value(),
+        sent_at_ns: info.source_timestamp,
+        taken_at_ns,
     }
 }
 
@@ -228,4 +285,6 @@ fn row((state, messages): &(State, u64)) -> Row {
 }
 
 const TAKE_MAX: usize = 256;
+/// Samples.
+const TELL_EVERY: u64 = 1000;
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);

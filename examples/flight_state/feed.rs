@@ -1,5 +1,8 @@
 //! A feed: decodes its share of the recording and publishes what it learns.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use spindle_dds::idl::TopicType;
@@ -50,6 +53,8 @@ struct Feed {
     state_digest: Digest,
     alert_digest: Digest,
     fed: Fed,
+    /// Samples that were told of.
+    reported: u64,
 }
 
 impl Feed {
@@ -70,6 +75,7 @@ impl Feed {
                 reliable,
                 ..Fed::default()
             },
+            reported: 0,
         })
     }
 
@@ -80,27 +86,50 @@ impl Feed {
             options.rate,
             frames.first().map_or(0, |first| first.received_at_ns),
         );
-        let mine = frames
-            .iter()
-            .skip(usize::from(self.index))
-            .step_by(usize::from(options.feeds));
+        let told = options.endless.then(until_input_ends);
+        let is_told = || {
+            told.as_ref()
+                .is_some_and(|told| told.load(Ordering::Acquire))
+        };
         let mut done = 0;
-        for frame in mine {
-            pace.wait_for(frame.received_at_ns);
-            if let Some(state) = tracker.handle_frame(frame) {
-                self.publish_state(state)?;
+        'laps: for lap in 0.. {
+            let mine = frames.iter().skip(usize::from(self.index));
+            for frame in mine.step_by(usize::from(options.feeds)) {
+                if is_told() {
+                    break 'laps;
+                }
+                let mut frame = *frame;
+                frame.received_at_ns += lap * lap_ns(frames);
+                pace.wait_for(frame.received_at_ns);
+                if let Some(state) = tracker.handle_frame(&frame) {
+                    self.publish_state(state)?;
+                }
+                for alert in tracker.poll_alerts() {
+                    self.publish_alert(&alert)?;
+                }
+                done += 1;
+                if pace.is_time_to_report() || self.is_time_to_report() {
+                    self.report(done);
+                }
             }
-            for alert in tracker.poll_alerts() {
-                self.publish_alert(&alert)?;
-            }
-            done += 1;
-            if pace.is_time_to_report() {
-                Line::Progress { frames: done }.send();
+            if !options.endless {
+                break;
             }
         }
-        Line::Progress { frames: done }.send();
+        self.report(done);
         self.fed.fifo_digest = self.state_digest.combined(self.alert_digest).hex();
         Ok(())
+    }
+
+    /// Whether somebody may wait for this sample.
+    fn is_time_to_report(&self) -> bool {
+        self.fed.published >= self.reported + REPORT_SAMPLES
+    }
+
+    fn report(&mut self, frames: u64) {
+        self.reported = self.fed.published;
+        let samples = self.fed.published;
+        Line::Progress { frames, samples }.send();
     }
 
     fn publish_state(&mut self, state: &State) -> Result<(), Failure> {
@@ -124,6 +153,7 @@ impl Feed {
         };
         alarm.publish(self.alerts.loan()?)?;
         self.fed.published += 1;
+        self.fed.alerts += 1;
         if self.was_sent() {
             alarm.fold_into(&mut self.alert_digest);
         }
@@ -135,6 +165,25 @@ impl Feed {
     fn was_sent(&mut self) -> bool {
         let dropped = self.states.dropped_samples() + self.alerts.dropped_samples();
         std::mem::replace(&mut self.fed.dropped, dropped) == dropped
+    }
+}
+
+/// Set when the standard input ends.
+fn until_input_ends() -> Arc<AtomicBool> {
+    let told = Arc::new(AtomicBool::new(false));
+    let tell = told.clone();
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        tell.store(true, Ordering::Release);
+    });
+    told
+}
+
+/// From one round of the recording to the next.
+fn lap_ns(frames: &[Frame]) -> i64 {
+    match (frames.first(), frames.last()) {
+        (Some(first), Some(last)) => last.received_at_ns - first.received_at_ns + PAUSE_NS,
+        _ => 0,
     }
 }
 
@@ -180,3 +229,5 @@ impl Pace {
 }
 
 const REPORT_EVERY: Duration = Duration::from_millis(50);
+const REPORT_SAMPLES: u64 = 1000;
+const PAUSE_NS: i64 = 1_000_000_000;

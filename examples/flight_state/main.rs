@@ -18,7 +18,10 @@ mod children;
 mod clock;
 mod digest;
 mod display;
+mod drill;
+mod fault;
 mod feed;
+mod journal;
 mod launcher;
 mod mode_s;
 mod options;
@@ -26,6 +29,7 @@ mod recording;
 mod report;
 mod samples;
 mod tracker;
+mod verdict;
 
 use std::process::ExitCode;
 
@@ -59,7 +63,7 @@ fn main() -> ExitCode {
         None => match launcher::run(&options) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => {
-                eprintln!("flight_state: the displays did not all see the same");
+                eprintln!("flight_state: the displays did not see what they should");
                 ExitCode::FAILURE
             }
             Err(failure) => {
@@ -80,7 +84,7 @@ fn one_of_many(options: &Options, role: Role) -> ExitCode {
     }
     let result = match role {
         Role::Feed(index) => feed::run(options, index).map(Line::Fed),
-        Role::Display(index) => display::run(options, index).map(Line::Shown),
+        Role::Display(_) => display::run(options).map(Line::Shown),
     };
     match result {
         Ok(line) => {
@@ -111,6 +115,9 @@ fn join(options: &Options) -> Result<DomainParticipant, Failure> {
         if let Some(value) = value {
             builder = builder.property(name, value);
         }
+    }
+    if let Some(limit_ms) = options.fault.limit_ms {
+        builder = builder.property("spindle.failure.limit_ms", &limit_ms.to_string());
     }
     Ok(builder.disabled().create()?)
 }

@@ -7,6 +7,9 @@ use std::str::FromStr;
 
 use clap::Parser;
 
+use crate::fault::FaultOptions;
+use crate::journal;
+
 /// A real flight on several displays: feeds decode a recording of Mode S frames and
 /// publish what they learn; displays subscribe, and prove that all of them saw the
 /// same samples in the same order.
@@ -42,9 +45,9 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1)]
     pub(crate) repeat: u32,
 
-    /// Kill a display when it has taken so many samples, as `DISPLAY@SAMPLES`.
-    #[arg(long, hide = true)]
-    pub(crate) kill: Option<Kill>,
+    #[command(flatten)]
+    pub(crate) fault: FaultOptions,
+
     /// Address, and port if need be, at which the participants are reached from other hosts
     /// [default: they are not].
     #[arg(long)]
@@ -62,6 +65,12 @@ pub(crate) struct Options {
     /// Where the participants of a host meet [default: where all of this user's do].
     #[arg(long, requires = "role")]
     pub(crate) directory: Option<PathBuf>,
+    /// A feed goes round the recording until its standard input ends.
+    #[arg(long, hide = true)]
+    pub(crate) endless: bool,
+    /// Where a display keeps account of each sample.
+    #[arg(long, hide = true)]
+    pub(crate) journal: Option<PathBuf>,
 }
 
 impl Options {
@@ -92,11 +101,16 @@ impl Options {
         if let Some(contacts) = &self.contacts {
             option("--contacts", contacts.into());
         }
-        if let Some(kill) = self.kill {
-            option(
-                "--kill",
-                format!("{}@{}", kill.display, kill.samples).into(),
-            );
+        if let Some(limit_ms) = self.fault.limit_ms {
+            option("--limit-ms", limit_ms.to_string().into());
+        }
+        if self.fault.fault().is_some() {
+            match role {
+                Role::Feed(_) => arguments.push("--endless".into()),
+                Role::Display(index) => {
+                    option("--journal", journal::path(directory, index).into());
+                }
+            }
         }
         arguments
     }
@@ -166,28 +180,6 @@ impl fmt::Display for Role {
     }
 }
 
-/// A display that is to die, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kill {
-    pub(crate) display: u16,
-    pub(crate) samples: u64,
-}
-
-impl FromStr for Kill {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.split_once('@')
-            .and_then(|(display, samples)| {
-                Some(Self {
-                    display: display.parse().ok()?,
-                    samples: samples.parse().ok()?,
-                })
-            })
-            .ok_or("a display to kill is DISPLAY@SAMPLES")
-    }
-}
-
 /// The recording that comes with the example.
 pub(crate) const RECORDING: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/data/long_flight_60k.csv.gz");
@@ -212,7 +204,8 @@ mod tests {
         let options = Options::parse_from([
             "flight_state",
             "--rate=x7",
-            "--kill=1@500",
+            "--kill=display:1",
+            "--limit-ms=250",
             "--listen=10.0.0.1",
             "--contacts=a:7400,b:7400",
         ]);
@@ -222,10 +215,12 @@ mod tests {
         assert_eq!(told.role, Some(Role::Display(1)));
         assert_eq!(told.directory.as_deref(), Some(Path::new("/somewhere")));
         assert_eq!(told.rate, options.rate);
-        assert_eq!(told.kill, options.kill);
         let network = |options: &Options| (options.listen.clone(), options.contacts.clone());
         assert_eq!(network(&told), network(&options));
         assert!(told.contacts.is_some());
+        assert_eq!(told.fault.limit_ms, Some(250));
+        let journal = Path::new("/somewhere/display-1.journal");
+        assert_eq!(told.journal.as_deref(), Some(journal));
         let sizes = |options: &Options| (options.feeds, options.displays);
         assert_eq!(sizes(&told), sizes(&options));
     }

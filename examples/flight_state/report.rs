@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
     /// A feed has gone through so many of its frames.
-    Progress { frames: u64 },
+    Progress { frames: u64, samples: u64 },
+    /// What a display that keeps a journal has got so far.
+    Seen(Seen),
     /// A feed is done.
     Fed(Fed),
     /// A display is done.
@@ -30,11 +32,24 @@ impl Line {
     }
 }
 
+/// How far a display is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    /// Samples taken, of both topics.
+    pub(crate) samples: u64,
+    /// The view of its group, by number.
+    pub(crate) view: u64,
+    /// Participants in it.
+    pub(crate) members: usize,
+}
+
 /// What a feed did.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Fed {
     /// Samples of both topics.
     pub(crate) published: u64,
+    /// Those of them that are alerts.
+    pub(crate) alerts: u64,
     /// Digest of those that were sent, in their order.
     pub(crate) fifo_digest: String,
     /// Those of them that found no room and were not sent (BEST_EFFORT only).

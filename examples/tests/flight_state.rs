@@ -155,15 +155,80 @@ fn an_unknown_profile() {
     );
 }
 
-#[test]
-fn a_display_that_is_killed_is_reported() {
-    let ended = flight_state(&["--frames", "20000", "--rate", "max", "--kill", "1@2000"]);
-    assert!(!ended.success, "{ended:?}");
+/// A run with a fault that has held; its line.
+fn drilled(arguments: &[&str]) -> Value {
+    let ended = flight_state(&[&["--rate", "max", "--at", "3000"], arguments].concat());
+    assert!(ended.success, "{ended:?}");
+    let outcome = outcome(&ended);
+    for name in ["held", "identical", "exactly_once"] {
+        assert_eq!(outcome[name], true, "{name}: {outcome}");
+    }
+    let number = |name: &str| outcome[name].as_u64().expect("a number");
+    assert!(number("at_sample") >= 3000, "{outcome}");
+    assert!(number("view") > number("view_before"), "{outcome}");
+    let outages = outcome["outage_ms"].as_array().expect("outages");
     assert!(
-        ended.stderr.contains("display:1: was killed by signal 9"),
-        "{}",
-        ended.stderr
+        outages.iter().all(|outage| outage.as_f64() > Some(0.0)),
+        "{outcome}"
     );
-    // The others go on without it, to the end.
-    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    outcome
+}
+
+fn delivered(outcome: &Value) -> Vec<u64> {
+    let counts = outcome["delivered"].as_array().expect("counts");
+    counts.iter().filter_map(Value::as_u64).collect()
+}
+
+#[test]
+fn displays_outlive_a_feed_and_agree_on_how_far_it_got() {
+    let outcome = drilled(&["--kill", "feed:1"]);
+    let (at, published) = (&outcome["at_sample"], &outcome["published"]);
+    let all = at.as_u64().expect("a count") + published.as_u64().expect("a count");
+    assert_eq!(delivered(&outcome), [all, all, all]);
+}
+
+#[test]
+fn displays_outlive_a_display() {
+    let outcome = drilled(&["--kill", "display"]);
+    let published = outcome["published"].as_u64().expect("a count");
+    let counts = delivered(&outcome);
+    assert_eq!(counts[1..], [published, published]);
+    assert!(counts[0] < published, "{outcome}");
+}
+
+#[test]
+fn a_display_that_joins_sees_what_the_others_see() {
+    let outcome = drilled(&["--join", "display"]);
+    let (counts, at) = (delivered(&outcome), outcome["at_sample"].as_u64());
+    assert_eq!(counts[..3], [counts[0]; 3]);
+    assert!(counts[3] > 0 && counts[3] < counts[0], "{outcome}");
+    assert!(
+        at.is_some_and(|at| at + counts[3] <= counts[0]),
+        "{outcome}"
+    );
+}
+
+#[test]
+fn a_display_that_is_stopped_learns_that_it_is_out() {
+    let outcome = drilled(&["--stop", "display:2", "--limit-ms", "300"]);
+    let said = outcome["said"].as_str().expect("what it said");
+    assert!(said.contains("takes this one for failed"), "{outcome}");
+}
+
+#[test]
+fn faults_that_leave_nobody() {
+    for (arguments, wanted) in [
+        (["--kill", "feed", "--feeds", "1"], "none is left"),
+        (["--stop", "display:3", "--displays", "3"], "no number 3"),
+        (["--stop", "feed", "--feeds", "2"], "for displays"),
+    ] {
+        check_refused(&arguments, &[wanted]);
+    }
+}
+
+#[test]
+fn a_fault_with_a_profile_that_promises_nothing() {
+    let arguments = ["--rate", "max", "--at", "1000", "--join", "display"];
+    let best_effort = ["--profile", "Flight::BestEffort"];
+    check_refused(&[&arguments[..], &best_effort].concat(), &["RELIABLE"]);
 }

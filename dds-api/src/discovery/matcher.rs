@@ -112,16 +112,21 @@ impl Matcher {
         self.ends.insert(subgroup, end);
     }
 
-    /// A view has ended that had these members. Returns those of them that failed.
-    pub(crate) fn view_ended(&mut self, finish: &Finish, old: &[Member]) -> Vec<MemberId> {
+    /// A view has ended that had these members. Returns those of them that failed, and
+    /// why, in the words of who noticed.
+    pub(crate) fn view_ended(
+        &mut self,
+        finish: &Finish,
+        old: &[Member],
+    ) -> Vec<(MemberId, String)> {
         let mut failed = Vec::new();
         for removal in &finish.proposal.removals {
             let Some(member) = old.get(usize::from(removal.rank)) else {
                 continue;
             };
-            match removal.why {
+            match &removal.why {
                 Why::Left => drop(self.left.insert(member.id)),
-                Why::Failed(_) => failed.push(member.id),
+                Why::Failed(cause) => failed.push((member.id, cause.clone())),
             }
         }
         failed

@@ -74,6 +74,7 @@ impl Control {
                     digest,
                     expelled,
                 }) => {
+                    self.say_expelled(&expelled);
                     let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
                     flow
@@ -216,9 +217,20 @@ impl Control {
 
     // Peers.
 
+    /// Of the view that has ended.
+    fn say_expelled(&self, expelled: &[(MemberId, String)]) {
+        for (id, reason) in expelled {
+            let members = &self.view.members;
+            let member = members.iter().find(|member| member.id == *id);
+            let info = member.and_then(|member| ParticipantInfo::of(member).ok());
+            let pid = info.map(|info| info.pid);
+            tracing::warn!(pid, reason, "a participant is out of the group");
+        }
+    }
+
     /// Whoever is not in the view any more and is lost, or was expelled, is forgotten.
     /// Who has left closes its station by itself.
-    fn drop_gone(&mut self, ended: &[MemberId]) {
+    fn drop_gone(&mut self, expelled: &[(MemberId, String)]) {
         let lost = std::mem::take(&mut self.lost);
         for id in lost {
             match self.view.rank(MemberId(id)) {
@@ -226,7 +238,7 @@ impl Control {
                 None => self.station.drop_peer(id),
             }
         }
-        for id in ended {
+        for (id, _) in expelled {
             self.station.drop_peer(id.0);
         }
     }

@@ -21,8 +21,8 @@ pub(super) enum News {
         next: Arc<View>,
         /// Of the decision that made it.
         digest: u64,
-        /// Who failed.
-        expelled: Vec<MemberId>,
+        /// Who failed, and why.
+        expelled: Vec<(MemberId, String)>,
     },
     /// It is over.
     Stopped,

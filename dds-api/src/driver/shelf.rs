@@ -271,11 +271,7 @@ impl<F: Fabric> Shelf<F> {
     fn count_lost(&mut self, origin: &Origin) -> StatusMask {
         let last = &mut self.sequences[origin.writer as usize];
         let before = std::mem::replace(last, origin.writer_sequence);
-        // Whoever comes late has lost nothing.
-        let lost = match before {
-            0 => 0,
-            before => origin.writer_sequence.saturating_sub(before + 1),
-        };
+        let lost = left_out(before, origin.writer_sequence);
         if lost == 0 {
             return StatusMask::NONE;
         }
@@ -501,9 +497,39 @@ impl<F: Fabric> Drop for Shelf<F> {
     }
 }
 
+/// How many samples of a writer are missing between two numbers, which are what that
+/// writer's process says. Whoever comes late, before the first, has lost nothing.
+fn left_out(before: u64, now: u64) -> u64 {
+    match before {
+        0 => 0,
+        before => now.saturating_sub(before).saturating_sub(1),
+    }
+}
+
 fn copy_out<F: Fabric>(payload: &mut Payload<F>, pool: &mut Pool) {
     if let Payload::Ring(held) = payload {
         let copy = pool.copy(held.bytes());
         *payload = Payload::Copy(copy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_numbers_of_a_writer_can_be_compared() {
+        for (before, now, expected) in [
+            (0, 7, 0),
+            (7, 8, 0),
+            (7, 10, 2),
+            (7, 7, 0),
+            (7, 3, 0),
+            (1, u64::MAX, u64::MAX - 2),
+            (u64::MAX, 1, 0),
+            (u64::MAX, u64::MAX, 0),
+        ] {
+            assert_eq!(left_out(before, now), expected, "{before} {now}");
+        }
     }
 }

@@ -15,6 +15,9 @@ pub struct ParticipantCounters {
     pub fabric: FabricCounters,
     /// Times that the polling thread woke up.
     pub wake_ups: u64,
+    /// Number of the view that began last: it rises whenever somebody joins, leaves or
+    /// fails, and when endpoints come and go.
+    pub view: u64,
 }
 
 impl ParticipantCounters {
@@ -23,6 +26,7 @@ impl ParticipantCounters {
             engine: session.handle().counters(),
             fabric: session.traffic(),
             wake_ups: session.wake_ups(),
+            view: session.desk().view().map_or(0, |view| view.id),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::churn;
 use super::figures::{Counts, Latencies};
 use super::isolation::{Findings, Part};
 use super::options::{Doorbell, Level, Wait};
@@ -37,7 +38,7 @@ pub(super) struct Job {
     pub(super) period_ns: u64,
     /// How long idle participants do nothing.
     pub(super) idle_ns: u64,
-    /// Length of a phase of the measurement of isolation.
+    /// Length of a phase of the measurements of isolation and churn.
     pub(super) phase_ns: u64,
     /// In that measurement: whether the first topic keeps no pace.
     pub(super) free: bool,
@@ -51,6 +52,7 @@ pub(super) enum Role {
     Reader(u32),
     Idler(u32),
     Isolation(Part),
+    Churn(churn::Part),
 }
 
 impl std::fmt::Display for Role {
@@ -60,6 +62,7 @@ impl std::fmt::Display for Role {
             Self::Reader(index) => write!(f, "reader {index}"),
             Self::Idler(index) => write!(f, "participant {index}"),
             Self::Isolation(part) => write!(f, "{part:?}"),
+            Self::Churn(part) => write!(f, "{part:?}"),
         }
     }
 }
@@ -94,4 +97,6 @@ pub(super) struct Report {
     pub(super) counts: Counts,
     /// Of a participant of the measurement of isolation.
     pub(super) isolation: Option<Findings>,
+    /// Of a participant of the measurement of churn.
+    pub(super) churn: Option<churn::Findings>,
 }

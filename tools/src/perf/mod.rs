@@ -4,6 +4,7 @@
 //! command line, and gets back one line of JSON, its [`Answer`](job::Answer).
 
 mod children;
+mod churn;
 mod clock;
 mod figures;
 mod fleet;
@@ -20,7 +21,7 @@ mod writer;
 
 use std::process::ExitCode;
 
-use options::{IdleOptions, IsolationOptions, LatencyOptions, ThroughputOptions};
+use options::{ChurnOptions, IdleOptions, IsolationOptions, LatencyOptions, ThroughputOptions};
 
 spindle_dds::include_idl!("perf");
 
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     /// where there are fewer processors than threads at work, its ratio is mostly
     /// noise: the fewer others work, the faster it is.
     Isolation(IsolationOptions),
+    /// What it costs others that writers and readers come and go.
+    Churn(ChurnOptions),
     /// A participant of a measurement.
     #[command(hide = true)]
     Worker {
@@ -78,6 +81,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Latency(options) => latency::run(&options),
         Command::Idle(options) => idle::run(&options),
         Command::Isolation(options) => isolation::run(&options),
+        Command::Churn(options) => churn::run(&options),
         Command::Worker { job } => return worker::run(&job),
     };
     match outcome {

@@ -119,6 +119,24 @@ pub(crate) struct IsolationOptions {
     pub(crate) json: bool,
 }
 
+/// `spindle perf churn`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ChurnOptions {
+    /// How long endpoints come and go, and how long they do not, half before and half
+    /// after.
+    #[arg(long, default_value_t = 10.0)]
+    pub(crate) seconds: f64,
+    /// Samples a second of the topic that no change touches.
+    #[arg(long, default_value_t = 10_000.0)]
+    pub(crate) rate: f64,
+    /// Bytes of payload in a sample.
+    #[arg(long, default_value_t = 64)]
+    pub(crate) size: usize,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// What carries samples between participants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
 use spindle_dds::{
-    DataReader, DataWriter, DomainParticipant, Duration, StatusMask, SubscriptionMatchedStatus,
-    Topic, WaitSet,
+    DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, StatusMask,
+    SubscriptionMatchedStatus, Topic, WaitSet,
 };
 
 use super::Failure;
@@ -23,16 +23,19 @@ pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Fai
 
 /// A participant, still disabled.
 pub(super) fn disabled(job: &Job) -> Result<DomainParticipant, Failure> {
+    Ok(builder(job).disabled().create()?)
+}
+
+/// What a participant is to be.
+pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     let storage = if job.copy { "copy" } else { "ring" };
-    Ok(DomainParticipant::builder(0)
+    DomainParticipant::builder(0)
         .property("spindle.directory", &job.directory.to_string_lossy())
         .property("spindle.doorbell", &job.doorbell.to_string())
         .property("spindle.wait", &job.wait.to_string())
         .property("spindle.ring.messages", &job.ring_messages.to_string())
         .property("spindle.ring.bytes", &job.ring_bytes.to_string())
         .property("spindle.reader.storage", storage)
-        .disabled()
-        .create()?)
 }
 
 /// Enables it, and blocks until all participants of the measurement are there.

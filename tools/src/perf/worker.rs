@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::children::die_with;
 use super::job::{Answer, Job, Report, Role};
-use super::{Failure, idle, isolation, reader, writer};
+use super::{Failure, churn, idle, isolation, reader, writer};
 
 pub(super) fn run(job: &str) -> ExitCode {
     let answer = match work(job) {
@@ -37,5 +37,6 @@ fn work(job: &str) -> Result<Report, Failure> {
         Role::Reader(_) => reader::run(&job),
         Role::Idler(index) => idle::work(&job, index),
         Role::Isolation(part) => isolation::work(&job, part),
+        Role::Churn(part) => churn::work(&job, part),
     }
 }

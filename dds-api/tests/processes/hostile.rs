@@ -1,0 +1,209 @@
+//! A member that overwrites its own row, which the others read: with random bytes, and
+//! with words that are chosen to be believed. It reaches the memory as any process
+//! reaches its own, by `/proc/self/mem`, so that the library has no part in it.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use crate::member::Member;
+use crate::times;
+
+/// Vandalism of one member.
+const ROUND: Duration = Duration::from_millis(40);
+/// Of all together.
+const VANDALISM: Duration = Duration::from_millis(400);
+const LIMIT_MS: u32 = 1_000;
+/// Rows of lanes, with the rings of these members, are shorter than those of views.
+const LANE_LEN_MAX: u64 = 200 << 10;
+const LANE_LEN_MIN: u64 = 16 << 10;
+/// Of a lane's row: columns and the first guard, and the headers after them.
+const COLUMNS_LEN: u64 = 2 << 10;
+/// Of a view's row: whom it suspects, and who is dead.
+const SUSPICIONS: u64 = 256;
+const SUSPICIONS_END: u64 = 384;
+const HEADERS_LEN: u64 = 18 << 10;
+
+/// Where the rows lie that this process may write.
+fn rows() -> Vec<(u64, u64)> {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("a list");
+    let lines = maps.lines().filter(|line| line.contains("spindle-dds-row"));
+    let writable = lines.filter(|line| line.contains(" rw-s "));
+    let number = |text: &str| u64::from_str_radix(text, 16).expect("a number");
+    let range = |line: &str| {
+        let (from, rest) = line.split_once('-').expect("a range");
+        let (to, _) = rest.split_once(' ').expect("a range");
+        (number(from), number(to))
+    };
+    writable.map(range).collect()
+}
+
+/// xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// In a member: overwrites its rows, and says how often.
+///
+/// - `columns`: counters and guards that rise, fall, and are ahead of everything.
+/// - `headers`: offsets past the ring, lengths that wrap, kinds that there are none of.
+/// - `payload`: bytes that change while others look at them.
+/// - `lane`: anything anywhere in rows of lanes.
+/// - `view`: heartbeat, requests, wedge, guards of what is said of the next view.
+/// - `accuse`: that all others have failed, in rows of views.
+pub(crate) fn vandalise(time: Duration, seed: u64, how: &str) -> String {
+    let mut memory = OpenOptions::new();
+    let memory = memory.read(true).write(true).open("/proc/self/mem");
+    let memory = memory.expect("its own memory");
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let end = Instant::now() + time;
+    let mut writes = 0_u64;
+    while Instant::now() < end {
+        let is_of_view = |(from, to): &(u64, u64)| to - from > LANE_LEN_MAX;
+        let mut rows = rows();
+        rows.retain(|row| row.1 - row.0 >= LANE_LEN_MIN);
+        rows.retain(|row| is_of_view(row) == matches!(how, "view" | "accuse"));
+        for _ in 0..64 {
+            let Some(&(from, to)) = rows.get(random.below(rows.len().max(1) as u64) as usize)
+            else {
+                break;
+            };
+            let len = to - from;
+            let (start, end) = match how {
+                "columns" => (0, COLUMNS_LEN),
+                "accuse" => (SUSPICIONS, SUSPICIONS_END),
+                "view" => (SUSPICIONS_END, COLUMNS_LEN),
+                "headers" => (COLUMNS_LEN, HEADERS_LEN),
+                "payload" => (HEADERS_LEN, len),
+                _ => (0, len),
+            };
+            let at = from + start + random.below((end - start) / 8) * 8;
+            // A row may be gone by now, with its mapping.
+            writes += u64::from(deface(&memory, at, how, &mut random).is_ok());
+        }
+    }
+    writes.to_string()
+}
+
+fn deface(memory: &File, at: u64, how: &str, random: &mut Random) -> std::io::Result<()> {
+    let mut word = [0; 8];
+    memory.read_exact_at(&mut word, at)?;
+    let old = u64::from_le_bytes(word);
+    let new = match random.below(12) {
+        _ if how == "payload" => random.next(),
+        0 => 0,
+        1 => u64::MAX,
+        2 => old.wrapping_sub(1),
+        3 => old.wrapping_add(1),
+        4 => old.wrapping_add(random.below(1 << 20)),
+        5 => (1 << 48) - random.below(2),
+        6 => 1 << 63,
+        7 => old ^ 1 << random.below(64),
+        // A length that wraps, an offset past every ring.
+        8 => u64::from(u32::MAX) << 32 | old & 0xffff_ffff,
+        9 => old & !0xffff_ffff | u64::from(u32::MAX) - random.below(16),
+        _ => random.next(),
+    };
+    memory.write_all_at(&new.to_le_bytes(), at)
+}
+
+/// Why the last one was expelled, in what a member has logged.
+fn reason_in(noticed: &str) -> &str {
+    let last = noticed.rsplit(" | ").next().unwrap_or_default();
+    let (_, reason) = last.split_once("reason=").unwrap_or_default();
+    let (reason, _) = reason.split_once("pid=").unwrap_or((reason, ""));
+    reason.trim()
+}
+
+/// What became of the vandals: how many, by what they were told.
+fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path().join("domains");
+    let mut told = BTreeMap::new();
+    let [mut first, mut second] = Member::group(&directory, LIMIT_MS);
+    first.ask("publish");
+    let mut left = VANDALISM * times();
+    for (seed, how) in (1..).zip(hows.iter().cycle()) {
+        if left.is_zero() {
+            break;
+        }
+        left = left.saturating_sub(ROUND);
+        let mut vandal = Member::start(&directory, 3, LIMIT_MS);
+        vandal.wait_for_members(3, Duration::from_secs(60));
+        let heard = second.count("heard 3");
+        vandal.ask("publish");
+        second.wait_for_samples(3, heard + 10);
+        let line = format!("vandalise {} {seed} {how}", ROUND.as_millis());
+        assert!(vandal.count(&line) > 0, "it reached its rows");
+        // The others go on, with it or without.
+        let heard = second.count("heard 1");
+        second.wait_for_samples(1, heard + 100);
+        let out = !vandal.ask("failed").is_empty();
+        let noticed = first.ask("noticed");
+        let reason = match out {
+            true => reason_in(&noticed),
+            false => "went on",
+        };
+        *told.entry(format!("{how}: {reason}")).or_default() += 1;
+        assert!(!out || !reason.is_empty(), "{noticed}");
+        vandal.kill();
+        for member in [&mut first, &mut second] {
+            assert_eq!(member.ask("failed"), "", "seed {seed}, {how}");
+            member.wait_for_members(2, Duration::from_secs(60));
+        }
+    }
+    let published = first.count("rest");
+    for member in [&mut first, &mut second] {
+        member.wait_for_samples(1, published);
+        assert_eq!(member.count("heard 1"), published);
+    }
+    for (what, count) in &told {
+        println!("{count:4} {what}");
+    }
+    told
+}
+
+#[test]
+fn who_overwrites_its_lanes_harms_nobody() {
+    let told = rounds(&["columns", "headers", "payload", "lane"]);
+    let expelled = told.keys().filter(|what| !what.ends_with("went on"));
+    assert!(expelled.count() > 0, "{told:?}");
+}
+
+#[test]
+fn who_overwrites_its_word_on_views_harms_nobody() {
+    rounds(&["view"]);
+}
+
+/// Whoever is said to have failed is believed to have: a known gap. But whoever is out
+/// for that says so, and why; nobody waits for ever, or goes on by itself.
+#[test]
+fn who_is_accused_goes_on_or_stops_with_the_reason() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path().join("domains");
+    let mut members: [Member; 3] = Member::group(&directory, LIMIT_MS);
+    members[2].ask("vandalise 40 1 accuse");
+    members[0].ask("publish");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_over = |member: &mut Member| {
+        let out = member.ask("failed").contains("takes this one for failed");
+        out || member.ask("members") != "3" || member.count("heard 1") >= 100
+    };
+    for member in &mut members[..2] {
+        while !is_over(member) {
+            assert!(Instant::now() < deadline, "it waits for ever");
+        }
+    }
+}
