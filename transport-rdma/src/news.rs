@@ -15,6 +15,9 @@ pub(crate) const QUEUE_LEN_MAX: usize = 16 * MESSAGE_LEN_MAX;
 /// As good as for ever: 30 years.
 const AGES: Duration = Duration::from_secs(30 * 365 * 86_400);
 
+/// What is said of a peer that has gone on purpose.
+pub(crate) const LEFT: &str = "it has closed the connection";
+
 /// What happened at a station.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {

@@ -15,6 +15,9 @@ pub enum MixedError {
     /// Something with a known peer, on this host or elsewhere, or with a segment.
     #[error(transparent)]
     Station(#[from] StationError),
+    /// A secret that everybody knows.
+    #[error("the domain's secret is empty: leave it out, or give one")]
+    EmptySecret,
     /// The one that was called is this station itself.
     #[error("that is this station itself")]
     ThisStation,

@@ -1,11 +1,12 @@
 //! A participant's place on its host, and in a network if it has one there.
 
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::address::Address;
+use super::calling::Reached;
 use super::error::MixedError;
+use super::network::Network;
 use super::options::StationOptions;
 use super::segment::{Away, MixedSegment};
 use crate::fabric::Fabric;
@@ -25,26 +26,31 @@ use crate::tcp::{self, LinkState};
 #[derive(Debug)]
 pub struct Station {
     /// Ends first: its threads ring the bell of `host`.
-    streams: Option<tcp::Core>,
+    network: Option<Network>,
     host: shm::Station,
-    host_id: u128,
+    here: Address,
 }
 
 impl Station {
     /// Opens it: from here on peers can connect. Waits up to 5 s for the domain's
-    /// lock. Without a network, it has the one thread of [`shm::Station`].
+    /// lock. Without a network, it has the one thread of [`shm::Station`]; with one, two
+    /// more.
     pub fn open(options: &StationOptions) -> Result<Self, MixedError> {
         let host = shm::Station::open(&options.host)?;
-        let open = |network: &super::NetworkOptions| {
-            let news = Arc::clone(host.news());
-            tcp::Core::open(host.id(), &network.streams, news, Box::new(host.waker()))
+        let mut here = Address {
+            host: host.host_id()?,
+            id: host.id(),
+            on_host: host.address(),
+            sockets: Vec::new(),
         };
-        let streams = options.network.as_ref().map(open).transpose()?;
-        let host_id = host.host_id()?;
+        let domain = options.host.domain;
+        let network = options.network.as_ref();
+        let network = network.map(|network| Network::open(network, &host, domain, &mut here));
+        let network = network.transpose()?;
         Ok(Self {
-            streams,
+            network,
             host,
-            host_id,
+            here,
         })
     }
 
@@ -56,27 +62,26 @@ impl Station {
     /// Where others reach it: on its host, which is named, and in the network. At
     /// most 1024 bytes.
     pub fn address(&self) -> Vec<u8> {
-        let address = Address {
-            host: self.host_id,
-            id: self.id(),
-            on_host: self.host.address(),
-            sockets: self.listening().into_iter().collect(),
-        };
-        address.write()
+        self.here.write()
     }
 
     /// Where it listens in the network; `None` if it has no part in one.
     pub fn listening(&self) -> Option<SocketAddr> {
-        None
+        self.network.as_ref().map(Network::listening)
     }
 
     /// Calls whoever listens at `contact`, unless the two are connected, and gives
     /// its id. Blocks until it has answered, at most until `deadline`. One that turns
     /// out to be on the same host is connected by shared memory.
     pub fn call(&self, contact: SocketAddr, deadline: Instant) -> Result<u128, MixedError> {
-        let _ = deadline;
-        let reason = "this station is open for its own host only".to_owned();
-        Err(MixedError::Unreachable { contact, reason })
+        let Some(network) = &self.network else {
+            let reason = "this station is open for its own host only".to_owned();
+            return Err(MixedError::Unreachable { contact, reason });
+        };
+        match network.call(contact, deadline)? {
+            Reached::Peer(id) => Ok(id),
+            Reached::OnHost(address) => Ok(self.host.connect(&address.on_host, deadline)?),
+        }
     }
 
     /// Connects to the station with this [`address`](Self::address), unless the two
@@ -87,10 +92,15 @@ impl Station {
         if target.id == self.id() {
             return Err(MixedError::ThisStation);
         }
-        match target.host == self.host_id {
-            true => Ok(self.host.connect(&target.on_host, deadline)?),
-            false => Err(MixedError::NoNetwork { id: target.id }),
+        if target.host == self.here.host {
+            return Ok(self.host.connect(&target.on_host, deadline)?);
         }
+        self.network(target.id)?.connect(&target, deadline)
+    }
+
+    /// The way to a member elsewhere.
+    fn network(&self, id: u128) -> Result<&Network, MixedError> {
+        self.network.as_ref().ok_or(MixedError::NoNetwork { id })
     }
 
     fn read(&self, address: &[u8]) -> Result<Address, MixedError> {
@@ -102,30 +112,20 @@ impl Station {
     /// it [wait](Self::segments) for its connection. Does not block.
     pub fn introduce(&self, address: &[u8]) -> Result<(), MixedError> {
         let member = self.read(address)?;
-        match member.host == self.host_id {
-            true => Ok(()),
-            false => Err(MixedError::NoNetwork { id: member.id }),
+        if member.host != self.here.host {
+            self.network(member.id)?.introduce(member.id);
         }
-    }
-
-    /// For tests: a peer elsewhere.
-    #[doc(hidden)]
-    pub fn connect_streams(
-        &self,
-        peer: u128,
-        outgoing: TcpStream,
-        incoming: TcpStream,
-    ) -> Result<(), MixedError> {
-        let streams = self.streams.as_ref();
-        let streams = streams.ok_or(MixedError::NoNetwork { id: peer })?;
-        streams.connect(peer, outgoing, incoming)?;
         Ok(())
     }
 
     /// Sends a message of at most [`MESSAGE_LEN_MAX`](crate::MESSAGE_LEN_MAX) bytes to
     /// a peer that is connected. Does not wait until it is taken.
     pub fn send(&self, to: u128, bytes: &[u8]) -> Result<(), MixedError> {
-        Ok(self.host.send(to, bytes)?)
+        match &self.network {
+            Some(network) if network.streams.has(to) => network.streams.send(to, bytes)?,
+            _ => self.host.send(to, bytes)?,
+        }
+        Ok(())
     }
 
     /// What happened next, here or elsewhere; `None` if nothing does before `timeout`
@@ -172,21 +172,28 @@ impl Station {
         let parts = requests.iter().zip(&away);
         let parts: Vec<_> = parts.map(|(whole, away)| on_host(whole, away)).collect();
         let made = self.host.segments(&parts, deadline)?;
+        if let Some(network) = &self.network {
+            let all = requests.iter().flat_map(SegmentRequest::peers);
+            let away = all.map(|(_, id)| id).filter(|&id| network.has(id));
+            network
+                .streams
+                .wait_for(&away.collect::<Vec<_>>(), deadline)?;
+        }
         let whole = requests.iter().zip(&away).zip(made);
         let segments = whole.map(|((request, away), part)| self.join(request, away, part));
         let segments = segments.collect::<Result<_, _>>()?;
-        if let Some(streams) = &self.streams {
-            streams.opened();
+        if let Some(network) = &self.network {
+            network.streams.opened();
         }
         Ok(segments)
     }
 
     /// Those who are reached by streams.
     fn away(&self, request: &SegmentRequest) -> PeerSet {
-        let Some(streams) = &self.streams else {
+        let Some(network) = &self.network else {
             return PeerSet::EMPTY;
         };
-        let away = request.peers().filter(|&(_, id)| streams.has(id));
+        let away = request.peers().filter(|&(_, id)| network.has(id));
         away.map(|(rank, _)| rank).collect()
     }
 
@@ -196,7 +203,7 @@ impl Station {
         away: &PeerSet,
         part: ShmSegment,
     ) -> Result<MixedSegment, MixedError> {
-        let Some(streams) = self.streams.as_ref().filter(|_| !away.is_empty()) else {
+        let Some(network) = self.network.as_ref().filter(|_| !away.is_empty()) else {
             return Ok(MixedSegment {
                 host: part,
                 away: None,
@@ -215,7 +222,7 @@ impl Station {
             whole.push(rank);
         }
         let elsewhere = whole.iter().copied().collect();
-        let streams = streams.streams(request, &rows, &elsewhere)?;
+        let streams = network.streams.streams(request, &rows, &elsewhere)?;
         for rank in away.iter() {
             rows[rank.index()] = rows[rank.index()].read_only();
         }
@@ -236,8 +243,8 @@ impl Station {
     /// not be made here. A segment that is dropped does it by itself.
     pub fn forget(&self, key: SegmentKey) {
         self.host.forget(key);
-        if let Some(streams) = &self.streams {
-            streams.forget(key);
+        if let Some(network) = &self.network {
+            network.streams.forget(key);
         }
     }
 
@@ -246,8 +253,8 @@ impl Station {
     /// Segments keep its rows as they are, and report it no more.
     pub fn drop_peer(&self, id: u128) {
         self.host.drop_peer(id);
-        if let Some(streams) = &self.streams {
-            streams.drop_peer(id);
+        if let Some(network) = &self.network {
+            network.drop_peer(id);
         }
     }
 
@@ -256,12 +263,15 @@ impl Station {
     /// but are told of no failures. Once is enough; a station that is dropped does it
     /// by itself.
     pub fn close(&self) {
+        if let Some(network) = &self.network {
+            network.close();
+        }
         self.host.close();
     }
 
     /// How far the stream of a peer has come; `None` if it is not elsewhere.
     pub fn link(&self, id: u128) -> Option<LinkState> {
-        self.streams.as_ref()?.link(id)
+        self.network.as_ref()?.streams.link(id)
     }
 
     /// For tests: makes other stations of this process believe that the process

@@ -6,9 +6,14 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::decoder::{Decoder, Place};
+use super::record::RecordError;
 use super::shared::Fault;
+use super::splitter::{Piece, Splitter};
 use crate::fabric::Ring;
 use crate::segment::SegmentKey;
+
+/// Most bytes that are read and wait for a segment to be opened.
+const REST_LEN_MAX: usize = 1 << 24;
 
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -21,20 +26,102 @@ pub(super) struct Incoming {
 
 #[derive(Debug, Default)]
 struct Receiver {
+    splitter: Splitter,
     decoder: Decoder,
     /// What was read and waits for a segment to be opened.
     rest: Vec<u8>,
 }
 
+/// What came of some bytes.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    pub(super) messages: Vec<Vec<u8>>,
+    /// The loudest ring.
+    pub(super) ring: Option<Ring>,
+    /// How many were applied; the others wait.
+    len: usize,
+    /// Nothing more of the stream is taken.
+    pub(super) fault: Option<Fault>,
+}
+
 impl Receiver {
-    fn feed(
+    /// Whether so much waits for a segment that nothing is read.
+    fn is_stuck(&self) -> bool {
+        self.decoder.is_waiting() && self.rest.len() >= REST_LEN_MAX
+    }
+
+    fn read(
         &mut self,
-        bytes: &[u8],
+        mut stream: &TcpStream,
+        buffer: &mut [u8],
         place: impl Fn(SegmentKey) -> Place,
-    ) -> Result<(usize, Option<Ring>), Fault> {
-        let fed = self.decoder.feed(bytes, place).map_err(Fault::NoRecord)?;
-        self.rest.extend_from_slice(&bytes[fed.taken..]);
-        Ok((fed.taken, fed.ring))
+    ) -> Received {
+        let fault = match stream.read(buffer) {
+            Ok(0) if self.splitter.is_between_records() => Fault::Ended,
+            Ok(0) => Fault::EndedInside,
+            Ok(len) => return self.feed(&buffer[..len], place),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::Interrupted => return Received::default(),
+                _ => Fault::Broken(error),
+            },
+        };
+        Received {
+            fault: Some(fault),
+            ..Received::default()
+        }
+    }
+
+    fn feed(&mut self, mut bytes: &[u8], place: impl Fn(SegmentKey) -> Place) -> Received {
+        let (len, waited) = (bytes.len(), self.rest.len());
+        let mut received = Received::default();
+        let fault = loop {
+            let rows = match self.splitter.next(&mut bytes) {
+                Ok(None) => break None,
+                Ok(Some(Piece::Rows(rows))) => self.rows(rows, &place),
+                Ok(Some(Piece::Header(header))) => self.rows(&header, &place),
+                Ok(Some(Piece::Message(message))) => {
+                    received.messages.push(message);
+                    continue;
+                }
+                Ok(Some(Piece::Bye)) => break Some(Fault::Left),
+                Err(error) => Err(error),
+            };
+            match rows {
+                Ok(ring) => received.ring = received.ring.max(ring),
+                Err(error) => break Some(Fault::NoRecord(error)),
+            }
+        };
+        received.len = len - (self.rest.len() - waited);
+        received.fault = fault;
+        received
+    }
+
+    /// Records of rows: behind those that wait, if there are such.
+    fn rows(
+        &mut self,
+        rows: &[u8],
+        place: impl Fn(SegmentKey) -> Place,
+    ) -> Result<Option<Ring>, RecordError> {
+        if self.decoder.is_waiting() {
+            self.rest.extend_from_slice(rows);
+            return Ok(None);
+        }
+        let fed = self.decoder.feed(rows, place)?;
+        self.rest.extend_from_slice(&rows[fed.taken..]);
+        Ok(fed.ring)
+    }
+
+    /// Those that wait, if what they wait for is there.
+    fn resume(&mut self, place: impl Fn(SegmentKey) -> Place) -> Received {
+        let mut received = Received::default();
+        match self.decoder.feed(&self.rest, place) {
+            Ok(fed) => {
+                self.rest.drain(..fed.taken);
+                (received.len, received.ring) = (fed.taken, fed.ring);
+            }
+            Err(error) => received.fault = Some(Fault::NoRecord(error)),
+        }
+        received
     }
 }
 
@@ -52,65 +139,44 @@ impl Incoming {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what has come, at most as much as `buffer` holds, and has the
-    /// loudest ring in it answered. An error is told once, and the last of the
-    /// stream. By one thread.
+    /// Takes what has come, at most as much as `buffer` holds, and gives what it is
+    /// to `handle`. A fault is told once, and the last of the stream. By one thread.
     pub(super) fn receive(
         &self,
         buffer: &mut [u8],
         place: impl Fn(SegmentKey) -> Place,
-        answer: impl FnOnce(Ring),
-    ) -> Result<(), Fault> {
-        self.apply(answer, |receiver| {
-            if receiver.decoder.is_waiting() {
-                return Ok((0, None));
-            }
-            match (&self.stream).read(buffer) {
-                Ok(0) if receiver.decoder.is_between_records() => Err(Fault::Ended),
-                Ok(0) => Err(Fault::EndedInside),
-                Ok(len) => receiver.feed(&buffer[..len], place),
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok((0, None)),
-                    _ => Err(Fault::Broken(error)),
-                },
-            }
-        })
+        handle: impl FnOnce(Received),
+    ) {
+        self.apply(handle, |receiver| match receiver.is_stuck() {
+            true => Received::default(),
+            false => receiver.read(&self.stream, buffer, place),
+        });
     }
 
     /// Goes on with what waited for a segment, if it is there. By the same thread.
     pub(super) fn resume(
         &self,
         place: impl Fn(SegmentKey) -> Place,
-        answer: impl FnOnce(Ring),
-    ) -> Result<(), Fault> {
-        self.apply(answer, |receiver| {
-            let rest = core::mem::take(&mut receiver.rest);
-            receiver.feed(&rest, place)
-        })
+        handle: impl FnOnce(Received),
+    ) {
+        self.apply(handle, |receiver| receiver.resume(place));
     }
 
-    fn apply(
-        &self,
-        answer: impl FnOnce(Ring),
-        work: impl FnOnce(&mut Receiver) -> Result<(usize, Option<Ring>), Fault>,
-    ) -> Result<(), Fault> {
+    fn apply(&self, handle: impl FnOnce(Received), work: impl FnOnce(&mut Receiver) -> Received) {
         // Held while words are applied: a fence waits until they are.
         let mut open = self.receiver();
         let Some(receiver) = &mut *open else {
-            return Ok(());
+            return;
         };
-        let worked = work(receiver);
-        if worked.is_err() {
-            self.end(&mut open);
+        let received = work(receiver);
+        if received.fault.is_some() {
+            *open = None;
         }
         drop(open);
-        let (len, ring) = worked?;
-        if let Some(ring) = ring {
-            answer(ring);
-        }
+        let len = received.len;
+        handle(received);
         // Release: who sees the count sees what came of it.
         self.done.fetch_add(len as u64, Ordering::Release);
-        Ok(())
     }
 
     /// F6: once it has returned, nothing more is applied in this segment.
@@ -120,13 +186,23 @@ impl Incoming {
         }
     }
 
-    /// Nothing more is applied at all.
+    /// Nothing more is applied at all. The stream goes on.
     pub(super) fn close(&self) {
-        self.end(&mut self.receiver());
+        *self.receiver() = None;
     }
 
-    fn end(&self, receiver: &mut Option<Receiver>) {
-        *receiver = None;
+    /// Takes what comes after it was closed, which is of no use; whether the stream
+    /// has ended. By the same thread.
+    pub(super) fn discard(&self, buffer: &mut [u8]) -> bool {
+        match (&self.stream).read(buffer) {
+            Ok(len) => len == 0,
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+
+    /// Ends the stream in both directions.
+    pub(super) fn end(&self) {
+        self.close();
         // An error says that it has ended already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
@@ -135,10 +211,15 @@ impl Incoming {
         self.receiver().is_none()
     }
 
-    /// Whether nothing is read until a segment is opened.
+    /// Whether rows wait until a segment is opened.
     pub(super) fn is_waiting(&self) -> bool {
         let receiver = self.receiver();
         receiver.as_ref().is_some_and(|it| it.decoder.is_waiting())
+    }
+
+    /// Whether nothing is read until a segment is opened.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.receiver().as_ref().is_some_and(Receiver::is_stuck)
     }
 
     /// Bytes of the stream that nothing is left to do for.

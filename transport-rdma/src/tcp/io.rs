@@ -1,10 +1,7 @@
 //! The one thread that serves all streams of a station; it sleeps in the kernel.
 
-use core::time::Duration;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -50,7 +47,7 @@ impl Source {
 #[derive(Debug)]
 pub(super) struct IoThread {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this but not the thread.
     process: u32,
 }
@@ -73,24 +70,36 @@ impl IoThread {
             ))?;
         Ok(Self {
             shared: Arc::clone(shared),
-            thread: Some(thread),
+            thread: Mutex::new(Some(thread)),
             process: std::process::id(),
         })
     }
 
-    /// Whether this is the process that started it.
-    pub(super) fn is_mine(&self) -> bool {
-        self.process == std::process::id()
+    /// Ends it once its peers have been told, or have had their time. Once is enough.
+    pub(super) fn stop(&self) {
+        if self.process != std::process::id() {
+            return;
+        }
+        let thread = self.thread.lock();
+        let Some(thread) = thread.unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
+        self.shared.stop();
+        // It has nothing to say if it panicked.
+        let _ = thread.join();
     }
 }
 
 fn serve(shared: &Shared) -> Result<(), Errno> {
     let mut buffer = vec![0; BUFFER_LEN];
     let mut events = Vec::with_capacity(EVENTS_MAX);
-    let mut ending = Ending::default();
     loop {
+        let next = shared.remove_overdue();
+        if shared.is_over() {
+            return Ok(());
+        }
         events.clear();
-        let timeout = ending.tell_overdue(shared);
+        let timeout = next.and_then(|left| Timespec::try_from(left).ok());
         match epoll::wait(&shared.epoll, spare_capacity(&mut events), timeout.as_ref()) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
@@ -100,9 +109,6 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
             let (flags, source) = (event.flags, Source::of(event.data));
             match source {
                 Source::Kick => {
-                    if shared.stopped.load(Ordering::Acquire) {
-                        return Ok(());
-                    }
                     // Before it looks: who kicks from now on is heard again.
                     let _ = rustix::io::read(&shared.kick, &mut [0; 8]);
                     shared.resume();
@@ -114,10 +120,8 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
                 }
                 Source::To(number) => {
                     let ends = EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP;
-                    if let Some(link) = shared.link(number)
-                        && shared.go_on(&link, flags.intersects(ends))
-                    {
-                        ending.add(number, shared.patience);
+                    if let Some(link) = shared.link(number) {
+                        shared.go_on(&link, flags.intersects(ends));
                     }
                 }
             }
@@ -125,45 +129,9 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
     }
 }
 
-/// Peers to which my stream has ended, with the time by which theirs must have.
-#[derive(Debug, Default)]
-struct Ending(Vec<(Instant, u64)>);
-
-impl Ending {
-    fn add(&mut self, link: u64, patience: Duration) {
-        let by = Instant::now().checked_add(patience);
-        let known = self.0.iter().any(|&(_, known)| known == link);
-        self.0.extend(by.filter(|_| !known).map(|by| (by, link)));
-    }
-
-    /// Tells of those whose time is over; returns how long the others have.
-    fn tell_overdue(&mut self, shared: &Shared) -> Option<Timespec> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let now = Instant::now();
-        self.0.retain(|&(by, number)| {
-            let overdue = by <= now;
-            if overdue && let Some(link) = shared.link(number) {
-                shared.fail(&link, &Fault::Ended);
-            }
-            !overdue
-        });
-        let next = self.0.iter().map(|(by, _)| *by).min()?;
-        Timespec::try_from(next - now).ok()
-    }
-}
-
 impl Drop for IoThread {
     fn drop(&mut self) {
-        if !self.is_mine() {
-            return;
-        }
-        self.shared.stopped.store(true, Ordering::Release);
-        self.shared.kick();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.stop();
     }
 }
 

@@ -1,9 +1,9 @@
 //! Streams between participants, over any IP network.
 //!
-//! One stream for each ordered pair, for all the segments that they share: I
-//! write records of my rows to a peer on mine, it writes those of its rows to me
-//! on its own. A record is a slot, which stands for a segment, an offset, a length
-//! and so many bytes; the receiver puts them into its copy.
+//! One connection for each pair, a stream each way, for all the segments that they
+//! share: I write records of my rows to a peer, it writes those of its rows to me. A
+//! record is a slot, which stands for a segment, an offset, a length and so many bytes;
+//! the receiver puts them into its copy. Messages go between them, in parts.
 //!
 //! ```text
 //!   pushing thread                                       the peer's I/O thread
@@ -16,11 +16,14 @@
 //!                  when a full stream takes bytes again
 //! ```
 //!
-//! - Set-up: [`Station`] (`station`) over connected streams; [`local_group`]; `shared`
-//!   is what it, its segments and its thread know.
-//! - Data path: [`TcpSegment`] (`segment`, with `sleeper`) over `streams`: for each
-//!   peer `outgoing` with its `queue`, `incoming` with its `decoder` of `record`s,
-//!   and one thread for all (`io`).
+//! This is the part of a [`mixed::Station`](crate::mixed::Station) that goes by
+//! streams; that makes the connections, and is where one sleeps.
+//!
+//! - Set-up: `core` over connections; `shared` is what it, its segments and its
+//!   thread know.
+//! - Data path: `streams`: for each peer `outgoing` with its `queue`, `incoming` with
+//!   its `splitter`, which takes the messages out, and its `decoder` of `record`s, and
+//!   one thread for all (`io`).
 //!
 //! # Pushing
 //!
@@ -38,9 +41,10 @@
 //! # Segments
 //!
 //! Nobody is asked when a segment is made: the first push to a peer opens it in
-//! that stream. If the peer has not made it yet, it reads no more of the stream
-//! until it has, or [forgets](Station::forget) it (F6); who leaves a stream unread
-//! for [`StationOptions::user_timeout`] has failed for its sender. Dropping a
+//! that stream. If the peer has not made it yet, records wait there until it has, or
+//! forgets it (F6), 16 MiB of them; then it reads no more, and who leaves a stream
+//! unread for [`StationOptions::user_timeout`] has failed for its sender. Messages do
+//! not wait: they may be what has the peer make the segment. Dropping a
 //! segment shuts it in all streams, and its slot is free. What comes for one that
 //! was dropped is thrown away, as is all of an epoch that is over.
 //!
@@ -57,27 +61,23 @@
 //!
 //! A stream that ends, breaks, takes nothing for [`StationOptions::user_timeout`],
 //! or carries what is no record is its peer's failure, told once to each control
-//! segment, with the reason. A peer whose host is gone is noticed when something
-//! is sent to it: whoever wants to know sooner sends (heartbeats are the
-//! membership's). A process that forks keeps the streams; the child must not use
-//! the station, and keeps them open until it ends or executes another program.
+//! segment, with the reason. A peer whose host is gone is noticed when it acknowledges
+//! nothing for that time, sent or asked by the kernel: whoever wants to know sooner
+//! sends (heartbeats are the membership's). Who goes on purpose says so last. A process
+//! that forks keeps the streams; the child must not use the station, and keeps them
+//! open until it ends or executes another program.
 
+mod core;
 mod decoder;
 mod incoming;
 mod io;
-mod local;
 mod outgoing;
 mod queue;
 mod record;
-mod segment;
 mod shared;
-mod sleeper;
-mod station;
+mod splitter;
 mod streams;
 
-pub use crate::station_error::StationError;
-pub use local::local_group;
-pub use segment::TcpSegment;
-pub(crate) use station::{Core, problem};
-pub use station::{LinkState, Station, StationOptions};
+pub(crate) use self::core::{Core, problem};
+pub use self::core::{LinkState, StationOptions};
 pub(crate) use streams::Streams;

@@ -44,6 +44,8 @@ struct Writer {
     plan: Vec<Push>,
     /// The stream is full: the I/O thread goes on when it is not.
     blocked: bool,
+    /// What is staged ends with a farewell.
+    leaves: bool,
     sent: u64,
 }
 
@@ -60,6 +62,7 @@ impl Outgoing {
                 to: 0,
                 plan: Vec::with_capacity(PLAN_MAX),
                 blocked: false,
+                leaves: false,
                 sent: 0,
             }),
             held_back: AtomicBool::new(false),
@@ -115,10 +118,26 @@ impl Outgoing {
             let blocked = writer.blocked;
             drop(writer);
             // Somebody may have found the lock taken after the queue was empty.
-            if blocked || self.queue().len() == 0 {
+            if blocked || self.queue().is_empty() {
                 return Ok(());
             }
         }
+    }
+
+    /// Appends a message, and sends what waits as [`send`](Self::send) does.
+    pub(super) fn send_message(&self, bytes: &[u8]) -> Result<io::Result<()>, Full> {
+        self.queue().put_message(bytes)?;
+        Ok(self.send())
+    }
+
+    /// Drops what waits and what comes; what is on its way is sent to its end, then
+    /// a farewell, and then the stream ends. Nothing of my row is fetched any more.
+    pub(super) fn leave(&self) -> io::Result<()> {
+        let mut writer = self.writer();
+        writer.rows.clear();
+        self.queue().leave();
+        drop(writer);
+        self.send()
     }
 
     /// By the I/O thread: the stream may take bytes again. It waits for who
@@ -147,7 +166,8 @@ impl Outgoing {
     pub(super) fn progress(&self) -> (usize, u64) {
         let writer = self.writer();
         let staged = writer.to - writer.from;
-        (staged + self.queue().bytes(), writer.sent)
+        let queue = self.queue();
+        (staged + queue.bytes() + queue.messages_len(), writer.sent)
     }
 }
 
@@ -166,6 +186,11 @@ impl Writer {
                 Err(error) => return Err(error),
             }
         }
+        if self.leaves && self.from == self.to {
+            self.leaves = false;
+            // An error says that it has ended already.
+            let _ = stream.shutdown(Shutdown::Write);
+        }
         Ok(())
     }
 
@@ -174,6 +199,9 @@ impl Writer {
         let mut plan = core::mem::take(&mut self.plan);
         let mut waiting = queue.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.take(&mut plan, STAGE_LEN);
+        let part = waiting.take_part();
+        let bye = waiting.take_bye();
+        self.leaves |= bye;
         drop(waiting);
         (self.from, self.to) = (0, 0);
         for push in plan.drain(..) {
@@ -200,6 +228,13 @@ impl Writer {
             }
         }
         self.plan = plan;
+        if let Some(part) = part {
+            self.stage(&part.header().encode());
+            self.stage(part.bytes());
+        }
+        if bye {
+            self.stage(&Header::Bye.encode());
+        }
         self.to > 0
     }
 

@@ -1,11 +1,17 @@
-//! What waits to be sent to one peer: ranges and words, in the order of calls.
+//! What waits to be sent to one peer: ranges and words, in the order of calls, and
+//! messages, in an order of their own.
+//!
+//! A long message does not hold up pushes: it goes in parts between them. But what
+//! opens a segment goes behind the messages that were there before it, for they may
+//! be what has the peer make that segment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::record::{HEADER_LEN, RECORD_LEN_MAX};
+use super::record::{HEADER_LEN, Header, PART_LEN_MAX, RECORD_LEN_MAX};
 use crate::fabric::Ring;
 use crate::mem::Region;
+use crate::news::QUEUE_LEN_MAX;
 use crate::segment::SegmentKey;
 
 /// How many of the newest records are looked through for a range that covers
@@ -48,6 +54,37 @@ pub(super) enum Push {
     },
 }
 
+/// Bytes of stream that one part of a message takes, at most.
+pub(super) const PART_ROOM: usize = HEADER_LEN + PART_LEN_MAX;
+
+/// A message, and how much of it was taken.
+#[derive(Debug)]
+struct Message {
+    bytes: Arc<[u8]>,
+    taken: usize,
+}
+
+/// Part of a message.
+#[derive(Debug)]
+pub(super) struct Part {
+    bytes: Arc<[u8]>,
+    from: usize,
+    to: usize,
+}
+
+impl Part {
+    pub(super) fn header(&self) -> Header {
+        Header::Part {
+            len: self.to - self.from,
+            last: self.to == self.bytes.len(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.from..self.to]
+    }
+}
+
 /// The queue is full: its peer takes too little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full {
@@ -63,7 +100,18 @@ pub(super) struct Queue {
     bytes: usize,
     /// By slot: whether what opens it was put.
     open: Vec<bool>,
+    messages: VecDeque<Message>,
+    /// Bytes of messages that wait.
+    messages_len: usize,
+    /// How many messages were put, and how many of them were taken.
+    messages_put: u64,
+    messages_taken: u64,
+    /// For each record among those that wait that opens a segment: how many
+    /// messages go before it.
+    behind: VecDeque<u64>,
     closed: bool,
+    /// A farewell is the last that is taken.
+    bye: bool,
 }
 
 impl Queue {
@@ -73,16 +121,28 @@ impl Queue {
             max,
             bytes: 0,
             open: Vec::with_capacity(SLOTS),
+            messages: VecDeque::new(),
+            messages_len: 0,
+            messages_put: 0,
+            messages_taken: 0,
+            behind: VecDeque::with_capacity(SLOTS),
             closed: false,
+            bye: false,
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.records.len()
+    /// Whether nothing is left to be taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.messages.is_empty() && !self.bye
     }
 
+    /// Of records of rows.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    pub(super) fn messages_len(&self) -> usize {
+        self.messages_len
     }
 
     /// Whether anything of it is dropped, because the peer has failed.
@@ -95,6 +155,58 @@ impl Queue {
         self.closed = true;
         self.records = VecDeque::new();
         self.bytes = 0;
+        self.messages = VecDeque::new();
+        self.messages_len = 0;
+        self.behind = VecDeque::new();
+        self.bye = false;
+    }
+
+    /// Drops all, and all that comes, but for a farewell.
+    pub(super) fn leave(&mut self) {
+        let is_open = !self.closed;
+        self.close();
+        self.bye = is_open;
+    }
+
+    /// Whether all that is left is a farewell, which is taken by this.
+    pub(super) fn take_bye(&mut self) -> bool {
+        core::mem::take(&mut self.bye)
+    }
+
+    /// Appends a message, unless too much waits.
+    pub(super) fn put_message(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        let waiting = self.messages_len;
+        if waiting + bytes.len() > QUEUE_LEN_MAX {
+            return Err(Full { waiting });
+        }
+        if !self.closed {
+            self.messages_len += bytes.len();
+            self.messages_put += 1;
+            let bytes = bytes.into();
+            self.messages.push_back(Message { bytes, taken: 0 });
+        }
+        Ok(())
+    }
+
+    /// Moves the next part of a message out.
+    pub(super) fn take_part(&mut self) -> Option<Part> {
+        let message = self.messages.front_mut()?;
+        let from = message.taken;
+        let to = message.bytes.len().min(from + PART_LEN_MAX);
+        message.taken = to;
+        self.messages_len -= to - from;
+        let bytes = Arc::clone(&message.bytes);
+        if to == bytes.len() {
+            self.messages.pop_front();
+            self.messages_taken += 1;
+        }
+        Some(Part { bytes, from, to })
+    }
+
+    /// Whether what is next has to wait for a message.
+    fn is_behind(&self) -> bool {
+        let opens = matches!(self.records.front(), Some(Push::Open(_)));
+        opens && self.behind.front() > Some(&self.messages_taken)
     }
 
     /// Appends a record of a segment, behind one that opens it if it is the first.
@@ -127,6 +239,9 @@ impl Queue {
         if self.records.len() >= self.max {
             let waiting = self.records.len();
             return Err(Full { waiting });
+        }
+        if matches!(record, Push::Open(_)) {
+            self.behind.push_back(self.messages_put);
         }
         self.bytes += wire_len(&record);
         self.records.push_back(record);
@@ -183,9 +298,15 @@ impl Queue {
     }
 
     /// Moves records from the front into `plan` that take at most `room` bytes
-    /// of stream, the last of them perhaps a part of a range.
-    pub(super) fn take(&mut self, plan: &mut Vec<Push>, mut room: usize) {
+    /// of stream, the last of them perhaps a part of a range. If messages wait, a
+    /// part of one has its share of the room.
+    pub(super) fn take(&mut self, plan: &mut Vec<Push>, room: usize) {
+        let mut room = match self.messages.is_empty() {
+            true => room,
+            false => room.saturating_sub(PART_ROOM),
+        };
         while plan.len() < plan.capacity()
+            && !self.is_behind()
             && let Some(front) = self.records.front_mut()
             && room >= HEADER_LEN + 8
         {
@@ -203,6 +324,10 @@ impl Queue {
                     part
                 }
                 _ => match self.records.pop_front() {
+                    Some(open @ Push::Open(_)) => {
+                        self.behind.pop_front();
+                        open
+                    }
                     Some(whole) => whole,
                     None => return,
                 },
@@ -256,7 +381,7 @@ mod tests {
             let bytes = expected.iter().map(wire_len).sum::<usize>();
             assert_eq!(queue.bytes(), bytes, "{pushes:?}");
             assert_eq!(taken(&mut queue, 1 << 16), expected);
-            assert_eq!((queue.len(), queue.bytes()), (0, 0));
+            assert_eq!((queue.records.len(), queue.bytes()), (0, 0));
         };
         let word = |value| Push::Word {
             slot: 0,
@@ -313,7 +438,7 @@ mod tests {
             range(0),
         ];
         assert_eq!(taken(&mut queue, 1000), expected);
-        assert_eq!((queue.len(), queue.bytes()), (0, 0));
+        assert_eq!((queue.records.len(), queue.bytes()), (0, 0));
     }
 
     #[test]
@@ -326,7 +451,56 @@ mod tests {
         // What is left covers no more what was taken.
         queue.put(range(32, 8)).expect("room");
         assert_eq!(taken(&mut queue, 1000), [range(32, 68)]);
-        assert_eq!((queue.len(), queue.bytes()), (0, 0));
+        assert_eq!((queue.records.len(), queue.bytes()), (0, 0));
+    }
+
+    /// A message goes in parts between pushes, but what opens a segment does not
+    /// overtake it.
+    #[test]
+    fn messages_hold_up_only_what_they_may_announce() {
+        let key = SegmentKey { epoch: 1, lane: 0 };
+        let row = Region::heap(512);
+        let own = Arc::new(Own { slot: 0, key, row });
+        let word = |value| Push::Word {
+            slot: 9,
+            at: 256,
+            value,
+        };
+        let mut queue = Queue::new(100);
+        queue.put(word(1)).expect("room");
+        queue.put_message(&[7; PART_LEN_MAX + 1]).expect("room");
+        queue.put(word(2)).expect("room");
+        queue.put_in(&own, word(3)).expect("room");
+        queue.put_message(&[]).expect("room");
+        assert_eq!(queue.messages_len(), PART_LEN_MAX + 1);
+        let mut part = |last, len, pushes: &[Push]| {
+            assert_eq!(taken(&mut queue, 1 << 16), pushes);
+            let part = queue.take_part().expect("a part");
+            assert_eq!(part.header(), Header::Part { len, last });
+            assert_eq!(part.bytes(), vec![7; len]);
+        };
+        part(false, PART_LEN_MAX, &[word(1), word(2)]);
+        part(true, 1, &[]);
+        part(true, 0, &[Push::Open(Arc::clone(&own)), word(3)]);
+        assert!(queue.is_empty() && queue.take_part().is_none());
+    }
+
+    #[test]
+    fn messages_are_bounded_and_go_with_who_leaves() {
+        let mut queue = Queue::new(100);
+        let message = vec![0; QUEUE_LEN_MAX / 2];
+        for _ in 0..2 {
+            queue.put_message(&message).expect("room");
+        }
+        let waiting = QUEUE_LEN_MAX;
+        assert_eq!(queue.put_message(&[0]), Err(Full { waiting }));
+        assert!(!queue.take_bye());
+        queue.leave();
+        assert!(queue.take_part().is_none() && !queue.is_empty());
+        assert!(queue.take_bye() && queue.is_empty());
+        queue.put_message(&[0]).expect("dropped");
+        queue.leave();
+        assert!(queue.is_empty(), "it was closed");
     }
 
     #[test]
@@ -344,7 +518,7 @@ mod tests {
         assert_eq!(full, Err(Full { waiting: 2 }));
         queue.close();
         queue.put(word(2)).expect("dropped");
-        assert_eq!((queue.len(), queue.bytes()), (0, 0));
+        assert_eq!((queue.records.len(), queue.bytes()), (0, 0));
     }
 
     /// Words that rise are pushed in ranges, others carry their index: whoever
@@ -411,7 +585,7 @@ mod tests {
                 }
             }
             let mut last = row;
-            while queue.len() > 0 {
+            while !queue.is_empty() {
                 last = apply(taken(&mut queue, 100), &row, &needed);
             }
             assert_eq!(queue.bytes(), 0, "seed {seed}");

@@ -8,9 +8,12 @@
 //! ```
 //! A *slot* stands for a segment, from the record that opens it (with the key in
 //! the place of offset and length) to the one that shuts it; then it is free for
-//! another. A ring has neither slot nor offset nor bytes.
+//! another. A ring has neither slot nor offset nor bytes. A message goes in parts,
+//! which have bytes, as many as they like, and neither slot nor offset; so does the
+//! last record of who closes the stream on purpose, which has no bytes either.
 
 use crate::fabric::{FABRIC_AREA, Ring};
+use crate::news::MESSAGE_LEN_MAX;
 use crate::segment::SegmentKey;
 
 /// Bytes before those of the row.
@@ -19,11 +22,17 @@ pub(super) const HEADER_LEN: usize = 16;
 /// Most bytes of a row in one record; longer ranges go in several.
 pub(super) const RECORD_LEN_MAX: usize = 1 << 16;
 
+/// Most bytes of a message in one record, so that it holds up no push for long.
+pub(super) const PART_LEN_MAX: usize = 1 << 14;
+
 const WRITE: u16 = u16::from_le_bytes(*b"wr");
 const RING_DATA: u16 = u16::from_le_bytes(*b"rd");
 const RING_ACKS: u16 = u16::from_le_bytes(*b"ra");
 const OPEN: u16 = u16::from_le_bytes(*b"op");
 const SHUT: u16 = u16::from_le_bytes(*b"sh");
+const PART: u16 = u16::from_le_bytes(*b"mp");
+const LAST_PART: u16 = u16::from_le_bytes(*b"ml");
+const BYE: u16 = u16::from_le_bytes(*b"by");
 
 /// A header that makes sense, as far as can be told without its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +41,8 @@ pub(super) enum Header {
     Ring(Ring),
     Open { slot: u16, key: SegmentKey },
     Shut { slot: u16 },
+    Part { len: usize, last: bool },
+    Bye,
 }
 
 /// Why some bytes are no record.
@@ -49,10 +60,12 @@ pub(super) enum RecordError {
     Outside { at: usize, len: usize, row: usize },
     #[error("at {at}, in the part of its row that is the fabric's own")]
     FabricArea { at: u64 },
-    #[error("that has no bytes of a row, and {len} bytes at {at}")]
+    #[error("of {len} bytes at {at}, which it cannot have")]
     Bytes { at: u64, len: u32 },
-    #[error("that rings in slot {slot}")]
-    RingInSlot { slot: u16 },
+    #[error("in slot {slot} that belongs in none")]
+    InSlot { slot: u16 },
+    #[error("of a message of more than {MESSAGE_LEN_MAX} bytes")]
+    LongMessage,
     #[error("for slot {slot}, which is no segment")]
     NotOpen { slot: u16 },
     #[error("that opens slot {slot}, which is a segment already")]
@@ -69,6 +82,9 @@ impl Header {
             Self::Ring(Ring::Acks) => (0, 0, 0, RING_ACKS),
             Self::Open { slot, key } => (key.epoch, key.lane, slot, OPEN),
             Self::Shut { slot } => (0, 0, slot, SHUT),
+            Self::Part { len, last: false } => (0, len as u32, 0, PART),
+            Self::Part { len, last: true } => (0, len as u32, 0, LAST_PART),
+            Self::Bye => (0, 0, 0, BYE),
         };
         let mut bytes = [0; HEADER_LEN];
         bytes[..8].copy_from_slice(&at.to_le_bytes());
@@ -92,6 +108,8 @@ impl Header {
                 return Ok(Self::Open { slot, key });
             }
             SHUT => Self::Shut { slot },
+            PART | LAST_PART => return Self::part(slot, at, len, kind == LAST_PART),
+            BYE => Self::Bye,
             RING_DATA => Self::Ring(Ring::Data),
             RING_ACKS => Self::Ring(Ring::Acks),
             _ => return Err(RecordError::Kind(kind)),
@@ -99,10 +117,21 @@ impl Header {
         if (at, len) != (0, 0) {
             return Err(RecordError::Bytes { at, len });
         }
-        if matches!(header, Self::Ring(_)) && slot != 0 {
-            return Err(RecordError::RingInSlot { slot });
+        if !matches!(header, Self::Shut { .. }) && slot != 0 {
+            return Err(RecordError::InSlot { slot });
         }
         Ok(header)
+    }
+
+    fn part(slot: u16, at: u64, len: u32, last: bool) -> Result<Self, RecordError> {
+        if slot != 0 {
+            return Err(RecordError::InSlot { slot });
+        }
+        if at != 0 || len as usize > PART_LEN_MAX {
+            return Err(RecordError::Bytes { at, len });
+        }
+        let len = len as usize;
+        Ok(Self::Part { len, last })
     }
 
     fn write(slot: u16, at: u64, len: u32) -> Result<Self, RecordError> {
@@ -123,6 +152,24 @@ impl Header {
             at: at as usize,
             len: len as usize,
         })
+    }
+}
+
+fn kind(header: &[u8; HEADER_LEN]) -> u16 {
+    u16::from_le_bytes([header[14], header[15]])
+}
+
+/// Whether a header is one of rows, or of nothing that is known.
+pub(super) fn is_of_rows(header: &[u8; HEADER_LEN]) -> bool {
+    !matches!(kind(header), PART | LAST_PART | BYE)
+}
+
+/// How many bytes follow a header of rows.
+pub(super) fn body_len(header: &[u8; HEADER_LEN]) -> usize {
+    let len = [header[8], header[9], header[10], header[11]];
+    match kind(header) {
+        WRITE => u32::from_le_bytes(len) as usize,
+        _ => 0,
     }
 }
 
@@ -155,7 +202,12 @@ mod tests {
         check(0, 8, 0, RING_DATA, E::Bytes { at: 0, len: 8 });
         check(8, 0, 0, RING_ACKS, E::Bytes { at: 8, len: 0 });
         check(8, 0, 1, SHUT, E::Bytes { at: 8, len: 0 });
-        check(0, 0, 1, RING_DATA, E::RingInSlot { slot: 1 });
+        check(0, 0, 1, RING_DATA, E::InSlot { slot: 1 });
+        check(0, 0, 1, BYE, E::InSlot { slot: 1 });
+        check(0, 8, 1, LAST_PART, E::InSlot { slot: 1 });
+        check(8, 8, 0, PART, E::Bytes { at: 8, len: 8 });
+        let len = 1 + PART_LEN_MAX as u32;
+        check(0, len, 0, PART, E::Bytes { at: 0, len });
     }
 
     #[test]
@@ -174,6 +226,15 @@ mod tests {
                 key: SegmentKey { epoch, lane },
             },
             Header::Shut { slot: 7 },
+            Header::Part {
+                len: 7,
+                last: false,
+            },
+            Header::Part {
+                len: PART_LEN_MAX,
+                last: true,
+            },
+            Header::Bye,
         ] {
             assert_eq!(Header::decode(header.encode()), Ok(header));
         }

@@ -1,16 +1,17 @@
 //! What a station, its segments and its thread share: peers, links, segments.
 
-use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
+use rustix::io::Errno;
 
 use super::decoder::Place;
-use super::incoming::Incoming;
+use super::incoming::{Incoming, Received};
 use super::io::Source;
 use super::outgoing::Outgoing;
 use super::queue::Full;
@@ -20,14 +21,28 @@ use crate::event::{create_event, write_event};
 use crate::fabric::{FailureCause, Ring};
 use crate::failures::Control;
 use crate::mem::Region;
-use crate::news::{Event, News};
+use crate::news::{Event, LEFT, News};
+use crate::peers::MEMBERS_MAX;
 use crate::segment::SegmentKey;
 use crate::shm::JoinError;
 use crate::station_error::StationError;
 
+/// Most peers, those that are lost and not dropped included.
+const PEERS_MAX: usize = MEMBERS_MAX - 1;
+
+/// How long the connection to a peer that was dropped is served yet.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// The same when the station closes: somebody waits for that.
+const STOP_WITHIN: Duration = Duration::from_millis(500);
+
 /// Why a link is one no more.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
+    #[error("{LEFT}")]
+    Left,
+    #[error("{0}")]
+    Unread(String),
     #[error("it ended its stream")]
     Ended,
     #[error("its stream ended inside a record")]
@@ -50,6 +65,8 @@ pub(super) struct Link {
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     told: AtomicBool,
+    /// It was dropped; changed with the state locked.
+    leaving: AtomicBool,
 }
 
 /// Wakes the sleeper of this process, if it wants to know, and counts that before.
@@ -84,6 +101,10 @@ pub(super) struct State {
     /// Those of this epoch or later that will not be either.
     gone: BTreeSet<SegmentKey>,
     slots: BTreeSet<u16>,
+    /// Numbers of links that were dropped, and how long they are served yet.
+    leaving: Vec<(Instant, u64)>,
+    /// Nobody comes any more.
+    pub(super) stopped: bool,
     pub(super) controls: Vec<Control>,
 }
 
@@ -140,17 +161,16 @@ impl State {
 
 pub(super) struct Shared {
     pub(super) id: u128,
-    /// How long a peer's stream may go on after mine to it has ended.
-    pub(super) patience: Duration,
     pub(super) epoll: OwnedFd,
     /// Gives the thread something to do.
     pub(super) kick: OwnedFd,
-    pub(super) stopped: AtomicBool,
     wake: Wake,
     /// Taken with the state locked, or alone.
     news: Arc<News>,
     pub(super) sleep: SleepCounters,
     state: Mutex<State>,
+    /// Who is here, or lost, or that all is over.
+    changed: Condvar,
 }
 
 impl core::fmt::Debug for Shared {
@@ -162,12 +182,7 @@ impl core::fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn new(
-        id: u128,
-        patience: Duration,
-        news: Arc<News>,
-        wake: Wake,
-    ) -> Result<Self, StationError> {
+    pub(super) fn new(id: u128, news: Arc<News>, wake: Wake) -> Result<Self, StationError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(JoinError::system("making an epoll descriptor"))?;
         let kick = create_event().map_err(JoinError::system("making an event descriptor"))?;
@@ -175,14 +190,13 @@ impl Shared {
             .map_err(JoinError::system("watching an event descriptor"))?;
         Ok(Self {
             id,
-            patience,
             epoll,
             kick,
-            stopped: AtomicBool::new(false),
             wake,
             news,
             sleep: SleepCounters::default(),
             state: Mutex::default(),
+            changed: Condvar::new(),
         })
     }
 
@@ -200,17 +214,24 @@ impl Shared {
         (self.wake)(Ring::Data, &AtomicU64::new(0));
     }
 
-    /// A peer has come: its streams are served from now on.
+    /// A peer has come: its connection is served from now on.
     pub(super) fn add(
         &self,
         peer: u128,
         outgoing: Outgoing,
         incoming: Incoming,
+        last_words: &[u8],
     ) -> Result<(), StationError> {
         let mut state = self.state();
+        let refuse = |reason: String| Err(StationError::Refused { id: peer, reason });
+        if state.stopped {
+            return Err(StationError::Closed);
+        }
         if state.peers.contains_key(&peer) {
-            let reason = "it is connected, or was lost".to_owned();
-            return Err(StationError::Refused { id: peer, reason });
+            return refuse("it is connected, or was lost".to_owned());
+        }
+        if state.peers.len() >= PEERS_MAX {
+            return refuse(format!("this station has {PEERS_MAX} peers already"));
         }
         let number = state.next_link;
         let link = Arc::new(Link {
@@ -219,7 +240,11 @@ impl Shared {
             outgoing,
             incoming,
             told: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
         });
+        // Nobody pushes before the state is unlocked. So little always fits.
+        let said = (&link.outgoing.stream).write_all(last_words);
+        said.map_err(JoinError::system("ending a handshake"))?;
         // Told once when it takes bytes again, so that nobody has to ask.
         let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let to = Source::To(number).token();
@@ -231,6 +256,7 @@ impl Shared {
         state.peers.insert(peer, Peer { link, fate: None });
         self.news.tell(Event::Connected { id: peer });
         drop(state);
+        self.changed.notify_all();
         self.wake();
         Ok(())
     }
@@ -238,36 +264,111 @@ impl Shared {
     /// With the state locked.
     fn listen(&self, link: &Link) -> rustix::io::Result<()> {
         let from = Source::From(link.number).token();
-        epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN)
+        match epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN) {
+            Err(Errno::EXIST) => Ok(()),
+            added => added,
+        }
     }
 
-    /// A peer goes. Its streams end; segments keep its rows as they are.
+    /// A peer goes, and is told so; segments keep its rows as they are. The
+    /// connection is read for a while after the farewell: closed before the peer has
+    /// taken that, with something of the peer's unread, it would be reset.
     pub(super) fn drop_peer(&self, id: u128) {
         let mut state = self.state();
         let Some(Peer { link, .. }) = state.peers.remove(&id) else {
             return;
         };
         self.news.forget(id);
-        drop(state);
         link.told.store(true, Ordering::Release);
+        link.leaving.store(true, Ordering::Release);
+        let until = Instant::now() + LEAVE_WITHIN;
+        state.leaving.push((until, link.number));
+        let watched = self.listen(&link);
+        drop(state);
+        self.changed.notify_all();
         link.incoming.close();
-        link.outgoing.close();
+        self.sent(&link, link.outgoing.leave());
+        if watched.is_err() {
+            self.remove(&link);
+        }
+        self.kick();
+    }
+
+    /// Nothing is left of a connection.
+    fn remove(&self, link: &Link) {
         let mut state = self.state();
         state.links.remove(&link.number);
+        state.leaving.retain(|&(_, number)| number != link.number);
         // It may not be watched for the moment.
         let _ = epoll::delete(&self.epoll, &link.incoming.stream);
         let _ = epoll::delete(&self.epoll, &link.outgoing.stream);
+        drop(state);
+        link.outgoing.close();
+        link.incoming.end();
+    }
+
+    /// Removes those who have had their time to go; when the next one has.
+    pub(super) fn remove_overdue(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let state = self.state();
+        let overdue = state.leaving.iter().filter(|(until, _)| *until <= now);
+        let overdue = overdue.filter_map(|(_, number)| state.links.get(number).cloned());
+        let overdue: Vec<_> = overdue.collect();
+        drop(state);
+        overdue.iter().for_each(|link| self.remove(link));
+        let next = self.state().leaving.iter().map(|&(until, _)| until).min();
+        next.map(|until| until.saturating_duration_since(now))
+    }
+
+    /// From here on nobody comes; those who are there are told, and have less time.
+    pub(super) fn stop(&self) {
+        self.state().stopped = true;
+        let links: Vec<_> = self.state().links.values().cloned().collect();
+        for link in links {
+            self.sent(&link, link.outgoing.end_batch());
+            self.drop_peer(link.peer);
+        }
+        let soon = Instant::now() + STOP_WITHIN;
+        for (until, _) in &mut self.state().leaving {
+            *until = soon.min(*until);
+        }
+        self.changed.notify_all();
+        self.kick();
+    }
+
+    /// Whether the thread has nothing left to do.
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.state();
+        state.stopped && state.leaving.is_empty()
     }
 
     pub(super) fn link(&self, number: u64) -> Option<Arc<Link>> {
         self.state().links.get(&number).cloned()
     }
 
+    /// Waits until each of these has been here, or `deadline` is over.
+    pub(super) fn wait_for(&self, ids: &[u128], deadline: Instant) -> Result<(), StationError> {
+        let mut state = self.state();
+        loop {
+            if state.stopped {
+                return Err(StationError::Closed);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if ids.iter().all(|id| state.peers.contains_key(id)) || left.is_zero() {
+                return Ok(());
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     /// The peer has failed: told once. What of its stream is still on its way
     /// may land.
     pub(super) fn fail(&self, link: &Link, fault: &Fault) {
+        // Before it is closed: the other thread sees an end then.
+        let told = link.told.swap(true, Ordering::AcqRel);
         link.outgoing.close();
-        if link.told.swap(true, Ordering::AcqRel) {
+        if told {
             return;
         }
         let cause = FailureCause::Unreachable(fault.to_string());
@@ -279,21 +380,31 @@ impl Shared {
             self.news.tell(Event::Closed { id, cause });
         }
         drop(state);
+        self.changed.notify_all();
         self.wake();
     }
 
     /// Takes what has come from a peer, if it is not waiting.
     pub(super) fn receive(&self, link: &Link, buffer: &mut [u8]) {
-        let place = |key| self.state().place(link.peer, key);
-        let received = link
-            .incoming
-            .receive(buffer, place, |ring| self.answer(ring));
-        if let Err(fault) = received {
-            self.fail(link, &fault);
+        if link.leaving.load(Ordering::Acquire) {
+            if link.incoming.discard(buffer) {
+                self.remove(link);
+            }
+            return;
         }
-        if link.incoming.is_closed() || link.incoming.is_waiting() {
-            // It is not watched if it has been dropped meanwhile.
-            let _ = epoll::delete(&self.epoll, &link.incoming.stream);
+        let place = |key| self.state().place(link.peer, key);
+        let handle = |received| self.handle(link, received);
+        link.incoming.receive(buffer, place, handle);
+        let stuck = link.incoming.is_stuck();
+        if stuck && link.outgoing.is_closed() {
+            self.fail(link, &Fault::Ended);
+        }
+        if stuck || link.incoming.is_closed() {
+            let _state = self.state();
+            if !link.leaving.load(Ordering::Acquire) {
+                // It may not be watched for the moment.
+                let _ = epoll::delete(&self.epoll, &link.incoming.stream);
+            }
         }
     }
 
@@ -302,12 +413,10 @@ impl Shared {
         let links: Vec<_> = self.state().links.values().cloned().collect();
         for link in links.iter().filter(|link| link.incoming.is_waiting()) {
             let place = |key| self.state().place(link.peer, key);
-            let resumed = link.incoming.resume(place, |ring| self.answer(ring));
-            if let Err(fault) = resumed {
-                self.fail(link, &fault);
-            }
+            let handle = |received| self.handle(link, received);
+            link.incoming.resume(place, handle);
             let state = self.state();
-            let goes_on = !link.incoming.is_closed() && !link.incoming.is_waiting();
+            let goes_on = !link.incoming.is_closed() && !link.incoming.is_stuck();
             if goes_on
                 && state.links.contains_key(&link.number)
                 && let Err(errno) = self.listen(link)
@@ -318,8 +427,29 @@ impl Shared {
         }
     }
 
-    fn answer(&self, ring: Ring) {
-        (self.wake)(ring, &self.sleep.rings);
+    fn handle(&self, link: &Link, received: Received) {
+        for message in received.messages {
+            self.deliver(link, message);
+        }
+        if let Some(ring) = received.ring {
+            (self.wake)(ring, &self.sleep.rings);
+        }
+        if let Some(fault) = received.fault {
+            self.fail(link, &fault);
+        }
+    }
+
+    fn deliver(&self, link: &Link, message: Vec<u8>) {
+        let state = self.state();
+        let delivered = match link.leaving.load(Ordering::Acquire) {
+            true => return,
+            false => self.news.deliver(link.peer, message),
+        };
+        drop(state);
+        match delivered {
+            Ok(()) => self.wake(),
+            Err(reason) => self.fail(link, &Fault::Unread(reason)),
+        }
     }
 
     /// What came of putting something into a queue: whether it is full enough
@@ -342,24 +472,20 @@ impl Shared {
         }
     }
 
-    /// The stream to a peer takes bytes again, or has ended. If it has, the
-    /// peer's own ends soon, and its last words are still in it: whether that
-    /// is to be waited for, and no failure was told. They are not waited for
-    /// where they wait themselves for a segment to be opened.
-    pub(super) fn go_on(&self, link: &Link, ended: bool) -> bool {
+    /// The stream to a peer takes bytes again, or has ended. If it has, the peer's
+    /// own has too, and its last words are still in it.
+    pub(super) fn go_on(&self, link: &Link, ended: bool) {
         match link.outgoing.stream.take_error() {
             Ok(Some(error)) if !is_end(&error) => self.fail(link, &Fault::Broken(error)),
             Ok(None) if !ended => self.sent(link, link.outgoing.send_again()),
             Ok(_) => {
                 link.outgoing.close();
-                if link.incoming.is_waiting() {
+                if link.incoming.is_stuck() {
                     self.fail(link, &Fault::Ended);
                 }
-                return !link.incoming.is_closed() && !link.told.load(Ordering::Acquire);
             }
             Err(error) => self.fail(link, &Fault::Broken(error)),
         }
-        false
     }
 }
 

@@ -14,7 +14,7 @@ use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, FailureCause, Ring};
 use crate::failures::{Control, Failures};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
-use crate::segment::{SegmentKey, SegmentRequest};
+use crate::segment::SegmentRequest;
 use crate::station_error::StationError;
 
 #[derive(Debug)]
@@ -84,10 +84,6 @@ impl Streams {
             failures,
             pushes: PushCounters::default(),
         })
-    }
-
-    pub(crate) fn key(&self) -> SegmentKey {
-        self.own.key
     }
 
     fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {

@@ -1,28 +1,24 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
 //! function over a [`harness::Harness`], run over the simulator (many seeds)
-//! and over shared memory (threads, both doorbells): stations, and groups that are
-//! formed once; over streams, and over both. Clauses about more than one segment
+//! over groups in shared memory that are formed once (threads, both doorbells), and
+//! over stations: of one host, each on its own, and a mixture. Clauses about more than one segment
 //! run over those that have them ([`harness::Segments`]). A backend that comes later
 //! implements `Harness` and adds a module to `suite`.
 
 mod data;
 mod failure;
 mod harness;
-mod mixed;
 mod planted;
 mod segments;
 mod sleeping;
 mod stations;
-mod streams;
 
 use harness::{Outcome, Segments, ShmGroup, SimGroup};
-use mixed::MixedGroup;
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 use stations::StationGroup;
-use streams::StreamGroup;
 
-/// In shared memory and over TCP; simulated groups have 3 to 5.
+/// In shared memory and over streams; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
 const ROW_LEN: usize = 1024;
 
@@ -57,27 +53,23 @@ fn over_shm(clause: impl Fn(&ShmGroup) -> Outcome, doorbells: &[DoorbellChoice])
     }
 }
 
-fn over_stations(clause: impl Fn(&StationGroup) -> Outcome, doorbells: &[DoorbellChoice]) {
-    for repeat in 0..3 {
-        if let Err(violation) = clause(&StationGroup::new(MEMBERS, ROW_LEN, doorbells)) {
+fn over_stations(
+    clause: impl Fn(&StationGroup) -> Outcome,
+    hosts: &[usize],
+    doorbells: &[DoorbellChoice],
+) {
+    let repeats = if hosts.len() > MEMBERS { 1 } else { 3 };
+    for repeat in 0..repeats {
+        if let Err(violation) = clause(&StationGroup::new(hosts, ROW_LEN, doorbells)) {
             panic!("repeat {repeat}: {violation}");
         }
     }
 }
 
-fn over_streams(clause: impl Fn(&StreamGroup) -> Outcome) {
-    for repeat in 0..3 {
-        if let Err(violation) = clause(&StreamGroup::new(MEMBERS, ROW_LEN)) {
-            panic!("repeat {repeat}: {violation}");
-        }
-    }
-}
-
-fn over_mixed(clause: impl Fn(&MixedGroup) -> Outcome, doorbell: DoorbellChoice) {
-    if let Err(violation) = clause(&MixedGroup::new(&[0, 1, 0, 1], ROW_LEN, doorbell)) {
-        panic!("{violation}");
-    }
-}
+/// The hosts of members: all on one, each on its own, two and two.
+const ONE: &[usize] = &[0; MEMBERS];
+const APART: &[usize] = &[0, 1, 2];
+const TWO: &[usize] = &[0, 1, 0, 1];
 
 macro_rules! suite {
     (
@@ -110,57 +102,67 @@ macro_rules! suite {
                 super::over_shm(crate::$module::$clause, &[Auto, Event]);
             })*
         }
-        mod over_tcp {
+        mod apart_futex {
+            use super::DoorbellChoice::Auto;
             $(#[test] fn $clause() {
-                super::over_streams(crate::$module::$clause);
+                super::over_stations(crate::$module::$clause, super::APART, &[Auto]);
             })*
             $(#[test] fn $further() {
-                super::over_streams(crate::$segments::$further);
+                super::over_stations(crate::$segments::$further, super::APART, &[Auto]);
+            })*
+        }
+        mod apart_event {
+            use super::DoorbellChoice::Event;
+            $(#[test] fn $clause() {
+                super::over_stations(crate::$module::$clause, super::APART, &[Event]);
+            })*
+            $(#[test] fn $further() {
+                super::over_stations(crate::$segments::$further, super::APART, &[Event]);
             })*
         }
         mod hosts_futex {
             use super::DoorbellChoice::Auto;
             $(#[test] fn $clause() {
-                super::over_mixed(crate::$module::$clause, Auto);
+                super::over_stations(crate::$module::$clause, super::TWO, &[Auto]);
             })*
             $(#[test] fn $further() {
-                super::over_mixed(crate::$segments::$further, Auto);
+                super::over_stations(crate::$segments::$further, super::TWO, &[Auto]);
             })*
         }
         mod hosts_event {
             use super::DoorbellChoice::Event;
             $(#[test] fn $clause() {
-                super::over_mixed(crate::$module::$clause, Event);
+                super::over_stations(crate::$module::$clause, super::TWO, &[Event]);
             })*
             $(#[test] fn $further() {
-                super::over_mixed(crate::$segments::$further, Event);
+                super::over_stations(crate::$segments::$further, super::TWO, &[Event]);
             })*
         }
         mod stations_futex {
             use super::DoorbellChoice::Auto;
             $(#[test] fn $clause() {
-                super::over_stations(crate::$module::$clause, &[Auto]);
+                super::over_stations(crate::$module::$clause, super::ONE, &[Auto]);
             })*
             $(#[test] fn $further() {
-                super::over_stations(crate::$segments::$further, &[Auto]);
+                super::over_stations(crate::$segments::$further, super::ONE, &[Auto]);
             })*
         }
         mod stations_event {
             use super::DoorbellChoice::Event;
             $(#[test] fn $clause() {
-                super::over_stations(crate::$module::$clause, &[Event]);
+                super::over_stations(crate::$module::$clause, super::ONE, &[Event]);
             })*
             $(#[test] fn $further() {
-                super::over_stations(crate::$segments::$further, &[Event]);
+                super::over_stations(crate::$segments::$further, super::ONE, &[Event]);
             })*
         }
         mod stations_mixed {
             use super::DoorbellChoice::{Auto, Event};
             $(#[test] fn $clause() {
-                super::over_stations(crate::$module::$clause, &[Auto, Event]);
+                super::over_stations(crate::$module::$clause, super::ONE, &[Auto, Event]);
             })*
             $(#[test] fn $further() {
-                super::over_stations(crate::$segments::$further, &[Auto, Event]);
+                super::over_stations(crate::$segments::$further, super::ONE, &[Auto, Event]);
             })*
         }
         /// Every clause by its name, for the planted bugs.

@@ -1,30 +1,35 @@
-//! Stations of one process: their threads take the part of processes.
+//! Stations of one or several hosts, in truth directories of this one, and of one
+//! process: their threads take the part of processes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::Rank;
-use spindle_dds_transport::shm::{
-    DoorbellChoice, SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions,
-};
+use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::shm::{self, DoorbellChoice};
+use spindle_dds_transport::{FailureCause, Rank, SegmentKey, SegmentRequest};
 use tempfile::TempDir;
 
-use crate::harness::{Actor, Harness, Outcome, Segments, Sleep, park_for_a_while, run_threads};
+use crate::harness::{
+    Actor, Harness, Outcome, Segments, Sleep, end_batch, park_for_a_while, run_threads,
+};
 
-/// Shared memory: a station for each member, all connected, with a control segment.
+/// A station for each member, all connected, with a control segment.
 pub(crate) struct StationGroup {
-    fabrics: Vec<ShmSegment>,
+    fabrics: Vec<MixedSegment>,
     stations: Vec<Station>,
     row_len: usize,
     next_lane: AtomicU32,
     dead: Mutex<BTreeSet<usize>>,
     /// Agreed on, and made by all that live; nobody has opened these yet.
-    closed: Mutex<BTreeMap<(u32, usize), ShmSegment>>,
-    _directory: TempDir,
+    closed: Mutex<BTreeMap<(u32, usize), MixedSegment>>,
+    /// They are on several hosts.
+    apart: bool,
+    _directories: Vec<TempDir>,
 }
 
 fn soon() -> Instant {
@@ -32,27 +37,32 @@ fn soon() -> Instant {
 }
 
 impl StationGroup {
-    /// The doorbells are dealt out in turn.
-    pub(crate) fn new(members: usize, row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
-        let mine = std::fs::Permissions::from_mode(0o700);
-        let directory = tempfile::Builder::new().permissions(mine).tempdir();
-        let directory = directory.expect("a directory");
-        let open = |(at, &doorbell): (usize, &DoorbellChoice)| {
-            let options = StationOptions {
-                directory: Some(directory.path().into()),
-                doorbell,
-                ..StationOptions::new(0, 1 + at as u128)
+    /// With the host of each member; one host needs no network. The doorbells are
+    /// dealt out in turn.
+    pub(crate) fn new(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
+        let mine = || std::fs::Permissions::from_mode(0o700);
+        let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
+        let directories = hosts.iter().map(directory).collect::<Result<Vec<_>, _>>();
+        let directories = directories.expect("directories");
+        let apart = hosts.iter().any(|&host| host != hosts[0]);
+        let open = |(at, &host): (usize, &usize)| {
+            let host = shm::StationOptions {
+                directory: Some(directories[host].path().into()),
+                doorbell: doorbells[at % doorbells.len()],
+                ..shm::StationOptions::new(0, 1 + at as u128)
             };
-            Station::open(&options).expect("a station")
+            let here = NetworkOptions {
+                listen: (Ipv4Addr::LOCALHOST, 0).into(),
+                ..NetworkOptions::default()
+            };
+            let network = apart.then_some(here);
+            Station::open(&StationOptions { host, network }).expect("a station")
         };
-        let dealt = doorbells.iter().cycle().take(members).enumerate();
-        let stations: Vec<_> = dealt.map(open).collect();
-        for (at, station) in stations.iter().enumerate() {
+        let stations: Vec<_> = hosts.iter().enumerate().map(open).collect();
+        for (at, one) in stations.iter().enumerate() {
             for other in &stations[..at] {
-                let id = station
-                    .connect(&other.address(), soon())
-                    .expect("connected");
-                assert_eq!(id, other.id());
+                let called = one.connect(&other.address(), soon()).expect("connected");
+                assert_eq!(called, other.id());
             }
         }
         let mut group = Self {
@@ -62,41 +72,74 @@ impl StationGroup {
             next_lane: AtomicU32::new(0),
             dead: Mutex::default(),
             closed: Mutex::default(),
-            _directory: directory,
+            apart,
+            _directories: directories,
         };
-        let all: Vec<_> = (0..members).collect();
+        let all: Vec<_> = (0..hosts.len()).collect();
         let segment = group.agree(&all, true);
         group.fabrics = all.iter().map(|&rank| group.open(segment, rank)).collect();
         group
     }
+
+    /// Whether nothing is on its way from one to another.
+    fn is_still(&self, from: usize, to: usize) -> bool {
+        let (out, back) = (&self.stations[from], &self.stations[to]);
+        let (Some(out), Some(back)) = (out.link(back.id()), back.link(out.id())) else {
+            return true;
+        };
+        let through = out.waiting == 0 && out.sent == back.received;
+        !out.sending || !back.receiving || back.blocked || through
+    }
 }
 
 impl Harness for StationGroup {
-    type F = ShmSegment;
+    type F = MixedSegment;
 
-    fn fabric(&self, rank: usize) -> &ShmSegment {
+    fn fabric(&self, rank: usize) -> &MixedSegment {
         &self.fabrics[rank]
     }
 
-    fn run(&self, actors: Vec<Actor<'_, ShmSegment>>) -> Outcome {
+    fn run(&self, actors: Vec<Actor<'_, MixedSegment>>) -> Outcome {
         run_threads(&self.fabrics, actors)
     }
 
     fn sleep(&self, rank: usize) -> Sleep {
+        self.settle();
         park_for_a_while(&self.fabrics[rank])
     }
 
-    /// What is stored is in its place.
-    fn settle(&self) {}
+    fn settle(&self) {
+        self.fabrics.iter().for_each(end_batch);
+        let members = self.stations.len();
+        for pair in 0..members * members {
+            while !self.is_still(pair / members, pair % members) {
+                thread::yield_now();
+            }
+        }
+    }
 
     fn kill(&self, rank: usize) {
-        self.stations[rank].feign_death();
+        let dying = &self.stations[rank];
+        dying.feign_death();
+        for other in &self.stations {
+            if dying.link(other.id()).is_some() {
+                dying.drop_peer(other.id());
+            }
+        }
         let mut dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
         dead.insert(rank);
     }
 
+    fn is_death(&self, cause: &FailureCause) -> bool {
+        let away = matches!(cause, FailureCause::Unreachable(_));
+        *cause == FailureCause::ProcessEnded || self.apart && away
+    }
+
     fn rounds(&self) -> u64 {
-        2000
+        match self.apart {
+            true => 500,
+            false => 2000,
+        }
     }
 }
 
@@ -114,8 +157,8 @@ impl Segments for StationGroup {
                 row_lens: vec![self.row_len; members.len()],
                 control,
             };
-            let segment = self.stations[at].segment(&request, soon());
-            ((lane, rank), segment.expect("a segment"))
+            let made = self.stations[at].segments(&[request], soon());
+            ((lane, rank), made.expect("a segment").remove(0))
         };
         let living = members.iter().enumerate();
         let living = living.filter(|(_, at)| !dead.contains(at));
@@ -130,7 +173,7 @@ impl Segments for StationGroup {
         lane
     }
 
-    fn open(&self, lane: u32, rank: usize) -> ShmSegment {
+    fn open(&self, lane: u32, rank: usize) -> MixedSegment {
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         closed.remove(&(lane, rank)).expect("made and not open")
     }

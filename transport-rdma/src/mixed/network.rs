@@ -1,0 +1,127 @@
+//! A station's part in a network: its door, its streams, and whom it knows there.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::address::Address;
+use super::calling::{Reached, Unreached};
+use super::door::{Door, listen};
+use super::error::MixedError;
+use super::handshake::Me;
+use super::interfaces;
+use super::options::NetworkOptions;
+use crate::shm;
+use crate::station_error::StationError;
+use crate::tcp;
+
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) streams: Arc<tcp::Core>,
+    door: Door,
+    listening: SocketAddr,
+    /// Members elsewhere that are going to call.
+    introduced: Mutex<BTreeSet<u128>>,
+}
+
+impl Network {
+    /// For the participant that is `here`, without places in the network; what it
+    /// writes down of itself is with them.
+    pub(super) fn open(
+        options: &NetworkOptions,
+        host: &shm::Station,
+        domain: u32,
+        here: &mut Address,
+    ) -> Result<Self, MixedError> {
+        if options.secret.as_ref().is_some_and(Vec::is_empty) {
+            return Err(MixedError::EmptySecret);
+        }
+        let (listener, listening) = listen(options.listen)?;
+        let ips = match listening.ip() {
+            ip if ip.is_unspecified() => interfaces::addresses(ip.is_ipv6()),
+            ip => vec![ip],
+        };
+        let socket = |ip: IpAddr| SocketAddr::new(ip, listening.port());
+        here.sockets = ips.into_iter().map(socket).collect();
+        let (news, waker) = (Arc::clone(host.news()), Box::new(host.waker()));
+        let streams = tcp::Core::open(here.id, &options.streams, news, waker)?;
+        let streams = Arc::new(streams);
+        let me = Me {
+            domain,
+            id: here.id,
+            host: here.host,
+            address: here.write(),
+            secret: options.secret.clone(),
+        };
+        let door = Door::open(me, listener, Arc::clone(&streams))?;
+        Ok(Self {
+            streams,
+            door,
+            listening,
+            introduced: Mutex::default(),
+        })
+    }
+
+    pub(super) fn listening(&self) -> SocketAddr {
+        self.listening
+    }
+
+    fn introduced(&self) -> MutexGuard<'_, BTreeSet<u128>> {
+        self.introduced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn introduce(&self, id: u128) {
+        self.introduced().insert(id);
+    }
+
+    /// Whether a member is reached by streams, or will be.
+    pub(super) fn has(&self, id: u128) -> bool {
+        self.introduced().contains(&id) || self.streams.has(id)
+    }
+
+    pub(super) fn drop_peer(&self, id: u128) {
+        self.introduced().remove(&id);
+        self.streams.drop_peer(id);
+    }
+
+    /// Whoever listens there.
+    pub(super) fn call(
+        &self,
+        contact: SocketAddr,
+        deadline: Instant,
+    ) -> Result<Reached, MixedError> {
+        let called = self.door.call(&[contact], None, deadline);
+        called.map_err(|why| match why {
+            Unreached::Closed => StationError::Closed.into(),
+            Unreached::Myself => MixedError::ThisStation,
+            Unreached::Refused(reason) => MixedError::Refused { contact, reason },
+            Unreached::Not(reason) => MixedError::Unreachable { contact, reason },
+            Unreached::System(error) => error.into(),
+        })
+    }
+
+    /// A member elsewhere.
+    pub(super) fn connect(&self, target: &Address, deadline: Instant) -> Result<u128, MixedError> {
+        let id = target.id;
+        let unreachable = |reason| StationError::Unreachable { id, reason };
+        let error = match self.door.call(&target.sockets, Some(id), deadline) {
+            Ok(Reached::Peer(id)) => return Ok(id),
+            Ok(Reached::OnHost(_)) => unreachable("it is on this host by now".to_owned()),
+            Err(Unreached::Closed) => StationError::Closed,
+            Err(Unreached::Myself) => return Err(MixedError::ThisStation),
+            Err(Unreached::Refused(reason)) => StationError::Refused { id, reason },
+            Err(Unreached::Not(reason)) => unreachable(reason),
+            Err(Unreached::System(error)) => error.into(),
+        };
+        Err(error.into())
+    }
+
+    /// Nobody comes in any more, and those who are there are told.
+    pub(super) fn close(&self) {
+        self.door.close();
+        self.streams.close();
+    }
+}
