@@ -229,7 +229,11 @@ fn go_on(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
     // Ended by another in the same turn.
     while let Some(connection) = state.connections.get_mut(&number) {
         if connection.phase == Phase::Connecting {
-            let failed = connection.stream.take_error().unwrap_or_else(Some);
+            let stream = &connection.stream;
+            let failed = stream.take_error().unwrap_or_else(Some);
+            // Where nobody listens, a socket of the same port connects to itself.
+            let is_itself = stream.local_addr().ok() == stream.peer_addr().ok();
+            let failed = failed.or_else(|| is_itself.then(|| Errno::CONNREFUSED.into()));
             if let Some(error) = failed {
                 return Err(End::Quiet(Answer::Nobody(no_answer(error))));
             }

@@ -1,6 +1,6 @@
 //! Messages over streams.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -170,4 +170,31 @@ fn nonsense_among_messages_is_its_senders_failure() {
     let whole = [part(0, 16_384, 0, b"mp"), vec![0; 16_384]].concat();
     check(&whole.repeat(65), "of a message of more than");
     check(&part(0, 0, 0, b"by"), "has closed the connection");
+}
+
+/// Who is dropped hears so, behind what was on its way, though it takes its time and
+/// talks on meanwhile.
+#[test]
+fn a_farewell_comes_behind_what_is_on_its_way() {
+    let station = alone(1, network());
+    let mut peer = peer(&station, 7);
+    let message = vec![0; MESSAGE_LEN_MAX];
+    while station.send(7, &message).is_ok() {}
+    station.drop_peer(7);
+    for _ in 0..10 {
+        let ring = [&[0; 14][..], b"ra"].concat();
+        peer.write_all(&ring).expect("sent");
+    }
+    let mut header = [0; 16];
+    let mut kinds = Vec::new();
+    while peer.read_exact(&mut header).is_ok() {
+        let len = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
+        let mut bytes = vec![0; len as usize];
+        peer.read_exact(&mut bytes).expect("a whole record");
+        kinds.push([header[14], header[15]]);
+    }
+    assert_eq!(kinds.pop(), Some(*b"by"));
+    assert!(kinds.iter().all(|kind| matches!(kind, b"mp" | b"ml")));
+    // It has not waited for all that was queued.
+    assert!(kinds.len() < 16 * 64, "{}", kinds.len());
 }

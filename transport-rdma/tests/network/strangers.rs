@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -144,20 +145,17 @@ fn strangers_harm_nobody() {
 #[test]
 fn strangers_have_their_time_and_no_more() {
     let station = alone(1, network());
-    let start = Instant::now();
-    let silent: Vec<_> = (0..2 * STRANGERS_MAX).map(|_| knock(&station)).collect();
-    let (older, newer) = silent.split_at(STRANGERS_MAX);
-    until(|| older.iter().all(is_closed));
-    let early = start.elapsed() < STRANGER_WITHIN;
-    assert!(connections(&station) <= STRANGERS_MAX);
-    // Unless this machine took its time.
-    if early {
-        let closed = newer.iter().filter(|stream| is_closed(stream)).count();
-        assert!(
-            closed == 0 || start.elapsed() >= STRANGER_WITHIN,
-            "{closed}"
-        );
-    }
+    // This machine may take its time with one try, hardly with all.
+    let mut silent = Vec::new();
+    let oldest_go = |silent: &mut Vec<TcpStream>| {
+        *silent = (0..2 * STRANGERS_MAX).map(|_| knock(&station)).collect();
+        let (older, newer) = silent.split_at(STRANGERS_MAX);
+        until(|| older.iter().all(is_closed));
+        thread::sleep(Duration::from_millis(300));
+        !newer.iter().any(is_closed)
+    };
+    assert!((0..5).any(|_| oldest_go(&mut silent)), "there are more");
+    until(|| silent.iter().all(is_closed));
     // Slowly, but what it says is right.
     let slow = knock(&station);
     let began = Instant::now();
@@ -169,7 +167,6 @@ fn strangers_have_their_time_and_no_more() {
     }
     until(|| is_closed(&slow));
     assert!(began.elapsed() >= STRANGER_WITHIN - Duration::from_millis(100));
-    until(|| silent.iter().all(is_closed));
     assert_eq!(connections(&station), 0);
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
