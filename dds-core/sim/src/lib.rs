@@ -25,7 +25,7 @@ mod recorder;
 mod violation;
 mod world;
 
-pub use life::{Deed, LifePlan, LifeReport, live};
+pub use life::{Deed, LifePlan, LifeReport, Line, live, live_traced, shrink};
 pub use node::Blunder;
 pub use plan::{GroupPlan, Plan, SenderPlan};
 pub use recorder::{Record, SentMessage};

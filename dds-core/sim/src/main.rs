@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Parser;
-use spindle_dds_sim::{LifePlan, Plan, Violation, live, run};
+use spindle_dds_sim::{LifePlan, LifeReport, Plan, Violation, live, live_traced, run, shrink};
 
 /// Runs the engine under the deterministic simulator.
 #[derive(Debug, Parser)]
@@ -22,6 +22,13 @@ struct Arguments {
     /// Lives in which every other member's row is overwritten with so many words.
     #[arg(long, requires = "life")]
     hostile: Option<usize>,
+    /// With one seed of a life: prints what happened, in columns: turn, member (by when
+    /// it was born), the view that it is in, what it did or heard.
+    #[arg(long, requires = "life", requires = "seed")]
+    trace: bool,
+    /// With one seed of a life that goes wrong: looks for a smaller life that does.
+    #[arg(long, requires = "life", requires = "seed")]
+    shrink: bool,
     /// Lives of groups, from their founding on, and not runs within one view.
     #[arg(long)]
     life: bool,
@@ -41,7 +48,17 @@ fn main() -> ExitCode {
     let seeds = arguments.seeds.unwrap_or(0..1000);
     match (arguments.seed, arguments.life) {
         (Some(seed), false) => one(&Plan::draw(seed), run),
-        (Some(seed), true) => one(&life(seed, arguments.hostile), live),
+        (Some(seed), true) => {
+            let plan = life(seed, arguments.hostile);
+            let plan = match arguments.shrink {
+                true => shrink(&plan).map_or(plan, |(smaller, _)| smaller),
+                false => plan,
+            };
+            match arguments.trace {
+                true => one(&plan, traced),
+                false => one(&plan, live),
+            }
+        }
         (None, false) => runs(seeds),
         (None, true) => lives(seeds, arguments.hostile),
     }
@@ -81,6 +98,13 @@ fn runs(seeds: std::ops::Range<u64>) -> ExitCode {
     let count = seeds.end.saturating_sub(seeds.start);
     println!("{count} seeds, {violations} violations, {delivered} deliveries, {nulls} nulls");
     code(violations)
+}
+
+fn traced(plan: &LifePlan) -> Result<LifeReport, Violation> {
+    let (result, trace) = live_traced(plan);
+    println!("    turn  member  view  what");
+    trace.iter().for_each(|line| println!("{line}"));
+    result
 }
 
 fn life(seed: u64, hostile: Option<usize>) -> LifePlan {

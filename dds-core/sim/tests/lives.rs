@@ -164,6 +164,23 @@ fn the_leader_dies_while_two_come() {
     assert_sound(&plans);
 }
 
+/// Divided hosts, where availability is preferred: both sides go on, and each keeps all
+/// promises for itself.
+#[test]
+fn divided_hosts_go_on_apart_if_they_are_told_to() {
+    let plans = drawn(80, |plan| {
+        (plan.hosts, plan.availability) = (2 + plan.seed as usize % 2, true);
+        plan.divisions = 0.002;
+        plan.members = plan.members.max(3);
+    });
+    let branches = plans.iter().map(|plan| {
+        let report = live(plan).unwrap_or_else(|violation| panic!("{violation}"));
+        report.branches
+    });
+    let branches = branches.sum::<u64>();
+    assert!(branches > 30, "{branches}");
+}
+
 /// Rows whose bytes are overwritten: nobody stumbles, who wrote them is expelled, and
 /// the others go on and agree.
 #[test]

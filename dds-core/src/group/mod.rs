@@ -53,6 +53,8 @@ pub(crate) struct Group<F> {
     stable: u64,
     /// What others can have acknowledged at most, when this was computed last.
     ack_reach: u64,
+    /// What others can have followed that is unknown here.
+    slack: u64,
     null_target: u64,
     digest: Digest,
     /// What the rows of others have been told of `released`, by ring and sender.
@@ -89,6 +91,13 @@ struct Sender {
     left: bool,
     /// By ring: its leaving has been told.
     left_told: [bool; 2],
+}
+
+/// Twice the events that all rings together hold: those that a member knows, and those
+/// that it must expect.
+fn slack(spec: &LaneSpec) -> u64 {
+    let rings = spec.ordered().filter_map(|sender| sender.rings[0]);
+    rings.map(|ring| 2 * (u64::from(ring.messages) + 1)).sum()
 }
 
 /// What a pass over the predicates did.
@@ -161,6 +170,7 @@ impl<F: Fabric> Group<F> {
             delivered_num: 0,
             stable: 0,
             ack_reach: 0,
+            slack: slack(&spec),
             null_target: 0,
             digest: Digest::new(spec.epoch, spec.subgroup.0),
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],

@@ -116,13 +116,14 @@ struct World {
     now: u64,
     network: SimNetwork,
     nodes_of: BTreeMap<MemberId, NodeId>,
-    controls: BTreeMap<u64, SegmentId>,
+    /// By side and view, as are the proposals.
+    controls: BTreeMap<(bool, u64), SegmentId>,
     nodes: Vec<Node>,
     /// The domain's record on the host.
     record: Arc<View>,
     /// Digest of the proposal that made it.
     made_by: u64,
-    proposals: BTreeMap<u64, Arc<Proposal>>,
+    proposals: BTreeMap<(bool, u64), Arc<Proposal>>,
     born: u128,
     planted: Option<PlantedBug>,
     joining: BTreeMap<MemberId, Member>,
@@ -130,6 +131,8 @@ struct World {
     apart: BTreeSet<MemberId>,
     apart_then: BTreeSet<MemberId>,
     divides_at: Option<u64>,
+    /// Both sides may go on, and are looked at one by one.
+    availability: bool,
 }
 
 type Check = Result<(), String>;
@@ -162,6 +165,7 @@ impl World {
             apart: BTreeSet::new(),
             apart_then: BTreeSet::new(),
             divides_at: None,
+            availability: false,
         };
         for member in &view.members {
             world.house(member.id);
@@ -266,11 +270,11 @@ impl World {
         let network = &self.network;
         let control = *self
             .controls
-            .entry(view.id)
+            .entry((self.apart.contains(&id), view.id))
             .or_insert_with(|| network.open_control(&rows));
         let rules = Rules {
             detection: Detection { limit: LIMIT },
-            prefer_availability: false,
+            prefer_availability: self.availability,
             #[cfg(feature = "planted")]
             planted: self.planted,
         };
@@ -331,8 +335,16 @@ impl World {
     }
 
     /// All that are up are in one view of exactly those, and nothing is asked for.
-    fn is_settled(&mut self) -> bool {
-        let up: Vec<usize> = (0..self.nodes.len()).filter(|&at| self.is_up(at)).collect();
+    fn is_settled(&self) -> bool {
+        let up = (0..self.nodes.len()).filter(|&at| self.is_up(at));
+        let (apart, rest) = up.partition(|at| self.apart.contains(&self.nodes[*at].id));
+        match self.availability {
+            true => self.are_settled(apart) && self.are_settled(rest),
+            false => self.are_settled([apart, rest].concat()),
+        }
+    }
+
+    fn are_settled(&self, up: Vec<usize>) -> bool {
         let Some(&first) = up.first() else {
             return true;
         };
@@ -513,7 +525,7 @@ impl World {
                 self.divides_at.is_some() || self.nodes.iter().any(|node| node.disturbed)
             }
             OutReason::Behind { .. } => false,
-            OutReason::NoMajority { .. } => self.divides_at.is_some(),
+            OutReason::NoMajority { .. } => self.divides_at.is_some() && !self.availability,
         };
         self.crash(at);
         self.nodes[at].out = Some(reason.clone());
@@ -529,12 +541,12 @@ impl World {
         let view = node.membership.view().clone();
         let first = self
             .proposals
-            .entry(view.id)
+            .entry((self.apart.contains(&self.nodes[at].id), view.id))
             .or_insert_with(|| finish.proposal.clone());
         if *first != finish.proposal {
             return Err(format!("view {} ends in two ways", view.id));
         }
-        if *self.record != *finish.next && self.record.id <= finish.next.id {
+        if !self.availability && *self.record != *finish.next && self.record.id <= finish.next.id {
             return Err(format!("view {} was not decided", finish.next.id));
         }
         self.check_trims(at, &view, &finish)?;
@@ -665,6 +677,33 @@ fn a_divided_network_has_at_most_one_group() {
         }
     }
     assert!(went_on > 20);
+}
+
+/// The same, where availability is preferred: both sides go on.
+#[test]
+fn a_divided_network_has_two_groups_if_that_is_preferred() {
+    for seed in 0..60 {
+        let mut world = World::divided(seed);
+        // Their rules stand in their memberships, which begin anew.
+        world.availability = true;
+        let view = world.record.clone();
+        (world.nodes, world.controls) = (Vec::new(), BTreeMap::new());
+        for member in &view.members {
+            world.spawn(member.id, &view);
+        }
+        world.run(seed).unwrap();
+        let up = (0..world.nodes.len()).all(|at| world.is_up(at));
+        assert!(up, "seed {seed}: {}", world.describe());
+        let view = |node: &Node| node.membership.view().clone();
+        let views: Vec<_> = world.nodes.iter().map(view).collect();
+        for (node, view) in world.nodes.iter().zip(&views) {
+            let apart = |id: &MemberId| world.apart.contains(id);
+            let side = world.nodes.iter().map(|node| node.id);
+            let side: Vec<_> = side.filter(|id| apart(id) == apart(&node.id)).collect();
+            let there: Vec<_> = view.members.iter().map(|it| it.id).collect();
+            assert_eq!(there, side, "seed {seed}");
+        }
+    }
 }
 
 #[test]

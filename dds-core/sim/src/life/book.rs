@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spindle_dds_core::membership::{Member, MemberId, Proposal, View};
-use spindle_dds_core::{Committed, Ring, SubgroupId};
+use spindle_dds_core::membership::{Finish, Member, MemberId, Proposal, View};
+use spindle_dds_core::{Ring, SubgroupId};
 
 use crate::violation::Finding;
 
-/// A lane: subgroup and epoch.
-pub(super) type LaneKey = (SubgroupId, u64);
+/// A lane: subgroup, epoch, and the branch of views that it was made in.
+pub(super) type LaneKey = (SubgroupId, u64, u64);
 
 /// A message: the token that its sender built it with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +43,21 @@ struct End {
 pub(super) struct Book {
     /// Whoever is hostile may do to itself what it likes, and to its messages.
     pub(super) hostile: BTreeSet<MemberId>,
-    views: BTreeMap<u64, View>,
-    proposals: BTreeMap<u64, Proposal>,
+    /// Divided hosts may go on as groups of their own: views branch, and each
+    /// branch has to keep all promises for itself.
+    may_branch: bool,
+    /// By number and branch.
+    views: BTreeMap<(u64, u64), View>,
+    /// How views end, by number and branch: and the branch that goes on.
+    endings: BTreeMap<(u64, u64), Vec<(Proposal, BTreeSet<MemberId>, u64)>>,
+    branches: u64,
     sent: BTreeMap<(LaneKey, Ring, MemberId), Vec<Sent>>,
     /// By receiver: what it was handed of each sender.
     taken: BTreeMap<(LaneKey, Ring, MemberId, MemberId), usize>,
     /// By receiver: the ordered rings, in order.
     orders: BTreeMap<(LaneKey, MemberId), Order>,
-    ends: BTreeMap<LaneKey, End>,
+    /// By the branch that goes on.
+    ends: BTreeMap<(LaneKey, u64), End>,
     ended: BTreeMap<(LaneKey, MemberId), ()>,
     /// Updates that were done, and that were refused, by member and number.
     done: BTreeSet<(MemberId, u64)>,
@@ -60,8 +67,16 @@ pub(super) struct Book {
 }
 
 impl Book {
-    pub(super) fn view(&mut self, view: &View) -> Result<(), Finding> {
-        let known = self.views.entry(view.id).or_insert_with(|| view.clone());
+    pub(super) fn new(may_branch: bool) -> Self {
+        Self {
+            may_branch,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn view(&mut self, branch: u64, view: &View) -> Result<(), Finding> {
+        let known = self.views.entry((view.id, branch));
+        let known = known.or_insert_with(|| view.clone());
         if known == view {
             return Ok(());
         }
@@ -74,26 +89,43 @@ impl Book {
 
     /// Whether somebody has gone on from this view.
     pub(super) fn is_changing(&self, view: Option<&View>) -> bool {
-        view.is_some_and(|view| self.views.contains_key(&(view.id + 1)))
+        let later = |view: &View| (view.id + 1, 0)..=(view.id + 1, u64::MAX);
+        view.is_some_and(|view| self.views.range(later(view)).next().is_some())
     }
 
-    /// V5: a view ends in one way. Whether it is news.
-    pub(super) fn proposal(&mut self, proposal: &Proposal) -> Result<bool, Finding> {
-        let news = !self.proposals.contains_key(&proposal.view);
-        let known = self
-            .proposals
-            .entry(proposal.view)
-            .or_insert_with(|| proposal.clone());
-        if known == proposal {
-            let updates = proposal.updates.iter();
-            self.done.extend(updates.map(|it| (it.member, it.number)));
-            return Ok(news);
+    /// How many groups have gone on apart from the first.
+    pub(super) fn branches(&self) -> u64 {
+        self.branches
+    }
+
+    /// V5: a view ends in one way; or, where it may branch, in several that have
+    /// no members in common. Returns the branch that goes on, and whether it is news.
+    pub(super) fn ending(&mut self, branch: u64, finish: &Finish) -> Result<(u64, bool), Finding> {
+        let proposal = &*finish.proposal;
+        let endings = self.endings.entry((proposal.view, branch)).or_default();
+        if let Some((_, _, next)) = endings.iter().find(|(known, _, _)| known == proposal) {
+            return Ok((*next, false));
         }
-        let what = format!(
-            "view {} ends in two ways: {known:?} and {proposal:?}",
-            proposal.view
-        );
-        Err(("V5", what))
+        let members: BTreeSet<_> = finish.next.members.iter().map(|it| it.id).collect();
+        // Whoever comes may be let in by both, and goes to one of them.
+        let comes = |id: &MemberId| proposal.joins.iter().any(|it| it.id == *id);
+        let apart = |(_, others, _): &(Proposal, BTreeSet<MemberId>, u64)| {
+            members.intersection(others).all(comes)
+        };
+        if !endings.is_empty() && !(self.may_branch && endings.iter().all(apart)) {
+            let what = format!("view {} ends in two ways: {endings:?}", proposal.view);
+            return Err(("V5", format!("{what} and {proposal:?}")));
+        }
+        let next = if endings.is_empty() {
+            branch
+        } else {
+            self.branches += 1;
+            self.branches
+        };
+        endings.push((proposal.clone(), members, next));
+        let updates = proposal.updates.iter();
+        self.done.extend(updates.map(|it| (it.member, it.number)));
+        Ok((next, true))
     }
 
     /// J7: what is refused is told once, and not done.
@@ -123,11 +155,10 @@ impl Book {
         }
     }
 
-    pub(super) fn send(&mut self, sender: MemberId, committed: &Committed, sent: Sent) {
-        let lane = (committed.subgroup, committed.epoch);
+    pub(super) fn send(&mut self, sender: MemberId, lane: LaneKey, ring: Ring, sent: Sent) {
         self.committed += 1;
         self.sent
-            .entry((lane, committed.ring, sender))
+            .entry((lane, ring, sender))
             .or_default()
             .push(sent);
     }
@@ -161,7 +192,10 @@ impl Book {
                 return Err(("A5", format!("{to}: positions fall at {what:?}")));
             }
             order.push((position, sender, sent));
-            self.check_order(lane, to, false)?;
+            // Which branch somebody goes to shows where the lane ends.
+            if !self.may_branch {
+                self.check_order(lane, to, false)?;
+            }
         }
         if self.ended.contains_key(&(lane, to)) {
             return Err((
@@ -187,7 +221,7 @@ impl Book {
                 return Err(("A3", what));
             }
         }
-        if let Some(end) = self.ends.get(&lane)
+        if let Some(end) = self.ends.get(&(lane, 0))
             && mine.len() > end.order.len()
         {
             let what = format!("{of} has more of {lane:?} than who ended it");
@@ -199,7 +233,7 @@ impl Book {
     /// V5, J4: all who end a lane have the same of it, and all of their own.
     pub(super) fn end(
         &mut self,
-        lane: LaneKey,
+        (lane, branch): (LaneKey, u64),
         at: MemberId,
         position: u64,
         digest: u64,
@@ -221,7 +255,10 @@ impl Book {
             digest,
             order,
         };
-        let first = self.ends.entry(lane).or_insert_with(|| end.clone());
+        let first = self
+            .ends
+            .entry((lane, branch))
+            .or_insert_with(|| end.clone());
         if *first != end {
             let what = format!(
                 "{at} ends {lane:?} with {} messages at {position}, another with {} at {}",
@@ -231,7 +268,9 @@ impl Book {
             );
             return Err(("V5", what));
         }
-        self.check_order(lane, at, true)?;
+        if !self.may_branch {
+            self.check_order(lane, at, true)?;
+        }
         for ring in Ring::BOTH {
             let sent = self.sent.get(&(lane, ring, at)).map_or(0, Vec::len);
             let own = self.taken.get(&(lane, ring, at, at)).copied().unwrap_or(0);
@@ -241,6 +280,9 @@ impl Book {
             }
         }
         // Nobody may have gone further than those who end it.
+        if self.may_branch {
+            return Ok(());
+        }
         let longest = self.orders.iter().filter(|((other, _), _)| *other == lane);
         let longest = longest.map(|(_, order)| order.len()).max().unwrap_or(0);
         if longest > end.order.len() {
@@ -248,6 +290,24 @@ impl Book {
                 "V6",
                 format!("somebody has more of {lane:?} than {at} who ended it"),
             ));
+        }
+        Ok(())
+    }
+
+    /// V6, where views branch: whoever did not end a lane has a beginning of each of
+    /// its ends.
+    pub(super) fn unfinished(&self) -> Result<(), Finding> {
+        for ((lane, who), order) in &self.orders {
+            if self.ended.contains_key(&(*lane, *who)) {
+                continue;
+            }
+            let ends = self.ends.range((*lane, 0)..=(*lane, u64::MAX));
+            if let Some((key, _)) = ends
+                .into_iter()
+                .find(|(_, end)| !end.order.starts_with(order))
+            {
+                return Err(("V6", format!("{who} has not a beginning of {key:?}")));
+            }
         }
         Ok(())
     }

@@ -57,12 +57,13 @@ pub(super) struct Recorder {
     hold_chance: f64,
     hold_turns: usize,
     turn: usize,
+    me: MemberId,
     plan: LifePlan,
 }
 
 impl Recorder {
     fn check(&mut self, loan: &Loan) {
-        if self.plan.is_hostile(loan.sender) {
+        if self.plan.is_hostile(loan.sender) || self.plan.is_hostile(self.me) {
             return;
         }
         let bytes = loan.held.bytes();
@@ -89,7 +90,7 @@ impl Recorder {
 
     fn begin(&mut self, view: &View) {
         for lane in &view.lanes {
-            let key = (lane.subgroup, lane.epoch);
+            let key = (lane.subgroup, lane.epoch, 0);
             let ids = lane.members.iter();
             let ids = ids.map(|rank| view.members[rank.index()].id).collect();
             self.places.entry(key).or_insert(ids);
@@ -99,7 +100,7 @@ impl Recorder {
 
 impl Sink<SimFabric> for Recorder {
     fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
-        let lane = (delivery.lane.subgroup(), delivery.lane.epoch());
+        let lane = (delivery.lane.subgroup(), delivery.lane.epoch(), 0);
         let places = self.places.get(&lane);
         let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
             let what = format!("a message of nobody in {lane:?}");
@@ -141,7 +142,7 @@ impl Sink<SimFabric> for Recorder {
                 end,
                 digest,
             } => News::LaneEnded {
-                lane: (subgroup, epoch),
+                lane: (subgroup, epoch, 0),
                 end,
                 digest,
             },
@@ -194,6 +195,10 @@ pub(super) struct Member {
     /// The next view, to be installed at this time.
     pub(super) preparing: Option<(Arc<View>, u64)>,
     pub(super) view: Option<Arc<View>>,
+    /// The branch of its view, or of the next.
+    pub(super) branch: u64,
+    /// Those of the views before.
+    branches: BTreeMap<u64, u64>,
     pub(super) updates: u64,
     pub(super) is_leaving: bool,
     rng: Rng,
@@ -216,7 +221,7 @@ impl Member {
         who: &ViewMember,
         node: NodeId,
         bed: SimFabric,
-        first: Arc<View>,
+        (first, branch): (Arc<View>, u64),
         plan: &LifePlan,
         rng: &mut Rng,
     ) -> Self {
@@ -228,12 +233,13 @@ impl Member {
             hold_chance: plan.hold_chance,
             hold_turns: plan.hold_turns,
             turn: 0,
+            me: who.id,
             plan: plan.clone(),
         };
         let engine = Engine::new(bed, plan.config, recorder);
         let rules = Rules {
             detection: Detection { limit: plan.limit },
-            prefer_availability: false,
+            prefer_availability: plan.availability,
             planted: plan.planted,
         };
         engine.enter(who.id, first.clone(), rules);
@@ -246,6 +252,8 @@ impl Member {
             paused_until: 0,
             is_down: false,
             stopped: None,
+            branch,
+            branches: BTreeMap::from([(first.id, branch)]),
             preparing: Some((first, 0)),
             view: None,
             updates: 0,
@@ -260,6 +268,18 @@ impl Member {
             waiting: None,
             sent: Vec::new(),
         }
+    }
+
+    /// It is about to enter a view of a branch.
+    pub(super) fn follow(&mut self, view: &View, branch: u64) {
+        self.branch = branch;
+        self.branches.insert(view.id, branch);
+    }
+
+    /// The lane of an epoch, in the branch that this member has come by.
+    pub(super) fn lane_key(&self, subgroup: SubgroupId, epoch: u64) -> LaneKey {
+        let branch = self.branches.get(&epoch).copied().unwrap_or_default();
+        (subgroup, epoch, branch)
     }
 
     pub(super) fn is_up(&self) -> bool {

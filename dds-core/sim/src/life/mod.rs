@@ -11,7 +11,11 @@ mod hostile;
 mod member;
 mod plan;
 mod record;
+mod shrink;
+mod trace;
 mod world;
 
 pub use plan::{Deed, LifePlan};
-pub use world::{LifeReport, live};
+pub use shrink::shrink;
+pub use trace::Line;
+pub use world::{LifeReport, live, live_traced};

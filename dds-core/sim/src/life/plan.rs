@@ -40,6 +40,8 @@ pub struct LifePlan {
     pub pauses: f64,
     /// Chance at each turn that two hosts lose each other.
     pub divisions: f64,
+    /// Whether those who lose their majority go on.
+    pub availability: bool,
     /// Chance at each turn that somebody asks to join.
     pub joins: f64,
     /// Chance at each turn that a member begins to leave.
@@ -89,6 +91,7 @@ impl LifePlan {
             crashes: 0.0,
             pauses: 0.0,
             divisions: 0.0,
+            availability: false,
             joins: 0.0,
             leaves: 0.0,
             updates: 0.0,
@@ -143,6 +146,7 @@ impl LifePlan {
             } else {
                 0.0
             },
+            availability: hosts > 1 && more.chance(0.3),
             joins: among(&mut rng, &[0.0, 0.001, 0.01]),
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
@@ -161,6 +165,7 @@ impl LifePlan {
             hostile: writes,
             hosts: 1,
             divisions: 0.0,
+            availability: false,
             members: plan.members.max(3),
             members_max: 10,
             joins: 0.01,

@@ -17,8 +17,8 @@ pub(super) struct DomainRecord {
 
 impl DomainRecord {
     /// The record that begins with a view.
-    pub(super) fn new(view: Arc<View>) -> Self {
-        let made = vec![(view.id, 0)];
+    pub(super) fn new(view: Arc<View>, digest: u64) -> Self {
+        let made = vec![(view.id, digest)];
         Self { view, made }
     }
 
@@ -39,15 +39,39 @@ impl DomainRecord {
         if there + 1 != next.id {
             return Err(format!("view {there} is there"));
         }
-        self.note(next, digest);
+        self.go_on(next, digest);
         Ok(())
     }
 
-    /// What others have decided. Never goes back.
-    pub(super) fn note(&mut self, view: &Arc<View>, digest: u64) {
-        if self.view.id >= view.id {
-            return;
+    /// What others have decided. Never goes back; refused if others that live on this
+    /// host are further without whoever asks.
+    pub(super) fn follow(
+        &mut self,
+        by: MemberId,
+        view: &Arc<View>,
+        digest: u64,
+        lives: impl Fn(MemberId) -> bool,
+    ) -> Result<(), String> {
+        if self.made.contains(&(view.id, digest)) {
+            return Ok(());
         }
+        if self.view.id < view.id {
+            self.go_on(view, digest);
+            return Ok(());
+        }
+        if !self.view.members.iter().any(|member| lives(member.id)) {
+            *self = Self::new(view.clone(), digest);
+            return Ok(());
+        }
+        let there = self.view.id;
+        let overtaken = self.view.rank(by).is_some() && there > view.id;
+        if overtaken || view.rank(by).is_none() {
+            return Ok(());
+        }
+        Err(format!("view {there} is there without {by}"))
+    }
+
+    fn go_on(&mut self, view: &Arc<View>, digest: u64) {
         self.view = view.clone();
         self.made.push((view.id, digest));
         if self.made.len() > 1 + REMEMBERED_MAX {

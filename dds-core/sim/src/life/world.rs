@@ -7,15 +7,16 @@ use spindle_dds_core::membership::{
     CONTROL_ROW_LEN, Decision, Finish, HostId, Member as ViewMember, MemberId, OutReason, Request,
     View, Why,
 };
-use spindle_dds_core::{LaneSpec, Layout, Prepared, StopReason, SubgroupId};
+use spindle_dds_core::{LaneSpec, Layout, Prepared, StopReason};
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
-use super::book::Book;
+use super::book::{Book, LaneKey};
 use super::hostile::{Hostility, Target};
 use super::member::{Member, Mode, News};
 use super::plan::{Deed, LifePlan};
 use super::record::DomainRecord;
+use super::trace::{self, Line};
 use crate::violation::Finding;
 use crate::violation::Violation;
 
@@ -34,6 +35,8 @@ pub struct LifeReport {
     pub forged: usize,
     /// Why hostile members were expelled, how often.
     pub expelled: BTreeMap<String, usize>,
+    /// Groups that have gone on apart from the first.
+    pub branches: u64,
     /// Messages committed.
     pub committed: usize,
     /// Messages delivered, over all members.
@@ -46,14 +49,15 @@ pub struct LifeReport {
 
 /// Lives a plan to its end.
 pub fn live(plan: &LifePlan) -> Result<LifeReport, Violation> {
+    World::new(plan).live()
+}
+
+/// Lives a plan to its end, and tells what happened.
+pub fn live_traced(plan: &LifePlan) -> (Result<LifeReport, Violation>, Vec<Line>) {
     let mut world = World::new(plan);
-    let result = world.run();
-    result.map_err(|(property, what)| Violation {
-        seed: plan.seed,
-        property,
-        what,
-        turn: world.turn,
-    })
+    world.trace = Some(Vec::new());
+    let result = world.live();
+    (result, world.trace.unwrap_or_default())
 }
 
 struct World<'a> {
@@ -67,8 +71,9 @@ struct World<'a> {
     members: Vec<Member>,
     nodes: BTreeMap<MemberId, NodeId>,
     hosts: BTreeMap<MemberId, HostId>,
-    controls: BTreeMap<u64, SegmentId>,
-    lanes: BTreeMap<(SubgroupId, u64), SegmentId>,
+    /// By number and branch of the view.
+    controls: BTreeMap<(u64, u64), SegmentId>,
+    lanes: BTreeMap<LaneKey, SegmentId>,
     /// The domain's records, by host.
     records: BTreeMap<HostId, DomainRecord>,
     /// Who wants to join, and whom it has asked.
@@ -80,6 +85,8 @@ struct World<'a> {
     may_err: bool,
     refused: usize,
     hostility: Hostility,
+    /// What happened, if somebody wants to know.
+    trace: Option<Vec<Line>>,
     /// Why hostile members were expelled, how often.
     expelled: BTreeMap<String, usize>,
     haste: usize,
@@ -102,10 +109,11 @@ impl<'a> World<'a> {
             records: BTreeMap::new(),
             joiners: Vec::new(),
             divided: Vec::new(),
-            book: Book::default(),
+            book: Book::new(plan.availability),
             stillborn: BTreeSet::new(),
             may_err: plan.may_err(),
             refused: 0,
+            trace: None,
             hostility: Hostility::new(plan.seed, plan.hostile),
             expelled: BTreeMap::new(),
             haste: 0,
@@ -115,9 +123,9 @@ impl<'a> World<'a> {
         let founder = world.born();
         if let Ok(first) = View::first(founder.clone()) {
             let first = Arc::new(first);
-            let record = DomainRecord::new(first.clone());
+            let record = DomainRecord::new(first.clone(), 0);
             world.records.insert(founder.host, record);
-            world.spawn(&founder, first);
+            world.spawn(&founder, first, 0);
         }
         for _ in 1..plan.members {
             let newcomer = world.born();
@@ -151,15 +159,38 @@ impl<'a> World<'a> {
         }
     }
 
-    fn spawn(&mut self, who: &ViewMember, first: Arc<View>) {
+    fn spawn(&mut self, who: &ViewMember, first: Arc<View>, branch: u64) {
         let node = self.nodes[&who.id];
         let bed = self.network.open(&[(node, FABRIC_AREA + 128)]);
         let bed = self.network.fabric(bed, Rank(0));
+        let first = (first, branch);
         let mut member = Member::new(who, node, bed, first, self.plan, &mut self.rng);
         if self.turn >= self.plan.turns {
             member.rest();
         }
         self.members.push(member);
+    }
+
+    fn live(&mut self) -> Result<LifeReport, Violation> {
+        let result = self.run();
+        result.map_err(|(property, what)| Violation {
+            seed: self.plan.seed,
+            property,
+            what,
+            turn: self.turn,
+        })
+    }
+
+    /// Takes down what a member does, or hears.
+    fn tell(&mut self, at: usize, what: impl FnOnce(&Member) -> String) {
+        let Some(trace) = &mut self.trace else { return };
+        let member = &self.members[at];
+        trace.push(Line {
+            turn: self.turn,
+            member: member.id.0,
+            view: member.view.as_ref().map_or(0, |view| view.id),
+            what: what(member),
+        });
     }
 
     fn run(&mut self) -> Result<LifeReport, Finding> {
@@ -190,6 +221,7 @@ impl<'a> World<'a> {
             refused: self.refused,
             forged: self.hostility.written,
             expelled: core::mem::take(&mut self.expelled),
+            branches: self.book.branches(),
             committed: self.book.committed,
             delivered: self.book.delivered,
             turns: self.turn,
@@ -302,7 +334,7 @@ impl<'a> World<'a> {
         let network = &self.network;
         let control = *self
             .controls
-            .entry(view.id)
+            .entry((view.id, self.members[at].branch))
             .or_insert_with(|| network.open_control(&rows));
         let me = view.rank(id).unwrap_or(Rank(0));
         let mut lanes = Vec::new();
@@ -313,7 +345,7 @@ impl<'a> World<'a> {
             let lens = Layout::new(lane).map(|layout| layout.row_lens());
             let lens = lens.unwrap_or_default();
             let rows: Vec<_> = lane.members.iter().map(node).zip(lens).collect();
-            let key = (lane.subgroup, lane.epoch);
+            let key = self.members[at].lane_key(lane.subgroup, lane.epoch);
             let segment = *self.lanes.entry(key).or_insert_with(|| network.open(&rows));
             lanes.push((lane.subgroup, network.fabric(segment, Rank(place as u16))));
         }
@@ -368,12 +400,13 @@ impl<'a> World<'a> {
             return;
         };
         let mine = view.lanes.iter().filter(|lane| lane.members.contains(&me));
-        let segment = |lane: &LaneSpec| self.lanes.get(&(lane.subgroup, lane.epoch)).copied();
+        let key = |lane: &LaneSpec| member.lane_key(lane.subgroup, lane.epoch);
+        let segment = |lane: &LaneSpec| self.lanes.get(&key(lane)).copied();
         let lanes = mine.filter_map(|lane| Some((lane, segment(lane)?)));
         let target = Target {
             view,
             me,
-            control: self.controls[&view.id],
+            control: self.controls[&(view.id, member.branch)],
             lanes: lanes.collect(),
         };
         let taste = self.plan.seed as usize + member.id.0 as usize * 7;
@@ -430,6 +463,10 @@ impl<'a> World<'a> {
             if !self.members[at].is_up() {
                 continue;
             }
+            match deed {
+                Deed::Crash(_) => {}
+                deed => self.tell(at, |_| format!("{deed:?}")),
+            }
             match *deed {
                 Deed::Crash(_) => self.end(at),
                 Deed::Pause(_, turns) => self.members[at].paused_until = self.now + turns,
@@ -459,6 +496,7 @@ impl<'a> World<'a> {
     }
 
     fn end(&mut self, at: usize) {
+        self.tell(at, |_| "dies".to_owned());
         let member = &mut self.members[at];
         member.is_down = true;
         self.network.crash(member.node);
@@ -472,13 +510,11 @@ impl<'a> World<'a> {
         let host = self.hosts[&member.id];
         let ends = member.view.as_ref();
         let one_host = ends.is_some_and(|view| view.members.iter().all(|one| one.host == host));
+        let by = member.id;
         let record = self.records.get_mut(&host);
         let answer = match record {
-            Some(record) if one_host => record.decide(member.id, next, *digest),
-            _ => {
-                self.note(host, next, *digest);
-                Ok(())
-            }
+            Some(record) if one_host => record.decide(by, next, *digest),
+            _ => self.note(at, next, *digest),
         };
         self.members[at].engine.decided(answer);
         // The most delicate moment: it is decided, and nobody knows.
@@ -493,11 +529,18 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Records of a host only go on.
-    fn note(&mut self, host: HostId, view: &Arc<View>, digest: u64) {
-        let record = self.records.entry(host);
-        let record = record.or_insert_with(|| DomainRecord::new(view.clone()));
-        record.note(view, digest);
+    /// What was decided elsewhere comes into the record of a member's host.
+    fn note(&mut self, at: usize, view: &Arc<View>, digest: u64) -> Result<(), String> {
+        let by = self.members[at].id;
+        let host = self.hosts[&by];
+        let (members, hosts) = (&self.members, &self.hosts);
+        let lives = |id: MemberId| {
+            let mut others = members.iter().filter(|it| it.id != by && it.is_up());
+            others.any(|it| it.id == id && hosts[&id] == host)
+        };
+        let new = || DomainRecord::new(view.clone(), digest);
+        let record = self.records.entry(host).or_insert_with(new);
+        record.follow(by, view, digest, lives)
     }
 
     // What is seen.
@@ -505,20 +548,36 @@ impl<'a> World<'a> {
     fn read_news(&mut self, at: usize) -> Result<(), Finding> {
         let id = self.members[at].id;
         for (committed, sent) in core::mem::take(&mut self.members[at].sent) {
-            self.book.send(id, &committed, sent);
+            let lane = self.members[at].lane_key(committed.subgroup, committed.epoch);
+            self.book.send(id, lane, committed.ring, sent);
         }
         let news = self.members[at]
             .engine
             .with_sink(|sink| core::mem::take(&mut sink.news))
             .unwrap_or_default();
+        // What follows the end of its lanes.
+        let mut next = self.members[at].branch;
+        for news in &news {
+            if let News::ViewEnded(finish) = news {
+                next = self.ending(at, finish)?;
+            }
+        }
         for news in news {
+            self.tell_news(at, &news);
             match news {
-                News::Delivered(delivered) => self.book.deliver(id, &delivered)?,
-                News::LaneEnded { lane, end, digest } => self.book.end(lane, id, end, digest)?,
+                News::Delivered(mut delivered) => {
+                    let (subgroup, epoch, _) = delivered.lane;
+                    delivered.lane = self.members[at].lane_key(subgroup, epoch);
+                    self.book.deliver(id, &delivered)?;
+                }
+                News::LaneEnded { lane, end, digest } => {
+                    let lane = self.members[at].lane_key(lane.0, lane.1);
+                    self.book.end((lane, next), id, end, digest)?;
+                }
                 News::Decide(decision) => self.decide(at, &decision),
                 News::Refused(request, why) => self.refused(id, &request, &why)?,
-                News::ViewEnded(finish) => self.view_ended(at, &finish)?,
-                News::ViewBegun(view) => self.book.view(&view)?,
+                News::ViewEnded(finish) => self.view_ended(at, &finish, next)?,
+                News::ViewBegun(view) => self.book.view(self.members[at].branch, &view)?,
                 News::Corrupt(what) => return Err(("M3", what)),
                 News::Stopped(reason) => self.stopped(at, reason)?,
             }
@@ -538,23 +597,61 @@ impl<'a> World<'a> {
         }
     }
 
-    fn view_ended(&mut self, at: usize, finish: &Finish) -> Result<(), Finding> {
-        if self.book.proposal(&finish.proposal)? {
+    fn tell_news(&mut self, at: usize, news: &News) {
+        match news {
+            News::Delivered(_) | News::Corrupt(_) => {}
+            News::LaneEnded { lane, end, .. } => {
+                let (subgroup, epoch, _) = lane;
+                self.tell(at, |_| {
+                    format!("lane {subgroup} of view {epoch} ends at {end}")
+                });
+            }
+            News::Decide(decision) => {
+                self.tell(at, |_| format!("wants view {} decided", decision.next.id));
+            }
+            News::Refused(request, why) => {
+                self.tell(at, |_| {
+                    format!("{}: refused: {why}", trace::request(request))
+                });
+            }
+            News::ViewEnded(finish) => {
+                self.tell(at, |it| trace::ending(it.view.as_deref(), finish));
+            }
+            News::ViewBegun(view) => self.tell(at, |_| trace::beginning(view)),
+            News::Stopped(reason) => self.tell(at, |_| format!("is out: {reason}")),
+        }
+    }
+
+    /// Which branch of views somebody goes on with.
+    fn ending(&mut self, at: usize, finish: &Finish) -> Result<u64, Finding> {
+        let (next, is_news) = self.book.ending(self.members[at].branch, finish)?;
+        if is_news {
             self.note_expelled(at, finish);
         }
-        self.book.view(&finish.next)?;
+        Ok(next)
+    }
+
+    fn view_ended(&mut self, at: usize, finish: &Finish, branch: u64) -> Result<(), Finding> {
+        self.book.view(branch, &finish.next)?;
+        self.members[at].follow(&finish.next, branch);
         for member in &finish.next.members {
             let joined = self.joiners.iter().position(|(who, _)| who.id == member.id);
             if let Some(joined) = joined {
                 let (who, _) = self.joiners.remove(joined);
-                self.spawn(&who, finish.next.clone());
+                self.spawn(&who, finish.next.clone(), branch);
             } else if self.stillborn.remove(&member.id) {
                 self.network.crash(self.nodes[&member.id]);
             }
         }
         if finish.next.rank(self.members[at].id).is_some() {
-            let host = self.hosts[&self.members[at].id];
-            self.note(host, &finish.next, finish.proposal.digest());
+            if self
+                .note(at, &finish.next, finish.proposal.digest())
+                .is_err()
+            {
+                // Others of its host are in another group: the two never become one.
+                self.end(at);
+                return Ok(());
+            }
             let delay = self.rng.below(100) as u64;
             self.members[at].preparing = Some((finish.next.clone(), self.now + delay));
         }
@@ -578,6 +675,7 @@ impl<'a> World<'a> {
     fn stopped(&mut self, at: usize, reason: StopReason) -> Result<(), Finding> {
         let legal = match &reason {
             StopReason::Out(OutReason::Left) => self.members[at].is_leaving,
+            StopReason::Out(OutReason::NoMajority { .. }) if self.plan.availability => false,
             StopReason::Out(
                 OutReason::Expelled { .. } | OutReason::NoMajority { .. } | OutReason::Refused(_),
             ) => self.may_err || self.plan.hosts > 1,
@@ -598,24 +696,26 @@ impl<'a> World<'a> {
         let Some(first) = up().next() else {
             return true;
         };
-        let Some(view) = &first.view else {
-            return false;
-        };
-        let same = |member: &Member| {
+        let calm = |member: &Member, view: &View| {
             member.preparing.is_none()
                 && member.paused_until <= self.now
-                && member
-                    .view
-                    .as_ref()
-                    .is_some_and(|other| other.id == view.id)
                 && member.mode == Mode::Asleep
                 && member.is_done()
                 && member.is_content(view)
         };
-        up().all(same)
-            && up().count() == view.members.len()
-            && self.joiners.is_empty()
-            && self.network.pending() == 0
+        let same = |one: &Member, other: &Member| {
+            let id = |member: &Member| member.view.as_ref().map(|view| view.id);
+            id(one) == id(other) && one.branch == other.branch
+        };
+        let settled = |member: &Member| {
+            let Some(view) = &member.view else {
+                return false;
+            };
+            let here = |who: &ViewMember| up().any(|it| it.id == who.id && same(it, member));
+            let alone = self.plan.availability || same(member, first);
+            calm(member, view) && alone && view.members.iter().all(here)
+        };
+        up().all(settled) && self.joiners.is_empty() && self.network.pending() == 0
     }
 
     fn check_end(&mut self) -> Result<(), Finding> {
@@ -628,17 +728,22 @@ impl<'a> World<'a> {
         for at in 0..self.members.len() {
             self.read_news(at)?;
         }
-        let mut up = self.members.iter().filter(|member| member.is_up());
-        let Some(view) = up.next().and_then(|member| member.view.clone()) else {
-            return Ok(());
-        };
-        for member in &view.members {
-            self.book.settled(member)?;
+        if self.plan.availability {
+            self.book.unfinished()?;
         }
-        for lane in &view.lanes {
-            let ids = lane.members.iter();
-            let ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
-            self.book.complete((lane.subgroup, lane.epoch), &ids)?;
+        for member in self.members.iter().filter(|member| member.is_up()) {
+            let Some(view) = &member.view else { continue };
+            for member in &view.members {
+                self.book.settled(member)?;
+            }
+            for lane in &view.lanes {
+                let key = member.lane_key(lane.subgroup, lane.epoch);
+                let ids = lane.members.iter();
+                let ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
+                if ids.contains(&member.id) {
+                    self.book.complete(key, &ids)?;
+                }
+            }
         }
         Ok(())
     }

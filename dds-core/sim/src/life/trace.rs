@@ -1,0 +1,89 @@
+//! What happened in a life, line by line.
+//!
+//! ```text
+//!     turn  member  view  what
+//!      600       2     3  asks for update 1
+//!      713       1     3  view 3 ends: update 1 of 2
+//! ```
+//! `turn` counts the steps of the world; `member` is the order in which they were born,
+//! from 1; `view` is the one that the member is in, or was in last, 0 before its first;
+//! `what` it did, or heard.
+
+use std::fmt;
+
+use spindle_dds_core::membership::{Asked, Finish, Member, Request, View, Why};
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// When.
+    pub turn: usize,
+    /// Who: the first to be born is 1.
+    pub member: u128,
+    /// The view that it is in, or was in last.
+    pub view: u64,
+    /// What it did, or heard.
+    pub what: String,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            turn,
+            member,
+            view,
+            what,
+        } = self;
+        write!(f, "{turn:>8}  {member:>6}  {view:>4}  {what}")
+    }
+}
+
+/// Of a request: what is asked for.
+pub(super) fn request(request: &Request) -> String {
+    match request {
+        Request::Update(update) => format!("update {}", update.number),
+        Request::Join(member) => format!("that {} joins", member.id.0),
+        Request::Leave => "to leave".to_owned(),
+    }
+}
+
+/// How a view ends.
+pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
+    let proposal = &finish.proposal;
+    let id = |rank: u16| {
+        let member = old.and_then(|old| old.members.get(usize::from(rank)));
+        member.map_or(0, |member| member.id.0)
+    };
+    let mut changes = Vec::new();
+    for removal in &proposal.removals {
+        changes.push(match &removal.why {
+            Why::Left => format!("{} leaves", id(removal.rank)),
+            Why::Failed(cause) => format!("{} is expelled ({cause})", id(removal.rank)),
+        });
+    }
+    for member in &proposal.joins {
+        changes.push(format!("{} joins", member.id.0));
+    }
+    for update in &proposal.updates {
+        changes.push(format!("update {} of {}", update.number, update.member.0));
+    }
+    for refusal in &proposal.refusals {
+        changes.push(match refusal.asked {
+            Asked::Update { member, number } => {
+                format!("update {number} of {} is refused", member.0)
+            }
+            Asked::Join(id) => format!("{} is refused", id.0),
+        });
+    }
+    format!("view {} ends: {}", proposal.view, changes.join(", "))
+}
+
+/// A view that begins.
+pub(super) fn beginning(view: &View) -> String {
+    let ids = view.members.iter().map(|Member { id, .. }| id.0);
+    let ids: Vec<u128> = ids.collect();
+    let lane =
+        |lane: &spindle_dds_core::LaneSpec| format!("{} since view {}", lane.subgroup, lane.epoch);
+    let lanes: Vec<String> = view.lanes.iter().map(lane).collect();
+    format!("view {} of {ids:?}; lanes: {}", view.id, lanes.join(", "))
+}

@@ -1,0 +1,50 @@
+//! What the main changes of views look like, step by step; and failing lives made small.
+
+use spindle_dds_core::PlantedBug;
+use spindle_dds_sim::{Deed, LifePlan, live, live_traced, shrink};
+
+/// When the change begins.
+const BEGINS: usize = 600;
+
+/// What three members and what comes after them tell of a change, without the turns.
+fn trace(deeds: &[Deed]) -> String {
+    let mut plan = LifePlan::quiet(5, 3, 6);
+    plan.script = deeds.iter().map(|deed| (BEGINS, *deed)).collect();
+    let (report, trace) = live_traced(&plan);
+    report.unwrap_or_else(|violation| panic!("{violation}"));
+    let change = trace.iter().filter(|line| line.turn >= BEGINS);
+    let lines = change.map(|line| {
+        let (member, view, what) = (line.member, line.view, &line.what);
+        format!("{member} in {view}: {what}\n")
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_main_changes_of_views_are_these() {
+    insta::assert_snapshot!("an_update", trace(&[Deed::Update(1)]));
+    insta::assert_snapshot!("a_join", trace(&[Deed::Join]));
+    insta::assert_snapshot!("a_leave", trace(&[Deed::Leave(1)]));
+    insta::assert_snapshot!("the_leader_leaves", trace(&[Deed::Leave(0)]));
+    insta::assert_snapshot!("a_follower_dies", trace(&[Deed::Crash(2)]));
+    insta::assert_snapshot!("the_leader_dies", trace(&[Deed::Crash(0)]));
+    let both = [Deed::Crash(0), Deed::Join];
+    insta::assert_snapshot!("the_leader_dies_while_one_joins", trace(&both));
+}
+
+#[test]
+fn a_life_that_goes_wrong_is_made_smaller() {
+    let bug = Some(PlantedBug::OwnTrim);
+    let wrong = |seed| {
+        let mut plan = LifePlan::draw(seed);
+        (plan.planted, plan.config.planted) = (bug, bug);
+        (plan.crashes, plan.malice) = (0.001, 100.0);
+        live(&plan).err().map(|violation| (plan, violation))
+    };
+    let (plan, violation) = (0..1500).find_map(wrong).expect("a bug that is found");
+    let (small, found) = shrink(&plan).expect("it goes wrong");
+    assert_eq!(found.property, violation.property);
+    assert_eq!(live(&small), Err(found));
+    assert!(small.turns < plan.turns && small.members_max <= plan.members_max);
+    println!("{small:#?}");
+}
