@@ -7,7 +7,6 @@
 
 use std::fmt::Debug;
 use std::fs::Permissions;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +19,7 @@ use spindle_dds_core::{
 };
 use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::{
-    Fabric, Park, Part, Rank, SegmentKey, SegmentRequest, Want, Window, mixed, tcp,
+    Fabric, Park, Part, Rank, SegmentKey, SegmentRequest, Want, Window, mixed,
 };
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
@@ -233,28 +232,22 @@ fn one_order_over_shared_memory() {
 /// Two segments for each member, in the same streams.
 #[test]
 fn one_order_over_streams() {
-    let options = tcp::StationOptions::default();
-    let (stations, _) = tcp::local_group(&[512; 3], &options).expect("a group");
-    let made = stations.iter().enumerate();
-    let made = made.map(|(me, station)| both(station.segments(&requests(3, me))));
-    check(made.collect());
+    over_hosts(&[0, 1, 2]);
 }
 
-fn streams() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
-    (near, listener.accept().expect("accepted").0)
-}
-
-/// Two hosts, in truth two directories of this one.
 #[test]
 fn one_order_over_a_mixture() {
-    const HOSTS: [usize; 4] = [0, 1, 1, 0];
+    over_hosts(&[0, 1, 1, 0]);
+}
+
+/// Members on these hosts, in truth directories of this one.
+fn over_hosts(hosts: &[usize]) {
     let soon = Instant::now() + Duration::from_secs(20);
     let mine = || Permissions::from_mode(0o700);
     let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
-    let directories = [0, 1].map(|host| directory(host).expect("a directory"));
-    let open = |(at, host): (usize, usize)| {
+    let directories = hosts.iter().map(directory).collect::<Result<Vec<_>, _>>();
+    let directories = directories.expect("directories");
+    let open = |(at, &host): (usize, &usize)| {
         let host = shm::StationOptions {
             directory: Some(directories[host].path().into()),
             ..shm::StationOptions::new(0, 1 + at as u128)
@@ -262,25 +255,15 @@ fn one_order_over_a_mixture() {
         let network = Some(mixed::NetworkOptions::default());
         mixed::Station::open(&mixed::StationOptions { host, network }).expect("a station")
     };
-    let stations: Vec<_> = HOSTS.into_iter().enumerate().map(open).collect();
+    let stations: Vec<_> = hosts.iter().enumerate().map(open).collect();
     for (at, one) in stations.iter().enumerate() {
-        for (there, other) in stations[..at].iter().enumerate() {
-            if HOSTS[at] == HOSTS[there] {
-                let called = one.connect(&other.address(), soon);
-                called.expect("connected");
-                continue;
-            }
-            let ((to, from), (back, away)) = (streams(), streams());
-            one.connect_streams(other.id(), to, away)
-                .expect("connected");
-            other
-                .connect_streams(one.id(), back, from)
-                .expect("connected");
+        for other in &stations[..at] {
+            one.connect(&other.address(), soon).expect("connected");
         }
     }
     let made = thread::scope(|scope| {
         let make = |(me, station): (usize, &mixed::Station)| {
-            both(station.segments(&requests(4, me), soon))
+            both(station.segments(&requests(hosts.len(), me), soon))
         };
         let threads: Vec<_> = stations
             .iter()

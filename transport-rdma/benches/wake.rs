@@ -15,12 +15,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::EventfdFlags;
-use spindle_dds_transport::shm::{
-    DoorbellChoice, JoinError, SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions,
-    local_group,
+use spindle_dds_transport::mixed::{
+    MixedError, MixedSegment, NetworkOptions, Station, StationOptions,
 };
-use spindle_dds_transport::tcp;
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
+use spindle_dds_transport::shm::{self, DoorbellChoice, local_group};
+use spindle_dds_transport::{
+    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, Want,
+};
 use tempfile::TempDir;
 
 const TRIPS: u64 = 20_000;
@@ -40,15 +41,15 @@ fn main() {
             Err(error) => println!("{name} skipped: {error}"),
         }
     }
-    let options = tcp::StationOptions::default();
-    let (_stations, group) = tcp::local_group(&[4096; 2], &options).expect("a group");
-    report("tcp_park", park_round_trips(&group), Some(baseline));
+    let pair = Pair::open(DoorbellChoice::Auto, true).expect("two stations");
+    let segments = pair.make(0, 1).map(|mut made| made.remove(0));
+    report("tcp_park", park_round_trips(&segments), Some(baseline));
     report("tcp_bare", bare_streams(), Some(baseline));
     for (name, choice) in [
         ("station_park_futex", DoorbellChoice::Futex),
         ("station_park_event", DoorbellChoice::Event),
     ] {
-        match Pair::open(choice) {
+        match Pair::open(choice, false) {
             Ok(pair) => {
                 let segments = pair.make(0, 1).map(|mut made| made.remove(0));
                 report(name, park_round_trips(&segments), Some(baseline));
@@ -65,20 +66,26 @@ fn main() {
 /// Two connected stations.
 struct Pair {
     stations: [Station; 2],
-    _directory: TempDir,
+    _directories: [TempDir; 2],
 }
 
 impl Pair {
-    fn open(doorbell: DoorbellChoice) -> Result<Self, JoinError> {
-        let mine = std::fs::Permissions::from_mode(0o700);
-        let directory = tempfile::Builder::new().permissions(mine).tempdir();
-        let directory = directory.expect("a directory");
-        let open = |id: u128| {
-            Station::open(&StationOptions {
+    /// On one host, or apart: in truth on two directories of this one.
+    fn open(doorbell: DoorbellChoice, apart: bool) -> Result<Self, MixedError> {
+        let directories = [(); 2].map(|()| {
+            let mine = std::fs::Permissions::from_mode(0o700);
+            let directory = tempfile::Builder::new().permissions(mine).tempdir();
+            directory.expect("a directory")
+        });
+        let open = |id: usize| {
+            let directory = &directories[if apart { id } else { 0 }];
+            let host = shm::StationOptions {
                 directory: Some(directory.path().into()),
                 doorbell,
-                ..StationOptions::new(0, id)
-            })
+                ..shm::StationOptions::new(0, id as u128)
+            };
+            let network = apart.then(NetworkOptions::default);
+            Station::open(&StationOptions { host, network })
         };
         let stations = [open(0)?, open(1)?];
         let soon = Instant::now() + WITHIN;
@@ -86,12 +93,12 @@ impl Pair {
         connected.expect("connected");
         Ok(Self {
             stations,
-            _directory: directory,
+            _directories: directories,
         })
     }
 
     /// Both make so many segments in one exchange.
-    fn make(&self, epoch: u64, lanes: u32) -> [Vec<ShmSegment>; 2] {
+    fn make(&self, epoch: u64, lanes: u32) -> [Vec<MixedSegment>; 2] {
         let make = |me: u16| {
             let request = |lane| SegmentRequest {
                 key: SegmentKey { epoch, lane },
@@ -114,7 +121,7 @@ impl Pair {
 
 fn make_segments() {
     const TIMES: u64 = 200;
-    let pair = Pair::open(DoorbellChoice::Auto).expect("two stations");
+    let pair = Pair::open(DoorbellChoice::Auto, false).expect("two stations");
     let mut baseline = None;
     for (name, lanes) in [("make_1_segment", 1), ("make_20_segments", 20)] {
         let nanos = time(TIMES, |epoch| {

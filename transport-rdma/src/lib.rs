@@ -10,8 +10,8 @@
 //!   ---+------------------------- Fabric, Park --------------------------
 //!      |
 //!      +-- shm   rows are mapped; a push is at most a doorbell   (one host)
-//!      +-- tcp   a stream a pair; a push is a record in it   (IP networks)
 //!      +-- mixed my host's members by shm, the others by tcp (several hosts)
+//!      |   tcp   a connection a pair; a push is a record in it
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
 //!
 //!   part         several segments of a group out of one fabric

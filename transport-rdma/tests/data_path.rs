@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::shm::{
-    DoorbellChoice, SegmentKey, SegmentRequest, Station, StationOptions, local_group,
+use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::shm::{self, DoorbellChoice, local_group};
+use spindle_dds_transport::{
+    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, Want,
 };
-use spindle_dds_transport::tcp;
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -52,53 +52,63 @@ fn pushing_ringing_and_sleeping_in_a_group_allocate_nothing() {
 #[test]
 fn pushing_ringing_and_sleeping_in_a_segment_allocate_nothing() {
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
-        let mine = std::fs::Permissions::from_mode(0o700);
-        let directory = tempfile::Builder::new().permissions(mine).tempdir();
-        let directory = directory.expect("a directory");
-        let open = |id: u128| {
-            let options = StationOptions {
-                directory: Some(directory.path().into()),
-                doorbell,
-                ..StationOptions::new(0, id)
-            };
-            Station::open(&options).expect("a station")
-        };
-        let stations: Vec<_> = (0..3).map(open).collect();
-        let soon = Instant::now() + Duration::from_secs(20);
-        for (at, station) in stations.iter().enumerate() {
-            for other in &stations[..at] {
-                station.connect(&other.address(), soon).expect("connected");
-            }
-        }
-        let make = |station: &Station| {
-            let request = SegmentRequest {
-                key: SegmentKey { epoch: 1, lane: 0 },
-                members: vec![0, 1, 2],
-                me: Rank(station.id() as u16),
-                row_lens: vec![4096; 3],
-                control: true,
-            };
-            station.segment(&request, soon).expect("a segment")
-        };
-        let segments: Vec<_> = thread::scope(|scope| {
-            let make = &make;
-            let threads: Vec<_> = stations
-                .iter()
-                .map(|station| scope.spawn(move || make(station)))
-                .collect();
-            let made = threads.into_iter().map(|thread| thread.join());
-            made.map(|made| made.expect("no panic")).collect()
-        });
-        check(&segments, doorbell);
+        let (_stations, group) = segments([0; 3], doorbell);
+        check(&group, doorbell);
     }
 }
 
 #[test]
 fn pushing_ringing_and_sleeping_over_streams_allocate_nothing() {
-    let options = tcp::StationOptions::default();
-    let (_stations, group) = tcp::local_group(&[4096; 3], &options).expect("a group");
-    assert_eq!(allocations_of(&group), 0);
-    assert_eq!(group[1].counters().rings, 99);
+    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
+        let (_stations, group) = segments([0, 1, 2], doorbell);
+        assert_eq!(allocations_of(&group), 0);
+        assert_eq!(group[1].counters().rings, 99);
+    }
+}
+
+/// Stations on these hosts, in truth directories of this one, and a segment of theirs.
+fn segments(hosts: [usize; 3], doorbell: DoorbellChoice) -> (Vec<Station>, Vec<MixedSegment>) {
+    let directories = hosts.map(|_| {
+        let mine = std::fs::Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().permissions(mine).tempdir();
+        directory.expect("a directory")
+    });
+    let open = |(at, &host): (usize, &usize)| {
+        let host = shm::StationOptions {
+            directory: Some(directories[host].path().into()),
+            doorbell,
+            ..shm::StationOptions::new(0, at as u128)
+        };
+        let network = (hosts != [0; 3]).then(NetworkOptions::default);
+        Station::open(&StationOptions { host, network }).expect("a station")
+    };
+    let stations: Vec<_> = hosts.iter().enumerate().map(open).collect();
+    let soon = Instant::now() + Duration::from_secs(20);
+    for (at, station) in stations.iter().enumerate() {
+        for other in &stations[..at] {
+            station.connect(&other.address(), soon).expect("connected");
+        }
+    }
+    let make = |station: &Station| {
+        let request = SegmentRequest {
+            key: SegmentKey { epoch: 1, lane: 0 },
+            members: vec![0, 1, 2],
+            me: Rank(station.id() as u16),
+            row_lens: vec![4096; 3],
+            control: true,
+        };
+        station.segment(&request, soon).expect("a segment")
+    };
+    let segments = thread::scope(|scope| {
+        let make = &make;
+        let threads: Vec<_> = stations
+            .iter()
+            .map(|station| scope.spawn(move || make(station)))
+            .collect();
+        let made = threads.into_iter().map(|thread| thread.join());
+        made.map(|made| made.expect("no panic")).collect()
+    });
+    (stations, segments)
 }
 
 /// Allocations of a member that pushes, rings, sleeps and wakes, over and over.

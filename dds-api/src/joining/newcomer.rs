@@ -127,7 +127,9 @@ impl Newcomer {
                 Next::Reach(target) => {
                     let reached = self.reach(target, deadline);
                     let now = since.elapsed();
-                    if let Some(id) = quest.reached(now, target, reached) {
+                    // A call that was cut short says less than one before it.
+                    let counts = Instant::now() < deadline || !quest.has_tried(target);
+                    if counts && let Some(id) = quest.reached(now, target, reached) {
                         self.ask(&mut quest, now, id);
                     }
                     Duration::ZERO
@@ -222,7 +224,13 @@ impl Newcomer {
                     // It may be gone by the next look.
                     self.station.drop_peer(id);
                 }
-                Reached::Nobody(error.to_string())
+                Reached::Nobody(match error {
+                    MixedError::Unreachable { reason, .. } => reason,
+                    MixedError::Refused { reason, .. } => {
+                        format!("it refuses the connection: {reason}")
+                    }
+                    error => error.to_string(),
+                })
             }
         }
     }

@@ -325,6 +325,11 @@ impl Quest {
         self.is_first && self.living().next().is_none()
     }
 
+    /// Whether it is known what became of a call.
+    pub(super) fn has_tried(&self, target: Target) -> bool {
+        self.tried.get(&target).is_some_and(|it| it.once)
+    }
+
     /// Whether so many of the contacts wait that this one may found.
     pub(super) fn has_majority(&self) -> bool {
         // Contacts at which one and the same process is count once.
@@ -426,13 +431,11 @@ impl Quest {
         if self.contacts.is_empty() {
             return true;
         }
-        let tried = |at| {
-            self.tried
-                .get(&Target::Contact(at))
-                .is_some_and(|it| it.once)
-        };
+        let mut contacts = (0..self.contacts.len()).map(Target::Contact);
         let is_late = self.patience.majority.is_some_and(|after| now >= after);
-        self.is_first && (0..self.contacts.len()).all(tried) && (self.has_majority() || is_late)
+        self.is_first
+            && contacts.all(|target| self.has_tried(target))
+            && (self.has_majority() || is_late)
     }
 }
 

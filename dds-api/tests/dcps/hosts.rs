@@ -1,8 +1,8 @@
 //! Domains over several hosts: those that meet in different directories are on different
 //! hosts, and reach each other over the network only.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,14 +18,15 @@ struct Hosts {
 }
 
 impl Hosts {
+    /// At an address of their own, so that no other test listens there.
     fn new(count: usize) -> Self {
-        // All at once, so that they differ.
-        let free = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let free: Vec<_> = free.collect();
-        let contact = |it: &TcpListener| it.local_addr().expect("bound").to_string();
+        static MADE: AtomicU8 = AtomicU8::new(1);
+        let [low, high, ..] = std::process::id().to_le_bytes();
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let contact = |at: usize| format!("127.{made}.{high}.{low}:{}", 7400 + at);
         Self {
             places: (0..count).map(|_| Meeting::new()).collect(),
-            contacts: free.iter().map(contact).collect(),
+            contacts: (0..count).map(contact).collect(),
         }
     }
 
@@ -140,7 +141,7 @@ fn nobody_founds_but_the_first_contact() {
     let error = hasty.enable().expect_err("nobody founds");
     assert!(matches!(error, Error::Timeout(_)), "{error}");
     let text = error.to_string();
-    let first = format!("first contact {}: ", hosts.contacts[0]);
+    let first = format!("first contact {}: nobody answers", hosts.contacts[0]);
     assert!(text.contains(&first), "{text}");
     assert!(
         text.contains("nobody founds the domain until it runs"),
@@ -217,6 +218,23 @@ fn who_does_not_go_together_with_the_others_is_refused() {
     let deaf = hosts.places[0].participant();
     let text = deaf.enable().expect_err("it does not listen").to_string();
     assert!(text.contains("spindle.listen"), "{text}");
+}
+
+#[test]
+fn who_comes_back_finds_those_whom_its_host_knew() {
+    let hosts = Hosts::new(3);
+    let [first, stays, goes] = [0, 1, 2].map(|at| hosts.participant(at, 1));
+    first.enable().expect("it founds the group");
+    stays.enable().expect("it is let in");
+    goes.enable().expect("it is let in");
+    wait_for_members(&[first.clone(), stays.clone(), goes.clone()], 3);
+    first.close().expect("it leaves");
+    goes.close().expect("it leaves");
+    wait_for_members(std::slice::from_ref(&stays), 1);
+    // The only contact is gone.
+    let back = hosts.participant(2, 1);
+    back.enable().expect("it is let in");
+    wait_for_members(&[stays, back], 2);
 }
 
 /// All hosts' records name members of others; when all have ended, each host knows it of

@@ -18,26 +18,35 @@ mod types {
 const CUT_FOR: Duration = Duration::from_secs(5);
 
 /// Members on hosts, all publishing, of whom one host is cut off for five seconds. The
-/// others are a majority.
+/// others are a majority. Then somebody comes back to that host.
 fn check_partition(hosts: &[usize], cut: usize) {
     let Some(network) = Network::new(hosts.iter().max().map_or(1, |last| last + 1)) else {
         return;
     };
     let directory = tempfile::tempdir().expect("a directory");
+    let start = |host: usize, number: usize, members: usize| {
+        Member::start(&network, directory.path(), host, number, members)
+    };
     let places = hosts.iter().enumerate();
     let mut members: Vec<Member> = places
-        .map(|(number, &host)| Member::start(&network, directory.path(), host, number, hosts.len()))
+        .map(|(number, &host)| start(host, number, hosts.len()))
         .collect();
     members.iter_mut().for_each(|it| it.wait_for("publishing"));
     thread::sleep(Duration::from_millis(300));
     network.set_reached(cut, false);
     thread::sleep(CUT_FOR);
     network.set_reached(cut, true);
-    thread::sleep(Duration::from_millis(500));
-    members.iter_mut().for_each(Member::tell_to_leave);
-    let (stays, stops): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.host != cut);
+    let (mut stays, stops): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.host != cut);
+    // It finds those who went on, and founds nothing.
+    let mut late = start(cut, hosts.len(), stays.len() + 1);
+    late.wait_for("publishing");
+    let all = stays.iter_mut().chain([&mut late]);
+    all.for_each(Member::tell_to_leave);
     let ended = stays.into_iter().map(Member::finish);
     let ended: Vec<_> = ended.collect();
+    let late = late.finish();
+    assert_eq!(late.failed, None);
+    assert!(ended[0].order.ends_with(&late.order) && !late.order.is_empty());
     for stopped in stops.into_iter().map(Member::finish) {
         let reason = stopped.failed.as_deref().unwrap_or("it did not stop");
         assert!(reason.contains("no majority"), "{reason}");

@@ -4,7 +4,7 @@
 //! who has proved itself in a call of its own and has the lower id refuses the other's.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -213,8 +213,10 @@ fn attend(shared: &Shared, state: &mut State, number: u64) {
             tracing::debug!(reason, "a connection is refused");
             if let Some(connection) = state.connections.get(&number) {
                 let reason = reason.clone();
-                // It is closed in any case.
+                // It is closed in any case; what is unread then would reset it.
                 let _ = say(connection, &Frame::Refused { already, reason }.write());
+                let _ = connection.stream.shutdown(Shutdown::Write);
+                let _ = (&*connection.stream).read(&mut [0; 4096]);
             }
             Answer::Refused(reason)
         }
@@ -227,7 +229,11 @@ fn go_on(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
     // Ended by another in the same turn.
     while let Some(connection) = state.connections.get_mut(&number) {
         if connection.phase == Phase::Connecting {
-            let failed = connection.stream.take_error().unwrap_or_else(Some);
+            let stream = &connection.stream;
+            let failed = stream.take_error().unwrap_or_else(Some);
+            // Where nobody listens, a socket of the same port connects to itself.
+            let is_itself = stream.local_addr().ok() == stream.peer_addr().ok();
+            let failed = failed.or_else(|| is_itself.then(|| Errno::CONNREFUSED.into()));
             if let Some(error) = failed {
                 return Err(End::Quiet(Answer::Nobody(no_answer(error))));
             }

@@ -1,5 +1,5 @@
-//! Segments across hosts: my host's members over shared memory, the others over
-//! streams.
+//! Stations across hosts: peers on my host over shared memory, the others over
+//! streams; and segments over both.
 //!
 //! My row is the one that my host's members map; my streams fetch from it. Who
 //! is elsewhere writes into a copy of its own row here.
@@ -18,7 +18,29 @@
 //! a ringer of this host (the handshake of [`crate::sleep`] over my own epoch)
 //! and rings my own bell.
 //!
-//! The parts know nothing of each other: each takes the peers that are its own.
+//! The parts know nothing of each other: each takes the peers that are its own. A
+//! station without a network has the first part alone, and nothing between it and its
+//! segments' shared memory.
+//!
+//! # In the network
+//!
+//! Who is elsewhere, and who is on my host, addresses tell: there is a host in each
+//! ([`shm::host_id`](crate::shm::host_id)). One thread listens, and leads the
+//! handshakes of both who calls and who is called; whoever has passed is handed to
+//! [`tcp`](crate::tcp), and never comes back.
+//!
+//! A stranger has two seconds in all, bytes for one frame, and 63 others beside it;
+//! one more, and the oldest goes. What it says is checked for domain, version and, if
+//! there is one, the domain's secret, which both prove to have and neither tells. What
+//! goes over a connection afterwards is neither encrypted nor signed: who can change
+//! the network's packets can change that. Without a secret, whoever can reach the port
+//! can be a peer.
+//!
+//! - Set-up: [`Station`] (`station`, with `options` and `error`), [`MixedSegment`]
+//!   (`segment`).
+//! - The network: `network` is a station's part in it; `address` where a station is,
+//!   `interfaces` what this host is called; `door` is what those who call and the
+//!   thread (`keeper`) share, `calling` the one side of it; `handshake` what is said.
 
 mod address;
 mod calling;

@@ -125,7 +125,7 @@ impl Queue {
             messages_len: 0,
             messages_put: 0,
             messages_taken: 0,
-            behind: VecDeque::new(),
+            behind: VecDeque::with_capacity(SLOTS),
             closed: false,
             bye: false,
         }

@@ -365,8 +365,10 @@ impl Shared {
     /// The peer has failed: told once. What of its stream is still on its way
     /// may land.
     pub(super) fn fail(&self, link: &Link, fault: &Fault) {
+        // Before it is closed: the other thread sees an end then.
+        let told = link.told.swap(true, Ordering::AcqRel);
         link.outgoing.close();
-        if link.told.swap(true, Ordering::AcqRel) {
+        if told {
             return;
         }
         let cause = FailureCause::Unreachable(fault.to_string());

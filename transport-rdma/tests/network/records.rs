@@ -1,27 +1,25 @@
-//! The TCP backend among peers that misbehave: a socket takes their part.
+//! Streams to and from peers that misbehave: a socket takes their part.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use spindle_dds_transport::tcp::{Station, StationError, StationOptions, TcpSegment, local_group};
+use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station};
+use spindle_dds_transport::tcp::StationOptions;
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, Failure, FailureCause, Park, PeerSet, Rank, SegmentKey, SegmentRequest,
     Want,
 };
+
+use super::group::{self, apart, network, segment, soon, until};
+use super::raw::peer;
 
 const A: usize = FABRIC_AREA;
 const ROW_LEN: usize = 4096;
 
 fn only(rank: u16) -> PeerSet {
     [Rank(rank)].into_iter().collect()
-}
-
-fn pair() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
-    (near, listener.accept().expect("accepted").0)
 }
 
 const KEY: SegmentKey = SegmentKey { epoch: 1, lane: 2 };
@@ -36,34 +34,35 @@ fn request(key: SegmentKey, row_len: usize, control: bool) -> SegmentRequest {
     }
 }
 
-/// A station, its control segment, and the other ends of its streams to a peer.
+/// A station, its control segment, in which the peer has slot 7, and the peer.
 struct Alone {
-    fabric: TcpSegment,
+    fabric: MixedSegment,
     station: Station,
-    /// What the station writes.
-    reads: TcpStream,
-    /// What the station reads; the segment is its slot 7.
-    writes: TcpStream,
+    peer: TcpStream,
 }
 
-fn alone(row_len: usize, options: &StationOptions) -> Alone {
-    let station = Station::open(10, options).expect("a station");
-    let (outgoing, reads) = pair();
-    let (mut writes, incoming) = pair();
-    station.connect(11, outgoing, incoming).expect("a peer");
-    let made = station.segments(&[request(KEY, row_len, true)]);
-    let fabric = made.expect("a segment").remove(0);
-    writes.write_all(&opening(7, KEY)).expect("sent");
+fn patient(streams: StationOptions) -> NetworkOptions {
+    NetworkOptions {
+        streams,
+        ..network()
+    }
+}
+
+fn alone(row_len: usize, streams: &StationOptions) -> Alone {
+    let station = group::alone(10, patient(*streams));
+    let mut peer = peer(&station, 11);
+    let made = station.segment(&request(KEY, row_len, true), soon());
+    let fabric = made.expect("a segment");
+    peer.write_all(&opening(7, KEY)).expect("sent");
     Alone {
         fabric,
         station,
-        reads,
-        writes,
+        peer,
     }
 }
 
 /// Sleeps until a failure is told.
-fn failure(fabric: &TcpSegment) -> Failure {
+fn failure(fabric: &MixedSegment) -> Failure {
     loop {
         if let Some(failure) = fabric.poll() {
             return failure;
@@ -79,7 +78,7 @@ fn failure(fabric: &TcpSegment) -> Failure {
 }
 
 /// The peer's failure, whose reason says `words`, told once.
-fn told(fabric: &TcpSegment, words: &str) {
+fn told(fabric: &MixedSegment, words: &str) {
     let Failure { peer, cause } = failure(fabric);
     assert_eq!(peer, Rank(1));
     match &cause {
@@ -116,15 +115,15 @@ fn what_is_no_record_is_its_senders_failure() {
     let check = |bytes: &[u8], words: &str| {
         let mut group = alone(ROW_LEN, &StationOptions::default());
         let good = [&record(A as u64, 8, b"wr")[..], &7_u64.to_le_bytes()].concat();
-        group.writes.write_all(&good).expect("sent");
-        group.writes.write_all(bytes).expect("sent");
+        group.peer.write_all(&good).expect("sent");
+        group.peer.write_all(bytes).expect("sent");
         told(&group.fabric, words);
         let row = group.fabric.row(Rank(1));
         assert_eq!(row.load(A), 7, "what came before it has landed");
         let rest = (0..ROW_LEN).step_by(8).filter(|&at| at != A);
         assert!(rest.map(|at| row.load(at)).all(|word| word == 0), "{words}");
         // The peer learns of it.
-        let _ = group.reads.read_to_end(&mut Vec::new());
+        let _ = group.peer.read_to_end(&mut Vec::new());
         // Pushing to it goes nowhere, and harms nobody.
         group.fabric.push_word(A, 1, &only(1));
         group.fabric.ring(&only(1), &PeerSet::EMPTY);
@@ -145,8 +144,11 @@ fn what_is_no_record_is_its_senders_failure() {
     check(&with_bytes(record(A as u64, u32::MAX, b"wr")), "more than");
     check(&with_bytes(record(0, 8, b"wr")), "the fabric's own");
     check(&with_bytes(record(A as u64, 8, b"??")), "unknown kind");
-    check(&with_bytes(record(A as u64, 8, b"rd")), "no bytes of a row");
-    check(&record(0, 0, b"ra"), "rings in slot 7");
+    check(
+        &with_bytes(record(A as u64, 8, b"rd")),
+        "which it cannot have",
+    );
+    check(&record(0, 0, b"ra"), "in slot 7 that belongs in none");
     check(&header(A as u64, 8, 6, b"wr"), "no segment");
     check(&header(0, 0, 6, b"sh"), "no segment");
     check(&opening(7, KEY), "a segment already");
@@ -157,8 +159,8 @@ fn what_is_no_record_is_its_senders_failure() {
 fn streams_that_end_or_break_are_failures_with_reasons() {
     let ended = |bytes: &[u8], words: &str| {
         let mut group = alone(ROW_LEN, &StationOptions::default());
-        group.writes.write_all(bytes).expect("sent");
-        drop(group.writes);
+        group.peer.write_all(bytes).expect("sent");
+        drop(group.peer);
         told(&group.fabric, words);
     };
     ended(&[], "ended its stream");
@@ -169,9 +171,10 @@ fn streams_that_end_or_break_are_failures_with_reasons() {
 
     let group = alone(ROW_LEN, &StationOptions::default());
     let at_once = Some(Duration::ZERO);
-    rustix::net::sockopt::set_socket_linger(&group.writes, at_once).expect("set");
-    drop(group.writes);
-    told(&group.fabric, "broke");
+    rustix::net::sockopt::set_socket_linger(&group.peer, at_once).expect("set");
+    drop(group.peer);
+    // Which of the two it is depends on who hears of it first.
+    told(&group.fabric, "its stream");
 }
 
 /// Of a stream that ends inside a record, the whole words have landed.
@@ -179,8 +182,8 @@ fn streams_that_end_or_break_are_failures_with_reasons() {
 fn half_a_word_never_lands() {
     let mut group = alone(ROW_LEN, &StationOptions::default());
     let bytes = [&record(A as u64, 16, b"wr")[..], &[1; 12]].concat();
-    group.writes.write_all(&bytes).expect("sent");
-    drop(group.writes);
+    group.peer.write_all(&bytes).expect("sent");
+    drop(group.peer);
     told(&group.fabric, "ended inside a record");
     let row = group.fabric.row(Rank(1));
     assert_eq!(
@@ -189,35 +192,25 @@ fn half_a_word_never_lands() {
     );
 }
 
-/// The peer closes the stream that I write, but goes on with its own for ever.
+/// The last words of a member that leaves come before the news of its end, and that is
+/// that it left, though bytes that it has not read turn an end into a reset.
 #[test]
-fn a_peer_that_stops_reading_for_good_is_told_in_time() {
-    let options = StationOptions {
-        user_timeout: Duration::from_millis(50),
-        ..StationOptions::default()
-    };
-    let group = alone(ROW_LEN, &options);
-    drop(group.reads);
-    told(&group.fabric, "ended its stream");
-    drop(group.writes);
-}
-
-/// The last words of a member that leaves come before the news of its end,
-/// though they come by another stream.
-#[test]
-fn last_words_come_before_the_end() {
-    for value in 1..200 {
-        let options = StationOptions::default();
-        let (mut stations, mut group) = local_group(&[ROW_LEN; 2], &options).expect("a group");
+fn last_words_come_before_a_farewell() {
+    for value in 1..50 {
+        let mut stations = apart(2, &network());
+        let mut group = segment(&stations, ROW_LEN);
         let (station, leaver) = (stations.pop(), group.pop().expect("two"));
-        // Unread bytes of mine at the leaver turn its end into a reset.
         group[0].push(A, 512, &only(1));
         group[0].ring(&only(1), &PeerSet::EMPTY);
         leaver.push_word(A, value, &only(0));
         leaver.ring(&only(0), &PeerSet::EMPTY);
         drop((leaver, station));
-        let Failure { peer, .. } = failure(&group[0]);
+        let Failure { peer, cause } = failure(&group[0]);
         assert_eq!((peer, group[0].row(Rank(1)).load(A)), (Rank(1), value));
+        assert!(
+            cause.to_string().contains("has closed the connection"),
+            "{cause}"
+        );
     }
 }
 
@@ -263,8 +256,7 @@ fn ranges_that_wait_already_take_no_more_room() {
     let row_len = 1 << 20;
     let Alone {
         fabric,
-        mut reads,
-        writes: _open,
+        peer: mut reads,
         station: _there,
     } = alone(row_len, &options);
     // More than the kernel takes.
@@ -316,8 +308,8 @@ fn a_peer_that_acknowledges_nothing_in_time_has_failed() {
 #[test]
 fn long_ranges_arrive_whole_and_wake_who_sleeps() {
     let row_len = 3 << 20;
-    let options = StationOptions::default();
-    let (_stations, group) = local_group(&[row_len; 3], &options).expect("a group");
+    let stations = apart(3, &network());
+    let group = segment(&stations, row_len);
     let to = [Rank(1), Rank(2)].into_iter().collect();
     let mine = group[0].row(Rank(0));
     for round in 1..=3_u64 {
@@ -344,28 +336,12 @@ fn long_ranges_arrive_whole_and_wake_who_sleeps() {
 }
 
 #[test]
-fn parking_ends_in_time_and_by_nudges() {
-    let options = StationOptions::default();
-    let (_stations, group) = local_group(&[ROW_LEN; 2], &options).expect("a group");
-    let fabric = &group[0];
-    fabric.announce_sleep(Want::Data);
-    assert!(!fabric.park(Some(Duration::from_millis(1))));
-    fabric.nudge();
-    assert!(fabric.park(None), "remembered");
-    fabric.announce_awake();
-    fabric.announce_sleep(Want::Data);
-    assert!(!fabric.park(Some(Duration::ZERO)), "not for the next time");
-    fabric.announce_awake();
-    assert_eq!(fabric.counters().nudges, 1);
-}
-
-#[test]
 fn what_cannot_be_made_is_refused() {
     let Alone {
         station, fabric, ..
     } = alone(ROW_LEN, &StationOptions::default());
     let refused = |request: SegmentRequest| {
-        let made = station.segments(&[request]);
+        let made = station.segment(&request, soon());
         made.expect_err("refused").to_string()
     };
     let new = request(SegmentKey { epoch: 1, lane: 3 }, ROW_LEN, false);
@@ -386,19 +362,6 @@ fn what_cannot_be_made_is_refused() {
     assert!(refused(request(old, ROW_LEN, true)).contains("over"));
     drop(fabric);
     assert!(refused(request(KEY, ROW_LEN, true)).contains("over"));
-    let connect = |id| {
-        let ((one, _), (other, _)) = (pair(), pair());
-        let error: StationError = station.connect(id, one, other).expect_err("refused");
-        error.to_string()
-    };
-    assert!(connect(10).contains("this station itself"));
-    assert!(connect(11).contains("it is connected"));
-}
-
-fn until(what: impl Fn() -> bool) {
-    while !what() {
-        thread::yield_now();
-    }
 }
 
 /// A record for a segment that is not open stops the stream; nothing that
@@ -415,13 +378,14 @@ fn a_stream_waits_for_its_segments() {
         word(2, 3),
         word(7, 4),
     ];
-    group.writes.write_all(&stream.concat()).expect("sent");
+    group.peer.write_all(&stream.concat()).expect("sent");
     let blocked = || group.station.link(11).is_some_and(|link| link.blocked);
     until(blocked);
     let row = group.fabric.row(Rank(1));
     assert_eq!(row.load(A), 1);
-    let made = group.station.segments(&[request(lane(5), ROW_LEN, false)]);
-    let made = made.expect("a segment").remove(0);
+    let request = |key| request(key, ROW_LEN, false);
+    let made = group.station.segment(&request(lane(5)), soon());
+    let made = made.expect("a segment");
     until(|| made.row(Rank(1)).load(A) == 2);
     until(blocked);
     assert_eq!(row.load(A), 1);
@@ -430,13 +394,13 @@ fn a_stream_waits_for_its_segments() {
     // A segment that is dropped loses what comes for it, and nothing else.
     drop(made);
     let stream = [word(1, 5), header(0, 0, 1, b"sh"), word(7, 6)];
-    group.writes.write_all(&stream.concat()).expect("sent");
+    group.peer.write_all(&stream.concat()).expect("sent");
     until(|| row.load(A) == 6);
     // So does one of an epoch that is over.
     let newer = SegmentKey { epoch: 2, lane: 0 };
-    let _newer = group.station.segments(&[request(newer, ROW_LEN, false)]);
+    let _newer = group.station.segment(&request(newer), soon());
     let stream = [opening(1, lane(9)), word(1, 7), word(7, 8)];
-    group.writes.write_all(&stream.concat()).expect("sent");
+    group.peer.write_all(&stream.concat()).expect("sent");
     until(|| row.load(A) == 8);
     assert_eq!(group.fabric.poll(), None);
 }
@@ -446,9 +410,9 @@ fn a_stream_waits_for_its_segments() {
 fn a_peer_whose_stream_waits_can_fail() {
     let mut group = alone(ROW_LEN, &StationOptions::default());
     let unknown = opening(1, SegmentKey { epoch: 1, lane: 5 });
-    group.writes.write_all(&unknown).expect("sent");
+    group.peer.write_all(&unknown).expect("sent");
     until(|| group.station.link(11).is_some_and(|link| link.blocked));
-    drop((group.reads, group.writes));
+    drop(group.peer);
     told(&group.fabric, "ended its stream");
 }
 
@@ -458,35 +422,28 @@ fn strangers_to_a_segment_are_refused() {
     let mut group = alone(ROW_LEN, &StationOptions::default());
     let key = SegmentKey { epoch: 1, lane: 5 };
     let mine = SegmentRequest {
-        members: vec![10],
-        row_lens: vec![ROW_LEN],
+        members: vec![10, 12],
         ..request(key, ROW_LEN, false)
     };
-    let _mine = group.station.segments(&[mine]).expect("a segment");
-    group.writes.write_all(&opening(1, key)).expect("sent");
+    let _other = peer(&group.station, 12);
+    let _mine = group.station.segment(&mine, soon()).expect("a segment");
+    group.peer.write_all(&opening(1, key)).expect("sent");
     told(&group.fabric, "of which it is no member");
 }
 
 /// Slots are used again; late pushes of the old segment do not end up in the new.
 #[test]
 fn segments_come_and_go() {
-    let options = StationOptions::default();
-    let (stations, _control) = local_group(&[ROW_LEN; 2], &options).expect("a group");
-    let open = |station: &Station, me, lane| {
-        let request = SegmentRequest {
-            key: SegmentKey { epoch: 1, lane },
-            members: vec![1, 2],
-            me: Rank(me),
-            row_lens: vec![ROW_LEN; 2],
-            control: false,
-        };
-        station.segments(&[request]).expect("a segment").remove(0)
+    let stations = apart(2, &network());
+    let open = |me: usize, lane| {
+        let request = group::request(&stations, me, lane, ROW_LEN);
+        stations[me].segment(&request, soon()).expect("a segment")
     };
     for lane in 0..300 {
-        let near = open(&stations[0], 0, lane);
+        let near = open(0, lane);
         near.store(A, u64::from(lane) + 1);
         near.push(A, 64, &only(1));
-        let far = open(&stations[1], 1, lane);
+        let far = open(1, lane);
         near.push_word(A + 64, 1, &only(1));
         // Dropped, it sends what it has held back.
         drop(near);

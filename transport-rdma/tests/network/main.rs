@@ -1,0 +1,10 @@
+//! Stations in a network: several in one process over 127.0.0.1, each on a host of its
+//! own, which is in truth a directory; and peers that misbehave, whose part a socket takes.
+
+mod calling;
+mod group;
+mod messages;
+mod raw;
+mod records;
+mod segments;
+mod strangers;

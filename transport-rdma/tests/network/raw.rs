@@ -1,0 +1,93 @@
+//! A peer that is nothing but a socket, and what stations say to it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use spindle_dds_transport::mixed::Station;
+
+use super::group::{DOMAIN, LONG};
+
+pub(crate) const VERSION: u8 = 1;
+pub(crate) const HELLO: u8 = 1;
+pub(crate) const REFUSED: u8 = 2;
+pub(crate) const PROOF: u8 = 3;
+
+pub(crate) fn frame(version: u8, kind: u8, body: &[u8]) -> Vec<u8> {
+    let len = (body.len() as u16).to_le_bytes();
+    [b"SPNT", &[version, kind][..], &len, body].concat()
+}
+
+/// Of somebody on a host that nobody else is on.
+pub(crate) fn hello(domain: u32, id: u128, has_secret: bool) -> Vec<u8> {
+    let host = id ^ 0xffff;
+    let address = [b"net1", &host.to_le_bytes()[..], &id.to_le_bytes(), &[0]].concat();
+    let body = [
+        &domain.to_le_bytes()[..],
+        &id.to_le_bytes(),
+        &[u8::from(has_secret)],
+        &[7; 32],
+        &address,
+    ];
+    frame(VERSION, HELLO, &body.concat())
+}
+
+pub(crate) fn proof(secret: &[u8], role: u8, caller: &[u8], called: &[u8]) -> Vec<u8> {
+    let mac = Hmac::<Sha256>::new_from_slice(secret).expect("any key");
+    let mac = mac
+        .chain_update(b"spindle-dds handshake 1")
+        .chain_update([role])
+        .chain_update(caller)
+        .chain_update(called);
+    frame(VERSION, PROOF, &mac.finalize().into_bytes())
+}
+
+/// Reads one frame; none if the stream ends.
+pub(crate) fn read_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut header = [0; 8];
+    stream.read_exact(&mut header).ok()?;
+    let mut body = vec![0; usize::from(u16::from_le_bytes([header[6], header[7]]))];
+    stream.read_exact(&mut body).ok()?;
+    Some([&header[..], &body].concat())
+}
+
+/// Why it was refused.
+pub(crate) fn refusal(stream: &mut TcpStream) -> String {
+    let frame = read_frame(stream).expect("a refusal");
+    assert_eq!(frame[5], REFUSED, "{frame:?}");
+    String::from_utf8(frame[9..].to_vec()).expect("text")
+}
+
+pub(crate) fn knock(station: &Station) -> TcpStream {
+    let stream = TcpStream::connect(station.listening().expect("it listens"));
+    let stream = stream.expect("connected");
+    stream.set_read_timeout(Some(LONG)).expect("set");
+    stream
+}
+
+/// A peer of a station without a secret, from here on in its stream.
+pub(crate) fn peer(station: &Station, id: u128) -> TcpStream {
+    let mut stream = knock(station);
+    let mine = hello(DOMAIN, id, false);
+    stream.write_all(&mine).expect("sent");
+    let theirs = read_frame(&mut stream).expect("its hello");
+    stream
+        .write_all(&proof(b"", 0, &mine, &theirs))
+        .expect("sent");
+    let answer = read_frame(&mut stream).expect("its proof");
+    assert_eq!(answer, proof(b"", 1, &mine, &theirs));
+    stream
+}
+
+/// Whether the other side has closed it, or reset it.
+pub(crate) fn is_closed(mut stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).expect("set");
+    loop {
+        match stream.read(&mut [0; 4096]) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Segments whose members are on several hosts.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spindle_dds_transport::mixed::{MixedError, MixedSegment, Station};
+use spindle_dds_transport::{
+    Event, FABRIC_AREA, Fabric, FailureCause, PeerSet, Rank, StationError,
+};
+
+use super::group::{
+    LONG, alone, apart, connect, host, network, options, request, segment, soon, until,
+};
+
+const A: usize = FABRIC_AREA;
+const ROW_LEN: usize = 4096;
+
+/// Each tells each other, and sees all.
+fn exchange(fabrics: &[MixedSegment]) {
+    for fabric in fabrics {
+        let me = fabric.me();
+        let others = (0..fabrics.len() as u16).map(Rank);
+        let to: PeerSet = others.filter(|&rank| rank != me).collect();
+        fabric.push_word(A, 100 + u64::from(me.0), &to);
+        fabric.ring(&to, &PeerSet::EMPTY);
+    }
+    for fabric in fabrics {
+        for of in (0..fabrics.len() as u16).map(Rank) {
+            until(|| fabric.row(of).load(A) == 100 + u64::from(of.0));
+        }
+    }
+}
+
+/// Two on one host, one on another.
+#[test]
+fn views_of_several_hosts() {
+    let (near, far) = (host(), host());
+    let places = [&near, &far, &near];
+    let open = |(at, place)| Station::open(&options(place, 1 + at as u128, network()));
+    let stations: Result<Vec<_>, _> = places.into_iter().enumerate().map(open).collect();
+    let stations = stations.expect("stations");
+    connect(&stations);
+    let link = |one: usize, id| stations[one].link(id).is_some();
+    assert!(link(0, 2) && !link(0, 3) && link(1, 1) && link(1, 3) && !link(2, 1));
+    let fabrics = segment(&stations, ROW_LEN);
+    exchange(&fabrics);
+    // Of the one elsewhere it is heard by the stream, of the other by the kernel.
+    stations[1].close();
+    stations[2].feign_death();
+    let mut causes = [(); 2].map(|()| {
+        loop {
+            match fabrics[0].poll() {
+                Some(failure) => break (failure.peer.0, failure.cause.to_string()),
+                None => thread::yield_now(),
+            }
+        }
+    });
+    causes.sort();
+    assert!(
+        causes[0].1.contains("has closed the connection"),
+        "{causes:?}"
+    );
+    let ended = FailureCause::ProcessEnded.to_string();
+    assert_eq!((causes[0].0, &causes[1]), (1, &(2, ended)));
+}
+
+/// Members that were introduced are waited for, whoever calls whom, and whenever.
+#[test]
+fn members_that_call_later_are_waited_for() {
+    let stations: Vec<_> = (1..=3).map(|id| alone(id, network())).collect();
+    for one in &stations {
+        for other in stations.iter().filter(|other| other.id() != one.id()) {
+            one.introduce(&other.address()).expect("an address");
+        }
+    }
+    let fabrics = thread::scope(|scope| {
+        let stations = &stations;
+        let make = move |me: usize| {
+            let made = stations[me].segment(&request(stations, me, 0, ROW_LEN), soon());
+            made.expect("a segment")
+        };
+        let makes: Vec<_> = (0..3).map(|me| scope.spawn(move || make(me))).collect();
+        thread::sleep(Duration::from_millis(20));
+        connect(stations);
+        let made = makes.into_iter().map(|made| made.join().expect("no panic"));
+        made.collect::<Vec<_>>()
+    });
+    exchange(&fabrics);
+    assert!(fabrics.iter().all(|fabric| fabric.poll().is_none()));
+}
+
+/// Who has not called by the deadline is reported, and its row is zeros.
+#[test]
+fn members_that_do_not_call_are_reported() {
+    let (one, two) = (alone(1, network()), alone(2, network()));
+    one.introduce(&two.address()).expect("an address");
+    let stations = [one, two];
+    let deadline = Instant::now() + Duration::from_millis(30);
+    let made = stations[0].segment(&request(&stations, 0, 0, ROW_LEN), deadline);
+    let fabric = made.expect("a segment");
+    let failure = fabric.poll().expect("it is told");
+    let cause = FailureCause::Unreachable("it is not connected".into());
+    assert_eq!((failure.peer, failure.cause), (Rank(1), cause));
+    assert_eq!(fabric.row(Rank(1)).load(A), 0);
+    fabric.push_word(A, 1, &[Rank(1)].into_iter().collect());
+}
+
+/// One that is lost while others wait for it is waited for no longer.
+#[test]
+fn members_that_are_lost_are_not_waited_for() {
+    let stations = apart(2, &network());
+    stations[1].close();
+    assert!(matches!(
+        stations[0].next_event(LONG),
+        Some(Event::Connected { .. })
+    ));
+    assert!(matches!(
+        stations[0].next_event(LONG),
+        Some(Event::Closed { .. })
+    ));
+    let start = Instant::now();
+    let made = stations[0].segment(&request(&stations, 0, 0, ROW_LEN), soon());
+    assert!(start.elapsed() < LONG, "it was waited for");
+    let failure = made.expect("a segment").poll().expect("it is told");
+    assert!(
+        failure
+            .cause
+            .to_string()
+            .contains("has closed the connection")
+    );
+}
+
+#[test]
+fn closing_ends_waiting_for_members() {
+    let (one, two) = (alone(1, network()), alone(2, network()));
+    one.introduce(&two.address()).expect("an address");
+    let stations = [one, two];
+    thread::scope(|scope| {
+        let makes = scope.spawn(|| stations[0].segment(&request(&stations, 0, 0, ROW_LEN), soon()));
+        thread::sleep(Duration::from_millis(20));
+        stations[0].close();
+        let made = makes.join().expect("no panic").expect_err("closed");
+        let closed = matches!(made, MixedError::Station(StationError::Closed));
+        assert!(closed, "{made}");
+    });
+}

@@ -1,0 +1,211 @@
+//! Strangers at the door: they are bounded in number, time and bytes, and the members
+//! notice nothing.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spindle_dds_transport::mixed::Station;
+use spindle_dds_transport::{Event, FABRIC_AREA, Fabric, PeerSet, Rank};
+
+use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
+use super::raw::{
+    HELLO, PROOF, VERSION, frame, hello, is_closed, knock, proof, read_frame, refusal,
+};
+
+const A: usize = FABRIC_AREA;
+
+/// How many; the variable is for those who want more.
+const STRANGERS: usize = 1000;
+const STRANGERS_VARIABLE: &str = "SPINDLE_TEST_STRANGERS";
+
+/// As in the keeper of the door.
+const STRANGERS_MAX: usize = 64;
+const STRANGER_WITHIN: Duration = Duration::from_secs(2);
+
+/// Connections to a station that are not closed on its side.
+fn connections(station: &Station) -> usize {
+    let port = format!(":{:04X}", station.listening().expect("it listens").port());
+    let table = std::fs::read_to_string("/proc/self/net/tcp").expect("a table");
+    let open = |line: &&str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (local, state) = (fields.next(), fields.nth(1));
+        let here = local.is_some_and(|local| local.ends_with(&port));
+        // Established, or closed by the other side only.
+        here && matches!(state, Some("01" | "08"))
+    };
+    table.lines().filter(open).count()
+}
+
+/// Resident memory of this process, in KiB.
+fn memory_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let digits = line.and_then(|line| line.split_ascii_whitespace().next());
+    digits.expect("a size").parse().expect("a number")
+}
+
+/// What the `at`th says.
+fn words(at: usize) -> Vec<u8> {
+    let noise = |index: usize| (at * 7919 + index * index * 31 + index / 3) as u8;
+    match at % 8 {
+        0 => Vec::new(),
+        1 => (0..at % 5000).map(noise).collect(),
+        2 => frame(
+            VERSION,
+            HELLO,
+            &(0..at % 1200).map(noise).collect::<Vec<_>>(),
+        ),
+        3 => hello(DOMAIN, 99, false)[..at % 60].to_vec(),
+        4 => hello(DOMAIN, 99, false),
+        5 => [hello(DOMAIN, 99, false), frame(VERSION, PROOF, &[3; 32])].concat(),
+        6 => frame(VERSION, at as u8, b"what"),
+        _ => [&b"SPNT"[..], &[VERSION, HELLO, 0xff, 0xff]].concat(),
+    }
+}
+
+/// Two members talk on while strangers come in any number, half of whom stay; a
+/// third gets in among them.
+#[test]
+fn strangers_harm_nobody() {
+    let count = std::env::var(STRANGERS_VARIABLE).ok();
+    let count = count.map_or(STRANGERS, |count| count.parse().expect("a number"));
+    let stations = apart(2, &network());
+    let fabrics = segment(&stations, 4096);
+    let (over, rounds) = (AtomicBool::new(false), &mut 0_u64);
+    let only = |rank| -> PeerSet { [Rank(rank)].into_iter().collect() };
+    let memory = memory_kib();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let echo = &fabrics[1];
+            let mut last = 0;
+            while !over.load(Ordering::Relaxed) {
+                let now = echo.row(Rank(0)).load(A);
+                if now != last {
+                    last = now;
+                    echo.push_word(A, now, &only(0));
+                    echo.ring(&only(0), &PeerSet::EMPTY);
+                }
+                thread::yield_now();
+            }
+        });
+        let strangers = scope.spawn(|| {
+            let mut stay = VecDeque::new();
+            for at in 0..count {
+                let mut stream = knock(&stations[0]);
+                // It may be closed already.
+                let _ = stream.write_all(&words(at));
+                if at % 2 == 0 {
+                    stay.push_back(stream);
+                }
+                if stay.len() > 300 {
+                    stay.pop_front();
+                }
+                if at == count / 2 {
+                    let third = alone(3, network());
+                    let contact = stations[0].listening().expect("it listens");
+                    assert_eq!(third.call(contact, soon()).expect("called"), 1);
+                }
+            }
+            stay
+        });
+        while !strangers.is_finished() {
+            *rounds += 1;
+            fabrics[0].push_word(A, *rounds, &only(1));
+            fabrics[0].ring(&only(1), &PeerSet::EMPTY);
+            until(|| fabrics[0].row(Rank(1)).load(A) == *rounds);
+        }
+        let stay = strangers.join().expect("no panic");
+        // All who stay are thrown out.
+        until(|| stay.iter().all(is_closed));
+        over.store(true, Ordering::Relaxed);
+    });
+    until(|| connections(&stations[0]) <= 1);
+    let grown = memory_kib().saturating_sub(memory);
+    assert!(grown < 64 * 1024, "{grown} KiB more");
+    assert!(*rounds > 0);
+    for (fabric, station) in fabrics.iter().zip(&stations) {
+        assert_eq!(fabric.poll(), None);
+        let events = core::iter::from_fn(|| station.next_event(Duration::ZERO));
+        for event in events {
+            let known = match event {
+                Event::Connected { id } => id <= 3,
+                Event::Closed { id, .. } => id == 3,
+                Event::Message { .. } => false,
+            };
+            assert!(known, "{event:?}");
+        }
+    }
+}
+
+/// Silent or slow, a stranger has two seconds in all; of many, the oldest go first.
+#[test]
+fn strangers_have_their_time_and_no_more() {
+    let station = alone(1, network());
+    // This machine may take its time with one try, hardly with all.
+    let mut silent = Vec::new();
+    let oldest_go = |silent: &mut Vec<TcpStream>| {
+        *silent = (0..2 * STRANGERS_MAX).map(|_| knock(&station)).collect();
+        let (older, newer) = silent.split_at(STRANGERS_MAX);
+        until(|| older.iter().all(is_closed));
+        thread::sleep(Duration::from_millis(300));
+        !newer.iter().any(is_closed)
+    };
+    assert!((0..5).any(|_| oldest_go(&mut silent)), "there are more");
+    until(|| silent.iter().all(is_closed));
+    // Slowly, but what it says is right.
+    let slow = knock(&station);
+    let began = Instant::now();
+    for byte in hello(DOMAIN, 9, false) {
+        if is_closed(&slow) || (&slow).write_all(&[byte]).is_err() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    until(|| is_closed(&slow));
+    assert!(began.elapsed() >= STRANGER_WITHIN - Duration::from_millis(100));
+    assert_eq!(connections(&station), 0);
+    assert_eq!(station.next_event(Duration::ZERO), None);
+}
+
+/// Who does not say what belongs there is told so.
+#[test]
+fn what_belongs_nowhere_is_refused() {
+    let station = alone(1, network());
+    let check = |bytes: &[u8], words: &str| {
+        let mut stream = knock(&station);
+        stream.write_all(bytes).expect("sent");
+        assert_eq!(refusal(&mut stream), words);
+        until(|| is_closed(&stream));
+    };
+    let nonsense = "that is nothing of this protocol";
+    let nowhere = "it sent what does not belong here";
+    check(b"GET / HTTP", nonsense);
+    check(
+        &[b"SPNT", &[VERSION, HELLO, 0xff, 0xff][..]].concat(),
+        nonsense,
+    );
+    check(&frame(VERSION, HELLO, b"short"), nowhere);
+    check(&frame(VERSION, PROOF, &[0; 32]), nowhere);
+    check(&frame(VERSION, 77, b""), nowhere);
+    let mut no_address = hello(DOMAIN, 9, false);
+    no_address[6] -= 33;
+    let cut = no_address.len() - 33;
+    check(&no_address[..cut], "the caller has no address");
+    // After the hellos.
+    let after = |bytes: &[u8], words: &str| {
+        let mut stream = knock(&station);
+        stream.write_all(&hello(DOMAIN, 9, false)).expect("sent");
+        read_frame(&mut stream).expect("a hello");
+        stream.write_all(bytes).expect("sent");
+        assert_eq!(refusal(&mut stream), words);
+    };
+    after(&hello(DOMAIN, 9, false), nowhere);
+    after(
+        &proof(b"", 0, b"", b""),
+        "the caller answers to another hello",
+    );
+}
