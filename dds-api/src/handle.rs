@@ -9,7 +9,7 @@ use spindle_dds_idl_runtime::KeyHash;
 
 /// Identity of an entity: 12 bytes of its participant, 4 of its own, as in
 /// DDSI-RTPS 2.5 §8.2.4.1.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
@@ -23,6 +23,11 @@ impl Guid {
         bytes[4..8].copy_from_slice(&COUNT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
         bytes[8..12].copy_from_slice(&(hasher.finish() as u32).to_be_bytes());
         Self(bytes).entity(EntityKind::Participant, 1)
+    }
+
+    /// The participant of an entity.
+    pub(crate) fn participant(self) -> Self {
+        self.entity(EntityKind::Participant, 1)
     }
 
     /// An entity of the same participant.

@@ -17,6 +17,7 @@
 //! the others go on. [`properties`] lists what can be tuned.
 #![forbid(unsafe_code)]
 
+mod builtin;
 mod cache;
 mod choice;
 mod condition;
@@ -48,6 +49,9 @@ pub use spindle_dds_idl_runtime::include_idl;
 pub use spindle_dds_qos as qos;
 pub use spindle_dds_qos::Duration;
 
+pub use builtin::{
+    ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
+};
 pub use condition::{
     Condition, GuardCondition, InstanceStateMask, ReadCondition, SampleStateMask, StateMasks,
     StatusCondition, ViewStateMask, WaitSet,

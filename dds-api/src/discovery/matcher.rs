@@ -192,7 +192,9 @@ impl Matcher {
         }
         self.pids.retain(|id, _| view.rank(*id).is_some());
         self.inconsistent.retain(|(id, _)| view.rank(*id).is_some());
-        self.roll.set_topics(topics);
+        let known = self.known.values();
+        let known = known.map(|entry| (entry.endpoint().guid, entry.clone()));
+        self.roll.set_known(topics, known.collect());
     }
 
     fn match_writer(&self, writer: &WriterCore, entry: &WriterEntry, lane: Arc<Lane<Wire>>) {

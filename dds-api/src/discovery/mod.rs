@@ -13,6 +13,8 @@ mod matcher;
 mod matching;
 mod roll;
 
-pub(crate) use announcement::{Entry, PROTOCOL, ParticipantInfo};
+pub(crate) use announcement::{
+    Endpoint, Entry, PROTOCOL, ParticipantInfo, ReaderEntry, WriterEntry,
+};
 pub(crate) use matcher::{Matcher, Routes};
 pub(crate) use roll::{Own, Roll};

@@ -11,6 +11,7 @@ use spindle_dds_core::{RingSpec, SubgroupId, TopicKey};
 use super::announcement::Entry;
 use crate::driver::{Port, Session};
 use crate::error::{Error, Result};
+use crate::handle::{Guid, InstanceHandle};
 use crate::properties::ParticipantConfig;
 use crate::publication::WriterCore;
 use crate::subscription::ReaderCore;
@@ -44,6 +45,8 @@ struct State {
     group: Option<(MemberId, Weak<Session>)>,
     /// Where the view has topics, and in which process it is said.
     topics: BTreeMap<String, (u32, u32)>,
+    /// The endpoints that it has.
+    known: BTreeMap<Guid, Arc<Entry>>,
 }
 
 /// Bytes of endpoints that a participant comes with; others follow.
@@ -248,9 +251,22 @@ impl Roll {
         }
     }
 
-    /// A view has begun, which has these topics in these subgroups.
-    pub(crate) fn set_topics(&self, topics: BTreeMap<String, (u32, u32)>) {
-        self.state().topics = topics;
+    /// A view has begun, which has these topics in these subgroups, and these endpoints.
+    pub(crate) fn set_known(
+        &self,
+        topics: BTreeMap<String, (u32, u32)>,
+        known: BTreeMap<Guid, Arc<Entry>>,
+    ) {
+        let mut state = self.state();
+        state.topics = topics;
+        let before = std::mem::replace(&mut state.known, known);
+        drop(state);
+        drop(before);
+    }
+
+    /// What is known of an endpoint of the domain, if the view has it.
+    pub(crate) fn entry(&self, handle: InstanceHandle) -> Option<Arc<Entry>> {
+        self.state().known.get(&handle.guid()?).cloned()
     }
 
     /// Whether somebody's endpoint goes together with those that the group has.

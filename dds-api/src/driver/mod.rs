@@ -43,5 +43,6 @@ pub(crate) use link::{Farewell, Link, MatchedWriter};
 pub(crate) use payload::Item;
 pub(crate) use port::{Claimed, Mark, Port};
 pub(crate) use session::{Session, Start};
+pub(crate) use shelf::ReaderStatuses;
 pub(crate) use streams::Streams;
 pub(crate) use wake::Sleepers;

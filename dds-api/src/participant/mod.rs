@@ -12,11 +12,12 @@ use std::sync::Arc;
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
+use crate::builtin::ParticipantBuiltinTopicData;
 use crate::choice::{check_qos, default_qos};
 use crate::discovery::ParticipantInfo;
 use crate::entity::entity_operations;
 use crate::error::{Error, Result};
-use crate::handle::InstanceHandle;
+use crate::handle::{Guid, InstanceHandle};
 use crate::listener::DomainParticipantListener;
 use crate::publication::{Publisher, PublisherBuilder};
 use crate::status::StatusMask;
@@ -315,13 +316,40 @@ impl DomainParticipant {
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
     pub fn discovered_participants(&self) -> Result<Vec<InstanceHandle>> {
+        let others = self.others()?.into_iter();
+        Ok(others.map(InstanceHandle::of_entity).collect())
+    }
+
+    /// What is known of another participant of its domain
+    /// (`get_discovered_participant_data`).
+    ///
+    /// # Errors
+    /// BAD_PARAMETER when the group has no such participant; NOT_ENABLED, ALREADY_DELETED;
+    /// ERROR when the group failed.
+    pub fn discovered_participant_data(
+        &self,
+        participant: InstanceHandle,
+    ) -> Result<ParticipantBuiltinTopicData> {
+        let mut others = self.others()?.into_iter();
+        let found = others.find(|guid| InstanceHandle::of_entity(*guid) == participant);
+        let key = found.ok_or_else(|| {
+            Error::BadParameter(format!("{participant:?} is no other participant here"))
+        })?;
+        Ok(ParticipantBuiltinTopicData {
+            key,
+            ..ParticipantBuiltinTopicData::default()
+        })
+    }
+
+    fn others(&self) -> Result<Vec<Guid>> {
         let session = self.core.ready()?;
         session.fate().check()?;
         let view = session.desk().view();
         let members = view.iter().flat_map(|view| &view.members);
         let guids = members.filter_map(|member| Some(ParticipantInfo::of(member).ok()?.guid));
-        let others = guids.filter(|guid| *guid != self.core.base.guid());
-        Ok(others.map(InstanceHandle::of_entity).collect())
+        Ok(guids
+            .filter(|guid| *guid != self.core.base.guid())
+            .collect())
     }
 
     /// What the engine and the fabric have done so far.

@@ -6,6 +6,7 @@ use spindle_dds_qos::{
 };
 
 use super::{Publisher, Subscriber, Topic, entity, put};
+use crate::builtin::ParticipantBuiltinTopicData;
 use crate::error::{Error, ReturnCode};
 use crate::handle::InstanceHandle;
 use crate::listener::{
@@ -212,6 +213,24 @@ impl DomainParticipant {
     /// `get_default_topic_qos`.
     pub fn get_default_topic_qos(&self, qos: &mut TopicQos) -> ReturnCode {
         put(Ok(self.0.default_topic_qos()), qos)
+    }
+
+    /// `get_discovered_participants`.
+    pub fn get_discovered_participants(
+        &self,
+        participant_handles: &mut Vec<InstanceHandle>,
+    ) -> ReturnCode {
+        put(self.0.discovered_participants(), participant_handles)
+    }
+
+    /// `get_discovered_participant_data`.
+    pub fn get_discovered_participant_data(
+        &self,
+        participant_data: &mut ParticipantBuiltinTopicData,
+        participant_handle: InstanceHandle,
+    ) -> ReturnCode {
+        let data = self.0.discovered_participant_data(participant_handle);
+        put(data, participant_data)
     }
 
     /// `contains_entity`.

@@ -4,6 +4,7 @@ use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
 use super::{DomainParticipant, Topic, enable_part, entity, put};
+use crate::builtin::SubscriptionBuiltinTopicData;
 use crate::error::{Error, Result, ReturnCode};
 use crate::handle::InstanceHandle;
 use crate::listener::{DataWriterListener, PublisherListener};
@@ -237,5 +238,15 @@ impl<T> DataWriter<T> {
         subscription_handles: &mut Vec<InstanceHandle>,
     ) -> ReturnCode {
         put(self.0.matched_subscriptions(), subscription_handles)
+    }
+
+    /// `get_matched_subscription_data`.
+    pub fn get_matched_subscription_data(
+        &self,
+        subscription_data: &mut SubscriptionBuiltinTopicData,
+        subscription_handle: InstanceHandle,
+    ) -> ReturnCode {
+        let data = self.0.matched_subscription_data(subscription_handle);
+        put(data, subscription_data)
     }
 }

@@ -4,6 +4,7 @@ use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataReaderQos, SubscriberQos, TopicQos};
 
 use super::{DomainParticipant, ReadCondition, Topic, enable_part, entity, put};
+use crate::builtin::PublicationBuiltinTopicData;
 use crate::condition::{InstanceStateMask, SampleStateMask, StateMasks, ViewStateMask};
 use crate::error::{Result, ReturnCode};
 use crate::handle::InstanceHandle;
@@ -319,5 +320,15 @@ impl<T> DataReader<T> {
         publication_handles: &mut Vec<InstanceHandle>,
     ) -> ReturnCode {
         put(self.0.matched_publications(), publication_handles)
+    }
+
+    /// `get_matched_publication_data`.
+    pub fn get_matched_publication_data(
+        &self,
+        publication_data: &mut PublicationBuiltinTopicData,
+        publication_handle: InstanceHandle,
+    ) -> ReturnCode {
+        let data = self.0.matched_publication_data(publication_handle);
+        put(data, publication_data)
     }
 }

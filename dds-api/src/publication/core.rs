@@ -12,7 +12,8 @@ use super::PublisherCore;
 use super::erased::ErasedWriterListener;
 use super::limits::Limits;
 use super::receipt::Receipt;
-use crate::discovery::Roll;
+use crate::builtin::SubscriptionBuiltinTopicData;
+use crate::discovery::{Entry, Roll};
 use crate::driver::Port;
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
@@ -211,6 +212,22 @@ impl WriterCore {
         drop(statuses);
         if !raised.is_empty() {
             self.base.beacon().raise(raised);
+        }
+    }
+
+    /// What is known of a reader that it is matched with.
+    pub(crate) fn reader_data(
+        &self,
+        reader: InstanceHandle,
+    ) -> Result<SubscriptionBuiltinTopicData> {
+        let matched = self.statuses().readers.contains(&reader);
+        let entry = self.roll.entry(reader).filter(|_| matched);
+        match entry.as_deref() {
+            Some(Entry::Reader(entry)) => Ok(entry.into()),
+            _ => Err(Error::BadParameter(format!(
+                "{reader:?} is no reader that {} is matched with",
+                self.base.what()
+            ))),
         }
     }
 

@@ -13,6 +13,7 @@ use super::erased::Typed;
 use super::loan::Loan;
 use super::sending::Purpose;
 use super::{AnyDataWriter, Publisher, Receipt};
+use crate::builtin::SubscriptionBuiltinTopicData;
 use crate::choice::check_qos;
 use crate::entity::entity_operations;
 use crate::error::{Error, Result};
@@ -159,6 +160,19 @@ impl<T> DataWriter<T> {
     pub fn matched_subscriptions(&self) -> Result<Vec<InstanceHandle>> {
         self.core.base.ready()?;
         Ok(self.core.statuses().readers.clone())
+    }
+
+    /// What is known of a reader that it is matched with
+    /// (`get_matched_subscription_data`).
+    ///
+    /// # Errors
+    /// BAD_PARAMETER when it is not; NOT_ENABLED, ALREADY_DELETED.
+    pub fn matched_subscription_data(
+        &self,
+        reader: InstanceHandle,
+    ) -> Result<SubscriptionBuiltinTopicData> {
+        self.core.base.ready()?;
+        self.core.reader_data(reader)
     }
 }
 

@@ -8,11 +8,13 @@ use spindle_dds_qos::DataReaderQos;
 
 use super::SubscriberCore;
 use super::erased::ErasedReaderListener;
+use crate::builtin::PublicationBuiltinTopicData;
 use crate::condition::StateMasks;
-use crate::discovery::Roll;
-use crate::driver::{Inlet, Streams};
+use crate::discovery::{Entry, Roll};
+use crate::driver::{Inlet, ReaderStatuses, Streams};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
+use crate::handle::InstanceHandle;
 use crate::listener::ListenerSlot;
 use crate::participant::ParticipantCore;
 use crate::status::{
@@ -91,6 +93,23 @@ impl ReaderCore {
     pub(crate) fn clear_data_available(&self) {
         self.beacon().clear(StatusMask::DATA_AVAILABLE);
         self.inlet.subscriber().clear(StatusMask::DATA_ON_READERS);
+    }
+
+    /// What is known of a writer that it is matched with.
+    pub(crate) fn writer_data(
+        &self,
+        writer: InstanceHandle,
+    ) -> Result<PublicationBuiltinTopicData> {
+        let is_matched = |statuses: &mut ReaderStatuses| statuses.writers.contains(&writer);
+        let matched = self.inlet.with_statuses(is_matched);
+        let entry = self.roll.entry(writer).filter(|_| matched);
+        match entry.as_deref() {
+            Some(Entry::Writer(entry)) => Ok(entry.into()),
+            _ => Err(Error::BadParameter(format!(
+                "{writer:?} is no writer that {} is matched with, or it is gone",
+                self.base.what()
+            ))),
+        }
     }
 
     pub(crate) fn matched_status(&self) -> SubscriptionMatchedStatus {

@@ -10,6 +10,7 @@ use spindle_dds_qos::DataReaderQos;
 use super::core::ReaderCore;
 use super::erased::Typed;
 use super::{AnyDataReader, SampleStream, Subscriber};
+use crate::builtin::PublicationBuiltinTopicData;
 use crate::choice::check_qos;
 use crate::condition::{ReadCondition, StateMasks};
 use crate::entity::entity_operations;
@@ -167,6 +168,20 @@ impl<T> DataReader<T> {
             .core
             .inlet
             .with_statuses(|statuses| statuses.writers.clone()))
+    }
+
+    /// What is known of a writer that it is matched with
+    /// (`get_matched_publication_data`).
+    ///
+    /// # Errors
+    /// BAD_PARAMETER when it is not, or when the domain has lost it and the reader has not
+    /// come to that place of the order yet; NOT_ENABLED, ALREADY_DELETED.
+    pub fn matched_publication_data(
+        &self,
+        writer: InstanceHandle,
+    ) -> Result<PublicationBuiltinTopicData> {
+        self.core.base.ready()?;
+        self.core.writer_data(writer)
     }
 }
 

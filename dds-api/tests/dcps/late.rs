@@ -172,6 +172,15 @@ fn what_others_do_costs_a_reader_that_stays_nothing() {
         (orders, changing.join().expect("it changes"))
     });
     assert!(changes > 1, "{changes}");
+    // Each writer came once and went once, also where it said so in one lane and was
+    // taken out with a later one.
+    for reader in &stays {
+        let status = || matched(reader);
+        wait_until(reader.status_condition().expect("alive"), || {
+            status().total_count > changes as i32 && status().current_count == 1
+        });
+        assert_eq!(status().total_count, 1 + changes as i32);
+    }
     assert_eq!(orders[0], orders[1], "one order, whatever comes and goes");
     let own = orders[0].iter().filter(|(icao, _)| *icao == 1);
     let own: Vec<u32> = own.map(|(_, number)| *number).collect();

@@ -2,6 +2,7 @@
 //! of its own, meeting in a directory of their own.
 
 mod conditions;
+mod discovered;
 mod endings;
 mod errors;
 mod flow;

@@ -1,0 +1,96 @@
+//! What is known of entities of the domain: the data types of the standard's built-in
+//! topics (DDS 1.4 §2.2.5). The topics themselves are not built.
+
+use spindle_dds_qos::{
+    Deadline, DestinationOrder, Durability, DurabilityService, GroupData, LatencyBudget, Lifespan,
+    Liveliness, Ownership, OwnershipStrength, Partition, Presentation, Reliability,
+    TimeBasedFilter, TopicData, UserData,
+};
+
+use crate::discovery::{Endpoint, ReaderEntry, WriterEntry};
+use crate::handle::Guid;
+
+/// A participant (`ParticipantBuiltinTopicData`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ParticipantBuiltinTopicData {
+    /// Which one.
+    pub key: Guid,
+    /// Empty: USER_DATA is not announced yet, and refused.
+    pub user_data: UserData,
+}
+
+macro_rules! endpoint_data {
+    ($(#[$doc:meta])* $name:ident of $entry:ident in $group:ident: $($member:ident: $policy:ty),*) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub struct $name {
+            /// Which one.
+            pub key: Guid,
+            /// Of which participant.
+            pub participant_key: Guid,
+            /// Name of its topic.
+            pub topic_name: String,
+            /// Name of its topic's type.
+            pub type_name: String,
+            $(
+                #[doc = concat!("Its ", stringify!($policy), " policy.")]
+                pub $member: $policy,
+            )*
+            /// PRESENTATION of its publisher or subscriber.
+            pub presentation: Presentation,
+            /// PARTITION of its publisher or subscriber.
+            pub partition: Partition,
+            /// Empty: TOPIC_DATA is not announced yet, and refused.
+            pub topic_data: TopicData,
+            /// GROUP_DATA of its publisher or subscriber.
+            pub group_data: GroupData,
+        }
+
+        impl From<&$entry> for $name {
+            fn from(entry: &$entry) -> Self {
+                let Endpoint { guid, topic, type_name, .. } = &entry.endpoint;
+                Self {
+                    key: *guid,
+                    participant_key: guid.participant(),
+                    topic_name: topic.clone(),
+                    type_name: type_name.clone(),
+                    $( $member: entry.qos.$member.clone(), )*
+                    presentation: entry.$group.presentation.clone(),
+                    partition: entry.$group.partition.clone(),
+                    topic_data: TopicData::default(),
+                    group_data: entry.$group.group_data.clone(),
+                }
+            }
+        }
+    };
+}
+
+endpoint_data! {
+    /// A writer (`PublicationBuiltinTopicData`).
+    PublicationBuiltinTopicData of WriterEntry in publisher:
+    durability: Durability,
+    durability_service: DurabilityService,
+    deadline: Deadline,
+    latency_budget: LatencyBudget,
+    liveliness: Liveliness,
+    reliability: Reliability,
+    lifespan: Lifespan,
+    user_data: UserData,
+    ownership: Ownership,
+    ownership_strength: OwnershipStrength,
+    destination_order: DestinationOrder
+}
+
+endpoint_data! {
+    /// A reader (`SubscriptionBuiltinTopicData`).
+    SubscriptionBuiltinTopicData of ReaderEntry in subscriber:
+    durability: Durability,
+    deadline: Deadline,
+    latency_budget: LatencyBudget,
+    liveliness: Liveliness,
+    reliability: Reliability,
+    ownership: Ownership,
+    destination_order: DestinationOrder,
+    user_data: UserData,
+    time_based_filter: TimeBasedFilter
+}
