@@ -13,11 +13,12 @@ use spindle_dds_core::{Delivery, Kind};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::Fabric;
 
+use super::arrival::{Arrival, Message, Stamp};
 use super::fate::Fate;
 use super::link::{Link, MatchedWriter};
 use super::payload::{Item, Payload};
 use super::port::{DISPOSES, WRITER_DELETED};
-use super::shelf::{Arrival, Message, ReaderStatuses, Shelf, Stamp};
+use super::shelf::{ReaderStatuses, Shelf};
 use super::streams::Streams;
 use crate::cache::{Cache, Origin, Query};
 use crate::condition::StateMasks;

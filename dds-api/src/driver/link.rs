@@ -20,7 +20,7 @@ use spindle_dds_core::{Lane, Ring};
 use spindle_dds_qos::PolicyId;
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::shelf::{Arrival, Stamp};
+use super::arrival::{Arrival, Stamp};
 use crate::handle::InstanceHandle;
 
 /// A reader's side of one lane.

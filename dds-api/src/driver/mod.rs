@@ -13,6 +13,7 @@
 //! Whoever steps the engine never waits here: the sink pushes onto queues that
 //! have room for all that can be in flight, only tries locks, and wakes threads.
 
+mod arrival;
 mod bell;
 mod control;
 mod crew;

@@ -68,7 +68,11 @@ pub(crate) fn wait_for_members(participants: &[DomainParticipant], members: usiz
                 .len()
         };
         while others() + 1 != members {
-            assert!(std::time::Instant::now() < deadline, "they do not meet");
+            let (late, others) = (std::time::Instant::now() >= deadline, others());
+            assert!(
+                !late,
+                "{participant:?} knows {others} others, not {members} in all"
+            );
             thread::sleep(std::time::Duration::from_micros(200));
         }
     }
