@@ -255,9 +255,10 @@ impl Shared {
         state.links.insert(number, Arc::clone(&link));
         state.peers.insert(peer, Peer { link, fate: None });
         self.news.tell(Event::Connected { id: peer });
+        // Before anybody finds the peer: who sleeps from then on is not woken by this.
+        self.wake();
         drop(state);
         self.changed.notify_all();
-        self.wake();
         Ok(())
     }
 

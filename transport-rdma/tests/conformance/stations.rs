@@ -29,6 +29,10 @@ pub(crate) struct StationGroup {
     closed: Mutex<BTreeMap<(u32, usize), MixedSegment>>,
     /// They are on several hosts.
     apart: bool,
+    /// Each is on its own: nobody waits for anybody when a segment is made, so what
+    /// was agreed on is made when it is opened.
+    each_alone: bool,
+    agreed: Mutex<BTreeMap<u32, (Vec<usize>, bool)>>,
     _directories: Vec<TempDir>,
 }
 
@@ -73,12 +77,27 @@ impl StationGroup {
             dead: Mutex::default(),
             closed: Mutex::default(),
             apart,
+            each_alone: (1..hosts.len()).all(|at| !hosts[..at].contains(&hosts[at])),
+            agreed: Mutex::default(),
             _directories: directories,
         };
         let all: Vec<_> = (0..hosts.len()).collect();
         let segment = group.agree(&all, true);
         group.fabrics = all.iter().map(|&rank| group.open(segment, rank)).collect();
         group
+    }
+
+    /// The part of the member with this rank.
+    fn make(&self, lane: u32, members: &[usize], control: bool, rank: usize) -> MixedSegment {
+        let request = SegmentRequest {
+            key: SegmentKey { epoch: 1, lane },
+            members: members.iter().map(|&at| self.stations[at].id()).collect(),
+            me: Rank(rank as u16),
+            row_lens: vec![self.row_len; members.len()],
+            control,
+        };
+        let made = self.stations[members[rank]].segment(&request, soon());
+        made.expect("a segment")
     }
 
     /// Whether nothing is on its way from one to another.
@@ -148,23 +167,18 @@ impl Segments for StationGroup {
 
     fn agree(&self, members: &[usize], control: bool) -> u32 {
         let lane = self.next_lane.fetch_add(1, Ordering::Relaxed);
+        if self.each_alone {
+            let mut agreed = self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
+            agreed.insert(lane, (members.to_vec(), control));
+            return lane;
+        }
         let dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = |(rank, &at): (usize, &usize)| {
-            let request = SegmentRequest {
-                key: SegmentKey { epoch: 1, lane },
-                members: members.iter().map(|&at| self.stations[at].id()).collect(),
-                me: Rank(rank as u16),
-                row_lens: vec![self.row_len; members.len()],
-                control,
-            };
-            let made = self.stations[at].segments(&[request], soon());
-            ((lane, rank), made.expect("a segment").remove(0))
-        };
+        let make = |rank| ((lane, rank), self.make(lane, members, control, rank));
         let living = members.iter().enumerate();
         let living = living.filter(|(_, at)| !dead.contains(at));
         let made = thread::scope(|scope| {
             let make = &make;
-            let threads: Vec<_> = living.map(|who| scope.spawn(move || make(who))).collect();
+            let threads: Vec<_> = living.map(|who| scope.spawn(move || make(who.0))).collect();
             let made = threads.into_iter().map(|thread| thread.join());
             made.map(|made| made.expect("no panic")).collect::<Vec<_>>()
         });
@@ -174,6 +188,10 @@ impl Segments for StationGroup {
     }
 
     fn open(&self, lane: u32, rank: usize) -> MixedSegment {
+        let agreed = self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((members, control)) = agreed.get(&lane) {
+            return self.make(lane, members, *control, rank);
+        }
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         closed.remove(&(lane, rank)).expect("made and not open")
     }

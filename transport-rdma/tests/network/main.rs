@@ -4,6 +4,7 @@
 mod calling;
 mod group;
 mod messages;
+mod processes;
 mod raw;
 mod records;
 mod segments;

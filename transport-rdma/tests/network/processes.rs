@@ -1,0 +1,60 @@
+//! Stations of processes of their own: this test binary again, for one of its tests.
+
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use spindle_dds_transport::Event;
+
+use super::group::{LONG, alone, event, loss, network, soon};
+
+/// Set where a test takes part in another.
+const PART: &str = "SPINDLE_TEST_PART";
+
+/// Another process, in which the test `part` finds out what it is to do.
+pub(crate) fn start(part: &str, what: &str) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", part, "--nocapture"])
+        .env(PART, what)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a process")
+}
+
+/// What this process is to do; nothing if it was not started by another test.
+pub(crate) fn part() -> Option<String> {
+    std::env::var(PART).ok()
+}
+
+/// Calls, and says so, until it is killed.
+#[test]
+fn caller() {
+    let Some(contact) = part() else {
+        return;
+    };
+    let contact: SocketAddr = contact.parse().expect("an address");
+    let station = alone(7, network());
+    station.call(contact, soon()).expect("called");
+    station.send(1, b"here").expect("sent");
+    // It is killed.
+    while station.next_event(LONG).is_some() {}
+}
+
+/// The kernel closes the connections of a process that is killed, and its peers hear it.
+#[test]
+fn a_process_that_is_killed_is_missed() {
+    let station = alone(1, network());
+    let contact = station.listening().expect("it listens").to_string();
+    let mut child = start("processes::caller", &contact);
+    assert_eq!(event(&station), Event::Connected { id: 7 });
+    assert!(matches!(event(&station), Event::Message { from: 7, .. }));
+    child.kill().expect("killed");
+    let (id, cause) = loss(&station);
+    assert!(id == 7 && cause.contains("its stream"), "{cause}");
+    child.wait().expect("it has ended");
+    // Another one of the same name may come.
+    station.drop_peer(7);
+    let mut child = start("processes::caller", &contact);
+    assert_eq!(event(&station), Event::Connected { id: 7 });
+    child.kill().expect("killed");
+    child.wait().expect("it has ended");
+}
