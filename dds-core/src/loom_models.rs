@@ -209,6 +209,42 @@ fn loom_no_commit_slips_through_a_closed_gate() {
     });
 }
 
+/// A gate that opens again: what is committed counts from then on, and nothing in
+/// between, where the guard is final.
+#[test]
+fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
+    model(|| {
+        let (ring, gate) = (Ring::new(), Arc::new(Gate::new()));
+        let sender = {
+            let (ring, gate) = (ring.clone(), gate.clone());
+            thread::spawn(move || {
+                let mut sent = 0;
+                for _ in 0..2 {
+                    let (status, _inside) = gate.enter();
+                    sent += u64::from(status == 0 && ring.send(7, Ordering::Release));
+                }
+                sent
+            })
+        };
+        gate.close(1);
+        let mut published = Published::default();
+        if !gate.is_busy() {
+            ring.publish(&mut published, 0);
+            let guard = published.index;
+            // As often as somebody looks, while it is closed.
+            ring.publish(&mut published, 0);
+            assert_eq!(published.index, guard);
+        }
+        assert!(gate.reopen(1) && gate.status() == 0);
+        let sent = sender.join().unwrap();
+        // Closed for good, it does not open with what opened it before.
+        gate.close(2);
+        assert!(!gate.is_busy() && !gate.reopen(1) && gate.status() == 2);
+        ring.publish(&mut published, 0);
+        assert_eq!(published.index, sent);
+    });
+}
+
 #[test]
 fn loom_whoever_lets_go_accounts_for_all() {
     model(|| {

@@ -138,12 +138,20 @@ impl<F: Fabric> Membership<F> {
             return Ok(None);
         };
         let report: Vec<Trim> = postcard::from_bytes(&bytes).map_err(|_| Nonsense)?;
-        let sound = report.iter().all(|trim| {
-            let group = self.view.lane(trim.subgroup);
-            group.is_some_and(|group| {
-                group.members.contains(&rank) && group.senders.len() == trim.counts.len()
-            })
+        // Of all lanes that it is in: what nobody reports of cannot be proposed.
+        let touched = self.touched();
+        let mut lanes = self.view.lanes.iter();
+        let whole = lanes.all(|lane| {
+            let is_in = touched.contains(lane.subgroup) && lane.members.contains(&rank);
+            !is_in || report.iter().any(|trim| trim.subgroup == lane.subgroup)
         });
+        let sound = whole
+            && report.iter().all(|trim| {
+                let group = self.view.lane(trim.subgroup);
+                group.is_some_and(|group| {
+                    group.members.contains(&rank) && group.senders.len() == trim.counts.len()
+                })
+            });
         if sound {
             Ok(Some(report))
         } else {

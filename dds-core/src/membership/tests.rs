@@ -33,6 +33,8 @@ struct Mock {
     frozen: BTreeSet<(u32, u64)>,
     fenced: BTreeSet<MemberId>,
     slow: u32,
+    /// It reports of nothing.
+    silent: bool,
     /// What the others have sent as far as it can be seen from here.
     visible: BTreeMap<(u32, u64), BTreeMap<MemberId, u64>>,
 }
@@ -70,6 +72,9 @@ impl LaneEnds for Mock {
     }
 
     fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)> {
+        if self.silent {
+            return Ok(Vec::new());
+        }
         let view = self.view.clone();
         let groups = self.mine(which);
         let trim = |group: &LaneSpec| {
@@ -242,6 +247,7 @@ impl World {
                 frozen: BTreeSet::new(),
                 fenced: BTreeSet::new(),
                 slow: 0,
+                silent: false,
                 visible: BTreeMap::new(),
             },
             next: None,
@@ -704,6 +710,46 @@ fn a_divided_network_has_two_groups_if_that_is_preferred() {
             assert_eq!(there, side, "seed {seed}");
         }
     }
+}
+
+/// What one leaves out of its report is not held against who proposes.
+#[test]
+fn a_report_that_leaves_out_a_lane_makes_no_sense() {
+    let mut world = World::new(0, None);
+    let mut rng = Rng::new(0);
+    let mut members: Vec<Member> = (11..13).map(|id| member(id, &mut rng)).collect();
+    members[0].endpoints.clear();
+    let sender = (0, endpoint(&mut Rng::new(3)));
+    members[1].endpoints = BTreeMap::from([sender]);
+    let mut both = Proposal::empty(1);
+    both.joins = members.split_off(1);
+    let first = View::first(members.remove(0)).unwrap();
+    let view = Arc::new(first.next(&both).unwrap());
+    (world.nodes, world.controls) = (Vec::new(), BTreeMap::new());
+    for member in &view.members {
+        world.house(member.id);
+    }
+    for member in &view.members {
+        world.spawn(member.id, &view);
+    }
+    world.nodes[1].lanes.silent = true;
+    world.nodes[1].membership.request(Request::Leave);
+    for _ in 0..500 {
+        world.now += 1;
+        world.network.step();
+        let now = world.now;
+        for node in &mut world.nodes {
+            let _ = node.membership.step(now, &mut node.lanes);
+        }
+    }
+    let suspects = |at: usize| {
+        let suspects = world.nodes[at].membership.suspects();
+        let text = |(rank, cause): (Rank, &str)| (rank, cause.to_owned());
+        suspects.map(text).collect::<Vec<_>>()
+    };
+    let named = (Rank(1), "its report makes no sense".to_owned());
+    assert_eq!(suspects(0), [named]);
+    assert_eq!(suspects(1), []);
 }
 
 #[test]

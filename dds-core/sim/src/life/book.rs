@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spindle_dds_core::membership::{Finish, Member, MemberId, Proposal, View};
+use spindle_dds_core::membership::{Member, MemberId, Proposal, View};
 use spindle_dds_core::{Ring, SubgroupId};
 
 use crate::violation::Finding;
@@ -49,7 +49,7 @@ pub(super) struct Book {
     /// By number and branch.
     views: BTreeMap<(u64, u64), View>,
     /// How views end, by number and branch: and the branch that goes on.
-    endings: BTreeMap<(u64, u64), Vec<(Proposal, BTreeSet<MemberId>, u64)>>,
+    endings: BTreeMap<(u64, u64), Vec<(Proposal, u64)>>,
     branches: u64,
     sent: BTreeMap<(LaneKey, Ring, MemberId), Vec<Sent>>,
     /// By receiver: what it was handed of each sender.
@@ -98,31 +98,30 @@ impl Book {
         self.branches
     }
 
-    /// V5: a view ends in one way; or, where it may branch, in several that have
-    /// no members in common. Returns the branch that goes on, and whether it is news.
-    pub(super) fn ending(&mut self, branch: u64, finish: &Finish) -> Result<(u64, bool), Finding> {
-        let proposal = &*finish.proposal;
+    /// V5: a view ends in one way; or, where it may branch, in several. (Who is cut off
+    /// may still be in the view that the others go on with, until they expel it.)
+    /// Returns the branch that goes on, and whether it is news.
+    pub(super) fn ending(
+        &mut self,
+        branch: u64,
+        proposal: &Proposal,
+        has_cause: bool,
+    ) -> Result<(u64, bool), Finding> {
         let endings = self.endings.entry((proposal.view, branch)).or_default();
-        if let Some((_, _, next)) = endings.iter().find(|(known, _, _)| known == proposal) {
+        if let Some((_, next)) = endings.iter().find(|(known, _)| known == proposal) {
             return Ok((*next, false));
         }
-        let members: BTreeSet<_> = finish.next.members.iter().map(|it| it.id).collect();
-        // Whoever comes may be let in by both, and goes to one of them.
-        let comes = |id: &MemberId| proposal.joins.iter().any(|it| it.id == *id);
-        let apart = |(_, others, _): &(Proposal, BTreeSet<MemberId>, u64)| {
-            members.intersection(others).all(comes)
-        };
-        if !endings.is_empty() && !(self.may_branch && endings.iter().all(apart)) {
-            let what = format!("view {} ends in two ways: {endings:?}", proposal.view);
-            return Err(("V5", format!("{what} and {proposal:?}")));
-        }
-        let next = if endings.is_empty() {
-            branch
-        } else {
+        let mut next = branch;
+        if let Some((known, _)) = endings.first() {
+            if !(self.may_branch && has_cause) {
+                let view = proposal.view;
+                let what = format!("view {view} ends in two ways: {known:?} and {proposal:?}");
+                return Err(("V5", what));
+            }
             self.branches += 1;
-            self.branches
-        };
-        endings.push((proposal.clone(), members, next));
+            next = self.branches;
+        }
+        endings.push((proposal.clone(), next));
         let updates = proposal.updates.iter();
         self.done.extend(updates.map(|it| (it.member, it.number)));
         Ok((next, true))

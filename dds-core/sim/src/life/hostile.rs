@@ -98,9 +98,10 @@ impl Hostility {
             // Offsets past the ring, lengths that wrap, kinds that there are not.
             Landmark::Headers => among(rng, &[0, u64::MAX, 0xffff_ffff, 0xffff_fff0 << 32, random]),
             Landmark::Payload | Landmark::Heartbeat => random,
-            // Members that there are not; of one that there is it would be believed.
+            // Members that there are, and some that there are not: so no word of it is
+            // believed.
             Landmark::Sets => match view.members.len() {
-                0..64 => u64::MAX << view.members.len() & random | 1 << 63,
+                0..64 => random | 1 << 63,
                 _ => 0,
             },
             Landmark::Wedged | Landmark::Committed => among(rng, &[3, 77, u64::MAX, random | 4]),

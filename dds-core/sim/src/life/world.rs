@@ -624,7 +624,9 @@ impl<'a> World<'a> {
 
     /// Which branch of views somebody goes on with.
     fn ending(&mut self, at: usize, finish: &Finish) -> Result<u64, Finding> {
-        let (next, is_news) = self.book.ending(self.members[at].branch, finish)?;
+        let branch = self.members[at].branch;
+        let divided = !self.divided.is_empty() || self.plan.pauses > 0.0;
+        let (next, is_news) = self.book.ending(branch, &finish.proposal, divided)?;
         if is_news {
             self.note_expelled(at, finish);
         }
