@@ -101,6 +101,36 @@ fn two_hosts_have_one_order() {
 }
 
 #[test]
+fn who_has_nothing_to_do_sleeps_across_hosts_too() {
+    let hosts = Hosts::new(2);
+    let participants = [0, 0, 1].map(|at| hosts.participant(at, 1));
+    let writers = participants.each_ref().map(|it| writer(it, "State"));
+    let readers = participants.each_ref().map(|it| reader(it, "State"));
+    let enabled = participants.each_ref().map(enable);
+    enabled.iter().for_each(is_in);
+    wait_for_members(&participants, 3);
+    let steps = || {
+        participants.each_ref().map(|participant| {
+            let counters = participant.counters().expect("enabled").engine;
+            counters.steps + counters.idle_steps
+        })
+    };
+    for (number, writer) in (0..).zip(&writers) {
+        let rests = (0..100).any(|_| {
+            let before = steps();
+            thread::sleep(Duration::from_millis(200));
+            steps() == before
+        });
+        assert!(rests, "somebody steps all the time");
+        writer.write(&state(1, number)).expect("sent");
+        for reader in &readers {
+            let numbers = take(reader, 1, |sample| sample.data().expect("data").number);
+            assert_eq!(numbers, [number], "nobody oversleeps");
+        }
+    }
+}
+
+#[test]
 fn some_on_one_host_and_one_elsewhere() {
     let hosts = Hosts::new(2);
     let participants = [0, 0, 1].map(|at| hosts.participant(at, 1));
