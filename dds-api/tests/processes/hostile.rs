@@ -176,17 +176,22 @@ impl Honest {
         let harmless = goes_on(second);
         let out = !vandal.ask("failed").is_empty();
         vandal.kill();
-        let failed = [first.ask("failed"), second.ask("failed")];
+        let heard = second.count("heard 1");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while second.count("heard 1") < heard + 100
+            || [first.ask("members"), second.ask("members")] != ["2", "2"]
+        {
+            let failed = [first.ask("failed"), second.ask("failed")];
+            let noticed = [first.ask("noticed"), second.ask("noticed")];
+            if failed.iter().any(|reason| !reason.is_empty()) {
+                let by = [noticed, failed].concat().concat();
+                assert!(by.contains("member 2 "), "seed {seed}, {how}: {by}");
+                return None;
+            }
+            let late = Instant::now() > deadline;
+            assert!(!late, "seed {seed}, {how}: {noticed:?}");
+        }
         let noticed = first.ask("noticed");
-        if failed.iter().any(|reason| !reason.is_empty()) {
-            let by = [noticed, second.ask("noticed")].concat() + &failed.concat();
-            assert!(by.contains("member 2 "), "seed {seed}, {how}: {by}");
-            return None;
-        }
-        assert!(goes_on(second), "seed {seed}, {how}: {noticed}");
-        for member in [first, second] {
-            member.wait_for_members(2, Duration::from_secs(60));
-        }
         let reason = reason_in(&noticed);
         assert!(!out || !reason.is_empty(), "{noticed}");
         let told = match (out, harmless) {
