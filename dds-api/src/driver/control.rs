@@ -10,9 +10,11 @@
 //!
 //! What it waits for is nobody's business but its own: messages go on meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
@@ -49,6 +51,8 @@ pub(crate) struct Control {
     pub(crate) asked: BTreeSet<u128>,
     /// Members that are lost, and that the view still has.
     pub(crate) lost: BTreeSet<u128>,
+    /// What came while a view was prepared.
+    pub(crate) later: VecDeque<Event>,
 }
 
 impl Control {
@@ -85,7 +89,9 @@ impl Control {
                 }
                 Some(News::Stopped) => ControlFlow::Break(()),
                 None => {
-                    if let Some(event) = self.station.next_event(Duration::MAX) {
+                    let later = self.later.pop_front();
+                    let event = later.or_else(|| self.station.next_event(Duration::MAX));
+                    if let Some(event) = event {
                         self.handle(session, event);
                     }
                     ControlFlow::Continue(())
@@ -126,7 +132,10 @@ impl Control {
 
     /// Prepares the next view with its members, and begins it.
     fn go_on(&mut self, session: &Session, next: &Arc<View>, digest: u64) -> ControlFlow<()> {
-        self.view = next.clone();
+        let before = std::mem::replace(&mut self.view, next.clone());
+        let is_new = |member: &Member| before.rank(member.id).is_none();
+        // My own first view is what there is before it.
+        let anybody_new = before.id == next.id || next.members.iter().any(is_new);
         self.digest = digest;
         let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
         for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
@@ -142,7 +151,10 @@ impl Control {
             let noted = self.register.note(&recorded);
             noted.map_err(|error| Error::Error(error.to_string()))
         });
-        let prepared = noted.and_then(|()| self.prepare(next));
+        let prepared = noted.and_then(|()| match anybody_new {
+            true => self.prepare_and_welcome(next),
+            false => self.prepare(next),
+        });
         let installed = prepared.and_then(|prepared| {
             let installed = session.engine().install(prepared);
             installed.map_err(|error| Error::Error(error.to_string()))
@@ -155,6 +167,46 @@ impl Control {
         }
         session.room().notify_all();
         ControlFlow::Continue(())
+    }
+
+    /// Prepares it, and welcomes meanwhile who asks and is in it: whoever let it in may
+    /// have failed before it could say so, and its rows are waited for here.
+    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<Prepared<Wire>> {
+        let is_over = AtomicBool::new(false);
+        let (prepared, later) = thread::scope(|scope| {
+            let this = &*self;
+            let welcomes = thread::Builder::new()
+                .name("spindle-welcome".to_owned())
+                .spawn_scoped(scope, || this.welcome_until(&is_over))
+                .map_err(|error| Error::OutOfResources(format!("starting a thread: {error}")))?;
+            let prepared = this.prepare(next);
+            is_over.store(true, Ordering::Release);
+            this.station.interrupt();
+            let later = welcomes.join().unwrap_or_default();
+            prepared.map(|prepared| (prepared, later))
+        })?;
+        self.later.extend(later);
+        Ok(prepared)
+    }
+
+    /// Returns what else came.
+    fn welcome_until(&self, is_over: &AtomicBool) -> Vec<Event> {
+        let mut later = Vec::new();
+        while !is_over.load(Ordering::Acquire) {
+            let Some(event) = self.station.next_event(Duration::MAX) else {
+                continue;
+            };
+            if let Event::Message { from, bytes } = &event
+                && let Ok(Packet::Ask(ask)) = Packet::read(bytes)
+                && ask.member.id.0 == *from
+                && self.view.rank(ask.member.id).is_some()
+            {
+                self.welcome(*from);
+                continue;
+            }
+            later.push(event);
+        }
+        later
     }
 
     fn prepare(&self, next: &Arc<View>) -> Result<Prepared<Wire>> {

@@ -24,7 +24,7 @@ mod newcomer;
 mod packet;
 mod quest;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
@@ -102,6 +102,7 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         digest,
         asked: BTreeSet::new(),
         lost: BTreeSet::new(),
+        later: VecDeque::new(),
     };
     let targets = Targets::new(participant.weak(), roll.clone());
     let sleepers = Sleepers::new(roll.clone());

@@ -5,6 +5,7 @@ use std::thread;
 use spindle_dds::{DomainParticipant, Error};
 
 use crate::meeting::{Meeting, enable, reader, state, take, wait_for_members, writer};
+use crate::membership::killed_child;
 
 /// A domain in which nobody answers: its record names a process that lives, this one,
 /// at an address at which nobody listens.
@@ -105,5 +106,42 @@ fn a_sponsor_that_leaves_is_replaced() {
         });
         let left: [DomainParticipant; 2] = [first[1].clone(), third];
         wait_for_members(&left, 2);
+    }
+}
+
+#[test]
+fn a_sponsor_that_is_killed_is_replaced() {
+    for round in 0..10 {
+        let meeting = Meeting::new();
+        let mut sponsor = killed_child(&meeting);
+        let record = std::path::Path::new(&meeting.directory()).join("domain-0.record");
+        while !record.exists() {
+            thread::sleep(std::time::Duration::from_millis(1));
+        }
+        // It was first, so it is asked first.
+        let stays = meeting.participant();
+        stays.enable().expect("it is let in");
+        wait_for_members(std::slice::from_ref(&stays), 2);
+        let third = meeting.participant();
+        let heard = reader(&third, "State");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(std::time::Duration::from_micros(500 * round));
+                sponsor.kill().expect("it lives");
+            });
+            third.enable().expect("it is let in");
+        });
+        sponsor.wait().expect("it ended");
+        wait_for_members(&[stays.clone(), third.clone()], 2);
+        let written = writer(&stays, "State");
+        written.write(&state(1, 7)).expect("the group goes on");
+        let numbers = loop {
+            // The sponsor may have written too.
+            let all = take(&heard, 1, |it| it.data().map(|it| (it.icao, it.number)));
+            if let Ok((1, number)) = all[0] {
+                break number;
+            }
+        };
+        assert_eq!(numbers, 7);
     }
 }
