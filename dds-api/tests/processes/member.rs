@@ -318,7 +318,7 @@ impl DataReaderListener<State> for Listener {
                 let (member, next, count) = heard.writers.entry(handle).or_insert(first);
                 let wanted = std::mem::replace(next, state.number.wrapping_add(1));
                 *count += 1;
-                let trusted = *member <= TRUSTED_MAX;
+                let trusted = (1..=TRUSTED_MAX).contains(member);
                 if trusted && (wanted, *member) != (state.number, state.icao) {
                     let text = format!("{} of {}, not {wanted}", state.number, state.icao);
                     heard.wrong.get_or_insert(text);
@@ -334,5 +334,5 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Samples a millisecond.
 const BURST: u32 = 20;
-/// What members of higher numbers say may be anything.
+/// What members of other numbers say, from 1, may be anything.
 const TRUSTED_MAX: u32 = 2;
