@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{Layout, Prepared, SubgroupId};
-use spindle_dds_transport::mixed::Station;
+use spindle_dds_transport::mixed::{MixedError, Station};
 use spindle_dds_transport::shm::{self, Entry, Event, Register};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
@@ -33,6 +33,8 @@ use crate::wire::Wire;
 
 /// The control segment's number among those of a view.
 const CONTROL_LANE: u32 = u32::MAX;
+/// How long to wait for newcomers before looking whether they live.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// What the control thread works with.
 pub(crate) struct Control {
@@ -169,8 +171,9 @@ impl Control {
         ControlFlow::Continue(())
     }
 
-    /// Prepares it, and welcomes meanwhile who asks and is in it: whoever let it in may
-    /// have failed before it could say so, and its rows are waited for here.
+    /// Prepares it with the newcomers in it. Who asks meanwhile is welcomed: whoever let
+    /// it in may have failed before it could say so. Who has died on this host, and
+    /// never called, is given up.
     fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<Prepared<Wire>> {
         let is_over = AtomicBool::new(false);
         let (prepared, later) = thread::scope(|scope| {
@@ -193,7 +196,8 @@ impl Control {
     fn welcome_until(&self, is_over: &AtomicBool) -> Vec<Event> {
         let mut later = Vec::new();
         while !is_over.load(Ordering::Acquire) {
-            let Some(event) = self.station.next_event(Duration::MAX) else {
+            let Some(event) = self.station.next_event(LOOK_AGAIN_AFTER) else {
+                self.give_up_dead();
                 continue;
             };
             if let Event::Message { from, bytes } = &event
@@ -209,19 +213,31 @@ impl Control {
         later
     }
 
+    fn give_up_dead(&self) {
+        let entries = self.view.members.iter().filter_map(|it| entry(it).ok());
+        for dead in entries.filter(|it| self.register.knows_dead(it)) {
+            self.station.give_up(dead.id, "its process ended");
+        }
+    }
+
     fn prepare(&self, next: &Arc<View>) -> Result<Prepared<Wire>> {
         let deadline = Instant::now() + self.limit;
         let me = next.rank(self.me).unwrap_or(Rank(0));
-        // Who is not reached, the others will hear of in the view.
-        let unreached = |error| tracing::warn!(%error, "a member cannot be reached");
+        // Who is not reached is not waited for: the others will hear of it in the view.
+        let unreached = |member: &Member, error: &MixedError| {
+            tracing::warn!(%error, "a member cannot be reached");
+            self.station.give_up(member.id.0, &error.to_string());
+        };
         for member in next.members.iter().filter(|member| member.id != self.me) {
-            let introduced = self.station.introduce(&member.address);
-            introduced.unwrap_or_else(unreached);
+            if let Err(error) = self.station.introduce(&member.address) {
+                unreached(member, &error);
+            }
         }
         // Whoever came later calls.
         for member in &next.members[..me.index()] {
-            let connected = self.station.connect(&member.address, deadline);
-            connected.map_or_else(unreached, drop);
+            if let Err(error) = self.station.connect(&member.address, deadline) {
+                unreached(member, &error);
+            }
         }
         let ids = |ranks: &[Rank]| {
             let ids = ranks.iter().map(|rank| next.members[rank.index()].id.0);

@@ -248,6 +248,17 @@ impl Station {
         }
     }
 
+    /// Says that a member that is not connected will not come: until
+    /// [`drop_peer`](Self::drop_peer), no segments wait for it, and their control
+    /// segment reports it, on this host with this reason. Does nothing to one that is
+    /// connected.
+    pub fn give_up(&self, id: u128, reason: &str) {
+        match &self.network {
+            Some(network) if network.has(id) => network.streams.give_up(id),
+            _ => self.host.give_up(id, reason),
+        }
+    }
+
     /// Closes the connection to a peer, wherever it is, which is told that it is on
     /// purpose, and forgets it: it may come back. What it had said is thrown away.
     /// Segments keep its rows as they are, and report it no more.

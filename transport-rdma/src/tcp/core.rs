@@ -146,6 +146,11 @@ impl Core {
         self.shared.wait_for(peers, deadline)
     }
 
+    /// Nobody waits for a peer that is not connected.
+    pub(crate) fn give_up(&self, peer: u128) {
+        self.shared.give_up(peer);
+    }
+
     /// Why a peer is lost, `None` within if it is not; `None` if there is no such peer.
     pub(crate) fn fate_of(&self, peer: u128) -> Option<Option<FailureCause>> {
         Some(self.shared.state().peers.get(&peer)?.fate.clone())

@@ -91,6 +91,8 @@ pub(super) struct Peer {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) peers: BTreeMap<u128, Peer>,
+    /// Those who are not there and will not come.
+    absent: BTreeSet<u128>,
     /// Of these peers, by their numbers.
     pub(super) links: BTreeMap<u64, Arc<Link>>,
     next_link: u64,
@@ -276,6 +278,7 @@ impl Shared {
     /// taken that, with something of the peer's unread, it would be reset.
     pub(super) fn drop_peer(&self, id: u128) {
         let mut state = self.state();
+        state.absent.remove(&id);
         let Some(Peer { link, .. }) = state.peers.remove(&id) else {
             return;
         };
@@ -347,7 +350,13 @@ impl Shared {
         self.state().links.get(&number).cloned()
     }
 
-    /// Waits until each of these has been here, or `deadline` is over.
+    /// Nobody waits for this one.
+    pub(super) fn give_up(&self, id: u128) {
+        self.state().absent.insert(id);
+        self.changed.notify_all();
+    }
+
+    /// Waits until each of these has been here, or will not come, or `deadline` is over.
     pub(super) fn wait_for(&self, ids: &[u128], deadline: Instant) -> Result<(), StationError> {
         let mut state = self.state();
         loop {
@@ -355,7 +364,8 @@ impl Shared {
                 return Err(StationError::Closed);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if ids.iter().all(|id| state.peers.contains_key(id)) || left.is_zero() {
+            let settled = |id: &u128| state.peers.contains_key(id) || state.absent.contains(id);
+            if ids.iter().all(settled) || left.is_zero() {
                 return Ok(());
             }
             let waited = self.changed.wait_timeout(state, left);

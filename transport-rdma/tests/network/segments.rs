@@ -130,6 +130,33 @@ fn members_that_are_lost_are_not_waited_for() {
     );
 }
 
+/// Nor is one, here or elsewhere, of whom it is said that it will not come.
+#[test]
+fn members_that_are_given_up_are_not_waited_for() {
+    let here = host();
+    let one = Station::open(&options(&here, 1, network())).expect("a station");
+    let near = Station::open(&options(&here, 2, network())).expect("a station");
+    let far = alone(3, network());
+    one.introduce(&far.address()).expect("an address");
+    let stations = [one, near, far];
+    let start = Instant::now();
+    let made = thread::scope(|scope| {
+        let makes = scope.spawn(|| stations[0].segment(&request(&stations, 0, 0, ROW_LEN), soon()));
+        thread::sleep(Duration::from_millis(20));
+        stations[0].give_up(2, "it has ended");
+        stations[0].give_up(3, "it has ended");
+        makes.join().expect("no panic")
+    });
+    assert!(start.elapsed() < LONG, "they were waited for");
+    let fabric = made.expect("a segment");
+    let told: PeerSet = [(); 2]
+        .map(|()| fabric.poll().expect("it is told").peer)
+        .into_iter()
+        .collect();
+    assert_eq!(told, [Rank(1), Rank(2)].into_iter().collect());
+    assert!(fabric.poll().is_none());
+}
+
 #[test]
 fn closing_ends_waiting_for_members() {
     let (one, two) = (alone(1, network()), alone(2, network()));

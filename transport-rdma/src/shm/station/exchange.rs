@@ -133,8 +133,14 @@ impl<'a> Exchange<'a> {
                     continue;
                 }
                 let Some(peer) = state.peers.get_mut(&id) else {
-                    // It may call yet.
-                    waits = true;
+                    match state.absent.get(&id) {
+                        Some(cause) => {
+                            side.lost.insert(rank);
+                            self.failed.entry(id).or_insert_with(|| cause.clone());
+                        }
+                        // It may call yet.
+                        None => waits = true,
+                    }
                     continue;
                 };
                 if let Some(row) = peer.rows.remove(&request.key) {

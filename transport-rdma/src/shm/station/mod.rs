@@ -43,7 +43,7 @@ use self::packet::{PART_LEN_MAX, Packet};
 use self::porter::Porter;
 use self::shared::Shared;
 use crate::event::write_event;
-use crate::fabric::Ring;
+use crate::fabric::{FailureCause, Ring};
 use crate::news::{Event, MESSAGE_LEN_MAX, News, QUEUE_LEN_MAX};
 pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
@@ -212,6 +212,15 @@ impl Station {
     /// made here. A segment that is dropped does it by itself.
     pub fn forget(&self, key: SegmentKey) {
         self.shared.forget(key);
+    }
+
+    /// Says that a member that is not connected will not come: until
+    /// [`drop_peer`](Self::drop_peer), no segments wait for it, and their control
+    /// segment reports it with this reason. Does nothing to one that is connected.
+    pub fn give_up(&self, id: u128, reason: &str) {
+        let cause = FailureCause::Unreachable(reason.to_owned());
+        self.shared.state().absent.insert(id, cause);
+        self.shared.notify();
     }
 
     /// Closes the connection to a peer and forgets it: it does not wake this

@@ -139,6 +139,8 @@ pub(super) struct State {
     pub(super) links: BTreeMap<u64, Link>,
     next_link: u64,
     pub(super) peers: BTreeMap<u128, Peer>,
+    /// Those who are not there and will not come, and why.
+    pub(super) absent: BTreeMap<u128, FailureCause>,
     /// Of calls of mine, by whom they were for, until the caller has looked.
     pub(super) answers: BTreeMap<u128, Answer>,
     pub(super) news: Arc<News>,
@@ -158,6 +160,7 @@ impl State {
             links: BTreeMap::new(),
             next_link: 0,
             peers: BTreeMap::new(),
+            absent: BTreeMap::new(),
             answers: BTreeMap::new(),
             news: Arc::default(),
             controls: Vec::new(),
@@ -250,6 +253,7 @@ impl State {
 
     /// Takes a peer out, with its bell and what is left of it.
     pub(super) fn drop_peer(&mut self, id: u128, bed: &Bed) {
+        self.absent.remove(&id);
         let Some(peer) = self.peers.remove(&id) else {
             return;
         };
