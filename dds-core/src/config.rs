@@ -60,6 +60,8 @@ pub enum PlantedBug {
     ForgetsRefusal,
     /// The leader commits before all have repeated its proposal.
     CommitsUnrepeated,
+    /// A lane begins when this member is ready, whatever the others are.
+    BeginsAlone,
     /// A message is committed in a lane that is wedged.
     CommitAfterWedge,
     /// What failed members send is received, and acknowledged, after the counts

@@ -47,6 +47,7 @@ fn three_hundred_lives_without_a_violation() {
 fn what_went_wrong_once_does_not_again() {
     let plans = [13_066, 13_695, 6_570].map(|seed| LifePlan {
         odd: 0.0,
+        shy: 0.0,
         ..LifePlan::draw(seed)
     });
     assert_sound(&plans);
@@ -225,6 +226,7 @@ fn bugs_of_the_membership_are_found() {
         PlantedBug::CommitAfterWedge,
         PlantedBug::StopsAtHole,
         PlantedBug::ForgetsRefusal,
+        PlantedBug::BeginsAlone,
     ] {
         let plans = drawn(1500, |plan| {
             if bug == PlantedBug::ForgetsRefusal {

@@ -9,6 +9,7 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Group};
+use crate::config::PlantedBug;
 use crate::engine::Sink;
 use crate::lane::Lane;
 use crate::sync::Ordering;
@@ -33,10 +34,12 @@ impl<F: Fabric> Group<F> {
         }
         let members = (0..).map(Rank).zip(&self.members);
         let mut others = members.filter(|(place, member)| *place != me && !member.left);
+        let alone = context.config.plants(PlantedBug::BeginsAlone);
         let all = self.is_ready
-            && others.all(|(place, member)| {
-                !member.fenced && fabric.row(place).load(member.columns.ready()) == 1
-            });
+            && (alone
+                || others.all(|(place, member)| {
+                    !member.fenced && fabric.row(place).load(member.columns.ready()) == 1
+                }));
         if all {
             // Nothing is handed over with it: whoever claims meets the ring's own words.
             lane.begun.store(true, Ordering::Relaxed);

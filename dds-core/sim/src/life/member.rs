@@ -1,6 +1,7 @@
 //! A process: its engine, its driver's part, its applications.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
@@ -16,6 +17,9 @@ use spindle_dds_transport::{Fabric, Want};
 
 use super::book::{Delivered, LaneKey, Sent};
 use super::plan::LifePlan;
+
+/// For so many turns a layer above is ready for the messages of a new lane, or not.
+const SPELL: usize = 50;
 
 /// The payload of a message: a function of who sent it and its token.
 fn payload_byte(sender: MemberId, token: u64, at: usize) -> u8 {
@@ -59,9 +63,30 @@ pub(super) struct Recorder {
     turn: usize,
     me: MemberId,
     plan: LifePlan,
+    /// Subgroups for whose lanes it has been ready.
+    ready: RefCell<BTreeSet<SubgroupId>>,
+    /// It was not ready, and may be at this turn; 0 if it was.
+    asks_again_at: Cell<usize>,
 }
 
 impl Recorder {
+    /// Whether it takes messages of a new lane now: for a while it does, for a while not.
+    fn is_in_the_mood(&self, subgroup: SubgroupId) -> bool {
+        let spell = self.turn / SPELL;
+        let seed = self.plan.seed ^ (self.me.0 as u64) << 40 ^ u64::from(subgroup.0) << 32;
+        self.turn >= self.plan.turns || !Rng::new(seed ^ spell as u64).chance(self.plan.shy)
+    }
+
+    /// Whether it wakes the engine: it may be ready by now.
+    pub(super) fn nudges(&mut self, turn: usize) -> bool {
+        self.turn = turn;
+        let due = (1..=turn).contains(&self.asks_again_at.get());
+        if due {
+            self.asks_again_at.set(0);
+        }
+        due
+    }
+
     fn check(&mut self, loan: &Loan) {
         if self.plan.is_hostile(loan.sender) || self.plan.is_hostile(self.me) {
             return;
@@ -107,6 +132,10 @@ impl Sink<SimFabric> for Recorder {
             return self.news.push(News::Corrupt(what));
         };
         let token = delivery.header.timestamp as u64;
+        if delivery.ring == Ring::Ordered && !self.ready.borrow().contains(&lane.0) {
+            let what = format!("message {token} came before this member was ready for it");
+            self.news.push(News::Corrupt(what));
+        }
         self.news.push(News::Delivered(Delivered {
             lane,
             ring: delivery.ring,
@@ -141,11 +170,14 @@ impl Sink<SimFabric> for Recorder {
                 epoch,
                 end,
                 digest,
-            } => News::LaneEnded {
-                lane: (subgroup, epoch, 0),
-                end,
-                digest,
-            },
+            } => {
+                self.ready.borrow_mut().remove(&subgroup);
+                News::LaneEnded {
+                    lane: (subgroup, epoch, 0),
+                    end,
+                    digest,
+                }
+            }
             Event::Decide(decision) => News::Decide(decision),
             Event::Refused { request, why } => News::Refused(request, why),
             Event::ViewEnded(finish) => News::ViewEnded(finish),
@@ -161,6 +193,16 @@ impl Sink<SimFabric> for Recorder {
 
     fn is_reading(&self, _: SubgroupId) -> bool {
         true
+    }
+
+    fn is_ready(&self, subgroup: SubgroupId) -> bool {
+        let is_ready = self.is_in_the_mood(subgroup);
+        if is_ready {
+            self.ready.borrow_mut().insert(subgroup);
+        } else {
+            self.asks_again_at.set((self.turn / SPELL + 1) * SPELL);
+        }
+        is_ready
     }
 }
 
@@ -235,6 +277,8 @@ impl Member {
             turn: 0,
             me: who.id,
             plan: plan.clone(),
+            ready: RefCell::default(),
+            asks_again_at: Cell::new(0),
         };
         let engine = Engine::new(bed, plan.config, recorder);
         let rules = Rules {

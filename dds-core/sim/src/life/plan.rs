@@ -50,6 +50,8 @@ pub struct LifePlan {
     pub updates: f64,
     /// Chance that what somebody asks for is something that no view can do.
     pub odd: f64,
+    /// Chance that a member is not ready for messages of a new lane for a while.
+    pub shy: f64,
     /// Words that the rows of hostile members (every other one to be born) are
     /// overwritten with, in all. Once anything may happen no more, these die.
     pub hostile: usize,
@@ -96,6 +98,7 @@ impl LifePlan {
             leaves: 0.0,
             updates: 0.0,
             odd: 0.0,
+            shy: 0.0,
             hostile: 0,
             malice: 1.0,
             ..Self::draw(seed)
@@ -151,6 +154,7 @@ impl LifePlan {
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
             odd: among(&mut more, &[0.0, 0.0, 0.1, 0.5]),
+            shy: among(&mut more, &[0.0, 0.0, 0.3, 0.9]),
             hostile: 0,
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,

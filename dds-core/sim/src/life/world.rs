@@ -279,7 +279,9 @@ impl<'a> World<'a> {
             installed.map_err(|error| ("X2", error))?;
         }
         let member = &mut self.members[at];
-        let rung = member.mode == Mode::Asleep && self.network.rung(member.node);
+        let nudged = member.engine.with_sink(|sink| sink.nudges(turn));
+        let rung = member.mode == Mode::Asleep
+            && (self.network.rung(member.node) || nudged.unwrap_or_default());
         member.poll(rung, now);
         member
             .engine
