@@ -123,6 +123,11 @@ impl SimNetwork {
         core::mem::take(&mut self.state().nodes[node.0].rung)
     }
 
+    /// Whether it was rung, and has not [taken](Self::rung) that yet.
+    pub fn is_rung(&self, node: NodeId) -> bool {
+        self.state().nodes[node.0].rung
+    }
+
     /// Whether its sleep epoch is odd.
     pub fn is_asleep(&self, node: NodeId) -> bool {
         self.state().is_asleep(node.0)

@@ -22,6 +22,11 @@ impl DomainRecord {
         Self { view, made }
     }
 
+    /// The view that is there.
+    pub(super) fn view(&self) -> &View {
+        &self.view
+    }
+
     /// The compare-and-set, where all members are on one host.
     pub(super) fn decide(
         &mut self,

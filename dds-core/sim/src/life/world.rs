@@ -686,7 +686,15 @@ impl<'a> World<'a> {
             _ => false,
         };
         let id = self.members[at].id;
-        let legal = legal || self.plan.is_hostile(id);
+        // Of two that are left, the hostile one may come first to the record.
+        let superseded = matches!(reason, StopReason::Out(OutReason::Refused(_)));
+        let record = self.records.get(&self.hosts[&id]);
+        let by_hostile = superseded
+            && record.is_some_and(|record| {
+                let mut members = record.view().members.iter();
+                members.all(|it| self.plan.is_hostile(it.id))
+            });
+        let legal = legal || by_hostile || self.plan.is_hostile(id);
         let what = format!("{id} stopped: {reason}");
         self.members[at].stopped = Some(reason);
         self.network.crash(self.members[at].node);
@@ -704,6 +712,7 @@ impl<'a> World<'a> {
             member.preparing.is_none()
                 && member.paused_until <= self.now
                 && member.mode == Mode::Asleep
+                && !self.network.is_rung(member.node)
                 && member.is_done()
                 && member.is_content(view)
         };
