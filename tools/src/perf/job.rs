@@ -1,9 +1,11 @@
 //! What a worker is told, and what it answers.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Failure;
 use super::churn;
 use super::figures::{Counts, Latencies};
 use super::isolation::{Findings, Part};
@@ -43,6 +45,52 @@ pub(super) struct Job {
     /// In that measurement: whether the first topic keeps no pace.
     pub(super) free: bool,
 }
+
+impl Job {
+    /// Of participants with parts of their own, in phases: at `rate_hz` samples a second
+    /// of `size` bytes, each phase of so many seconds.
+    pub(super) fn in_phases(
+        role: Role,
+        participants: usize,
+        seconds: f64,
+        rate_hz: f64,
+        size: usize,
+    ) -> Result<Self, Failure> {
+        let phase = Duration::try_from_secs_f64(seconds)
+            .map_err(|error| Failure::Workers(error.to_string()))?;
+        if !(1.0..=RATE_MAX_HZ).contains(&rate_hz) {
+            return Err(Failure::Workers(format!(
+                "a rate is from 1 to {RATE_MAX_HZ}"
+            )));
+        }
+        Ok(Self {
+            parent: std::process::id(),
+            role,
+            directory: PathBuf::new(),
+            participants: participants as u32,
+            writers: 1,
+            level: Level::Atomic,
+            doorbell: Doorbell::Auto,
+            wait: Wait::Balanced,
+            ring_messages: 1024,
+            ring_bytes: RING_BYTES,
+            // The readers' storage is the default one.
+            copy: true,
+            fill: false,
+            size,
+            samples: 0,
+            warm_up: 0,
+            period_ns: (1e9 / rate_hz) as u64,
+            idle_ns: 0,
+            phase_ns: phase.as_nanos() as u64,
+            free: false,
+        })
+    }
+}
+
+/// In measurements in phases.
+const RING_BYTES: u64 = 1 << 20;
+const RATE_MAX_HZ: f64 = 1e6;
 
 /// Which worker it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 pub(super) use self::parts::{Findings, Part, work};
 use super::job::{Job, Report, Role};
-use super::options::{ChurnOptions, Doorbell, Level, Wait};
+use super::options::ChurnOptions;
 use super::{Failure, fleet};
 
 /// What is printed.
@@ -63,7 +63,9 @@ struct Spread {
 }
 
 pub(super) fn run(options: &ChurnOptions) -> Result<(), Failure> {
-    let job = job(options)?;
+    let role = Role::Churn(Part::Writer);
+    let (seconds, rate, size) = (options.seconds, options.rate, options.size);
+    let job = Job::in_phases(role, PARTS.len(), seconds, rate, size)?;
     let phases = Duration::from_nanos(job.phase_ns) * 2;
     let reports = fleet::run(&job, &PARTS.map(Role::Churn), phases + SLACK)?;
     let outcome = Outcome::of(options.seconds, &reports)?;
@@ -77,37 +79,6 @@ pub(super) fn run(options: &ChurnOptions) -> Result<(), Failure> {
             "{lost} samples were lost, or came twice"
         ))),
     }
-}
-
-fn job(options: &ChurnOptions) -> Result<Job, Failure> {
-    let phase = Duration::try_from_secs_f64(options.seconds)
-        .map_err(|error| Failure::Workers(error.to_string()))?;
-    if !(options.rate >= 1.0 && options.rate <= RATE_MAX_HZ) {
-        return Err(Failure::Workers(format!(
-            "a rate is from 1 to {RATE_MAX_HZ}"
-        )));
-    }
-    Ok(Job {
-        parent: std::process::id(),
-        role: Role::Churn(Part::Writer),
-        directory: std::path::PathBuf::new(),
-        participants: PARTS.len() as u32,
-        writers: 1,
-        level: Level::Atomic,
-        doorbell: Doorbell::Auto,
-        wait: Wait::Balanced,
-        ring_messages: 1024,
-        ring_bytes: RING_BYTES,
-        copy: true,
-        fill: false,
-        size: options.size,
-        samples: 0,
-        warm_up: 0,
-        period_ns: (1e9 / options.rate) as u64,
-        idle_ns: 0,
-        phase_ns: phase.as_nanos() as u64,
-        free: false,
-    })
 }
 
 impl Outcome {
@@ -230,8 +201,6 @@ fn as_long(windows: &[(u64, u64)], stretches: &[(u64, u64)]) -> Vec<(u64, u64)> 
 const PARTS: [Part; 4] = [Part::Writer, Part::Reader, Part::Near, Part::Far];
 /// For the formation of the group, and its end.
 const SLACK: Duration = Duration::from_secs(120);
-const RING_BYTES: u64 = 1 << 20;
-const RATE_MAX_HZ: f64 = 1e6;
 
 #[cfg(test)]
 mod tests {

@@ -29,7 +29,7 @@ use self::parts::Misdeeds;
 pub(super) use self::parts::{Findings, Part, work};
 use self::timetable::{PHASES, Phase, SLICES, TOPICS};
 use super::job::{Job, Report, Role};
-use super::options::{Doorbell, IsolationOptions, Level, Wait};
+use super::options::IsolationOptions;
 use super::{Failure, fleet};
 
 /// What is printed.
@@ -75,12 +75,12 @@ struct Stream {
 }
 
 pub(super) fn run(options: &IsolationOptions) -> Result<(), Failure> {
-    if !(options.rate >= 1.0 && options.rate <= RATE_MAX_HZ) {
-        return Err(Failure::Workers(format!(
-            "a rate is from 1 to {RATE_MAX_HZ}"
-        )));
-    }
-    let job = job(options)?;
+    let role = Role::Isolation(Part::Writer);
+    let (seconds, rate, size) = (options.seconds, options.rate, options.size);
+    let job = Job {
+        free: options.free,
+        ..Job::in_phases(role, PARTS.len(), seconds, rate, size)?
+    };
     let phases = Duration::from_nanos(job.phase_ns) * PHASES.len() as u32;
     let reports = fleet::run(&job, &PARTS.map(Role::Isolation), phases + SLACK)?;
     let outcome = Outcome::of(options, &job, &reports)?;
@@ -96,33 +96,6 @@ pub(super) fn run(options: &IsolationOptions) -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-fn job(options: &IsolationOptions) -> Result<Job, Failure> {
-    let phase = Duration::try_from_secs_f64(options.seconds)
-        .map_err(|error| Failure::Workers(error.to_string()))?;
-    Ok(Job {
-        parent: std::process::id(),
-        role: Role::Isolation(Part::Writer),
-        directory: std::path::PathBuf::new(),
-        participants: PARTS.len() as u32,
-        writers: 1,
-        level: Level::Atomic,
-        doorbell: Doorbell::Auto,
-        wait: Wait::Balanced,
-        ring_messages: 1024,
-        ring_bytes: RING_BYTES,
-        // The readers' storage is the default one.
-        copy: true,
-        fill: false,
-        size: options.size,
-        samples: 0,
-        warm_up: 0,
-        period_ns: (1e9 / options.rate) as u64,
-        idle_ns: 0,
-        phase_ns: phase.as_nanos() as u64,
-        free: options.free,
-    })
 }
 
 impl Outcome {
@@ -283,8 +256,6 @@ fn missed(findings: &[&Findings]) -> u64 {
 const PARTS: [Part; 3] = [Part::Writer, Part::Reader, Part::Culprit];
 /// For the formation of the group, and to take what has piled up.
 const SLACK: Duration = Duration::from_secs(120);
-const RING_BYTES: u64 = 1 << 20;
-const RATE_MAX_HZ: f64 = 1e6;
 
 #[cfg(test)]
 mod tests {
