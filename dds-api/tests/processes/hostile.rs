@@ -167,9 +167,11 @@ impl Honest {
         let [first, second] = &mut self.members;
         let mut vandal = Member::start(&self.directory, 3, LIMIT_MS);
         vandal.wait_for_members(3, Duration::from_secs(60));
-        let heard = second.count("heard 3");
+        // Both know whose samples these are by what it said before.
+        let heard = [first.count("heard 3"), second.count("heard 3")];
         vandal.ask("publish");
-        second.wait_for_samples(3, heard + 10);
+        first.wait_for_samples(3, heard[0] + 10);
+        second.wait_for_samples(3, heard[1] + 10);
         let line = format!("vandalise {} {seed} {how}", ROUND.as_millis());
         assert!(vandal.count(&line) > 0, "it reached its rows");
         // The others go on, with it or without.
