@@ -36,6 +36,8 @@ pub enum PlantedBug {
     ReleaseTooFar,
     /// A message is delivered when it is received here, not when all have it.
     DeliverUnstable,
+    /// Of one who sends it is believed that it has received what others send.
+    ImpliesTooMuch,
     /// Nulls fill up one round less than they should.
     NullsTooFew,
     /// Nulls are sent in answer to nulls of the same round, for ever.

@@ -45,7 +45,7 @@ pub(crate) struct RowLayout {
 /// A member's columns: byte offsets in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Columns {
-    /// `received_num`; the counts for each sender follow it.
+    /// `received_num` of the other senders; the counts for each sender follow it.
     pub(crate) received_num: usize,
     /// `delivered_num`; `released` of both rings and `ready` follow it.
     pub(crate) delivered_num: usize,

@@ -75,6 +75,7 @@ fn bugs_of_the_engine_are_found() {
         (PlantedBug::MissingRelease, &stuck),
         (PlantedBug::ReleaseTooFar, &corrupted),
         (PlantedBug::DeliverUnstable, &unstable),
+        (PlantedBug::ImpliesTooMuch, &unstable),
         (PlantedBug::NullsTooFew, &stuck),
         (PlantedBug::NullsForEver, &endless),
         (PlantedBug::WildGuard, &["A6"]),

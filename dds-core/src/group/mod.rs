@@ -7,7 +7,9 @@
 //!
 //! Message `k` of ordered sender `i` of `n` stands at place `k * n + i` of the
 //! order. With `c[i]` messages received of sender `i`, everything below the least
-//! `c[i] * n + i` is here: that is `received_num`. A sender that has left counts
+//! `c[i] * n + i` is here: that is `received_num`. Its word in a sender's row leaves the
+//! sender's own messages out, for it has what its guard says; so who alone sends in a lane
+//! pushes payload, headers and guard, and nothing else. A sender that has left counts
 //! as having sent nulls for ever after its last message; the place right
 //! behind that message is where its leaving is told, at every member the same.
 //! Positions are places counted from the lane's base.
@@ -250,7 +252,6 @@ impl<F: Fabric> Group<F> {
         context.pushes.address(&self.others);
         self.send(lane, context);
         let received = self.receive_own(lane, context);
-        // With its own receipt goes the last word that others wait for.
         self.acknowledge(lane, context);
         context.pushes.flush(&lane.fabric);
         received.map(|_| ())

@@ -250,43 +250,57 @@ impl<F: Fabric> Group<F> {
     /// Position below which everything has been received here.
     fn received(&self) -> u64 {
         let n = self.ordered.len() as u64;
-        let counts = self.ordered.iter().zip(0..).filter_map(|(&at, place)| {
-            let sender = &self.senders[at];
-            Some((sender.left, sender.streams[0].as_ref()?.count(), place))
-        });
-        let present = counts.clone().filter(|(left, ..)| !left);
-        let least = present
-            .map(|(_, count, place): (_, _, u64)| count * n + place)
-            .min();
         // When all have left, everything is here, and so are their farewells.
-        least.unwrap_or_else(|| {
-            counts
-                .map(|(_, count, _)| (count + 1) * n)
-                .max()
-                .unwrap_or_default()
-        })
+        let streams = self
+            .ordered
+            .iter()
+            .filter_map(|&at| self.senders[at].streams[0].as_ref());
+        let farewells = || streams.map(|stream| (stream.count() + 1) * n).max();
+        let present = self.received_of(|_| true);
+        present.or_else(farewells).unwrap_or_default()
     }
 
-    /// Tells the others what has been received.
+    /// The same of those ordered senders alone that are present and `of` it; `None`
+    /// without any.
+    fn received_of(&self, of: impl Fn(Rank) -> bool) -> Option<u64> {
+        let n = self.ordered.len() as u64;
+        let senders = self.ordered.iter().map(|&at| &self.senders[at]).zip(0..);
+        let present = senders.filter(|(sender, _)| !sender.left && of(sender.rank));
+        let counts = present
+            .filter_map(|(sender, place)| Some((sender.streams[0].as_ref()?.count(), place)));
+        counts
+            .map(|(count, place): (_, u64)| count * n + place)
+            .min()
+    }
+
+    /// Whether a member sends all that is ordered here: that it has received that, its
+    /// guard says.
+    fn sends_all(&self, place: Rank) -> bool {
+        let mut senders = self.ordered.iter().map(|&at| &self.senders[at]);
+        senders.all(|sender| sender.rank == place)
+    }
+
+    /// Tells the others what has been received of others: what a sender has received of
+    /// its own, its guard says.
     pub(super) fn acknowledge<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
         let fabric = &lane.fabric;
-        let mut changed = false;
-        for (at, sender) in self.senders.iter().enumerate() {
-            let Some(stream) = &sender.streams[0] else {
-                continue;
-            };
-            let word = lane.columns.received(at);
-            // My own row: what stands there is what I stored.
-            if fabric.row(fabric.me()).load(word) != stream.count() {
-                fabric.store(word, stream.count());
-                changed = true;
-            }
+        let me = fabric.me();
+        self.received_num = self.received_num.max(self.received());
+        if self.sends_all(me) {
+            return;
         }
-        let received_num = self.received();
-        if received_num > self.received_num {
-            self.received_num = received_num;
-            fabric.store(lane.columns.received_num, received_num);
-            changed = true;
+        let of_others = self.received_of(|rank| rank != me);
+        let mut changed = tell(
+            fabric,
+            lane.columns.received_num,
+            of_others.unwrap_or(self.received_num),
+        );
+        for (at, sender) in self.senders.iter().enumerate() {
+            if let Some(stream) = &sender.streams[0]
+                && sender.rank != me
+            {
+                changed |= tell(fabric, lane.columns.received(at), stream.count());
+            }
         }
         if changed {
             let (at, len) = (lane.columns.received_num, lane.columns.received_len());
@@ -310,7 +324,10 @@ impl<F: Fabric> Group<F> {
             if !member.fenced {
                 self.heed_ack(lane, place)?;
             }
-            if !context.config.plants(PlantedBug::DeliverUnstable) {
+            let too_much = context.config.plants(PlantedBug::ImpliesTooMuch)
+                && self.senders.iter().any(|sender| sender.rank == place);
+            let implied = self.sends_all(place) || too_much;
+            if !implied && !context.config.plants(PlantedBug::DeliverUnstable) {
                 stable = stable.min(self.members[place.index()].received_num);
             }
         }
@@ -341,6 +358,16 @@ impl<F: Fabric> Group<F> {
         member.received_num = member.received_num.max(received_num);
         Ok(())
     }
+}
+
+/// Has a word of my own row rise to `value`; whether it was below.
+fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> bool {
+    // What stands there is what I stored.
+    let rises = fabric.row(fabric.me()).load(word) < value;
+    if rises {
+        fabric.store(word, value);
+    }
+    rises
 }
 
 /// Bookkeeping of a publication, by whoever publishes.

@@ -311,6 +311,65 @@ fn who_acknowledges_what_nobody_can_have_sent_is_named() {
     }
 }
 
+/// Three members, of which the first sends, in a ring of eight.
+fn one_sender() -> World {
+    let ring = RingSpec {
+        messages: 8,
+        bytes: 256,
+    };
+    let mut spec = spec(3);
+    spec.senders = vec![SenderSpec {
+        rank: Rank(0),
+        rings: [Some(ring), None],
+    }];
+    let (network, controls) = network(3, 1, SimOptions::default());
+    let engine = |control| Engine::new(control, EngineConfig::SPINDLE, Log::default());
+    let mut world = World {
+        segment: open(&network, &spec),
+        network,
+        nodes: controls.into_iter().map(engine).collect(),
+    };
+    world.add_lane(&spec);
+    world
+}
+
+/// However many messages: payload, headers and guard; and once more for each of the rings
+/// that goes on at its beginning.
+#[test]
+fn a_batch_is_three_pushes_a_peer() {
+    let world = one_sender();
+    world.run(&[0, 1, 2]);
+    let pushes = || {
+        let lane = world.nodes[0].handle().lane(SUBGROUP).expect("a lane");
+        let counters = lane.fabric().counters();
+        [counters.pushes, counters.word_pushes].map(|pushes| pushes / 2)
+    };
+    let mut sent = 0;
+    for (batch, ranges) in [(1, 2), (4, 2), (6, 3), (2, 2), (5, 4)] {
+        let before = pushes();
+        send(&world.nodes[0], batch);
+        let [after_ranges, after_words] = pushes();
+        let cost = [after_ranges - before[0], after_words - before[1]];
+        assert_eq!(cost, [ranges, 1], "{batch} after {sent}");
+        sent += batch;
+        world.run(&[0, 1, 2]);
+        assert_eq!(log(&world.nodes[2], |log| log.order.len()), sent);
+    }
+}
+
+/// A reader needs no word of the only sender but its guard.
+#[test]
+fn what_a_sender_has_of_its_own_its_guard_says() {
+    let world = one_sender();
+    send(&world.nodes[0], 2);
+    world.network.settle();
+    world.nodes[1].step(0);
+    world.network.settle();
+    world.nodes[2].step(0);
+    let taken = log(&world.nodes[2], |log| log.order.clone());
+    assert_eq!(taken, [(Rank(0), 1), (Rank(0), 2)]);
+}
+
 #[test]
 fn a_farewell_comes_after_the_last_message_however_few_are_taken_at_once() {
     let config = EngineConfig {
