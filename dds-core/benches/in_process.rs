@@ -1,4 +1,4 @@
-//! The engine over the shm fabric within one process: one sender, and as many
+//! The engine over shared memory within one process: one sender, and as many
 //! receivers, each stepped by a thread of its own. Prints one JSON line a row.
 //!
 //! `cargo bench -p spindle-dds-core`
@@ -6,17 +6,20 @@
 // The crate under test has neither clock nor threads; who measures it needs both.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+#[path = "../tests/stations/mod.rs"]
+mod stations;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Instant;
 
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, ClaimError, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec, Layout,
-    Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+    ClaimError, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec, Meta, Ring, RingSpec,
+    SenderSpec, Sink, SubgroupId, TopicKey,
 };
-use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
-use spindle_dds_transport::{Fabric, Park, Part, Rank, Window};
+use spindle_dds_transport::mixed::{MixedSegment, Station};
+use spindle_dds_transport::{Fabric, Park, Rank};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
@@ -27,8 +30,8 @@ struct Touch {
     count: u64,
 }
 
-impl Sink<Segment> for Touch {
-    fn deliver(&mut self, delivery: &Delivery<'_, Segment>) {
+impl Sink<MixedSegment> for Touch {
+    fn deliver(&mut self, delivery: &Delivery<'_, MixedSegment>) {
         if self.reading
             && let Some(held) = delivery.hold()
         {
@@ -51,11 +54,9 @@ impl Sink<Segment> for Touch {
     }
 }
 
-/// Control and lane are parts of one row.
-type Segment = Part<ShmFabric>;
-type Node = Engine<Segment, Touch>;
+type Node = Engine<MixedSegment, Touch>;
 
-fn group(members: usize) -> Vec<Arc<Node>> {
+fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
     let ring = Some(RingSpec {
         messages: 1024,
         bytes: 1 << 24,
@@ -71,35 +72,21 @@ fn group(members: usize) -> Vec<Arc<Node>> {
         }],
         topics: vec![TopicKey::of_name("bench")],
     };
-    let lens = Layout::new(&lane).expect("a lane").row_lens();
-    let longest = lens.iter().max().copied().unwrap_or(0);
-    let fabrics = shm::local_group(members, CONTROL_ROW_LEN + longest, DoorbellChoice::Auto);
-    let windows = |at, lens: &[usize]| {
-        let ranks = (0..).map(Rank).zip(lens);
-        let windows = ranks.map(|(of, &len)| Window { of, at, len });
-        windows.collect::<Vec<_>>()
-    };
-    let control = windows(0, &vec![CONTROL_ROW_LEN; members]);
-    let segment = windows(CONTROL_ROW_LEN, &lens);
-    let node = |(rank, fabric): (usize, ShmFabric)| {
+    let node = |(rank, [control, segment]): (usize, [MixedSegment; 2])| {
         let sink = Touch {
             reading: rank > 0,
             touched: Arc::default(),
             count: 0,
         };
-        let whole = Arc::new(fabric);
-        let control = Part::new(whole.clone(), &control).expect("a part");
         let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
-        let segment = Part::new(whole, &segment).expect("a part");
         engine.add_lane(&lane, segment).expect("a lane");
         Arc::new(engine)
     };
-    fabrics
-        .expect("a group")
-        .into_iter()
-        .enumerate()
-        .map(node)
-        .collect()
+    let (stations, segments) = stations::segments(&vec![0; members], &lane);
+    (
+        stations,
+        segments.into_iter().enumerate().map(node).collect(),
+    )
 }
 
 fn receive(node: &Node, messages: u64) {
@@ -166,7 +153,7 @@ fn send(node: &Node, messages: u64, size: u32) {
 }
 
 fn run(members: usize, size: u32, messages: u64) -> f64 {
-    let nodes = group(members);
+    let (_stations, nodes) = group(members);
     let start = Arc::new(Barrier::new(members));
     let receivers: Vec<_> = nodes[1..]
         .iter()

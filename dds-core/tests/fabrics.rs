@@ -5,22 +5,17 @@
 // The crate under test has neither clock nor threads; who runs it needs both.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use std::fmt::Debug;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+mod stations;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, ClaimError, Delivery, Engine, EngineConfig, Event, Handle, Kind, LaneSpec,
-    Layout, Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+    ClaimError, Delivery, Engine, EngineConfig, Event, Handle, Kind, LaneSpec, Meta, Ring,
+    RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
 };
-use spindle_dds_transport::shm::{self, DoorbellChoice};
-use spindle_dds_transport::{
-    Fabric, Park, Part, Rank, SegmentKey, SegmentRequest, Want, Window, mixed,
-};
+use spindle_dds_transport::{Fabric, Park, Rank, Want};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const MESSAGES: u32 = 400;
@@ -188,90 +183,23 @@ fn check<F: Park>(fabrics: Vec<[F; 2]>) {
     }
 }
 
-fn row_lens(members: usize) -> Vec<usize> {
-    Layout::new(&lane(members)).expect("a lane").row_lens()
+fn check_over(hosts: &[usize]) {
+    let (_stations, segments) = stations::segments(hosts, &lane(hosts.len()));
+    check(segments);
 }
 
-/// Both segments, for participants with ids from 1.
-fn requests(members: usize, me: usize) -> [SegmentRequest; 2] {
-    let request = |lane, row_lens| SegmentRequest {
-        key: SegmentKey { epoch: 1, lane },
-        members: (1..=members as u128).collect(),
-        me: Rank(me as u16),
-        row_lens,
-        control: lane == 0,
-    };
-    let control = vec![CONTROL_ROW_LEN; members];
-    [request(0, control), request(1, row_lens(members))]
-}
-
-fn both<F, E: Debug>(made: Result<Vec<F>, E>) -> [F; 2] {
-    let made = made.expect("segments").try_into();
-    made.unwrap_or_else(|_| panic!("two"))
-}
-
-/// Control and lane are parts of one row.
 #[test]
 fn one_order_over_shared_memory() {
-    let lens = row_lens(3);
-    let row_len = CONTROL_ROW_LEN + lens.iter().max().copied().unwrap_or(0);
-    let group = shm::local_group(3, row_len, DoorbellChoice::Auto).expect("a group");
-    let windows = |at, lens: &[usize]| -> Vec<_> {
-        let ranks = (0..).map(Rank).zip(lens);
-        ranks.map(|(of, &len)| Window { of, at, len }).collect()
-    };
-    let control = windows(0, &[CONTROL_ROW_LEN; 3]);
-    let lane = windows(CONTROL_ROW_LEN, &lens);
-    let parts = |whole| {
-        let whole = Arc::new(whole);
-        [&control, &lane].map(|part| Part::new(Arc::clone(&whole), part).expect("a part"))
-    };
-    check(group.into_iter().map(parts).collect());
+    check_over(&[0, 0, 0]);
 }
 
 /// Two segments for each member, in the same streams.
 #[test]
 fn one_order_over_streams() {
-    over_hosts(&[0, 1, 2]);
+    check_over(&[0, 1, 2]);
 }
 
 #[test]
 fn one_order_over_a_mixture() {
-    over_hosts(&[0, 1, 1, 0]);
-}
-
-/// Members on these hosts, in truth directories of this one.
-fn over_hosts(hosts: &[usize]) {
-    let soon = Instant::now() + Duration::from_secs(20);
-    let mine = || Permissions::from_mode(0o700);
-    let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
-    let directories = hosts.iter().map(directory).collect::<Result<Vec<_>, _>>();
-    let directories = directories.expect("directories");
-    let open = |(at, &host): (usize, &usize)| {
-        let host = shm::StationOptions {
-            directory: Some(directories[host].path().into()),
-            ..shm::StationOptions::new(0, 1 + at as u128)
-        };
-        let network = Some(mixed::NetworkOptions::default());
-        mixed::Station::open(&mixed::StationOptions { host, network }).expect("a station")
-    };
-    let stations: Vec<_> = hosts.iter().enumerate().map(open).collect();
-    for (at, one) in stations.iter().enumerate() {
-        for other in &stations[..at] {
-            one.connect(&other.address(), soon).expect("connected");
-        }
-    }
-    let made = thread::scope(|scope| {
-        let make = |(me, station): (usize, &mixed::Station)| {
-            both(station.segments(&requests(hosts.len(), me), soon))
-        };
-        let threads: Vec<_> = stations
-            .iter()
-            .enumerate()
-            .map(|each| scope.spawn(move || make(each)))
-            .collect();
-        let made = threads.into_iter().map(|thread| thread.join());
-        made.map(|made| made.expect("no panic")).collect()
-    });
-    check(made);
+    check_over(&[0, 1, 1, 0]);
 }

@@ -18,7 +18,7 @@ use rustix::event::EventfdFlags;
 use spindle_dds_transport::mixed::{
     MixedError, MixedSegment, NetworkOptions, Station, StationOptions,
 };
-use spindle_dds_transport::shm::{self, DoorbellChoice, local_group};
+use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, Want,
 };
@@ -30,17 +30,6 @@ const WITHIN: Duration = Duration::from_secs(20);
 
 fn main() {
     let baseline = report("eventfd_bare", bare_eventfd(), None);
-    for (name, choice) in [
-        ("shm_park_futex", DoorbellChoice::Futex),
-        ("shm_park_event", DoorbellChoice::Event),
-    ] {
-        match local_group(2, 4096, choice) {
-            Ok(group) => {
-                report(name, park_round_trips(&group), Some(baseline));
-            }
-            Err(error) => println!("{name} skipped: {error}"),
-        }
-    }
     let pair = Pair::open(DoorbellChoice::Auto, true).expect("two stations");
     let segments = pair.make(0, 1).map(|mut made| made.remove(0));
     report("tcp_park", park_round_trips(&segments), Some(baseline));
@@ -58,8 +47,6 @@ fn main() {
             Err(error) => println!("{name} skipped: {error}"),
         }
     }
-    let group = local_group(2, 4096, DoorbellChoice::Auto).expect("a group");
-    ring_awake("shm_awake", &group);
     make_segments();
 }
 

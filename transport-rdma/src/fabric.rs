@@ -7,13 +7,6 @@ use crate::peers::{PeerSet, Rank};
 /// has a use for them or not. Columns begin after.
 pub const FABRIC_AREA: usize = 256;
 
-/// Byte offset of the sleep epoch, in backends that keep it in rows.
-pub const SLEEP_WORD: usize = 0;
-
-/// Byte offset of the doorbell words, in backends that keep them in rows: they
-/// fill the area. Each wakes the sleepers of some ranks.
-pub const DOORBELL_WORD: usize = 128;
-
 /// One-sided writes between the members of one segment.
 ///
 /// A *segment* is a set of *rows* of memory, one for each of its members, which

@@ -14,7 +14,6 @@
 //!      |   tcp   a connection a pair; a push is a record in it
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
 //!
-//!   part         several segments of a group out of one fabric
 //!   mem          what a row is: atomic words, bytes that a word vouches for
 //!   sleep        the one handshake that all backends sleep by, run under loom
 //! ```
@@ -35,7 +34,6 @@ mod failures;
 pub mod mem;
 pub mod mixed;
 mod news;
-mod part;
 mod peers;
 mod segment;
 pub mod shm;
@@ -44,13 +42,9 @@ pub mod sleep;
 mod station_error;
 pub mod tcp;
 
-pub use fabric::{
-    DOORBELL_WORD, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, SLEEP_WORD,
-    Want,
-};
+pub use fabric::{FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, Want};
 pub use mem::Region;
 pub use news::{Event, MESSAGE_LEN_MAX};
-pub use part::{Part, Window};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use segment::{SegmentKey, SegmentRequest};
 pub use station_error::StationError;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
-use spindle_dds_transport::shm::{self, DoorbellChoice, local_group};
+use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, Want,
 };
@@ -40,13 +40,6 @@ fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.with(Cell::get);
     work();
     ALLOCATIONS.with(Cell::get) - before
-}
-
-#[test]
-fn pushing_ringing_and_sleeping_in_a_group_allocate_nothing() {
-    for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
-        check(&local_group(3, 4096, doorbell).expect("a group"), doorbell);
-    }
 }
 
 #[test]

@@ -7,14 +7,6 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// A group of this size is not possible.
-    #[error("a group has 1 to {max} members, not {wanted}")]
-    GroupSize {
-        /// Size wanted.
-        wanted: usize,
-        /// Largest size.
-        max: usize,
-    },
     /// The domain's directory cannot be used.
     #[error("the domain directory {} {problem}", path.display())]
     Directory {
@@ -68,7 +60,7 @@ pub enum JoinError {
         source: io::Error,
     },
     /// `futex_waitv` was asked for and cannot be used.
-    #[error("sleeping on futexes needs kernel 5.16 and at most 128 members; choose Auto or Event")]
+    #[error("sleeping on futexes needs kernel 5.16; choose Auto or Event")]
     NoFutexWaitv,
     /// A system call failed that should not.
     #[error("{what}: {source}")]

@@ -15,12 +15,11 @@
 //!
 //! A [`Station`] (`station`) lasts as long as its participant: peers connect to it,
 //! and [`ShmSegment`]s come and go. The [`Register`] (`register`, over `view_record`)
-//! holds the decisions about a domain that must be single. For tests and benches there
-//! are groups within one process ([`local_group`], over [`ShmFabric`]: `fabric`, `watch`).
+//! holds the decisions about a domain that must be single.
 //!
-//! All stand on rows (`memory`), the domain's directory and lock (`domain`), packets
+//! Both stand on rows (`memory`), the domain's directory and lock (`domain`), packets
 //! (`socket`), descriptors (`descriptor`), what the kernel says of processes
-//! (`process`), and [`DoorbellKind`]s (`doorbell`).
+//! (`process`), and the kinds of doorbells (`doorbell`).
 //!
 //! Members trust each other as processes of one user do: a descriptor from
 //! another user is never taken, one of the same user is checked for what it is.
@@ -31,23 +30,18 @@ mod descriptor;
 mod domain;
 mod doorbell;
 mod error;
-mod fabric;
-mod local;
 mod memory;
 mod process;
 mod register;
 mod socket;
 mod station;
 mod view_record;
-mod watch;
 
 pub use crate::news::{Event, MESSAGE_LEN_MAX};
 pub use crate::station_error::StationError;
 pub use domain::host_id;
-pub use doorbell::{DoorbellChoice, DoorbellKind};
+pub use doorbell::DoorbellChoice;
 pub use error::JoinError;
-pub use fabric::ShmFabric;
-pub use local::{local_group, local_group_of};
 pub use register::{Entered, Looked, Refusal, Register};
 pub use station::{SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions};
 pub use view_record::{Decision, Entry};

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::shm::{self, DoorbellChoice, ShmFabric};
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
 
@@ -216,44 +215,6 @@ impl Segments for SimGroup {
 
     fn open(&self, segment: SegmentId, rank: usize) -> SimFabric {
         self.network.fabric(segment, Rank(rank as u16))
-    }
-}
-
-/// Shared memory: actors are threads, and sleep in the kernel.
-pub(crate) struct ShmGroup(Vec<ShmFabric>);
-
-impl ShmGroup {
-    /// The doorbells are dealt out in turn.
-    pub(crate) fn new(members: usize, row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
-        let doorbells: Vec<_> = doorbells.iter().copied().cycle().take(members).collect();
-        Self(shm::local_group_of(&doorbells, row_len).expect("a group"))
-    }
-}
-
-impl Harness for ShmGroup {
-    type F = ShmFabric;
-
-    fn fabric(&self, rank: usize) -> &ShmFabric {
-        &self.0[rank]
-    }
-
-    fn run(&self, actors: Vec<Actor<'_, ShmFabric>>) -> Outcome {
-        run_threads(&self.0, actors)
-    }
-
-    fn sleep(&self, rank: usize) -> Sleep {
-        park_for_a_while(&self.0[rank])
-    }
-
-    /// What is stored is in its place.
-    fn settle(&self) {}
-
-    fn kill(&self, rank: usize) {
-        self.0[rank].feign_death();
-    }
-
-    fn rounds(&self) -> u64 {
-        2000
     }
 }
 

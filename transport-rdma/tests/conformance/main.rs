@@ -1,9 +1,7 @@
 //! One suite for all backends: each clause of the `Fabric` contract as a
-//! function over a [`harness::Harness`], run over the simulator (many seeds)
-//! over groups in shared memory that are formed once (threads, both doorbells), and
-//! over stations: of one host, each on its own, and a mixture. Clauses about more than one segment
-//! run over those that have them ([`harness::Segments`]). A backend that comes later
-//! implements `Harness` and adds a module to `suite`.
+//! function over a [`harness::Harness`], run over the simulator (many seeds) and over
+//! stations (threads, both doorbells): of one host, each on its own, and a mixture. A
+//! backend that comes later implements [`harness::Segments`] and adds a module to `suite`.
 
 mod data;
 mod failure;
@@ -13,7 +11,7 @@ mod segments;
 mod sleeping;
 mod stations;
 
-use harness::{Outcome, Segments, ShmGroup, SimGroup};
+use harness::{Outcome, Segments, SimGroup};
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 use stations::StationGroup;
@@ -41,14 +39,6 @@ fn over_sim(clause: impl Fn(&SimGroup) -> Outcome) {
     for seed in 0..200 {
         if let Err(violation) = over_seed(&clause, seed, SimOptions::swarm) {
             panic!("seed {seed}: {violation}");
-        }
-    }
-}
-
-fn over_shm(clause: impl Fn(&ShmGroup) -> Outcome, doorbells: &[DoorbellChoice]) {
-    for repeat in 0..3 {
-        if let Err(violation) = clause(&ShmGroup::new(MEMBERS, ROW_LEN, doorbells)) {
-            panic!("repeat {repeat}: {violation}");
         }
     }
 }
@@ -82,24 +72,6 @@ macro_rules! suite {
             })*
             $(#[test] fn $further() {
                 super::over_sim(crate::$segments::$further);
-            })*
-        }
-        mod shm_futex {
-            use super::DoorbellChoice::Auto;
-            $(#[test] fn $clause() {
-                super::over_shm(crate::$module::$clause, &[Auto]);
-            })*
-        }
-        mod shm_event {
-            use super::DoorbellChoice::Event;
-            $(#[test] fn $clause() {
-                super::over_shm(crate::$module::$clause, &[Event]);
-            })*
-        }
-        mod shm_mixed {
-            use super::DoorbellChoice::{Auto, Event};
-            $(#[test] fn $clause() {
-                super::over_shm(crate::$module::$clause, &[Auto, Event]);
             })*
         }
         mod apart_futex {
@@ -209,18 +181,5 @@ suite! {
         segments::ranks_are_of_the_segment,
         segments::no_wake_up_is_lost_when_a_token_changes_segments,
         segments::sleep_is_shared_by_all_segments,
-    }
-}
-
-/// More members than bell words in a row: ranks share them.
-#[test]
-fn no_wake_up_is_lost_among_ranks_that_share_bells() {
-    for doorbells in [
-        &[DoorbellChoice::Auto][..],
-        &[DoorbellChoice::Auto, DoorbellChoice::Event],
-    ] {
-        let group = ShmGroup::new(20, ROW_LEN, doorbells);
-        let round = sleeping::no_wake_up_is_lost_when_a_token_goes_round(&group);
-        assert!(round.is_ok(), "{round:?}");
     }
 }
