@@ -73,6 +73,12 @@ pub enum PlantedBug {
     StopsAtHole,
     /// A member leaves while it holds messages in the rings of others.
     LeavesHolding,
+    /// Whatever is committed is taken for received by all.
+    HastyReceipt,
+    /// What was committed in a lane that is wedged is taken for received by all.
+    ReceiptByWedge,
+    /// Nobody is told that what was committed in an earlier lane has been received by all.
+    ForgetsReceipt,
 }
 
 impl EngineConfig {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::claim::{Claim, ClaimError, Committed};
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, PlantedBug};
 use crate::gate::Gate;
 use crate::handle::Common;
 use crate::ids::{Ring, SubgroupId};
@@ -164,8 +164,13 @@ impl<F: Fabric> Lane<F> {
         if message.subgroup != self.subgroup || message.epoch > self.epoch {
             return false;
         }
-        if message.epoch < self.epoch || self.gate.status() == ENDED {
+        let status = self.gate.status();
+        let wedge_does = self.config.plants(PlantedBug::ReceiptByWedge) && status == WEDGED;
+        if self.config.plants(PlantedBug::HastyReceipt) || wedge_does {
             return true;
+        }
+        if message.epoch < self.epoch || status == ENDED {
+            return !self.config.plants(PlantedBug::ForgetsReceipt);
         }
         match (message.ring, self.my_order) {
             (Ring::Ordered, Some(at)) => {

@@ -116,6 +116,7 @@ fn life(seed: u64, hostile: Option<usize>) -> LifePlan {
 
 fn lives(seeds: std::ops::Range<u64>, hostile: Option<usize>) -> ExitCode {
     let (mut forged, mut expelled) = (0, BTreeMap::new());
+    let [mut acknowledged, mut unsent, mut unknown] = [0; 3];
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
     for seed in seeds.clone() {
         match live(&life(seed, hostile)) {
@@ -128,6 +129,9 @@ fn lives(seeds: std::ops::Range<u64>, hostile: Option<usize>) -> ExitCode {
                 gone += report.gone;
                 refused += report.refused;
                 delivered += report.delivered;
+                acknowledged += report.outcomes[0];
+                unsent += report.outcomes[1];
+                unknown += report.outcomes[2];
             }
             Err(violation) => {
                 println!("{violation}");
@@ -139,6 +143,9 @@ fn lives(seeds: std::ops::Range<u64>, hostile: Option<usize>) -> ExitCode {
     println!(
         "{count} lives, {violations} violations, {views} views, {gone} members gone, {refused} \
          requests refused, {delivered} deliveries"
+    );
+    println!(
+        "of what applications sent: {acknowledged} acknowledged, {unsent} refused, {unknown} unknown"
     );
     if hostile.is_some() {
         println!("{forged} words forged; hostile members expelled, and why:");

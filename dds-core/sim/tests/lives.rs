@@ -48,6 +48,7 @@ fn what_went_wrong_once_does_not_again() {
     let plans = [13_066, 13_695, 6_570].map(|seed| LifePlan {
         odd: 0.0,
         shy: 0.0,
+        awaits: 0.0,
         ..LifePlan::draw(seed)
     });
     assert_sound(&plans);
@@ -239,5 +240,25 @@ fn bugs_of_the_membership_are_found() {
             panic!("{bug:?} was not found");
         };
         println!("{bug:?}: {violation}");
+    }
+}
+
+/// Nothing goes wrong but what applications are told: only their history shows it.
+#[test]
+fn bugs_of_receipts_are_found() {
+    for (bug, properties) in [
+        (PlantedBug::HastyReceipt, &["C1", "C6"][..]),
+        (PlantedBug::ReceiptByWedge, &["C1", "C6"]),
+        (PlantedBug::ForgetsReceipt, &["C7"]),
+    ] {
+        let plans = drawn(1500, |plan| {
+            plan.config.planted = Some(bug);
+            (plan.crashes, plan.malice) = (0.001, 100.0);
+        });
+        let Some(violation) = first_violation(&plans) else {
+            panic!("{bug:?} was not found");
+        };
+        println!("{bug:?}: {violation}");
+        assert!(properties.contains(&violation.property), "{violation}");
     }
 }

@@ -9,23 +9,19 @@ use spindle_dds_core::membership::{
     View,
 };
 use spindle_dds_core::{
-    AckWait, Claim, ClaimError, Delivery, Engine, Event, Held, Kind, Meta, Prepared, Ring, Sink,
-    StopReason, SubgroupId,
+    AckWait, Claim, ClaimError, Committed, Delivery, Engine, Event, Held, Kind, Meta, Prepared,
+    Ring, Sink, StopReason, SubgroupId,
 };
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
 use spindle_dds_transport::{Fabric, Want};
 
-use super::book::{Delivered, LaneKey, Sent};
+use super::facts::{Delivered, Fact, LaneKey, Sent};
+use super::invariants::payload;
 use super::plan::LifePlan;
+use crate::violation::Finding;
 
 /// For so many turns a layer above is ready for the messages of a new lane, or not.
 const SPELL: usize = 50;
-
-/// The payload of a message: a function of who sent it and its token.
-fn payload_byte(sender: MemberId, token: u64, at: usize) -> u8 {
-    let word = (sender.0 as u64).rotate_left(40) ^ token.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (word.rotate_left(17) >> (at % 8 * 8)) as u8 ^ at as u8
-}
 
 /// What a member tells the world, in order.
 #[derive(Debug)]
@@ -41,7 +37,7 @@ pub(super) enum News {
     ViewEnded(Finish),
     ViewBegun(Arc<View>),
     Stopped(StopReason),
-    Corrupt(String),
+    Wrong(Finding),
 }
 
 struct Loan {
@@ -91,14 +87,9 @@ impl Recorder {
         if self.plan.is_hostile(loan.sender) || self.plan.is_hostile(self.me) {
             return;
         }
-        let bytes = loan.held.bytes();
-        let wrong = bytes
-            .iter()
-            .enumerate()
-            .find(|(at, byte)| **byte != payload_byte(loan.sender, loan.token, *at));
-        if let Some((at, byte)) = wrong {
-            let what = format!("byte {at} of message {} is {byte:#04x}", loan.token);
-            self.news.push(News::Corrupt(what));
+        let read = payload::check(loan.held.bytes(), loan.sender, loan.token);
+        if let Err(what) = read {
+            self.news.push(News::Wrong(("M3", what)));
         }
     }
 
@@ -129,13 +120,9 @@ impl Sink<SimFabric> for Recorder {
         let places = self.places.get(&lane);
         let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
             let what = format!("a message of nobody in {lane:?}");
-            return self.news.push(News::Corrupt(what));
+            return self.news.push(News::Wrong(("A1", what)));
         };
         let token = delivery.header.timestamp as u64;
-        if delivery.ring == Ring::Ordered && !self.ready.borrow().contains(&lane.0) {
-            let what = format!("message {token} came before this member was ready for it");
-            self.news.push(News::Corrupt(what));
-        }
         self.news.push(News::Delivered(Delivered {
             lane,
             ring: delivery.ring,
@@ -145,6 +132,7 @@ impl Sink<SimFabric> for Recorder {
                 token,
                 len: delivery.header.len,
             },
+            was_ready: self.ready.borrow().contains(&lane.0),
         }));
         let Some(held) = delivery.hold() else { return };
         let keep = self.rng.chance(self.hold_chance);
@@ -213,6 +201,14 @@ struct Building {
     until: usize,
 }
 
+/// A message whose sender has not been told that all have it.
+struct Receipt {
+    committed: Committed,
+    token: u64,
+    /// Whether it waits to be told.
+    waiting: Option<AckWait>,
+}
+
 /// Where a member's polling thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -253,8 +249,11 @@ pub(super) struct Member {
     /// Built for a lane that was wedged: to be copied into the next one.
     stranded: VecDeque<(SubgroupId, Ring, u64, Vec<u8>)>,
     waiting: Option<AckWait>,
-    /// Commits that the world has not seen yet.
-    pub(super) sent: Vec<(spindle_dds_core::Committed, Sent)>,
+    receipts: Vec<Receipt>,
+    /// What it draws from whether somebody waits for a receipt, and how often.
+    patience: (Rng, f64),
+    /// What its applications did, and the world has not seen yet.
+    pub(super) facts: Vec<Fact<'static>>,
 }
 
 impl Member {
@@ -310,7 +309,9 @@ impl Member {
             building: VecDeque::new(),
             stranded: VecDeque::new(),
             waiting: None,
-            sent: Vec::new(),
+            receipts: Vec::new(),
+            patience: (Rng::new(plan.seed ^ (who.id.0 as u64) << 20), plan.awaits),
+            facts: Vec::new(),
         }
     }
 
@@ -324,6 +325,13 @@ impl Member {
     pub(super) fn lane_key(&self, subgroup: SubgroupId, epoch: u64) -> LaneKey {
         let branch = self.branches.get(&epoch).copied().unwrap_or_default();
         (subgroup, epoch, branch)
+    }
+
+    /// How far it has received the order of a lane, if it has that lane now.
+    pub(super) fn received(&self, lane: LaneKey) -> Option<u64> {
+        let its = self.engine.handle().lane(lane.0)?;
+        let is_it = self.lane_key(lane.0, its.epoch()) == lane;
+        Some(self.engine.position(lane.0).filter(|_| is_it)?.received_num)
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -475,24 +483,30 @@ impl Member {
     }
 
     fn commit(&mut self, mut building: Building) {
-        let (id, token) = (self.id, building.token);
+        let (by, token) = (self.id, building.token);
+        let (subgroup, ring) = (building.claim.lane().subgroup(), building.claim.ring());
+        self.facts.push(Fact::Called {
+            by,
+            subgroup,
+            ring,
+            token,
+        });
         if self.rng.chance(0.1) {
             building.claim.bytes().fill(0xee);
-            return;
+            return self.facts.push(Fact::NotSent { by, token });
         }
-        for (at, byte) in building.claim.bytes().iter_mut().enumerate() {
-            *byte = payload_byte(id, token, at);
-        }
+        payload::build(building.claim.bytes(), by, token);
         self.commit_built(building.claim, token);
     }
 
     fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
+        let by = self.id;
         let len = claim.bytes().len() as u32;
         let lane = claim.lane().clone();
         let ring = claim.ring();
         match claim.commit(len, &Self::meta(token, ring.index() as u32)) {
             Ok(committed) => {
-                self.sent.push((committed, Sent { token, len }));
+                self.keep_receipt(committed, Sent { token, len });
                 if self.rng.chance(0.5) {
                     self.engine.publish(&lane);
                 } else {
@@ -504,8 +518,63 @@ impl Member {
                 let entry = (lane.subgroup(), ring, token, bytes);
                 self.stranded.push_back(entry);
             }
-            Err(_) => {}
+            Err(_) => self.facts.push(Fact::NotSent { by, token }),
         }
+    }
+
+    fn keep_receipt(&mut self, committed: Committed, sent: Sent) {
+        let by = self.id;
+        let token = sent.token;
+        self.facts.push(Fact::Committed {
+            by,
+            lane: self.lane_key(committed.subgroup, committed.epoch),
+            ring: committed.ring,
+            sent,
+        });
+        let (rng, chance) = &mut self.patience;
+        let waits = committed.ring == Ring::Ordered && rng.chance(*chance);
+        let waiting = waits.then(|| self.engine.handle().waiting_for_acks());
+        if waits {
+            self.facts.push(Fact::Awaited { by, token });
+        }
+        self.receipts.push(Receipt {
+            committed,
+            token,
+            waiting,
+        });
+    }
+
+    /// Its applications ask what has become of their messages.
+    pub(super) fn read_receipts(&mut self) {
+        let (by, handle) = (self.id, self.engine.handle());
+        let facts = &mut self.facts;
+        self.receipts.retain(
+            |Receipt {
+                 committed, token, ..
+             }| {
+                let lane = handle.lane(committed.subgroup);
+                let told = lane.is_some_and(|lane| lane.is_acknowledged(committed));
+                if told {
+                    let token = *token;
+                    facts.push(Fact::Acknowledged { by, token });
+                }
+                !told
+            },
+        );
+    }
+
+    /// Who has no part in a subgroup any more has nobody to ask.
+    fn abandon_receipts(&mut self) {
+        let (by, handle) = (self.id, self.engine.handle());
+        let facts = &mut self.facts;
+        self.receipts.retain(|receipt| {
+            let stays = handle.lane(receipt.committed.subgroup).is_some();
+            if !stays && receipt.waiting.is_some() {
+                let token = receipt.token;
+                facts.push(Fact::Abandoned { by, token });
+            }
+            stays
+        });
     }
 
     /// Copies what was built for a lane that has ended into the next.
@@ -515,7 +584,8 @@ impl Member {
         };
         if !self.endpoints.values().any(writer) {
             // Its writer was deleted meanwhile.
-            return;
+            let by = self.id;
+            return self.facts.push(Fact::NotSent { by, token });
         }
         match self.claim(subgroup, ring, bytes.len() as u32) {
             Some(Ok(mut claim)) => {
@@ -523,7 +593,10 @@ impl Member {
                 self.commit_built(claim, token);
             }
             // The rings of the next lane may be smaller.
-            Some(Err(ClaimError::TooLarge { .. })) => {}
+            Some(Err(ClaimError::TooLarge { .. })) => {
+                let by = self.id;
+                self.facts.push(Fact::NotSent { by, token });
+            }
             _ => self.stranded.push_back((subgroup, ring, token, bytes)),
         }
     }
@@ -541,6 +614,7 @@ impl Member {
             self.endpoints = view.members[rank.index()].endpoints.clone();
         }
         self.view = Some(view);
+        self.abandon_receipts();
         Ok(())
     }
 

@@ -3,11 +3,17 @@
 //!
 //! `plan` draws a life from a seed; `member` is a process with its engine, its
 //! driver and its applications; `world` takes turns, does harm, and stands in
-//! for what lies outside of the processes (rendezvous, the domain's `record`);
-//! `hostile` overwrites rows; `book` knows what everybody sent and was handed, and checks it.
+//! for what lies outside of the processes (rendezvous, the domain's `record`, the `course`
+//! of views); `hostile` overwrites rows. What happens is told, as `facts`, to the `book`,
+//! which passes it on to the `invariants`, and to the history by which `client` judges
+//! what applications were promised.
 
 mod book;
+mod client;
+mod course;
+mod facts;
 mod hostile;
+mod invariants;
 mod member;
 mod plan;
 mod record;

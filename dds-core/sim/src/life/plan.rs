@@ -52,6 +52,8 @@ pub struct LifePlan {
     pub odd: f64,
     /// Chance that a member is not ready for messages of a new lane for a while.
     pub shy: f64,
+    /// Chance that an application waits until all have its message.
+    pub awaits: f64,
     /// Words that the rows of hostile members (every other one to be born) are
     /// overwritten with, in all. Once anything may happen no more, these die.
     pub hostile: usize,
@@ -99,6 +101,7 @@ impl LifePlan {
             updates: 0.0,
             odd: 0.0,
             shy: 0.0,
+            awaits: 0.0,
             hostile: 0,
             malice: 1.0,
             ..Self::draw(seed)
@@ -155,6 +158,7 @@ impl LifePlan {
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
             odd: among(&mut more, &[0.0, 0.0, 0.1, 0.5]),
             shy: among(&mut more, &[0.0, 0.0, 0.3, 0.9]),
+            awaits: among(&mut more, &[0.0, 0.2, 1.0]),
             hostile: 0,
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,

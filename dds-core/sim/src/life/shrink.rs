@@ -53,6 +53,7 @@ fn candidates(plan: &LifePlan, violation: &Violation) -> Vec<LifePlan> {
     with(&|it| it.updates = 0.0);
     with(&|it| it.odd = 0.0);
     with(&|it| it.shy = 0.0);
+    with(&|it| it.awaits = 0.0);
     with(&|it| it.hold_chance = 0.0);
     with(&|it| it.subgroups = 1);
     with(&|it| it.messages /= 2);
@@ -74,6 +75,7 @@ fn weight(plan: &LifePlan) -> usize {
         plan.updates,
         plan.odd,
         plan.shy,
+        plan.awaits,
         plan.hold_chance,
     ];
     let harms = chances.iter().filter(|chance| **chance > 0.0).count();

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    CONTROL_ROW_LEN, Decision, Finish, HostId, Member as ViewMember, MemberId, OutReason, Request,
-    View, Why,
+    CONTROL_ROW_LEN, Decision, Finish, HostId, Member as ViewMember, MemberId, Request, View, Why,
 };
 use spindle_dds_core::{LaneSpec, Layout, Prepared, StopReason};
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
-use super::book::{Book, LaneKey};
+use super::book::Book;
+use super::course::Course;
+use super::facts::{Fact, LaneKey, Standing};
 use super::hostile::{Hostility, Target};
 use super::member::{Member, Mode, News};
 use super::plan::{Deed, LifePlan};
@@ -41,6 +42,9 @@ pub struct LifeReport {
     pub committed: usize,
     /// Messages delivered, over all members.
     pub delivered: usize,
+    /// Messages whose senders were told that all have them, or that they are not sent, or
+    /// neither; those of hostile members not counted.
+    pub outcomes: [usize; 3],
     /// Turns until all was quiet.
     pub turns: usize,
     /// Hash over everything that happened.
@@ -79,6 +83,7 @@ struct World<'a> {
     /// Who wants to join, and whom it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
     divided: Vec<(HostId, HostId)>,
+    course: Course,
     book: Book,
     /// Died while they asked to join: views may have them, but nobody is there.
     stillborn: BTreeSet<MemberId>,
@@ -109,6 +114,7 @@ impl<'a> World<'a> {
             records: BTreeMap::new(),
             joiners: Vec::new(),
             divided: Vec::new(),
+            course: Course::default(),
             book: Book::new(plan.availability),
             stillborn: BTreeSet::new(),
             may_err: plan.may_err(),
@@ -140,7 +146,7 @@ impl<'a> World<'a> {
         let host = HostId(self.rng.below(self.plan.hosts) as u128);
         self.nodes.insert(id, self.network.add_node());
         if self.plan.is_hostile(id) {
-            self.book.hostile.insert(id);
+            self.book.is_hostile(id);
         }
         self.hosts.insert(id, host);
         let count = self.rng.below(4) as u64;
@@ -204,6 +210,7 @@ impl<'a> World<'a> {
             if self.turn == self.plan.turns {
                 self.members.iter_mut().for_each(Member::rest);
                 self.end_hostilities();
+                self.book.judge(None)?;
             }
             self.take_turn()?;
             let over = self.turn > self.plan.turns;
@@ -215,15 +222,16 @@ impl<'a> World<'a> {
         }
         self.check_end()?;
         Ok(LifeReport {
-            views: self.book.views(),
+            views: self.course.views(),
             members: self.nodes.len(),
             gone: self.members.iter().filter(|member| !member.is_up()).count(),
             refused: self.refused,
             forged: self.hostility.written,
             expelled: core::mem::take(&mut self.expelled),
-            branches: self.book.branches(),
+            branches: self.course.branches(),
             committed: self.book.committed,
             delivered: self.book.delivered,
+            outcomes: self.book.outcomes(),
             turns: self.turn,
             trace_hash: self.network.trace_hash(),
         })
@@ -361,7 +369,8 @@ impl<'a> World<'a> {
     fn do_harm(&mut self, at: usize) {
         let plan = self.plan;
         let member = &mut self.members[at];
-        let changing = member.preparing.is_some() || self.book.is_changing(member.view.as_deref());
+        let changing =
+            member.preparing.is_some() || self.course.is_changing(member.view.as_deref());
         let malice = if changing { plan.malice } else { 1.0 };
         if !member.is_up() {
             if self.rng.chance(plan.joins) && self.nodes.len() < plan.members_max {
@@ -548,11 +557,7 @@ impl<'a> World<'a> {
     // What is seen.
 
     fn read_news(&mut self, at: usize) -> Result<(), Finding> {
-        let id = self.members[at].id;
-        for (committed, sent) in core::mem::take(&mut self.members[at].sent) {
-            let lane = self.members[at].lane_key(committed.subgroup, committed.epoch);
-            self.book.send(id, lane, committed.ring, sent);
-        }
+        self.read_facts(at)?;
         let news = self.members[at]
             .engine
             .with_sink(|sink| core::mem::take(&mut sink.news))
@@ -564,44 +569,103 @@ impl<'a> World<'a> {
                 next = self.ending(at, finish)?;
             }
         }
+        let received = self.received(at, &news);
         for news in news {
             self.tell_news(at, &news);
-            match news {
-                News::Delivered(mut delivered) => {
-                    let (subgroup, epoch, _) = delivered.lane;
-                    delivered.lane = self.members[at].lane_key(subgroup, epoch);
-                    self.book.deliver(id, &delivered)?;
-                }
-                News::LaneEnded { lane, end, digest } => {
-                    let lane = self.members[at].lane_key(lane.0, lane.1);
-                    self.book.end((lane, next), id, end, digest)?;
-                }
-                News::Decide(decision) => self.decide(at, &decision),
-                News::Refused(request, why) => self.refused(id, &request, &why)?,
-                News::ViewEnded(finish) => self.view_ended(at, &finish, next)?,
-                News::ViewBegun(view) => self.book.view(self.members[at].branch, &view)?,
-                News::Corrupt(what) => return Err(("M3", what)),
-                News::Stopped(reason) => self.stopped(at, reason)?,
-            }
+            self.heed(at, news, next, &received)?;
         }
-        Ok(())
+        if self.members[at].is_up() {
+            self.members[at].read_receipts();
+        }
+        self.read_facts(at)
     }
 
-    fn refused(&mut self, at: MemberId, request: &Request, why: &str) -> Result<(), Finding> {
-        self.refused += 1;
-        match request {
-            Request::Update(update) => self.book.refuse(at, update.number, why),
-            Request::Join(newcomer) => {
-                self.joiners.retain(|(who, _)| who.id != newcomer.id);
+    /// What the applications of a member did.
+    fn read_facts(&mut self, at: usize) -> Result<(), Finding> {
+        let mut facts = core::mem::take(&mut self.members[at].facts).into_iter();
+        facts.try_for_each(|fact| self.book.tell(&fact))
+    }
+
+    /// Of the lanes that go on, and in which there is news: how far their members have
+    /// received their order.
+    fn received(&self, at: usize, news: &[News]) -> BTreeMap<LaneKey, Vec<(MemberId, u64)>> {
+        let mut received = BTreeMap::new();
+        let ended = |its: LaneKey| {
+            let end = |news: &News| matches!(news, News::LaneEnded { lane, .. } if *lane == its);
+            news.iter().any(end)
+        };
+        for news in news {
+            let News::Delivered(delivered) = news else {
+                continue;
+            };
+            let lane = delivered.lane;
+            if received.contains_key(&lane) || ended(lane) {
+                continue;
+            }
+            let key = self.members[at].lane_key(lane.0, lane.1);
+            let of = |member: &Member| Some((member.id, member.received(key)?));
+            let all: Vec<_> = self.members.iter().filter_map(of).collect();
+            received.insert(lane, all);
+        }
+        received
+    }
+
+    /// `next` is the branch of the view that follows; `received` is by lanes as the member
+    /// knows them.
+    fn heed(
+        &mut self,
+        at: usize,
+        news: News,
+        next: u64,
+        received: &BTreeMap<LaneKey, Vec<(MemberId, u64)>>,
+    ) -> Result<(), Finding> {
+        let id = self.members[at].id;
+        match news {
+            News::Delivered(mut what) => {
+                let received = received.get(&what.lane).map_or(&[][..], Vec::as_slice);
+                what.lane = self.members[at].lane_key(what.lane.0, what.lane.1);
+                let (to, what) = (id, &what);
+                self.book.tell(&Fact::Delivered { to, what, received })
+            }
+            News::LaneEnded { lane, end, digest } => self.book.tell(&Fact::LaneEnded {
+                at: id,
+                lane: self.members[at].lane_key(lane.0, lane.1),
+                next,
+                position: end,
+                digest,
+            }),
+            News::Decide(decision) => {
+                self.decide(at, &decision);
                 Ok(())
             }
-            Request::Leave => Err(("J7", format!("{at} may not leave: {why}"))),
+            News::Refused(request, why) => self.refused(id, &request, &why),
+            News::ViewEnded(finish) => self.view_ended(at, &finish, next),
+            News::ViewBegun(view) => {
+                self.know(self.members[at].branch, &view)?;
+                let (at, view) = (id, &*view);
+                self.book.tell(&Fact::ViewBegun { at, view })
+            }
+            News::Wrong(finding) => Err(finding),
+            News::Stopped(reason) => self.stopped(at, reason),
         }
+    }
+
+    fn know(&mut self, branch: u64, view: &View) -> Result<(), Finding> {
+        self.course.view(branch, view);
+        self.book.tell(&Fact::ViewKnown { branch, view })
+    }
+
+    fn refused(&mut self, of: MemberId, request: &Request, why: &str) -> Result<(), Finding> {
+        self.refused += 1;
+        if let Request::Join(newcomer) = request {
+            self.joiners.retain(|(who, _)| who.id != newcomer.id);
+        }
+        self.book.tell(&Fact::Refused { of, request, why })
     }
 
     fn tell_news(&mut self, at: usize, news: &News) {
         match news {
-            News::Delivered(_) | News::Corrupt(_) => {}
+            News::Delivered(_) | News::Wrong(_) => {}
             News::LaneEnded { lane, end, .. } => {
                 let (subgroup, epoch, _) = lane;
                 self.tell(at, |_| {
@@ -627,8 +691,14 @@ impl<'a> World<'a> {
     /// Which branch of views somebody goes on with.
     fn ending(&mut self, at: usize, finish: &Finish) -> Result<u64, Finding> {
         let branch = self.members[at].branch;
-        let divided = !self.divided.is_empty() || self.plan.pauses > 0.0;
-        let (next, is_news) = self.book.ending(branch, &finish.proposal, divided)?;
+        let is_divided = !self.divided.is_empty() || self.plan.pauses > 0.0;
+        let proposal = &finish.proposal;
+        self.book.tell(&Fact::ViewEnded {
+            branch,
+            proposal,
+            is_divided,
+        })?;
+        let (next, is_news) = self.course.ending(branch, proposal);
         if is_news {
             self.note_expelled(at, finish);
         }
@@ -636,7 +706,7 @@ impl<'a> World<'a> {
     }
 
     fn view_ended(&mut self, at: usize, finish: &Finish, branch: u64) -> Result<(), Finding> {
-        self.book.view(branch, &finish.next)?;
+        self.know(branch, &finish.next)?;
         self.members[at].follow(&finish.next, branch);
         for member in &finish.next.members {
             let joined = self.joiners.iter().position(|(who, _)| who.id == member.id);
@@ -677,28 +747,25 @@ impl<'a> World<'a> {
     }
 
     fn stopped(&mut self, at: usize, reason: StopReason) -> Result<(), Finding> {
-        let legal = match &reason {
-            StopReason::Out(OutReason::Left) => self.members[at].is_leaving,
-            StopReason::Out(OutReason::NoMajority { .. }) if self.plan.availability => false,
-            StopReason::Out(
-                OutReason::Expelled { .. } | OutReason::NoMajority { .. } | OutReason::Refused(_),
-            ) => self.may_err || self.plan.hosts > 1,
-            _ => false,
-        };
         let id = self.members[at].id;
-        // Of two that are left, the hostile one may come first to the record.
-        let superseded = matches!(reason, StopReason::Out(OutReason::Refused(_)));
         let record = self.records.get(&self.hosts[&id]);
-        let by_hostile = superseded
-            && record.is_some_and(|record| {
+        let standing = Standing {
+            is_leaving: self.members[at].is_leaving,
+            may_lose: self.may_err || self.plan.hosts > 1,
+            prefers_availability: self.plan.availability,
+            lost_to_hostile: record.is_some_and(|record| {
                 let mut members = record.view().members.iter();
                 members.all(|it| self.plan.is_hostile(it.id))
-            });
-        let legal = legal || by_hostile || self.plan.is_hostile(id);
-        let what = format!("{id} stopped: {reason}");
+            }),
+        };
+        let allowed = self.book.tell(&Fact::Stopped {
+            who: id,
+            reason: &reason,
+            standing,
+        });
         self.members[at].stopped = Some(reason);
         self.network.crash(self.members[at].node);
-        if legal { Ok(()) } else { Err(("V10", what)) }
+        allowed
     }
 
     // How it ends.
@@ -741,23 +808,25 @@ impl<'a> World<'a> {
         for at in 0..self.members.len() {
             self.read_news(at)?;
         }
-        if self.plan.availability {
-            self.book.unfinished()?;
-        }
-        for member in self.members.iter().filter(|member| member.is_up()) {
+        let up = || self.members.iter().filter(|member| member.is_up());
+        for member in up() {
             let Some(view) = &member.view else { continue };
             for member in &view.members {
-                self.book.settled(member)?;
+                let (of, updates) = (member.id, member.updates);
+                self.book.tell(&Fact::Settled { of, updates })?;
             }
             for lane in &view.lanes {
                 let key = member.lane_key(lane.subgroup, lane.epoch);
                 let ids = lane.members.iter();
                 let ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
                 if ids.contains(&member.id) {
-                    self.book.complete(key, &ids)?;
+                    let (lane, members) = (key, &ids[..]);
+                    self.book.tell(&Fact::LaneAtRest { lane, members })?;
                 }
             }
         }
-        Ok(())
+        self.book.tell(&Fact::Over)?;
+        let survivors = up().map(|member| member.id).collect();
+        self.book.judge(Some(&survivors))
     }
 }

@@ -1,0 +1,81 @@
+//! C1: what an application was told that all have, every survivor that was a member then
+//! is handed.
+
+use std::collections::BTreeSet;
+
+use spindle_dds_core::membership::MemberId;
+
+use super::history::History;
+
+pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<(), String> {
+    for (id, operation) in &history.operations {
+        let told = operation.acknowledged().zip(operation.committed());
+        let Some((at, (lane, _))) = told else {
+            continue;
+        };
+        // Who was told because the lane was over, knows that of those who go with it.
+        let end = history.end(lane, id.0).filter(|(ended, _)| *ended < at);
+        let goes_with = |branch: Option<u64>| match (end, branch) {
+            (Some((_, mine)), Some(its)) => mine == its,
+            _ => true,
+        };
+        let witnesses = history.witnesses(lane, living);
+        let mut those = witnesses.filter(|(_, branch)| goes_with(*branch));
+        if let Some((who, _)) = those.find(|(who, _)| !history.has(*who, *id)) {
+            return Err(format!(
+                "{id:?} was told that all have it, and {who} has not: {operation:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::made::*;
+    use super::*;
+
+    #[test]
+    fn it_can_be_violated() {
+        let what = message(A, 1, 0);
+        let begun = [
+            called(A, 1),
+            committed(A, 1),
+            delivered(A, &what),
+            delivered(B, &what),
+        ];
+        let with = |living: &[MemberId], more: &[_]| {
+            let facts: Vec<_> = begun.iter().chain(more).copied().collect();
+            let living = living.iter().copied().collect();
+            last_violates(|history| check(history, &living), &facts);
+        };
+        // C lives, and has it not.
+        with(&[A, B, C], &[acknowledged(A, 1)]);
+        // C has ended the lane without it.
+        with(&[B], &[acknowledged(A, 1), ended(B, 1), ended(C, 1)]);
+    }
+
+    #[test]
+    fn who_died_or_went_another_way_is_not_asked() {
+        let living = BTreeSet::from([B]);
+        let what = message(A, 1, 0);
+        let elsewhere = crate::life::facts::Fact::LaneEnded {
+            at: C,
+            lane: LANE,
+            next: 1,
+            position: 0,
+            digest: 0,
+        };
+        let facts = [
+            called(A, 1),
+            committed(A, 1),
+            delivered(B, &what),
+            delivered(A, &what),
+            ended(A, 1),
+            acknowledged(A, 1),
+        ];
+        assert_eq!(check(&history(&facts), &living), Ok(()));
+        let facts: Vec<_> = facts.into_iter().chain([elsewhere]).collect();
+        assert_eq!(check(&history(&facts), &living), Ok(()));
+    }
+}

@@ -1,0 +1,78 @@
+//! C3: whatever its application knows of it, a message of the order is handed to all
+//! survivors that were members then or to none of them, and to whomever it is handed, once,
+//! in one place of the order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spindle_dds_core::Ring;
+use spindle_dds_core::membership::MemberId;
+
+use super::history::{History, OperationId};
+use crate::life::facts::LaneKey;
+
+pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<(), String> {
+    one_place(history)?;
+    let ordered = history.operations.iter();
+    for (id, operation) in ordered.filter(|(_, it)| it.ring == Ring::Ordered) {
+        let Some((lane, _)) = operation.committed() else {
+            continue;
+        };
+        // Those who go by one branch; who has not ended the lane is in it with all others.
+        let mut by_branch = BTreeMap::new();
+        for (who, branch) in history.witnesses(lane, living) {
+            let has = history.has(who, *id);
+            let (first, expected) = *by_branch.entry(branch).or_insert((who, has));
+            if has != expected {
+                return Err(format!(
+                    "{id:?} was handed to {first}: {expected}, to {who}: {has}; {operation:?}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nobody is handed a message twice, or elsewhere than the others.
+fn one_place(history: &History) -> Result<(), String> {
+    let mut places: BTreeMap<OperationId, (LaneKey, u64)> = BTreeMap::new();
+    for (to, all) in &history.delivered {
+        let mut had = BTreeSet::new();
+        for what in all {
+            let id = (what.sender, what.sent.token);
+            if !had.insert(id) {
+                return Err(format!("{to} was handed {id:?} twice: {what:?}"));
+            }
+            let here = (what.lane, what.position);
+            let place = *places.entry(id).or_insert(here);
+            if place != here {
+                return Err(format!("{to} was handed {what:?}, another at {place:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::made::*;
+    use super::*;
+
+    #[test]
+    fn it_can_be_violated() {
+        let what = message(A, 1, 0);
+        let sent = [called(A, 1), committed(A, 1)];
+        let with = |living: &[MemberId], more: &[_]| {
+            let facts: Vec<_> = sent.iter().chain(more).copied().collect();
+            let living = living.iter().copied().collect();
+            last_violates(|history| check(history, &living), &facts);
+        };
+        with(&[B, C], &[delivered(B, &what)]);
+        with(&[], &[delivered(B, &what), ended(B, 1), ended(C, 1)]);
+        with(&[], &[delivered(B, &what), delivered(B, &what)]);
+        let elsewhere = message(A, 1, 3);
+        with(&[], &[delivered(B, &what), delivered(C, &elsewhere)]);
+        let mut again = what;
+        again.lane.1 += 1;
+        with(&[], &[delivered(B, &what), delivered(B, &again)]);
+    }
+}

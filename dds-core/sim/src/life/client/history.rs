@@ -1,0 +1,231 @@
+//! Who asked for what, was told what, and was handed what, in the order of time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spindle_dds_core::membership::MemberId;
+use spindle_dds_core::{Ring, SubgroupId};
+
+use crate::life::facts::{Delivered, Fact, LaneKey};
+
+/// A moment: the number of facts before it.
+pub(super) type Moment = usize;
+
+/// Who sent it, and the token.
+pub(super) type OperationId = (MemberId, u64);
+
+/// What an application has been told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Nothing.
+    Open,
+    /// It is never sent.
+    Refused,
+    /// It is on its way.
+    Committed { lane: LaneKey, at: Moment },
+    /// All have it.
+    Acknowledged {
+        lane: LaneKey,
+        committed: Moment,
+        at: Moment,
+    },
+}
+
+/// A message that an application wants sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operation {
+    pub(super) subgroup: SubgroupId,
+    pub(super) ring: Ring,
+    pub(super) called: Moment,
+    pub(super) outcome: Outcome,
+    /// Whether its application waits to be told that all have it.
+    pub(super) is_awaited: bool,
+}
+
+impl Operation {
+    /// The lane that it was committed in, and when.
+    pub(super) fn committed(&self) -> Option<(LaneKey, Moment)> {
+        match self.outcome {
+            Outcome::Open | Outcome::Refused => None,
+            Outcome::Committed { lane, at } => Some((lane, at)),
+            Outcome::Acknowledged {
+                lane, committed, ..
+            } => Some((lane, committed)),
+        }
+    }
+
+    /// When its application was told that all have it.
+    pub(super) fn acknowledged(&self) -> Option<Moment> {
+        match self.outcome {
+            Outcome::Acknowledged { at, .. } => Some(at),
+            _ => None,
+        }
+    }
+}
+
+/// Everything that applications know of.
+#[derive(Debug, Default)]
+pub(in crate::life) struct History {
+    now: Moment,
+    pub(super) operations: BTreeMap<OperationId, Operation>,
+    /// By receiver.
+    pub(super) delivered: BTreeMap<MemberId, Vec<Delivered>>,
+    /// Who has been handed what.
+    holders: BTreeSet<(OperationId, MemberId)>,
+    /// Of lanes.
+    members: BTreeMap<LaneKey, Vec<MemberId>>,
+    /// When lanes ended for whom, and by which branch it went on.
+    ends: BTreeMap<(LaneKey, MemberId), (Moment, u64)>,
+}
+
+impl History {
+    pub(in crate::life) fn heed(&mut self, fact: &Fact<'_>) {
+        self.now += 1;
+        let now = self.now;
+        match *fact {
+            Fact::Called {
+                by,
+                subgroup,
+                ring,
+                token,
+            } => {
+                let operation = Operation {
+                    subgroup,
+                    ring,
+                    called: now,
+                    outcome: Outcome::Open,
+                    is_awaited: false,
+                };
+                self.operations.insert((by, token), operation);
+            }
+            Fact::NotSent { by, token } => self.change(by, token, |it| {
+                it.outcome = Outcome::Refused;
+            }),
+            Fact::Committed { by, lane, sent, .. } => self.change(by, sent.token, |it| {
+                it.outcome = Outcome::Committed { lane, at: now };
+            }),
+            Fact::Awaited { by, token } => self.change(by, token, |it| it.is_awaited = true),
+            Fact::Abandoned { by, token } => self.change(by, token, |it| it.is_awaited = false),
+            Fact::Acknowledged { by, token } => self.change(by, token, |it| {
+                if let Some((lane, committed)) = it.committed() {
+                    it.outcome = Outcome::Acknowledged {
+                        lane,
+                        committed,
+                        at: now,
+                    };
+                }
+            }),
+            Fact::Delivered { to, what, .. } => {
+                self.delivered.entry(to).or_default().push(*what);
+                let id = (what.sender, what.sent.token);
+                self.holders.insert((id, to));
+            }
+            Fact::LaneEnded { at, lane, next, .. } => {
+                self.ends.insert((lane, at), (now, next));
+            }
+            Fact::ViewKnown { branch, view } => {
+                for lane in view.lanes.iter().filter(|lane| lane.epoch == view.id) {
+                    let ids = lane.members.iter();
+                    let ids = ids.map(|rank| view.members[rank.index()].id).collect();
+                    let key = (lane.subgroup, lane.epoch, branch);
+                    self.members.entry(key).or_insert(ids);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Operations by what is known of them: acknowledged, refused, and neither.
+    pub(in crate::life) fn outcomes(&self) -> [usize; 3] {
+        let mut counts = [0; 3];
+        for operation in self.operations.values() {
+            counts[match operation.outcome {
+                Outcome::Acknowledged { .. } => 0,
+                Outcome::Refused => 1,
+                Outcome::Open | Outcome::Committed { .. } => 2,
+            }] += 1;
+        }
+        counts
+    }
+
+    fn change(&mut self, by: MemberId, token: u64, change: impl FnOnce(&mut Operation)) {
+        if let Some(operation) = self.operations.get_mut(&(by, token)) {
+            change(operation);
+        }
+    }
+
+    /// Whether somebody was handed it.
+    pub(super) fn has(&self, who: MemberId, what: OperationId) -> bool {
+        self.holders.contains(&(what, who))
+    }
+
+    /// Those who were handed it.
+    pub(super) fn holders(&self, what: OperationId) -> impl Iterator<Item = MemberId> {
+        let range = (what, MemberId(0))..=(what, MemberId(u128::MAX));
+        self.holders.range(range).map(|(_, who)| *who)
+    }
+
+    /// Who has seen all of a lane: those who have ended it, with the branch that they went
+    /// on by, and those of its members that live in the end.
+    pub(super) fn witnesses<'a>(
+        &'a self,
+        lane: LaneKey,
+        living: &'a BTreeSet<MemberId>,
+    ) -> impl Iterator<Item = (MemberId, Option<u64>)> + 'a {
+        let members = self.members.get(&lane).into_iter().flatten();
+        members.filter_map(move |who| match self.end(lane, *who) {
+            Some((_, branch)) => Some((*who, Some(branch))),
+            None => living.contains(who).then_some((*who, None)),
+        })
+    }
+
+    /// When a lane ended for somebody, and by which branch it went on.
+    pub(super) fn end(&self, lane: LaneKey, who: MemberId) -> Option<(Moment, u64)> {
+        self.ends.get(&(lane, who)).copied()
+    }
+}
+
+/// Histories made by hand.
+#[cfg(test)]
+pub(super) mod made {
+    pub(in crate::life) use super::super::super::invariants::made::*;
+
+    use super::*;
+
+    pub(in crate::life) fn called(by: MemberId, token: u64) -> Fact<'static> {
+        Fact::Called {
+            by,
+            subgroup: SubgroupId(0),
+            ring: Ring::Ordered,
+            token,
+        }
+    }
+
+    pub(in crate::life) fn acknowledged(by: MemberId, token: u64) -> Fact<'static> {
+        Fact::Acknowledged { by, token }
+    }
+
+    pub(in crate::life) fn not_sent(by: MemberId, token: u64) -> Fact<'static> {
+        Fact::NotSent { by, token }
+    }
+
+    /// Of a lane of A, B and C.
+    pub(in crate::life) fn history(facts: &[Fact<'_>]) -> History {
+        let mut history = History::default();
+        history.members.insert(LANE, vec![A, B, C]);
+        for fact in facts {
+            history.heed(fact);
+        }
+        history
+    }
+
+    /// The first facts are in order, and with the last one they are not.
+    #[track_caller]
+    pub(in crate::life) fn last_violates(
+        check: impl Fn(&History) -> Result<(), String>,
+        facts: &[Fact<'_>],
+    ) {
+        let (_, before) = facts.split_last().expect("facts");
+        assert_eq!(check(&history(before)), Ok(()));
+        assert!(check(&history(facts)).is_err(), "it is allowed");
+    }
+}

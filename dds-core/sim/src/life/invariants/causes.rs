@@ -1,0 +1,88 @@
+//! V10: nobody is out without a cause: it left, was expelled, lost its majority, or was
+//! refused.
+
+use spindle_dds_core::StopReason;
+use spindle_dds_core::membership::OutReason;
+
+use super::Invariant;
+use crate::life::facts::{Fact, Standing};
+
+pub(super) struct Causes;
+
+fn is_cause(reason: &StopReason, standing: Standing) -> bool {
+    let StopReason::Out(reason) = reason else {
+        return false;
+    };
+    match reason {
+        OutReason::Left => standing.is_leaving,
+        OutReason::NoMajority { .. } => standing.may_lose && !standing.prefers_availability,
+        // Of two that are left, the hostile one may come first to the record.
+        OutReason::Refused(_) => standing.may_lose || standing.lost_to_hostile,
+        OutReason::Expelled { .. } => standing.may_lose,
+        _ => false,
+    }
+}
+
+impl Invariant for Causes {
+    fn id(&self) -> &'static str {
+        "V10"
+    }
+
+    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match *fact {
+            Fact::Stopped {
+                who,
+                reason,
+                standing,
+            } if !is_cause(reason, standing) => Err(format!("{who} stopped: {reason}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_dds_core::SubgroupId;
+
+    use super::super::made::{A, last_violates};
+    use super::*;
+
+    fn check(reason: OutReason, allowed: Standing, wrong: Standing) {
+        let (who, reason) = (A, &StopReason::Out(reason));
+        let stopped = |standing| Fact::Stopped {
+            who,
+            reason,
+            standing,
+        };
+        last_violates(Causes, &[stopped(allowed), stopped(wrong)]);
+    }
+
+    #[test]
+    fn it_can_be_violated() {
+        let none = Standing::default();
+        let leaving = Standing {
+            is_leaving: true,
+            ..none
+        };
+        let lost = Standing {
+            may_lose: true,
+            ..none
+        };
+        let beaten = Standing {
+            lost_to_hostile: true,
+            ..none
+        };
+        check(OutReason::Left, leaving, none);
+        check(OutReason::Refused(String::new()), lost, leaving);
+        check(OutReason::Refused(String::new()), beaten, none);
+        let subgroup = SubgroupId(0);
+        let reason = &StopReason::Out(OutReason::Behind { subgroup });
+        let (who, standing) = (A, lost);
+        let behind = Fact::Stopped {
+            who,
+            reason,
+            standing,
+        };
+        last_violates(Causes, &[behind]);
+    }
+}

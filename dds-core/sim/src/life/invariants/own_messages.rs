@@ -1,0 +1,59 @@
+//! J4: who ends a lane has been handed all that it sent in it.
+
+use std::collections::BTreeMap;
+
+use spindle_dds_core::Ring;
+use spindle_dds_core::membership::MemberId;
+
+use super::Invariant;
+use crate::life::facts::{Fact, LaneKey};
+
+/// Messages that a member committed, and was not handed yet.
+#[derive(Default)]
+pub(super) struct OwnMessages(BTreeMap<(LaneKey, Ring, MemberId), i64>);
+
+impl Invariant for OwnMessages {
+    fn id(&self) -> &'static str {
+        "J4"
+    }
+
+    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match *fact {
+            Fact::Committed { by, lane, ring, .. } => {
+                *self.0.entry((lane, ring, by)).or_default() += 1;
+            }
+            Fact::Delivered { to, what, .. } if what.sender == to => {
+                *self.0.entry((what.lane, what.ring, to)).or_default() -= 1;
+            }
+            Fact::LaneEnded { at, lane, .. } => {
+                let open = |ring: &Ring| self.0.get(&(lane, *ring, at)).is_some_and(|n| *n != 0);
+                if let Some(ring) = Ring::BOTH.iter().find(|ring| open(ring)) {
+                    return Err(format!(
+                        "{at} was not handed all its own of {lane:?}, {ring:?}"
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::{A, B, committed, delivered, ended, last_violates, message};
+    use super::*;
+
+    #[test]
+    fn it_can_be_violated() {
+        let what = message(A, 1, 0);
+        let facts = [
+            committed(A, 1),
+            committed(A, 2),
+            delivered(A, &what),
+            ended(B, 2),
+            ended(A, 2),
+        ];
+        last_violates(OwnMessages::default(), &facts);
+    }
+}

@@ -1,0 +1,76 @@
+//! A5: positions in the order rise, and go on where the lane before has ended.
+
+use std::collections::BTreeMap;
+
+use spindle_dds_core::membership::MemberId;
+use spindle_dds_core::{Ring, SubgroupId};
+
+use super::Invariant;
+use crate::life::facts::{Fact, LaneKey};
+
+#[derive(Default)]
+pub(super) struct Positions {
+    /// The last one, by lane and member.
+    last: BTreeMap<(LaneKey, MemberId), u64>,
+    /// Where lanes ended, until the next view begins.
+    ends: BTreeMap<(MemberId, SubgroupId), u64>,
+}
+
+impl Invariant for Positions {
+    fn id(&self) -> &'static str {
+        "A5"
+    }
+
+    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match *fact {
+            Fact::Delivered { to, what, .. } if what.ring == Ring::Ordered => {
+                let before = self.last.insert((what.lane, to), what.position);
+                if before.is_some_and(|before| before >= what.position) {
+                    return Err(format!("{to}: positions fall at {what:?}"));
+                }
+            }
+            Fact::LaneEnded {
+                at, lane, position, ..
+            } => {
+                let last = self.last.get(&(lane, at));
+                if last.is_some_and(|last| *last >= position) {
+                    return Err(format!(
+                        "{at}: {lane:?} ends at {position}, before its order"
+                    ));
+                }
+                self.ends.insert((at, lane.0), position);
+            }
+            Fact::ViewBegun { at, view } => {
+                let lanes = view.lanes.iter().filter(|lane| lane.epoch == view.id);
+                for lane in lanes {
+                    let end = self.ends.get(&(at, lane.subgroup));
+                    if end.is_some_and(|end| *end > lane.base) {
+                        let (subgroup, base) = (lane.subgroup, lane.base);
+                        return Err(format!("{at}: {subgroup} goes on at {base}, not {end:?}"));
+                    }
+                }
+                self.ends.retain(|(who, _), _| *who != at);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::{A, B, alone, delivered, ended, last_violates, message};
+    use super::*;
+
+    #[test]
+    fn it_can_be_violated() {
+        let (first, second) = (message(A, 1, 3), message(A, 2, 3));
+        let falls = [delivered(B, &first), delivered(B, &second)];
+        last_violates(Positions::default(), &falls);
+        last_violates(Positions::default(), &[delivered(B, &first), ended(B, 3)]);
+        let view = &alone(B);
+        let at = B;
+        let facts = [ended(A, 4), ended(B, 4), Fact::ViewBegun { at, view }];
+        last_violates(Positions::default(), &facts);
+    }
+}
