@@ -49,6 +49,10 @@ pub enum Error {
     /// `RETCODE_ILLEGAL_OPERATION`: not for this kind of entity, or not here.
     #[error("illegal operation: {0}")]
     IllegalOperation(String),
+    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`: who asks has not shown that it may (the code is
+    /// that of DDS Security).
+    #[error("not allowed by security: {0}")]
+    NotAllowedBySecurity(String),
 }
 
 impl Error {
@@ -67,6 +71,7 @@ impl Error {
             Self::Timeout(_) => ReturnCode::Timeout,
             Self::NoData(_) => ReturnCode::NoData,
             Self::IllegalOperation(_) => ReturnCode::IllegalOperation,
+            Self::NotAllowedBySecurity(_) => ReturnCode::NotAllowedBySecurity,
         }
     }
 
@@ -141,6 +146,8 @@ pub enum ReturnCode {
     NoData = 11,
     /// `RETCODE_ILLEGAL_OPERATION`.
     IllegalOperation = 12,
+    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`, which DDS Security adds.
+    NotAllowedBySecurity = 13,
 }
 
 impl ReturnCode {
@@ -174,6 +181,7 @@ impl fmt::Display for ReturnCode {
             Self::Timeout => "TIMEOUT",
             Self::NoData => "NO_DATA",
             Self::IllegalOperation => "ILLEGAL_OPERATION",
+            Self::NotAllowedBySecurity => "NOT_ALLOWED_BY_SECURITY",
         })
     }
 }

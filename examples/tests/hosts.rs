@@ -1,7 +1,7 @@
 //! The flight over several hosts, as network namespaces. Skipped where such cannot be made.
 
 #[expect(dead_code, reason = "nobody is cut off here")]
-#[path = "../../dds-api/tests/hosts/network.rs"]
+#[path = "../../transport-rdma/tests/namespaces/mod.rs"]
 mod network;
 
 use std::process::{Child, Stdio};

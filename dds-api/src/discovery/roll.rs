@@ -84,6 +84,20 @@ impl Own {
         Ok(Some((entry, endpoint)))
     }
 
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Writer(_) => "writer",
+            Self::Reader(_) => "reader",
+        }
+    }
+
+    fn topic(&self) -> &str {
+        match self {
+            Self::Writer(writer) => &writer.topic.name,
+            Self::Reader(reader) => &reader.topic.name,
+        }
+    }
+
     /// From now on it can be used.
     fn enable(&self, config: &ParticipantConfig, session: &Arc<Session>) {
         match self {
@@ -237,17 +251,24 @@ impl Roll {
         std::mem::take(&mut self.state().updates)
     }
 
-    /// The group does not take these endpoints, which match with nobody.
+    /// The group does not take these endpoints, now or later: they match with nobody, and
+    /// whoever uses them is told why.
     pub(crate) fn refused(&self, update: &Update, why: &str) {
-        for (number, endpoint) in &update.put {
-            let entry = Entry::from_group(endpoint);
-            let topic = entry.as_ref().map_or("", |entry| &entry.endpoint().topic);
-            tracing::warn!(
-                topic,
-                number,
-                why,
-                "the group refuses an endpoint: it will match with nobody"
+        for number in update.put.iter().map(|(number, _)| *number) {
+            // Deleted meanwhile, or not.
+            let Some(own) = self.state().own.get(&number).cloned() else {
+                continue;
+            };
+            let topic = own.topic();
+            let text = format!(
+                "the group refuses the {} on topic {topic}: {why}",
+                own.kind()
             );
+            tracing::warn!(topic, number, why, "the group refuses an endpoint");
+            match own {
+                Own::Writer(writer) => writer.refuse(text),
+                Own::Reader(reader) => reader.inlet.refuse(text),
+            }
         }
     }
 

@@ -314,14 +314,7 @@ impl Control {
     fn handle(&mut self, session: &Session, event: Event) {
         match event {
             Event::Connected { .. } => {}
-            Event::Closed { id, .. } => {
-                self.asked.remove(&id);
-                if self.view.rank(MemberId(id)).is_some() {
-                    self.lost.insert(id);
-                } else {
-                    self.station.drop_peer(id);
-                }
-            }
+            Event::Closed { id, .. } => self.closed(id),
             Event::Message { from, bytes } => match Packet::read(&bytes) {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
                     self.asked_by(session, ask.member);
@@ -331,6 +324,16 @@ impl Control {
                 Ok(Packet::Ask(_)) => self.refuse(from, "it asks for somebody else"),
                 Err(reason) => self.refuse(from, &reason),
             },
+        }
+    }
+
+    /// The connection to a peer is lost.
+    fn closed(&mut self, id: u128) {
+        self.asked.remove(&id);
+        if self.view.rank(MemberId(id)).is_some() {
+            self.lost.insert(id);
+        } else {
+            self.station.drop_peer(id);
         }
     }
 
@@ -420,3 +423,6 @@ fn entry(member: &Member) -> Result<Entry> {
         address: member.address.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use spindle_dds_core::{Delivery, Kind};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
@@ -47,6 +47,8 @@ pub(crate) struct Inlet<F: Fabric> {
     held_off: AtomicBool,
     /// The reader is deleted.
     closed: AtomicBool,
+    /// The group does not take the reader, and why.
+    refused: OnceLock<String>,
     /// Something arrived in this batch. The engine's thread alone.
     touched: AtomicBool,
     /// How often samples were asked for, or given back.
@@ -100,6 +102,7 @@ impl<F: Fabric> Inlet<F> {
             lane: AtomicU64::new(0),
             held_off: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            refused: OnceLock::new(),
             touched: AtomicBool::new(false),
             selects: AtomicU64::new(0),
             neglected: AtomicBool::new(false),
@@ -239,6 +242,13 @@ impl<F: Fabric> Inlet<F> {
         self.relieve_to(SPAN_MAX_RING);
     }
 
+    /// The group does not take the reader: no data will come, and whoever waits for some
+    /// is to find out by taking.
+    pub(crate) fn refuse(&self, why: String) {
+        let _ = self.refused.set(why);
+        self.failed();
+    }
+
     /// The group has failed: whoever waits for data is to find out by taking.
     pub(crate) fn failed(&self) {
         self.settle();
@@ -373,12 +383,13 @@ impl<F: Fabric> Inlet<F> {
     }
 
     fn is_failed(&self) -> bool {
-        self.fate.failure().is_some()
+        self.refused.get().is_some() || self.fate.failure().is_some()
     }
 
     /// Why there is nothing to hand out.
     pub(crate) fn nothing(&self) -> Error {
-        let ended = self.fate.check().err();
+        let refused = self.refused.get().map(|why| Error::Error(why.clone()));
+        let ended = refused.or_else(|| self.fate.check().err());
         ended.unwrap_or(Error::NoData("no sample fits"))
     }
 

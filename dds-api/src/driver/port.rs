@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use spindle_dds_core::{
@@ -34,6 +34,8 @@ pub(crate) struct Port {
     lane: RwLock<Option<Arc<Lane<Wire>>>>,
     /// The writer is deleted.
     closed: AtomicBool,
+    /// The group does not take the writer, and why.
+    refused: OnceLock<String>,
 }
 
 /// What a claim gave.
@@ -95,6 +97,7 @@ impl Port {
             topic,
             lane: RwLock::default(),
             closed: AtomicBool::new(false),
+            refused: OnceLock::new(),
         }
     }
 
@@ -106,6 +109,12 @@ impl Port {
     /// The writer is deleted: nobody waits any more.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.tell_waiters();
+    }
+
+    /// The group does not take the writer: nobody waits any more.
+    pub(crate) fn refuse(&self, why: String) {
+        let _ = self.refused.set(why);
         self.tell_waiters();
     }
 
@@ -161,6 +170,9 @@ impl Port {
     fn ended(&self) -> Option<Error> {
         if self.closed.load(Ordering::SeqCst) {
             return Some(Error::AlreadyDeleted("the writer was deleted".to_owned()));
+        }
+        if let Some(why) = self.refused.get() {
+            return Some(Error::Error(why.clone()));
         }
         self.session.fate().check().err()
     }

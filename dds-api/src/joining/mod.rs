@@ -40,6 +40,8 @@ use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 use crate::properties::{PREFER_AVAILABILITY, pin};
 
+#[cfg(test)]
+pub(crate) use self::packet::Ask;
 pub(crate) use self::packet::Packet;
 
 /// Gets into the domain's group, or founds it. Blocks until it is in, or `call_off`

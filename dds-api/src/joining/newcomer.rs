@@ -18,7 +18,7 @@ use crate::discovery::ParticipantInfo;
 use crate::driver::CallOff;
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
-use crate::properties::{Doorbell, PREFER_AVAILABILITY};
+use crate::properties::{Doorbell, PREFER_AVAILABILITY, SECRET_FILE};
 
 /// How long to wait for an event before looking whether it is called off.
 const LISTEN_FOR: Duration = Duration::from_millis(20);
@@ -139,6 +139,7 @@ impl Newcomer {
                     Duration::ZERO
                 }
                 Next::Wait(time) => time.min(LISTEN_FOR),
+                Next::Despair => return Err(self.despair(&quest)),
             };
             if let Some(event) = self.station.next_event(wait)
                 && let Some((view, digest)) = self.handle(&mut quest, since.elapsed(), event)?
@@ -169,6 +170,14 @@ impl Newcomer {
             return Err(Error::Timeout(text));
         }
         Ok(())
+    }
+
+    fn despair(&self, quest: &Quest) -> Error {
+        Error::NotAllowedBySecurity(format!(
+            "nobody of domain {} has the secret of this participant (property {SECRET_FILE}): {}",
+            self.domain,
+            quest.report()
+        ))
     }
 
     fn warn_if_alone(&self, quest: &Quest) {
@@ -224,13 +233,18 @@ impl Newcomer {
                     // It may be gone by the next look.
                     self.station.drop_peer(id);
                 }
-                Reached::Nobody(match error {
+                let is_stranger = error.is_for_secret();
+                let said = match error {
                     MixedError::Unreachable { reason, .. } => reason,
                     MixedError::Refused { reason, .. } => {
                         format!("it refuses the connection: {reason}")
                     }
                     error => error.to_string(),
-                })
+                };
+                match is_stranger {
+                    true => Reached::Stranger(said),
+                    false => Reached::Nobody(said),
+                }
             }
         }
     }

@@ -20,6 +20,9 @@
 //! - A member that never heard of it counts as dead once it says so: it does not enter
 //!   a view any more by what it asked for before.
 //!
+//! A newcomer gives up before its time if all it could ask have another secret; not while
+//! one of them is not reached, or was not asked.
+//!
 //! On a host without a record of the domain nobody lives, and nobody has lived: see
 //! ARCHITECTURE.md, Known gaps.
 
@@ -66,6 +69,8 @@ pub(super) enum Next {
     Found,
     /// Nothing, for so long at most.
     Wait(Duration),
+    /// Nothing any more: all that there are to be asked have another secret.
+    Despair,
 }
 
 /// What became of a call.
@@ -77,6 +82,8 @@ pub(super) enum Reached {
     Myself,
     /// Nobody, and why.
     Nobody(String),
+    /// Somebody who has another secret, in words.
+    Stranger(String),
 }
 
 /// What a newcomer says to another one that asks it.
@@ -126,6 +133,8 @@ struct Tried {
     id: Option<u128>,
     /// It was reached, or not, once at least.
     once: bool,
+    /// Whoever is there has another secret.
+    is_strange: bool,
     /// When it is to be asked again.
     again: Duration,
     /// The last of it, for users.
@@ -174,6 +183,7 @@ impl Quest {
     pub(super) fn reached(&mut self, now: Duration, target: Target, what: Reached) -> Option<u128> {
         let tried = self.tried.entry(target).or_default();
         tried.once = true;
+        tried.is_strange = matches!(what, Reached::Stranger(_));
         match what {
             Reached::Peer(id) => {
                 tried.id = Some(id);
@@ -186,7 +196,7 @@ impl Quest {
                 // It stays so.
                 tried.again = Duration::MAX;
             }
-            Reached::Nobody(reason) => {
+            Reached::Nobody(reason) | Reached::Stranger(reason) => {
                 tried.said = reason;
                 tried.again = now + pause(CALL_AGAIN_AFTER, &self.known, target);
             }
@@ -232,6 +242,7 @@ impl Quest {
             let tried = Tried {
                 id: Some(from),
                 once: true,
+                is_strange: false,
                 again: now + ASK_AGAIN_AFTER,
                 said: "it founds the domain when a majority of the contacts waits".to_owned(),
             };
@@ -303,8 +314,11 @@ impl Quest {
         if self.may_found(now) {
             return Next::Found;
         }
-        let due = |target: &Target| self.tried.get(target).map_or(Duration::ZERO, |it| it.again);
         let targets = self.targets();
+        if self.despairs(&targets) {
+            return Next::Despair;
+        }
+        let due = |target: &Target| self.tried.get(target).map_or(Duration::ZERO, |it| it.again);
         let Some(target) = targets.into_iter().min_by_key(due) else {
             return Next::Wait(ASK_AGAIN_AFTER);
         };
@@ -422,6 +436,17 @@ impl Quest {
         }
         let contacts = (0..self.contacts.len()).map(Target::Contact);
         recorded(false).chain(contacts).collect()
+    }
+
+    /// Whether all of these, but for this newcomer itself, have another secret: whoever has
+    /// said so last may have been replaced, but somebody has to change something.
+    fn despairs(&self, targets: &[Target]) -> bool {
+        let tried = || targets.iter().map(|target| self.tried.get(target));
+        let founds_alone = self.is_first && self.patience.majority.is_some();
+        let is_own = |it: &Tried| it.once && it.again == Duration::MAX;
+        let strange = |it: Option<&Tried>| it.is_some_and(|it| it.is_strange);
+        let all = tried().all(|it| strange(it) || it.is_some_and(is_own));
+        all && tried().any(strange) && !founds_alone
     }
 
     fn may_found(&self, now: Duration) -> bool {

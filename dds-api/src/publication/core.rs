@@ -129,6 +129,13 @@ impl WriterCore {
         self.base.set_enabled();
     }
 
+    /// The group does not take it: whoever writes is told why.
+    pub(crate) fn refuse(&self, why: String) {
+        if let Some(port) = self.port.get() {
+            port.refuse(why);
+        }
+    }
+
     /// A view has begun in which this is the lane of its subgroup.
     pub(crate) fn set_lane(&self, lane: Arc<Lane<Wire>>) {
         if let Some(port) = self.port.get() {

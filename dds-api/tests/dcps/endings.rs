@@ -137,6 +137,11 @@ fn who_leaves_without_room_for_farewells_is_heard_all_the_same() {
         assert_eq!(state, expected);
         assert_eq!(timestamp, last, "that of its last words");
         assert_ne!(position, u64::MAX);
+        for reader in &readers {
+            let status = reader.liveliness_changed_status().expect("alive");
+            let counts = (status.alive_count, status.not_alive_count);
+            assert_eq!(counts, (0, 0), "it has left, and not failed");
+        }
     }
 }
 

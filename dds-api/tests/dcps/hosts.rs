@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds::{DomainParticipant, Error, ParticipantBuilder};
+use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, ReturnCode};
 
 use crate::meeting::{Meeting, reader, state, take, wait_for_members, writer};
 
@@ -195,7 +195,7 @@ fn who_prefers_availability_founds_without_a_majority() {
 
 #[test]
 fn who_has_not_the_secret_is_refused() {
-    let hosts = Hosts::new(2);
+    let hosts = Hosts::new(3);
     let secrets = tempfile::tempdir().expect("a directory");
     let secret = |name: &str, text: &str| {
         let path = secrets.path().join(name);
@@ -213,14 +213,25 @@ fn who_has_not_the_secret_is_refused() {
     first.enable().expect("it founds the group");
     for path in [Some(&wrong), None] {
         let mut builder = hosts.builder(1, 1);
-        builder = builder.property("spindle.join.timeout_ms", "300");
+        // It does not wait for that.
+        builder = builder.property("spindle.join.timeout_ms", "600000");
         if let Some(path) = path {
             builder = builder.property("spindle.secret_file", path);
         }
         let stranger = builder.create().expect("a participant");
-        let text = stranger.enable().expect_err("a stranger").to_string();
-        assert!(text.contains("secret"), "{text}");
+        let error = stranger.enable().expect_err("a stranger");
+        assert_eq!(error.return_code(), ReturnCode::NotAllowedBySecurity);
+        let text = error.to_string();
+        let first = format!("first contact {}: it refuses", hosts.contacts[0]);
+        assert!(text.contains("secret") && text.contains(&first), "{text}");
+        assert!(!stranger.is_enabled());
     }
+    // As long as another contact may come, it waits for it.
+    let patient = hosts.builder(1, 3).property("spindle.secret_file", &wrong);
+    let patient = patient.property("spindle.join.timeout_ms", "300").create();
+    let error = patient.expect("a participant").enable();
+    let error = error.expect_err("the third one is not there");
+    assert!(matches!(error, Error::Timeout(_)), "{error}");
     let friend = hosts.builder(1, 1).property("spindle.secret_file", &right);
     let friend = friend.create().expect("a participant");
     friend.enable().expect("it is let in");

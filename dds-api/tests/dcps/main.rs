@@ -22,6 +22,7 @@ mod membership;
 mod order;
 mod places;
 mod psm;
+mod refused;
 mod streams;
 
 /// Made of `tests/idl/flight.idl`.

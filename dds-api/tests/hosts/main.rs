@@ -2,6 +2,7 @@
 //! off from each other. Skipped where such namespaces cannot be made.
 
 mod member;
+#[path = "../../../transport-rdma/tests/namespaces/mod.rs"]
 mod network;
 
 use std::thread;

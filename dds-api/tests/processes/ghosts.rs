@@ -1,39 +1,27 @@
 //! The dead, of whom something is left.
 
-use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::process::{PidfdFlags, PidfdGetfdFlags};
 use spindle_dds::DomainParticipant;
 
+use crate::fork::Heir;
 use crate::member::Member;
 
 /// Within which the others must go on. Longer than a test should take, so that it is
 /// the kernel's word that they go by.
 const LIMIT_MS: u32 = 60_000;
-
-/// All that a process has open, as a child of a fork has it.
-fn share_of(member: &Member) -> Vec<OwnedFd> {
-    let process = rustix::process::pidfd_open(member.pid(), PidfdFlags::empty());
-    let process = process.expect("it runs");
-    let directory = format!("/proc/{}/fd", member.pid().as_raw_nonzero());
-    let entries = std::fs::read_dir(directory).expect("it runs");
-    let names = entries.map(|entry| entry.expect("an entry").file_name());
-    let numbers = names.map(|name| name.to_string_lossy().parse().expect("a number"));
-    let share =
-        numbers.map(|fd| rustix::process::pidfd_getfd(&process, fd, PidfdGetfdFlags::empty()));
-    share.collect::<Result<_, _>>().expect("its descriptors")
-}
+/// Far beyond what anything takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn who_dies_is_gone_though_a_child_holds_its_sockets() {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
-    let [mut first, mut second, victim] = Member::group(&directory, LIMIT_MS);
+    let [mut first, mut second, mut victim] = Member::group(&directory, LIMIT_MS);
     first.ask("publish");
     second.wait_for_samples(1, 100);
-    let held = share_of(&victim);
-    assert!(held.len() > 10, "{held:?}");
+    let heir = victim.fork();
     victim.kill();
     let patience = Duration::from_millis(u64::from(LIMIT_MS)) / 2;
     first.wait_for_members(2, patience);
@@ -47,19 +35,70 @@ fn who_dies_is_gone_though_a_child_holds_its_sockets() {
     let published = first.count("rest");
     second.wait_for_samples(1, published);
     assert_eq!(second.count("heard 1"), published);
-    drop(held);
+    assert!(heir.lives());
+}
+
+#[test]
+fn who_leaves_is_gone_though_a_child_holds_its_sockets() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path().join("domains");
+    let [mut first, mut second] = Member::group(&directory, LIMIT_MS);
+    let before = first.descriptors();
+    let mut third = Member::start(&directory, 3, LIMIT_MS);
+    first.wait_for_members(3, PATIENCE);
+    let heir = third.fork();
+    assert_eq!(third.ask("leave"), "left");
+    for member in [&mut first, &mut second] {
+        member.wait_for_members(2, PATIENCE);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while first.descriptors() > before {
+        assert!(Instant::now() < deadline, "something of it stays");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(heir.lives());
 }
 
 #[test]
 fn all_die_and_their_children_hold_their_sockets() {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
-    let members: [Member; 2] = Member::group(&directory, LIMIT_MS);
-    let held = members.each_ref().map(share_of);
+    let mut members: [Member; 2] = Member::group(&directory, LIMIT_MS);
+    let heirs = members.each_mut().map(Member::fork);
     members.iter().for_each(Member::kill);
     let mut founder = Member::start(&directory, 1, LIMIT_MS);
     founder.wait_for_members(1, Duration::ZERO);
-    drop(held);
+    assert!(heirs.iter().all(Heir::lives));
+}
+
+/// Nobody on the other host has the kernel's word, and its streams stay open: it is out
+/// when it has been silent for the limit.
+#[test]
+fn who_dies_on_another_host_is_gone_though_a_child_holds_its_streams() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let hosts = ["near", "far"].map(|name| parent.path().join(name));
+    let [low, high, ..] = std::process::id().to_le_bytes();
+    let places = [1, 2, 3].map(|at| format!("127.200.{high}.{low}:{}", 7400 + at));
+    let limit_ms = 700;
+    let start = |host: usize, number: u32| {
+        let host = (&*hosts[host], &*places[number as usize - 1]);
+        Member::start_on_host(host, &places[0], number, limit_ms)
+    };
+    let [mut first, mut second, mut victim] = [(0, 1), (0, 2), (1, 3)].map(|(h, n)| start(h, n));
+    for member in [&mut first, &mut second, &mut victim] {
+        member.wait_for_members(3, PATIENCE);
+    }
+    first.ask("publish");
+    victim.wait_for_samples(1, 100);
+    let heir = victim.fork();
+    victim.kill();
+    for member in [&mut first, &mut second] {
+        member.wait_for_members(2, PATIENCE);
+    }
+    let heard = second.count("heard 1");
+    second.wait_for_samples(1, heard + 100);
+    assert_eq!(first.ask("failed") + &second.ask("failed"), "");
+    assert!(heir.lives());
 }
 
 /// The record of a domain names a process that runs, at an address at which nobody

@@ -1,6 +1,8 @@
 //! Groups of processes, and those who mean them no good: strangers, ghosts, and a
 //! member that overwrites its own row.
 
+#[path = "../../../transport-rdma/tests/fork/mod.rs"]
+mod fork;
 mod ghosts;
 mod hostile;
 mod member;

@@ -18,6 +18,7 @@ use spindle_dds::{
 };
 use tracing::subscriber::set_global_default;
 
+use crate::fork::{Heir, fork};
 use crate::hostile;
 use crate::types::flight::State;
 use crate::warnings::Warnings;
@@ -25,6 +26,9 @@ use crate::warnings::Warnings;
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const NUMBER: &str = "SPINDLE_TEST_NUMBER";
 const LIMIT: &str = "SPINDLE_TEST_LIMIT_MS";
+/// Where it listens, and the first contact; none on one host.
+const LISTEN: &str = "SPINDLE_TEST_LISTEN";
+const CONTACT: &str = "SPINDLE_TEST_CONTACT";
 
 /// A running member.
 pub(crate) struct Member {
@@ -37,15 +41,36 @@ impl Member {
     /// Starts one, which takes silence for failure after so many milliseconds, and
     /// returns when it is in the group of the directory.
     pub(crate) fn start(directory: &Path, number: u32, limit_ms: u32) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
+        Self::spawn(Self::command(directory, number, limit_ms))
+    }
+
+    /// The same on a host of its own, in truth a directory, which listens at an address
+    /// and has one contact.
+    pub(crate) fn start_on_host(
+        (directory, listen): (&Path, &str),
+        contact: &str,
+        number: u32,
+        limit_ms: u32,
+    ) -> Self {
+        let mut command = Self::command(directory, number, limit_ms);
+        command.env(LISTEN, listen).env(CONTACT, contact);
+        Self::spawn(command)
+    }
+
+    fn command(directory: &Path, number: u32, limit_ms: u32) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
             .args(["--exact", "member::process", "--nocapture"])
             .env(DIRECTORY, directory)
             .env(NUMBER, number.to_string())
             .env(LIMIT, limit_ms.to_string())
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a process");
+            .stdout(Stdio::piped());
+        command
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("a process");
         let input = child.stdin.take().expect("its input");
         let output = BufReader::new(child.stdout.take().expect("its output"));
         let mut member = Self {
@@ -111,6 +136,16 @@ impl Member {
             assert!(Instant::now() < deadline, "samples of {of} do not come");
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// It gets a child that has all that it has open, and does nothing.
+    pub(crate) fn fork(&mut self) -> Heir {
+        Heir::of_pid(self.ask("fork").parse().expect("a process id"))
+    }
+
+    /// Whether it is in no group any more.
+    pub(crate) fn is_out(&mut self) -> bool {
+        !self.ask("failed").is_empty()
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -196,7 +231,13 @@ impl Served {
         let warnings = Warnings::default();
         set_global_default(warnings.clone()).expect("the only one");
         let reason = Arc::new(Mutex::new(None));
-        let participant = DomainParticipant::builder(0)
+        let mut builder = DomainParticipant::builder(0);
+        for (name, variable) in [("listen", LISTEN), ("contacts", CONTACT)] {
+            if let Ok(value) = std::env::var(variable) {
+                builder = builder.property(&format!("spindle.{name}"), &value);
+            }
+        }
+        let participant = builder
             .property("spindle.directory", directory)
             .property("spindle.failure.limit_ms", limit)
             .property("spindle.join.timeout_ms", "60000")
@@ -259,6 +300,11 @@ impl Served {
                 heard.wrong.clone().unwrap_or_else(|| count.to_string())
             }
             ["noticed"] => lock(&self.warnings.0).join(" | "),
+            ["fork"] => fork().to_string(),
+            ["leave"] => match self.participant.close() {
+                Ok(()) => "left".to_owned(),
+                Err(error) => error.to_string(),
+            },
             ["failed"] => lock(&self.reason).clone().unwrap_or_default(),
             ["vandalise", ms, seed, how] => {
                 let ms = Duration::from_millis(ms.parse().expect("a number"));

@@ -44,3 +44,11 @@ pub enum MixedError {
         reason: String,
     },
 }
+
+impl MixedError {
+    /// Whether a contact refuses because the two do not have the same secret, or only one of
+    /// them has one. A refusal comes in words, which stay as they are in any version.
+    pub fn is_for_secret(&self) -> bool {
+        matches!(self, Self::Refused { reason, .. } if reason.contains(" secret"))
+    }
+}

@@ -293,6 +293,7 @@ impl Talk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mixed::MixedError;
 
     fn me(domain: u32, id: u128, secret: Option<&str>) -> Me {
         let address = Address {
@@ -346,6 +347,9 @@ mod tests {
         let refused = |caller: Me, called: Me, words: &str| {
             let reason = meet(&caller, &called).expect_err("refused");
             assert_eq!(reason, words);
+            let contact = ([127, 0, 0, 1], 7400).into();
+            let error = MixedError::Refused { contact, reason };
+            assert_eq!(error.is_for_secret(), caller.secret != called.secret);
         };
         let words = "the caller is of domain 3, the one called of 4";
         refused(me(3, 1, None), me(4, 2, None), words);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ const RECORD_LEN_MAX: u64 = 1 << 20;
 
 /// Between two tries to get the lock.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
+
+/// Held by the one thread of this process that has a lock, of whichever domain.
+static HERE: Mutex<()> = Mutex::new(());
 
 /// One domain's corner of the directory.
 #[derive(Debug)]
@@ -50,20 +53,37 @@ impl Domain {
     /// Locks the record. Nobody holds the lock for long, but a process can be
     /// stopped while it does.
     pub(super) fn lock(self: &Arc<Self>, deadline: Deadline) -> Result<Locked, JoinError> {
-        let lock = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
         loop {
-            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(Errno::AGAIN | Errno::INTR) if !deadline.is_over() => {
-                    thread::sleep(TRY_AGAIN_AFTER);
-                }
-                Err(errno) => return Err(self.refuse(format!("cannot be locked: {errno}"))),
+            if let Some(locked) = self.try_lock()? {
+                return Ok(locked);
             }
+            if deadline.is_over() {
+                return Err(self.refuse("cannot be locked: another process holds it".to_owned()));
+            }
+            thread::sleep(TRY_AGAIN_AFTER);
         }
-        Ok(Locked {
-            domain: Arc::clone(self),
-            _lock: lock,
-        })
+    }
+
+    /// The kernel's locks of processes, which a child of a fork does not inherit: it would
+    /// keep those of open files for as long as it lives. They know nothing of threads, and
+    /// end when the process closes the file, however often it has it open; so `HERE` is
+    /// locked before it is opened.
+    fn try_lock(self: &Arc<Self>) -> Result<Option<Locked>, JoinError> {
+        let here = match HERE.try_lock() {
+            Ok(here) => here,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
+        let file = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
+        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Locked {
+                domain: Arc::clone(self),
+                _file: file,
+                _here: here,
+            })),
+            Err(Errno::AGAIN | Errno::ACCESS | Errno::INTR) => Ok(None),
+            Err(errno) => Err(self.refuse(format!("cannot be locked: {errno}"))),
+        }
     }
 
     fn refuse(&self, problem: String) -> JoinError {
@@ -187,8 +207,9 @@ fn default_directory() -> PathBuf {
 #[derive(Debug)]
 pub(super) struct Locked {
     domain: Arc<Domain>,
-    /// The kernel lets go when it is closed, or the process ends.
-    _lock: OwnedFd,
+    /// The kernel lets go when it is closed, or the process ends. Closed first.
+    _file: OwnedFd,
+    _here: MutexGuard<'static, ()>,
 }
 
 impl Locked {
@@ -249,5 +270,52 @@ impl Locked {
 
     pub(super) fn remove(&self) {
         self.domain.remove("record");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn domain() -> (tempfile::TempDir, Arc<Domain>) {
+        let parent = tempfile::tempdir().unwrap();
+        let domain = Domain::open(7, Some(&parent.path().join("domains"))).unwrap();
+        (parent, Arc::new(domain))
+    }
+
+    fn soon() -> Deadline {
+        Deadline::after(Duration::from_secs(20))
+    }
+
+    #[test]
+    fn what_a_child_of_a_fork_has_open_holds_no_lock() {
+        let (_parent, domain) = domain();
+        let locked = domain.lock(soon()).unwrap();
+        let childs = rustix::io::dup(&locked._file).unwrap();
+        drop(locked);
+        let again = domain.lock(Deadline::after(Duration::ZERO));
+        assert!(again.is_ok(), "{again:?}");
+        drop(childs);
+    }
+
+    #[test]
+    fn of_threads_one_has_the_lock() {
+        let (_parent, domain) = domain();
+        let inside = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        let locked = domain.lock(soon()).unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(locked);
+                    }
+                });
+            }
+        });
     }
 }

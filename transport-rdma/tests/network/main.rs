@@ -4,8 +4,11 @@
 mod calling;
 mod group;
 mod messages;
+#[path = "../namespaces/mod.rs"]
+mod namespaces;
 mod processes;
 mod raw;
 mod records;
 mod segments;
+mod silence;
 mod strangers;

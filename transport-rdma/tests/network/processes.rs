@@ -8,7 +8,7 @@ use spindle_dds_transport::Event;
 use super::group::{LONG, alone, event, loss, network, soon};
 
 /// Set where a test takes part in another.
-const PART: &str = "SPINDLE_TEST_PART";
+pub(crate) const PART: &str = "SPINDLE_TEST_PART";
 
 /// Another process, in which the test `part` finds out what it is to do.
 pub(crate) fn start(part: &str, what: &str) -> Child {

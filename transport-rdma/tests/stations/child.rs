@@ -16,6 +16,8 @@ use spindle_dds_transport::shm::{
 };
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
 
+use crate::fork::{Heir, fork};
+
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const ID: &str = "SPINDLE_TEST_ID";
 const EVENT: &str = "SPINDLE_TEST_EVENT";
@@ -100,6 +102,17 @@ impl Process {
     pub(crate) fn ask(&mut self, line: &str) -> String {
         self.tell(line);
         self.hear()
+    }
+
+    /// It gets a child that has all that it has open, and does nothing.
+    pub(crate) fn fork(&mut self) -> Heir {
+        Heir::of_pid(number(&self.ask("fork")))
+    }
+
+    /// Descriptors that it has.
+    pub(crate) fn descriptors(&self) -> usize {
+        let directory = format!("/proc/{}/fd", self.child.id());
+        std::fs::read_dir(directory).expect("it runs").count()
     }
 
     /// Stops it, and returns once it stands still.
@@ -232,6 +245,11 @@ impl Participant {
                 "dropped".into()
             }
             ["spare"] => format!("{:?}", spare()),
+            ["close"] => {
+                self.station.close();
+                "closed".into()
+            }
+            ["fork"] => fork().to_string(),
             ["join"] => self.worker.take().expect("at work").join().expect("done"),
             ["enter" | "leave" | "decide" | "entry", ..] => self.record(words),
             [what, epoch, rest @ ..] => {

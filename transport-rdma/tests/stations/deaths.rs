@@ -108,3 +108,41 @@ fn who_stands_still_beyond_the_time_is_absent_and_may_go_on_later() {
     assert_eq!(all[0].hear(), "2: its process ended");
     assert_eq!(all[0].ask("poll 1"), "None", "told of it already");
 }
+
+/// The kernel's word is of the process itself, whoever else has its sockets.
+#[test]
+fn who_dies_is_mourned_though_a_child_holds_its_sockets() {
+    let directory = directory();
+    let mut all = Process::connected(directory.path(), 3);
+    let made = ask_all(&mut all, |_| "make 1 1,2,3".into());
+    assert_eq!(made, ["made, without {}"; 3]);
+    let heir = all[1].fork();
+    for survivor in [0, 2] {
+        assert_eq!(all[survivor].ask("mourn 1"), "waiting");
+    }
+    all[1].kill();
+    for survivor in [0, 2] {
+        assert_eq!(all[survivor].hear(), "1: its process ended");
+    }
+    for what in ["connected 2", "connected 3", "closed 2 its process ended"] {
+        assert_eq!(all[0].ask("event"), what);
+    }
+    // Another one may take its place.
+    assert_eq!(all[0].ask("drop_peer 2"), "dropped");
+    all[1] = Process::start(directory.path(), 2);
+    let connect = format!("connect {}", all[0].address);
+    assert_eq!(all[1].ask(&connect), "connected 1");
+    assert!(heir.lives());
+}
+
+#[test]
+fn who_closes_is_gone_though_a_child_holds_its_sockets() {
+    let directory = directory();
+    let mut all = Process::connected(directory.path(), 2);
+    let heir = all[1].fork();
+    assert_eq!(all[1].ask("close"), "closed");
+    assert_eq!(all[0].ask("event"), "connected 2");
+    let told = all[0].ask("event");
+    assert!(told.starts_with("closed 2"), "{told}");
+    assert!(heir.lives());
+}

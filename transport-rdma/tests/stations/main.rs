@@ -4,6 +4,8 @@
 mod child;
 mod connections;
 mod deaths;
+#[path = "../fork/mod.rs"]
+mod fork;
 mod record;
 mod segments;
 mod strangers;

@@ -132,3 +132,19 @@ fn another_version_is_refused_with_both() {
     );
     assert_eq!(hear(&stranger), b"", "and closed");
 }
+
+#[test]
+fn who_is_thrown_out_is_though_a_child_holds_the_socket() {
+    let directory = directory();
+    let mut station = Process::start(directory.path(), 1);
+    let before = station.descriptors();
+    let stranger = connect(&socket_in(directory.path()));
+    while station.descriptors() == before {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let heir = station.fork();
+    send(&stranger, b"nonsense");
+    // Whatever it says to that: it closes.
+    while !hear(&stranger).is_empty() {}
+    assert!(heir.lives());
+}

@@ -211,17 +211,76 @@ fn one_that_does_not_answer_is_asked_again_after_others() {
     assert!(report.contains("did not answer"), "{report}");
 }
 
+fn stranger() -> Reached {
+    Reached::Stranger("it has another secret".into())
+}
+
+#[test]
+fn it_gives_up_when_all_have_another_secret() {
+    let mut quest = newcomer(2);
+    quest.reached(NOW, Target::Contact(0), stranger());
+    let second = Target::Contact(1);
+    assert_eq!(quest.next(NOW), Next::Reach(second), "it may answer");
+    quest.reached(NOW, second, Reached::Nobody("refused".into()));
+    assert!(matches!(quest.next(NOW), Next::Wait(_)), "it may come yet");
+    quest.reached(NOW, second, stranger());
+    assert_eq!(quest.next(NOW), Next::Despair);
+    assert!(quest.report().contains("another secret"));
+    // Somebody else is there now.
+    quest.reached(NOW, second, Reached::Peer(1));
+    assert!(matches!(quest.next(NOW), Next::Wait(_)), "it is asked");
+    let late = PATIENCE.answer;
+    assert_ne!(quest.next(late), Next::Despair, "it has the secret");
+}
+
+#[test]
+fn members_that_may_live_have_to_refuse_too() {
+    for here in [true, false] {
+        let mut quest = newcomer(1);
+        quest.looked(vec![member(3, here)]);
+        quest.reached(NOW, Target::Contact(0), stranger());
+        assert_eq!(quest.next(NOW), Next::Reach(Target::Recorded(3)));
+    }
+    let mut quest = newcomer(1);
+    quest.looked(vec![member(3, false)]);
+    quest.reached(NOW, Target::Recorded(3), stranger());
+    assert_eq!(quest.next(NOW), Next::Reach(Target::Contact(0)));
+    quest.reached(NOW, Target::Contact(0), stranger());
+    assert_eq!(quest.next(NOW), Next::Despair);
+}
+
+#[test]
+fn who_is_a_contact_itself_gives_up_as_well() {
+    let mut quest = newcomer(2);
+    quest.reached(NOW, Target::Contact(0), Reached::Myself);
+    quest.reached(NOW, Target::Contact(1), stranger());
+    assert_eq!(quest.next(NOW), Next::Despair);
+    let after = Duration::from_secs(3);
+    quest.patience.majority = Some(after);
+    assert!(matches!(quest.next(NOW), Next::Wait(_)), "it founds later");
+    assert_eq!(quest.next(after), Next::Found);
+    // Others wait for it.
+    let mut quest = newcomer(2);
+    assert!(quest.asked(NOW, 7, true).promises);
+    for at in 0..2 {
+        quest.reached(NOW, Target::Contact(at), stranger());
+    }
+    assert_eq!(quest.next(ASK_AGAIN_AFTER), Next::Ask(7));
+}
+
 const SEEDS: u64 = 300;
 
 #[test]
 fn never_two_groups_and_one_in_the_end() {
-    let mut founded = 0;
+    let (mut founded, mut gave_up) = (0, 0);
     for seed in 0..SEEDS {
         let mut world = World::new(seed, Plan::default());
         let ended = world.run();
         founded += world.founded();
+        gave_up += world.gave_up();
         assert_eq!(ended, Ok(()), "seed {seed}");
     }
+    assert!(gave_up > SEEDS / 10, "some have another secret: {gave_up}");
     assert!(
         founded > 2 * SEEDS,
         "domains die and are founded again: {founded}"
@@ -265,5 +324,5 @@ fn what_keeps_groups_apart_is_needed() {
         hosts_forget: true,
         ..Plan::default()
     };
-    assert!(is_found(forgetful, 2220..2230), "hosts that forget");
+    assert!(is_found(forgetful, 2510..2520), "hosts that forget");
 }

@@ -89,6 +89,13 @@ impl Link {
     }
 }
 
+impl Drop for Link {
+    /// Others may have the socket open too: children that this process has forked.
+    fn drop(&mut self) {
+        let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
+    }
+}
+
 /// Whether a peer is there.
 #[derive(Debug)]
 pub(super) enum Life {

@@ -34,6 +34,7 @@ pub(super) struct World {
     /// Hosts that do not reach each other.
     cut: BTreeSet<(usize, usize)>,
     groups: Vec<BTreeSet<u128>>,
+    gave_up: u64,
 }
 
 #[derive(Debug)]
@@ -45,6 +46,9 @@ struct Node {
 #[derive(Debug)]
 struct Process {
     id: u128,
+    has_secret: bool,
+    /// Contacts, and what was said there last: that it has another secret?
+    called: BTreeMap<usize, bool>,
     stage: Stage,
 }
 
@@ -78,6 +82,7 @@ impl World {
             sent: BTreeMap::new(),
             cut: BTreeSet::new(),
             groups: Vec::new(),
+            gave_up: 0,
         };
         let nodes = 3 + world.draw(3);
         let hosts = 2 + world.draw(nodes - 1);
@@ -95,6 +100,11 @@ impl World {
         self.groups.len() as u64
     }
 
+    /// How many newcomers had no hope.
+    pub(super) fn gave_up(&self) -> u64 {
+        self.gave_up
+    }
+
     /// Faults, then none.
     pub(super) fn run(&mut self) -> Result<(), String> {
         let [crashes, restarts, cuts, heals] = [4, 8, 3, 3].map(|most| 1 + self.draw(most));
@@ -108,7 +118,8 @@ impl World {
             if is(crashes) {
                 self.crash_any();
             } else if is(restarts) {
-                self.restart_any();
+                let has_secret = self.draw(6) > 0;
+                self.restart_any(has_secret);
             } else if is(cuts) {
                 self.cut_any();
             } else if is(heals) {
@@ -119,9 +130,16 @@ impl World {
             self.check()?;
         }
         self.cut.clear();
+        // Somebody has set things right.
+        for place in 0..self.nodes.len() {
+            let process = self.nodes[place].process.as_ref();
+            if process.is_some_and(|it| !it.has_secret) {
+                self.end(place);
+            }
+        }
         for step in 0..CALM_STEPS {
             if step % 10 == 0 {
-                self.restart_any();
+                self.restart_any(true);
             }
             self.step();
             self.check()?;
@@ -174,7 +192,7 @@ impl World {
         }
     }
 
-    fn restart_any(&mut self) {
+    fn restart_any(&mut self, has_secret: bool) {
         let place = self.draw(self.nodes.len());
         if self.nodes[place].process.is_some() {
             return;
@@ -187,7 +205,12 @@ impl World {
             majority: self.plan.all_found.then_some(Duration::ZERO),
         };
         let stage = Stage::Newcomer(Box::new(Quest::new(contacts, patience)));
-        self.nodes[place].process = Some(Process { id, stage });
+        self.nodes[place].process = Some(Process {
+            id,
+            has_secret,
+            called: BTreeMap::new(),
+            stage,
+        });
     }
 
     fn cut_any(&mut self) {
@@ -294,6 +317,7 @@ impl World {
         };
         let ask = match quest.next(now) {
             Next::Wait(_) => None,
+            Next::Despair => return self.give_up(place),
             Next::Ask(id) => Some(id),
             Next::Reach(target) => {
                 let first = all_found && target == Target::Contact(0);
@@ -302,6 +326,14 @@ impl World {
                 } else {
                     self.call(place, me, target)
                 };
+                if let (Target::Contact(at), Some(process)) =
+                    (target, &mut self.nodes[place].process)
+                {
+                    let is_strange = matches!(what, Reached::Stranger(_));
+                    process
+                        .called
+                        .insert(at, is_strange || what == Reached::Myself);
+                }
                 let (_, quest) = self.quest(place).expect("a newcomer");
                 quest.reached(now, target, what)
             }
@@ -319,6 +351,18 @@ impl World {
         }
     }
 
+    /// All contacts have refused it when they were called last.
+    fn give_up(&mut self, place: usize) {
+        self.gave_up += 1;
+        let process = self.nodes[place].process.as_ref();
+        let called = process.map(|it| &it.called);
+        let by_all = |called: &BTreeMap<usize, bool>| {
+            called.len() == self.nodes.len() && called.values().all(|it| *it)
+        };
+        assert!(called.is_some_and(by_all), "{self:?}");
+        self.end(place);
+    }
+
     fn call(&mut self, place: usize, me: u128, target: Target) -> Reached {
         let there = match target {
             Target::Contact(at) => at,
@@ -328,12 +372,19 @@ impl World {
         if there == place {
             return Reached::Myself;
         }
-        let Some(id) = self.nodes[there].process.as_ref().map(|it| it.id) else {
+        let Some(process) = &self.nodes[there].process else {
             return Reached::Nobody("nobody".into());
         };
+        let (id, has_secret) = (process.id, process.has_secret);
         let mut waiting = self.sent.get(&(id, me)).into_iter().flatten();
         if !self.reaches(place, there) || waiting.any(|it| matches!(it, Packet::Lost)) {
             return Reached::Nobody("lost".into());
+        }
+        let mine = self.nodes[place].process.as_ref().map(|it| it.has_secret);
+        let is_here = self.nodes[place].host == self.nodes[there].host;
+        // Nobody asks for it on one host.
+        if !is_here && mine != Some(has_secret) {
+            return Reached::Stranger("it has another secret".into());
         }
         self.connected.insert(pair(me, id));
         Reached::Peer(id)
