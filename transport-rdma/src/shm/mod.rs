@@ -43,7 +43,7 @@ mod watch;
 
 pub use crate::news::{Event, MESSAGE_LEN_MAX};
 pub use crate::station_error::StationError;
-pub use domain::host_id;
+pub use domain::{default_directory, host_id};
 pub use doorbell::{DoorbellChoice, DoorbellKind};
 pub use error::JoinError;
 pub use fabric::ShmFabric;
