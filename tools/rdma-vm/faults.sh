@@ -3,7 +3,7 @@
 #
 #   node_loss I LOSS [DELAY]   what leaves node I is lost and late, as `node_loss 2 2% 2ms`;
 #                              `node_loss I 0%` ends it
-#   cut I                      nothing comes from or to node I any more, but from itself
+#   cut_off I                  nothing comes from or to node I any more, but from itself
 #   cut_between I J            nothing passes from I to J, and from J to I
 #   heal I                     ends what was cut of I
 #   heal_all                   ends all that was cut
@@ -31,7 +31,7 @@ drop() {
     nft "add rule bridge spindle cut $1 drop comment \"$2\""
 }
 
-cut() {
+cut_off() {
     drop "iifname p$1" "of $1" && drop "oifname p$1" "of $1"
 }
 
