@@ -1,6 +1,8 @@
-//! The `spindle` command: measures the middleware, and checks IDL and QoS files.
+//! The `spindle` command: measures the middleware, examines machines, and checks IDL and
+//! QoS files.
 #![forbid(unsafe_code)]
 
+mod doctor;
 mod idl;
 mod perf;
 mod qos;
@@ -22,6 +24,8 @@ enum Command {
     /// Measure throughput, latency and the cost of idling, in processes of its own.
     #[command(subcommand)]
     Perf(perf::Command),
+    /// Say whether this machine is fit, and by which fabric peers would be reached.
+    Doctor(doctor::DoctorOptions),
     /// Work with IDL files.
     #[command(subcommand)]
     Idl(idl::Command),
@@ -33,6 +37,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Perf(command) => perf::run(command),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Idl(command) => idl::run(&command),
         Command::Qos(command) => qos::run(&command),
     }

@@ -1,20 +1,14 @@
 //! What a participant's properties say of the network, looked up when it is enabled.
 
-use std::fs::File;
-use std::io::Read;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use spindle_dds_transport::mixed::NetworkOptions;
+use spindle_dds_transport::mixed::{NetworkOptions, read_secret};
 use spindle_dds_transport::tcp;
 
 use crate::error::{Error, Result};
 use crate::properties::{CONTACTS, NetworkConfig, SECRET_FILE};
-
-/// Longest secret, in bytes.
-const SECRET_LEN_MAX: u64 = 4096;
 
 /// Somebody to be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,37 +59,7 @@ pub(super) fn contacts(config: &NetworkConfig) -> Result<Vec<Contact>> {
 }
 
 fn secret(path: &Path) -> Result<Vec<u8>> {
-    let fail = |why: String| {
-        let path = path.display();
-        Err(Error::Error(format!(
-            "property {SECRET_FILE}: {path} {why}"
-        )))
-    };
-    let read = || {
-        let file = File::open(path)?;
-        let mode = file.metadata()?.permissions().mode();
-        let mut secret = Vec::new();
-        file.take(SECRET_LEN_MAX + 1).read_to_end(&mut secret)?;
-        Ok::<_, std::io::Error>((mode, secret))
-    };
-    let (mode, secret) = match read() {
-        Ok(read) => read,
-        Err(error) => return fail(format!("cannot be read: {error}")),
-    };
-    let mode = mode & 0o777;
-    if mode & 0o077 != 0 {
-        return fail(format!(
-            "has mode {mode:03o}; nobody but its owner may have access: chmod 600"
-        ));
-    }
-    let secret = secret.trim_ascii_end();
-    if secret.is_empty() {
-        return fail("is empty".to_owned());
-    }
-    if secret.len() as u64 > SECRET_LEN_MAX {
-        return fail(format!("is longer than {SECRET_LEN_MAX} bytes"));
-    }
-    Ok(secret.to_vec())
+    read_secret(path).map_err(|error| Error::Error(format!("property {SECRET_FILE}: {error}")))
 }
 
 #[cfg(test)]
@@ -132,28 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_the_owners_alone() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("secret");
-        let set = |text: &str, mode: u32| {
-            std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            secret(&path)
-        };
-        assert_eq!(set("open sesame\n", 0o600).unwrap(), b"open sesame");
-        let long = "x".repeat(SECRET_LEN_MAX as usize + 1);
-        for (text, mode, wanted) in [
-            ("open", 0o640, "chmod 600"),
-            ("open", 0o604, "mode 604"),
-            ("", 0o600, "empty"),
-            (" \n", 0o600, "empty"),
-            (&long, 0o600, "longer"),
-        ] {
-            let why = set(text, mode).unwrap_err().to_string();
-            assert!(why.contains(wanted) && why.contains(SECRET_FILE), "{why}");
-        }
-        std::fs::remove_file(&path).unwrap();
-        let why = secret(&path).unwrap_err().to_string();
-        assert!(why.contains("cannot be read"), "{why}");
+    fn a_secret_that_cannot_be_had_is_that_of_a_property() {
+        let nowhere = Path::new("/nowhere/secret");
+        let why = secret(nowhere).unwrap_err().to_string();
+        assert!(
+            why.contains(SECRET_FILE) && why.contains("/nowhere/secret"),
+            "{why}"
+        );
     }
 }

@@ -39,8 +39,9 @@
 //! - Set-up: [`Station`] (`station`, with `options` and `error`), [`MixedSegment`]
 //!   (`segment`).
 //! - The network: `network` is a station's part in it; `address` where a station is,
-//!   `interfaces` what this host is called; `door` is what those who call and the
-//!   thread (`keeper`) share, `calling` the one side of it; `handshake` what is said.
+//!   `interfaces` what this host is called, `secret` the domain's; `door` is what those
+//!   who call and the thread (`keeper`) share, `calling` the one side of it; `handshake`
+//!   what is said.
 
 mod address;
 mod calling;
@@ -51,11 +52,13 @@ mod interfaces;
 mod keeper;
 mod network;
 mod options;
+mod secret;
 mod segment;
 mod station;
 
 pub use address::{host_of, sockets_of};
 pub use error::MixedError;
 pub use options::{NetworkOptions, StationOptions};
+pub use secret::{SecretError, read_secret};
 pub use segment::MixedSegment;
 pub use station::Station;

@@ -187,8 +187,10 @@ fn identify(directory: &OwnedFd) -> Result<u128, JoinError> {
     Ok(u128::from_le_bytes(*first))
 }
 
-/// `$SPINDLE_DDS_DIR`, or the user's runtime directory, or shared memory.
-fn default_directory() -> PathBuf {
+/// Where domains are recorded if nothing else is said: `$SPINDLE_DDS_DIR`, or
+/// `spindle-dds` in the user's runtime directory, or a directory of the user's in shared
+/// memory. Makes nothing.
+pub fn default_directory() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = variable("SPINDLE_DDS_DIR") {
         return path.into();

@@ -39,7 +39,7 @@ mod view_record;
 
 pub use crate::news::{Event, MESSAGE_LEN_MAX};
 pub use crate::station_error::StationError;
-pub use domain::host_id;
+pub use domain::{default_directory, host_id};
 pub use doorbell::DoorbellChoice;
 pub use error::JoinError;
 pub use register::{Entered, Looked, Refusal, Register};

@@ -1,0 +1,183 @@
+//! What this machine is, as far as the kernel's files tell.
+//!
+//! All is read below a root, so that tests can make up machines. What cannot be read is
+//! left out: who runs in a container may not see all of it.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::rdma::Rdma;
+
+/// The bit of CAP_IPC_LOCK (linux/capability.h): whoever has it may pin any memory.
+const CAP_IPC_LOCK: u32 = 14;
+
+/// A machine, and what this process may do there.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Machine {
+    /// Release of the kernel, as `6.1.0-56-amd64`.
+    pub(super) kernel: String,
+    /// Processors that this process may use.
+    pub(super) cores: Option<u32>,
+    /// Runnable processes, averaged over the last minute.
+    pub(super) load: Option<f64>,
+    pub(super) memory_available_bytes: Option<u64>,
+    /// Most memory of its control group.
+    pub(super) memory_max_bytes: Option<u64>,
+    pub(super) huge_pages: HugePages,
+    /// Free bytes of /dev/shm.
+    pub(super) shm_free_bytes: Option<u64>,
+    pub(super) limits: Limits,
+    /// What the kernel takes its time from, as `tsc`.
+    pub(super) clock: Option<String>,
+    pub(super) rdma: Rdma,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct HugePages {
+    pub(super) total: u64,
+    pub(super) free: u64,
+    /// Whether shared memory gets them by itself: `never`, `advise`, `within_size` ...
+    pub(super) shared_memory: Option<String>,
+}
+
+/// Limits of this process (getrlimit(2)): soft ones, where nothing else is said.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Limits {
+    /// Memory that may be pinned, and so registered for RDMA.
+    pub(super) memlock_bytes: Limit,
+    pub(super) open_files: Limit,
+    pub(super) open_files_hard: Limit,
+    /// Size of a file, also of one in memory.
+    pub(super) file_size_bytes: Limit,
+    /// Whether it has CAP_IPC_LOCK.
+    pub(super) may_pin_any: bool,
+}
+
+/// A limit, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub(super) struct Limit(pub(super) Option<u64>);
+
+impl Limit {
+    pub(super) fn allows(self, wanted: u64) -> bool {
+        self.0.is_none_or(|most| most >= wanted)
+    }
+}
+
+impl Machine {
+    /// The machine whose files are below `root`: `/`, if it is not made up.
+    pub(super) fn read(root: &Path) -> Self {
+        let files = Files(root);
+        let meminfo = files.text("proc/meminfo").unwrap_or_default();
+        let kibibytes = |name| number_after(&meminfo, name).map(|found| found << 10);
+        let shared = files.text("sys/kernel/mm/transparent_hugepage/shmem_enabled");
+        let load = files.text("proc/loadavg");
+        Self {
+            kernel: files
+                .text("proc/sys/kernel/osrelease")
+                .unwrap_or_else(|| "unknown".to_owned()),
+            cores: files.cores(),
+            load: load.and_then(|text| text.split_whitespace().next()?.parse().ok()),
+            memory_available_bytes: kibibytes("MemAvailable:"),
+            memory_max_bytes: files.memory_max(),
+            huge_pages: HugePages {
+                total: number_after(&meminfo, "HugePages_Total:").unwrap_or(0),
+                free: number_after(&meminfo, "HugePages_Free:").unwrap_or(0),
+                // The chosen one stands in brackets.
+                shared_memory: shared.and_then(|text| {
+                    let (_, rest) = text.split_once('[')?;
+                    Some(rest.split_once(']')?.0.to_owned())
+                }),
+            },
+            shm_free_bytes: rustix::fs::statvfs(root.join("dev/shm"))
+                .ok()
+                .map(|found| found.f_bavail.saturating_mul(found.f_frsize)),
+            limits: files.limits(),
+            clock: files.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            rdma: Rdma::read(&files),
+        }
+    }
+
+    /// Version of the kernel: its first two numbers.
+    pub(super) fn kernel_version(&self) -> Option<(u32, u32)> {
+        let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit());
+        let mut next = || numbers.next()?.parse().ok();
+        Some((next()?, next()?))
+    }
+}
+
+/// The kernel's files below a root.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Files<'a>(&'a Path);
+
+impl Files<'_> {
+    pub(super) fn path(self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// A file's text, without the space around it.
+    pub(super) fn text(self, name: &str) -> Option<String> {
+        let bytes = std::fs::read(self.path(name)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// What a directory holds, by name; numbers by their order.
+    pub(super) fn names(self, directory: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(directory));
+        let entries = entries.into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<_> = names.collect();
+        names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(u64::MAX), name.clone()));
+        names
+    }
+
+    fn cores(self) -> Option<u32> {
+        let status = self.text("proc/self/status")?;
+        let list = line_after(&status, "Cpus_allowed_list:")?;
+        // As 0-3,8.
+        let ranges = list.split(',').map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            last.checked_sub(first)?.checked_add(1)
+        });
+        ranges.sum()
+    }
+
+    fn memory_max(self) -> Option<u64> {
+        let groups = self.text("proc/self/cgroup")?;
+        let group = line_after(&groups, "0::")?.trim_start_matches('/');
+        let max = format!("sys/fs/cgroup/{group}/memory.max");
+        self.text(&max)?.parse().ok()
+    }
+
+    fn limits(self) -> Limits {
+        let text = self.text("proc/self/limits").unwrap_or_default();
+        // Soft and hard, after the name.
+        let limit = |name: &str, at: usize| {
+            let rest = line_after(&text, name);
+            Limit(rest.and_then(|rest| rest.split_whitespace().nth(at)?.parse().ok()))
+        };
+        let status = self.text("proc/self/status").unwrap_or_default();
+        let capabilities = line_after(&status, "CapEff:");
+        let capabilities = capabilities.and_then(|bits| u64::from_str_radix(bits, 16).ok());
+        Limits {
+            memlock_bytes: limit("Max locked memory", 0),
+            open_files: limit("Max open files", 0),
+            open_files_hard: limit("Max open files", 1),
+            file_size_bytes: limit("Max file size", 0),
+            may_pin_any: capabilities.is_some_and(|bits| bits >> CAP_IPC_LOCK & 1 == 1),
+        }
+    }
+}
+
+/// What follows a word that a line begins with.
+fn line_after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let mut rests = text.lines().filter_map(|line| line.strip_prefix(word));
+    rests.next().map(str::trim)
+}
+
+fn number_after(text: &str, word: &str) -> Option<u64> {
+    let rest = line_after(text, word)?;
+    rest.split_whitespace().next()?.parse().ok()
+}

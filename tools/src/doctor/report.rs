@@ -1,0 +1,88 @@
+//! What is printed.
+
+use core::fmt;
+
+use serde::Serialize;
+
+use super::contacts::Knock;
+use super::domain::Domain;
+use super::findings::{Finding, Mark};
+use super::machine::Machine;
+use super::rdma::{Choice, Obstacle};
+
+/// The doctor's report.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) fit: bool,
+    pub(super) ways: Vec<PeerWay>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) machine: Machine,
+    pub(super) domain: Domain,
+    pub(super) contacts: Vec<Knock>,
+}
+
+/// By which fabric a peer is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct PeerWay {
+    pub(super) peer: &'static str,
+    pub(super) fabric: &'static str,
+    pub(super) why: String,
+}
+
+/// What goes for peers that are like this machine; each pair decides for itself.
+pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerWay> {
+    let other = |fabric, why| PeerWay {
+        peer: "on another host",
+        fabric,
+        why,
+    };
+    let other = match rdma {
+        Ok(choice) => other(
+            "verbs",
+            format!("{choice}, if the peer has RDMA too and it works"),
+        ),
+        Err(obstacle) => other("tcp", obstacle.what.clone()),
+    };
+    let same = PeerWay {
+        peer: "on this host",
+        fabric: "shm",
+        why: "the same boot, pid namespace and directory".to_owned(),
+    };
+    vec![same, other]
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} port {} GID {}",
+            self.device, self.port, self.gid_index
+        )?;
+        self.gid.map_or(Ok(()), |gid| write!(f, " ({gid})"))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            let mark = match finding.mark {
+                Mark::Ok => "ok",
+                Mark::Advice => "advice",
+                Mark::Unfit => "UNFIT",
+            };
+            writeln!(f, "{mark:<7} {:<14} {}", finding.subject, finding.what)?;
+            if let Some(advice) = &finding.advice {
+                writeln!(f, "{:<22} -> {advice}", "")?;
+            }
+        }
+        writeln!(f)?;
+        for way in &self.ways {
+            writeln!(f, "a peer {:<15} {:<6} {}", way.peer, way.fabric, way.why)?;
+        }
+        let verdict = match self.fit {
+            true => "This machine is fit.",
+            false => "This machine is not fit.",
+        };
+        writeln!(f, "\n{verdict}")
+    }
+}

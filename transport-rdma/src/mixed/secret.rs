@@ -1,0 +1,87 @@
+//! A domain's secret, as it lies in a file.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Longest secret, in bytes.
+const SECRET_LEN_MAX: u64 = 4096;
+
+/// Why a file holds no secret that can be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{} {problem}", path.display())]
+pub struct SecretError {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+/// Reads a domain's secret, of at most 4096 bytes, from a file that nobody but its owner
+/// may read. Spaces and line ends at its end do not count. May block as the file does.
+pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
+    let fail = |problem: String| {
+        Err(SecretError {
+            path: path.to_owned(),
+            problem,
+        })
+    };
+    let read = || {
+        let file = File::open(path)?;
+        let mode = file.metadata()?.permissions().mode();
+        let mut secret = Vec::new();
+        file.take(SECRET_LEN_MAX + 1).read_to_end(&mut secret)?;
+        Ok::<_, std::io::Error>((mode, secret))
+    };
+    let (mode, secret) = match read() {
+        Ok(read) => read,
+        Err(error) => return fail(format!("cannot be read: {error}")),
+    };
+    let mode = mode & 0o777;
+    if mode & 0o077 != 0 {
+        return fail(format!(
+            "has mode {mode:03o}; nobody but its owner may have access: chmod 600"
+        ));
+    }
+    let secret = secret.trim_ascii_end();
+    if secret.is_empty() {
+        return fail("is empty".to_owned());
+    }
+    if secret.len() as u64 > SECRET_LEN_MAX {
+        return fail(format!("is longer than {SECRET_LEN_MAX} bytes"));
+    }
+    Ok(secret.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_the_owners_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("secret");
+        let set = |text: &str, mode: u32| {
+            std::fs::write(&path, text).expect("written");
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, mode).expect("set");
+            read_secret(&path)
+        };
+        assert_eq!(set("open sesame\n", 0o600).expect("read"), b"open sesame");
+        let long = "x".repeat(SECRET_LEN_MAX as usize + 1);
+        for (text, mode, wanted) in [
+            ("open", 0o640, "chmod 600"),
+            ("open", 0o604, "mode 604"),
+            ("", 0o600, "empty"),
+            (" \n", 0o600, "empty"),
+            (&long, 0o600, "longer"),
+        ] {
+            let why = set(text, mode).expect_err("refused").to_string();
+            assert!(why.contains(wanted) && why.contains("secret"), "{why}");
+        }
+        std::fs::remove_file(&path).expect("removed");
+        let why = read_secret(&path).expect_err("refused").to_string();
+        assert!(why.contains("cannot be read"), "{why}");
+    }
+}
