@@ -37,12 +37,15 @@ pub mod mixed;
 mod news;
 mod part;
 mod peers;
+mod rdma;
 mod segment;
 pub mod shm;
 pub mod sim;
 pub mod sleep;
 mod station_error;
 pub mod tcp;
+#[cfg(feature = "verbs")]
+pub mod verbs;
 
 pub use fabric::{
     DOORBELL_WORD, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, SLEEP_WORD,
@@ -52,5 +55,6 @@ pub use mem::Region;
 pub use news::{Event, MESSAGE_LEN_MAX};
 pub use part::{Part, Window};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
+pub use rdma::{CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use segment::{SegmentKey, SegmentRequest};
 pub use station_error::StationError;
