@@ -31,20 +31,26 @@ mod counters;
 mod event;
 mod fabric;
 mod failures;
+mod mapping;
 pub mod mem;
 pub mod mixed;
 mod news;
 mod peers;
+mod queue;
+mod rdma;
 mod segment;
 pub mod shm;
 pub mod sim;
 pub mod sleep;
 mod station_error;
 pub mod tcp;
+#[cfg(feature = "verbs")]
+pub mod verbs;
 
 pub use fabric::{FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, Want};
 pub use mem::Region;
 pub use news::{Event, MESSAGE_LEN_MAX};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
+pub use rdma::{CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use segment::{SegmentKey, SegmentRequest};
 pub use station_error::StationError;
