@@ -8,7 +8,7 @@ use spindle_dds_transport::shm::{Entry, Looked, Register};
 
 /// What is there of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Domain {
     /// The directory is made by the first participant.
     NoDirectory,
