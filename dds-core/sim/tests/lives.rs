@@ -289,3 +289,26 @@ fn bugs_of_receipts_are_found() {
         assert!(properties.contains(&violation.property), "{violation}");
     }
 }
+
+/// Bugs of the engine that runs of one view find, lives find too.
+#[test]
+fn bugs_of_the_engine_are_found() {
+    let any = &["A1", "A2", "A3", "C1", "C3", "J4", "L2", "L3", "V5", "V10"][..];
+    for (bug, properties) in [
+        (PlantedBug::GuardFirst, any),
+        (PlantedBug::NullsBeforeHeaders, any),
+        (PlantedBug::MissingRelease, &["L4"]),
+        (PlantedBug::ReleaseTooFar, any),
+        (PlantedBug::DeliverUnstable, &["A4"]),
+        (PlantedBug::NullsTooFew, any),
+        (PlantedBug::NullsForEver, any),
+        (PlantedBug::WildGuard, any),
+    ] {
+        let plans = drawn(200, |plan| plan.config.planted = Some(bug));
+        let Some(violation) = first_violation(&plans) else {
+            panic!("{bug:?} was not found");
+        };
+        println!("{bug:?}: {violation}");
+        assert!(properties.contains(&violation.property), "{violation}");
+    }
+}
