@@ -6,6 +6,9 @@ use std::thread;
 use spindle_dds_core::PlantedBug;
 use spindle_dds_sim::{Deed, LifePlan, Violation, live};
 
+/// So many, as they take their time: much is written in them.
+const BUSY_LIVES: u64 = 20;
+
 /// Lives `plans` on two threads; the first violation, if any.
 fn first_violation(plans: &[LifePlan]) -> Option<Violation> {
     let half = |odd: usize| {
@@ -243,6 +246,34 @@ fn bugs_of_the_membership_are_found() {
     }
 }
 
+/// Lives in which many write all the time, while members come and die.
+fn busy(seeds: u64, bug: Option<PlantedBug>) -> Vec<LifePlan> {
+    drawn(seeds, |plan| {
+        plan.config.planted = bug;
+        (plan.crashes, plan.malice) = (0.002, 1.0);
+        (plan.joins, plan.updates) = (0.01, 0.001);
+        (plan.members, plan.members_max) = (4, 20);
+        (plan.app_chance, plan.messages) = (0.6, 500);
+        (plan.hosts, plan.awaits, plan.turns) = (1, 0.5, 4000);
+    })
+}
+
+#[test]
+fn what_busy_applications_are_promised_is_kept() {
+    let mut outcomes = [0; 3];
+    for plan in busy(BUSY_LIVES, None) {
+        let report = live(&plan).unwrap_or_else(|violation| panic!("{violation}"));
+        for (sum, count) in outcomes.iter_mut().zip(report.outcomes) {
+            *sum += count;
+        }
+    }
+    let [acknowledged, refused, unknown] = outcomes;
+    assert!(
+        acknowledged > 1000 && refused > 100 && unknown > 50,
+        "{outcomes:?}"
+    );
+}
+
 /// Nothing goes wrong but what applications are told: only their history shows it.
 #[test]
 fn bugs_of_receipts_are_found() {
@@ -251,10 +282,29 @@ fn bugs_of_receipts_are_found() {
         (PlantedBug::ReceiptByWedge, &["C1", "C6"]),
         (PlantedBug::ForgetsReceipt, &["C7"]),
     ] {
-        let plans = drawn(1500, |plan| {
-            plan.config.planted = Some(bug);
-            (plan.crashes, plan.malice) = (0.001, 100.0);
-        });
+        let Some(violation) = first_violation(&busy(200, Some(bug))) else {
+            panic!("{bug:?} was not found");
+        };
+        println!("{bug:?}: {violation}");
+        assert!(properties.contains(&violation.property), "{violation}");
+    }
+}
+
+/// Bugs of the engine that runs of one view find, lives find too.
+#[test]
+fn bugs_of_the_engine_are_found() {
+    let any = &["A1", "A2", "A3", "C1", "C3", "J4", "L2", "L3", "V5", "V10"][..];
+    for (bug, properties) in [
+        (PlantedBug::GuardFirst, any),
+        (PlantedBug::NullsBeforeHeaders, any),
+        (PlantedBug::MissingRelease, &["L4"]),
+        (PlantedBug::ReleaseTooFar, any),
+        (PlantedBug::DeliverUnstable, &["A4"]),
+        (PlantedBug::NullsTooFew, any),
+        (PlantedBug::NullsForEver, any),
+        (PlantedBug::WildGuard, any),
+    ] {
+        let plans = drawn(200, |plan| plan.config.planted = Some(bug));
         let Some(violation) = first_violation(&plans) else {
             panic!("{bug:?} was not found");
         };

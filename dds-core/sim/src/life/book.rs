@@ -98,6 +98,7 @@ impl Book {
             | Fact::Refused { .. }
             | Fact::Settled { .. }
             | Fact::LaneAtRest { .. }
+            | Fact::RingAtRest { .. }
             | Fact::Over => false,
         }
     }

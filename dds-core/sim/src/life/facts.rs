@@ -96,6 +96,15 @@ pub(crate) enum Fact<'a> {
         lane: LaneKey,
         members: &'a [MemberId],
     },
+    /// All is quiet, and nothing is held any more: up to its last message, a sender has put
+    /// so many into a ring of a lane that goes on, and has room again of so many.
+    RingAtRest {
+        of: MemberId,
+        lane: LaneKey,
+        ring: Ring,
+        count: u64,
+        released: u64,
+    },
     /// Nothing more will happen.
     Over,
 }

@@ -250,6 +250,8 @@ pub(super) struct Member {
     stranded: VecDeque<(SubgroupId, Ring, u64, Vec<u8>)>,
     waiting: Option<AckWait>,
     receipts: Vec<Receipt>,
+    /// What it committed last, by subgroup and ring.
+    last: BTreeMap<(SubgroupId, Ring), Committed>,
     /// What it draws from whether somebody waits for a receipt, and how often.
     patience: (Rng, f64),
     /// What its applications did, and the world has not seen yet.
@@ -310,6 +312,7 @@ impl Member {
             stranded: VecDeque::new(),
             waiting: None,
             receipts: Vec::new(),
+            last: BTreeMap::new(),
             patience: (Rng::new(plan.seed ^ (who.id.0 as u64) << 20), plan.awaits),
             facts: Vec::new(),
         }
@@ -531,6 +534,8 @@ impl Member {
             ring: committed.ring,
             sent,
         });
+        let ring = (committed.subgroup, committed.ring);
+        self.last.insert(ring, committed);
         let (rng, chance) = &mut self.patience;
         let waits = committed.ring == Ring::Ordered && rng.chance(*chance);
         let waiting = waits.then(|| self.engine.handle().waiting_for_acks());
@@ -561,6 +566,23 @@ impl Member {
                 !told
             },
         );
+    }
+
+    /// How much of its rings is its own again. (Nulls take no room: some of the last are
+    /// still to be passed.)
+    pub(super) fn rings_at_rest(&self) -> Vec<Fact<'static>> {
+        let handle = self.engine.handle();
+        let at_rest = |last: &Committed| {
+            let lane = handle.lane(last.subgroup)?;
+            (lane.epoch() == last.epoch).then(|| Fact::RingAtRest {
+                of: self.id,
+                lane: self.lane_key(last.subgroup, last.epoch),
+                ring: last.ring,
+                count: last.index + 1,
+                released: lane.released(last.ring),
+            })
+        };
+        self.last.values().filter_map(at_rest).collect()
     }
 
     /// Who has no part in a subgroup any more has nobody to ask.

@@ -799,12 +799,7 @@ impl<'a> World<'a> {
     }
 
     fn check_end(&mut self) -> Result<(), Finding> {
-        let turn = self.turn;
-        for member in &self.members {
-            member
-                .engine
-                .with_sink(|sink| sink.return_loans(turn, true));
-        }
+        self.let_go();
         for at in 0..self.members.len() {
             self.read_news(at)?;
         }
@@ -824,9 +819,27 @@ impl<'a> World<'a> {
                     self.book.tell(&Fact::LaneAtRest { lane, members })?;
                 }
             }
+            for fact in member.rings_at_rest() {
+                self.book.tell(&fact)?;
+            }
         }
         self.book.tell(&Fact::Over)?;
         let survivors = up().map(|member| member.id).collect();
         self.book.judge(Some(&survivors))
+    }
+
+    /// What is held comes back to its senders.
+    fn let_go(&mut self) {
+        let (turn, now) = (self.turn, self.now);
+        for member in &self.members {
+            let engine = &member.engine;
+            engine.with_sink(|sink| sink.return_loans(turn, true));
+        }
+        for _ in 0..3 {
+            for member in self.members.iter().filter(|member| member.is_up()) {
+                member.engine.step(now);
+            }
+            self.network.settle();
+        }
     }
 }

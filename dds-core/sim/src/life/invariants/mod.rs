@@ -17,6 +17,7 @@ pub(super) mod payload;
 mod positions;
 mod ready;
 mod requests;
+mod room;
 mod stability;
 mod total_order;
 
@@ -47,6 +48,7 @@ pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
         Box::new(requests::Requests::default()),
         Box::new(causes::Causes),
         Box::new(complete::Complete::default()),
+        Box::new(room::Room),
     ];
     // Where views branch, a lane has several ends, and so several orders: each has to be
     // that of all who end it so (V5), and goes on from what the others have (V6).

@@ -10,14 +10,17 @@ use spindle_dds_core::membership::{MemberId, Proposal};
 use super::Invariant;
 use crate::life::facts::{Delivered, Fact, LaneKey};
 
+/// So many messages, and a hash of which.
+type Order = (usize, u64);
+
 pub(super) struct OneEnding {
     may_branch: bool,
     /// How views end first, by number and branch.
     views: BTreeMap<(u64, u64), Proposal>,
-    /// What members have of lanes: so many messages, and a hash of which.
-    orders: BTreeMap<(LaneKey, MemberId), (usize, u64)>,
+    /// What members have of lanes.
+    orders: BTreeMap<(LaneKey, MemberId), Order>,
     /// How lanes end, by the branch that goes on: position, digest, order.
-    lanes: BTreeMap<(LaneKey, u64), (u64, u64, (usize, u64))>,
+    lanes: BTreeMap<(LaneKey, u64), (u64, u64, Order)>,
 }
 
 impl OneEnding {

@@ -1,0 +1,48 @@
+//! L4, liveness: room comes back. When all is quiet, and nobody holds anything, senders may
+//! use all of their rings again.
+
+use super::Invariant;
+use crate::life::facts::Fact;
+
+pub(super) struct Room;
+
+impl Invariant for Room {
+    fn id(&self) -> &'static str {
+        "L4"
+    }
+
+    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match *fact {
+            Fact::RingAtRest {
+                of,
+                lane,
+                ring,
+                count,
+                released,
+            } if released < count => Err(format!(
+                "{of} has room of {released} of its {count} messages in {lane:?}, {ring:?}"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_dds_core::Ring;
+
+    use super::super::made::{A, LANE, last_violates};
+    use super::*;
+
+    #[test]
+    fn it_can_be_violated() {
+        let at_rest = |released| Fact::RingAtRest {
+            of: A,
+            lane: LANE,
+            ring: Ring::Ordered,
+            count: 3,
+            released,
+        };
+        last_violates(Room, &[at_rest(3), at_rest(2)]);
+    }
+}
