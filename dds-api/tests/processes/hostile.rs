@@ -247,12 +247,19 @@ impl Honest {
     }
 }
 
+/// Others may be left out.
+fn first_seed() -> u64 {
+    let seed = std::env::var("SPINDLE_TEST_SEED").ok();
+    seed.and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
 /// What became of the vandals: how many, by what the others logged.
 fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
     let mut honest = Honest::new();
     let mut told = BTreeMap::new();
     let mut left = VANDALISM * times();
-    for (seed, how) in (1..).zip(hows.iter().cycle()) {
+    let hows = hows.iter().cycle();
+    for (seed, how) in (1..).zip(hows).skip_while(|(seed, _)| *seed < first_seed()) {
         if left.is_zero() {
             break;
         }

@@ -2,6 +2,8 @@
 //! own, which is in truth a directory; and peers that misbehave, whose part a socket takes.
 
 mod calling;
+#[path = "../fork/mod.rs"]
+mod fork;
 mod group;
 mod messages;
 #[path = "../namespaces/mod.rs"]

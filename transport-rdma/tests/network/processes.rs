@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use spindle_dds_transport::Event;
 
+use super::fork::{Heir, fork};
 use super::group::{LONG, alone, event, loss, network, soon};
 
 /// Set where a test takes part in another.
@@ -37,6 +39,45 @@ fn caller() {
     station.send(1, b"here").expect("sent");
     // It is killed.
     while station.next_event(LONG).is_some() {}
+}
+
+/// The same with a child that has all that it has open.
+#[test]
+fn caller_that_forks() {
+    let Some(contact) = part() else {
+        return;
+    };
+    let contact: SocketAddr = contact.parse().expect("an address");
+    let station = alone(7, network());
+    station.call(contact, soon()).expect("called");
+    station.send(1, &fork().to_le_bytes()).expect("sent");
+    while station.next_event(LONG).is_some() {}
+}
+
+/// Streams end when nobody has them any more: who is killed is silent until then, and can be
+/// replaced all the same.
+#[test]
+fn a_process_that_is_killed_is_replaced_though_a_child_holds_its_streams() {
+    let station = alone(1, network());
+    let contact = station.listening().expect("it listens").to_string();
+    let mut child = start("processes::caller_that_forks", &contact);
+    assert_eq!(event(&station), Event::Connected { id: 7 });
+    let Event::Message { from: 7, bytes } = event(&station) else {
+        panic!("it tells of its child");
+    };
+    let heir = Heir::of_pid(i32::from_le_bytes(bytes.try_into().expect("a process id")));
+    child.kill().expect("killed");
+    child.wait().expect("it has ended");
+    assert_eq!(station.next_event(Duration::from_millis(100)), None);
+    station.drop_peer(7);
+    let mut child = start("processes::caller", &contact);
+    assert_eq!(event(&station), Event::Connected { id: 7 });
+    assert!(matches!(event(&station), Event::Message { from: 7, .. }));
+    assert!(heir.lives());
+    child.kill().expect("killed");
+    child.wait().expect("it has ended");
+    let (id, cause) = loss(&station);
+    assert!(id == 7 && cause.contains("its stream"), "{cause}");
 }
 
 /// The kernel closes the connections of a process that is killed, and its peers hear it.
