@@ -29,7 +29,7 @@ pub(super) struct Kept {
     /// My row.
     pub(super) row: Arc<Memory>,
     /// My copy of the peer's: where it writes.
-    pub(super) copy: Memory,
+    pub(super) _copy: Memory,
 }
 
 /// A segment whose pushes may come next in the queue.

@@ -114,6 +114,11 @@ fn a_peer_that_makes_no_sense_fails_once() {
 fn offers_are_checked() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
+    let device = a.core.device();
+    assert!(
+        device.starts_with("rxe1, port 1") && device.contains("10.77.0.1"),
+        "{device}"
+    );
     let offer = a.core.offer(b.id).expect("an offer");
     assert!(offer.len() <= 128);
     let again = a.core.offer(b.id).expect_err("twice");
