@@ -214,3 +214,22 @@ impl Drop for Cut {
         run("nft delete table bridge cut");
     }
 }
+
+/// What goes out of a node is lost, or late, while this lives.
+pub(super) struct Netem {
+    node: u8,
+}
+
+impl Netem {
+    pub(super) fn on(node: u8, how: &str) -> Self {
+        run("modprobe sch_netem");
+        run(&format!("tc qdisc add dev n{node} root netem {how}"));
+        Self { node }
+    }
+}
+
+impl Drop for Netem {
+    fn drop(&mut self) {
+        run(&format!("tc qdisc del dev n{} root", self.node));
+    }
+}
