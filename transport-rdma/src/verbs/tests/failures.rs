@@ -65,7 +65,12 @@ fn a_cut_is_told_once_also_to_who_sleeps() {
     wait_until("it is told", || !a.failures().is_empty());
     println!("told after {:?}", started.elapsed());
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(a.failures().len(), 1, "{:?}", a.failures());
+    let failures = a.failures();
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(
+        failures[0].1.contains("acknowledges nothing"),
+        "{failures:?}"
+    );
     drop(cut);
 }
 

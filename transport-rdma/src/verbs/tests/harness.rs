@@ -15,7 +15,7 @@ use crate::segment::{SegmentKey, SegmentRequest};
 use crate::sleep;
 
 /// Long enough for anything that is going to happen.
-const AGES: Duration = Duration::from_secs(60);
+const AGES: Duration = Duration::from_secs(30);
 
 /// First byte of a row that is free.
 pub(super) const AT: usize = FABRIC_AREA;
@@ -45,6 +45,10 @@ impl Bed {
             *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
             self.bell.notify_all();
         }
+    }
+
+    pub(super) fn is_announced(&self) -> bool {
+        Want::of_sleep_word(self.word.load(Ordering::Relaxed)).is_some()
     }
 
     /// Sleeps until rung, unless `look` finds something. False: for too long.
