@@ -80,4 +80,6 @@ mod streams;
 
 pub(crate) use self::core::{Core, problem};
 pub use self::core::{LinkState, StationOptions};
+#[cfg(feature = "verbs")]
+pub(crate) use shared::Wake;
 pub(crate) use streams::Streams;
