@@ -45,7 +45,10 @@ pub mod sleep;
 mod station_error;
 pub mod tcp;
 #[cfg(feature = "verbs")]
-pub mod verbs;
+mod verbs;
+#[cfg(not(feature = "verbs"))]
+#[path = "no_verbs.rs"]
+mod verbs;
 
 pub use fabric::{
     DOORBELL_WORD, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, SLEEP_WORD,
@@ -58,3 +61,4 @@ pub use peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use rdma::{CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use segment::{SegmentKey, SegmentRequest};
 pub use station_error::StationError;
+pub use verbs::RdmaError;

@@ -51,11 +51,13 @@ mod interfaces;
 mod keeper;
 mod network;
 mod options;
+mod rdma;
 mod segment;
 mod station;
+mod way;
 
 pub use address::{host_of, sockets_of};
 pub use error::MixedError;
-pub use options::{NetworkOptions, StationOptions};
+pub use options::{NetworkOptions, RdmaUse, StationOptions};
 pub use segment::MixedSegment;
-pub use station::Station;
+pub use station::{PeerWay, Station};
