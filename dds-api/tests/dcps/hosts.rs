@@ -316,27 +316,30 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
     let hosts = Hosts::new(2);
     let with = |at, rdma| {
         let builder = hosts.builder(at, 1).property("spindle.rdma", rdma);
-        builder.property("spindle.rdma.device", "none_of_them")
+        let builder = builder.property("spindle.rdma.device", "none_of_them");
+        builder.create().expect("a participant")
     };
     let words = match cfg!(feature = "verbs") {
         true => "RDMA device",
         false => "built without the feature `verbs`",
     };
-    let error = with(0, "required").create().expect_err("there is none");
+    let error = with(0, "required").enable().expect_err("there is none");
     let text = error.to_string();
     let unsupported = matches!(error, Error::Unsupported(_));
     assert_eq!(unsupported, !cfg!(feature = "verbs"), "{text}");
     assert!(text.contains("spindle.rdma is required"), "{text}");
     assert!(text.contains(words), "{text}");
     // The rest works, by streams.
-    let [first, second] = [0, 1].map(|at| with(at, "auto").create().expect("a participant"));
+    let [first, second] = [0, 1].map(|at| with(at, "auto"));
+    assert_eq!([first.enable(), second.enable()], [Ok(()), Ok(())]);
     for participant in [&first, &second] {
         let peers = participant.peers().expect("it lives");
         let ways: Vec<_> = peers.iter().map(|peer| &peer.way).collect();
         assert_eq!(ways, [&PeerWay::Stream]);
     }
     let guid = |it: &DomainParticipant| it.instance_handle().guid().expect("an entity");
-    let near = hosts.builder(0, 1).create().expect("a participant");
+    let near = hosts.participant(0, 1);
+    near.enable().expect("it joins");
     let others: BTreeMap<_, _> = near
         .peers()
         .expect("it lives")
