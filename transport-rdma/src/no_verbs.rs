@@ -37,6 +37,10 @@ impl Core {
         Err(RdmaError::NotBuilt)
     }
 
+    pub(crate) fn device(&self) -> String {
+        match self.0 {}
+    }
+
     pub(crate) fn offer(&self, _: u128) -> Result<Vec<u8>, String> {
         match self.0 {}
     }

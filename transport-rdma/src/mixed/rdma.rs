@@ -99,11 +99,15 @@ impl Rdma {
             proved: Box::new(move |_| proves.look()),
         };
         match Core::open(options, listen, patience, hooks) {
-            Ok(core) => Ok(Some(Self {
-                core,
-                peers,
-                required,
-            })),
+            Ok(core) => {
+                let device = core.device();
+                tracing::info!(device, "other hosts are reached by RDMA where they have it");
+                Ok(Some(Self {
+                    core,
+                    peers,
+                    required,
+                }))
+            }
             Err(error) if required => Err(error.into()),
             Err(error @ (RdmaError::NoDevice | RdmaError::NotBuilt)) => {
                 tracing::debug!(%error, "other hosts are reached by streams");

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::doorbell::{Bell, DoorbellKind, Doorbells};
 use super::error::JoinError;
-use super::memory::Mapping;
 use super::watch::Watch;
 use crate::counters::{PushCounters, SleepCounters};
 use crate::event::write_event;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, Ring, SLEEP_WORD, Want};
 use crate::failures::Failures;
+use crate::mapping::Mapping;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::sleep;

@@ -1,36 +1,30 @@
-//! Rows as memory files: made, sealed, checked, mapped, frozen.
+//! Rows as memory files: made, sealed, checked, mapped.
 //!
 //! The owner maps its file writable and only then seals it: nobody can map it
 //! writable any more, nor change its length, so a reader of the same user can
 //! neither be made to fault nor write by mistake. The file lives as long as
 //! somebody maps it: rows of the dead stay readable.
 
-use core::ffi::c_void;
-use core::ptr::{self, NonNull};
-use core::sync::atomic::Ordering;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
+use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, MprotectFlags, MremapFlags, ProtFlags};
+use rustix::mm::ProtFlags;
 
 use super::error::JoinError;
-use crate::mem::{ROW_ALIGN, Region};
+use crate::mapping::Mapping;
+use crate::mem::ROW_ALIGN;
 
 /// Longest row: far above any use, far below where lengths overflow.
 pub(super) const ROW_LEN_MAX: u64 = 1 << 40;
-
-/// How often a freeze copies again because the owner is still writing.
-const FREEZE_PASSES_MAX: usize = 8;
 
 fn seals() -> SealFlags {
     SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL
 }
 
 /// The length of the file behind a row of `len` bytes.
-pub(super) fn file_len(len: usize) -> usize {
+pub(crate) fn file_len(len: usize) -> usize {
     len.max(1).next_multiple_of(ROW_ALIGN)
 }
 
@@ -132,133 +126,6 @@ pub(super) fn zero_row(len: usize) -> Result<Arc<Mapping>, JoinError> {
         source: errno.into(),
     })?;
     Ok(Arc::new(mapping))
-}
-
-/// A mapped row. Unmapped when the last [`Region`] over it is gone.
-#[derive(Debug)]
-pub(super) struct Mapping {
-    base: NonNull<u8>,
-    len: usize,
-    writable: bool,
-    /// A peer's file, to find its holes when it is frozen.
-    file: Option<OwnedFd>,
-}
-
-// SAFETY: an address range of the process, not of a thread; unmapped once.
-unsafe impl Send for Mapping {}
-// SAFETY: all access goes through `Region`, which makes it atomic.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn new(file: impl AsFd, len: usize, writable: bool) -> Result<Self, Errno> {
-        let protection = if writable {
-            ProtFlags::READ | ProtFlags::WRITE
-        } else {
-            ProtFlags::READ
-        };
-        // SAFETY: a new mapping at an address of the kernel's choice touches
-        // no memory that exists.
-        let base = unsafe {
-            rustix::mm::mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)
-        }?;
-        Self::over(base, len, writable)
-    }
-
-    fn private(len: usize, protection: ProtFlags) -> Result<Self, Errno> {
-        // SAFETY: as in `new`.
-        let base = unsafe {
-            rustix::mm::mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::PRIVATE)
-        }?;
-        Self::over(base, len, protection.contains(ProtFlags::WRITE))
-    }
-
-    fn over(base: *mut c_void, len: usize, writable: bool) -> Result<Self, Errno> {
-        Ok(Self {
-            base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?,
-            len,
-            writable,
-            file: None,
-        })
-    }
-
-    pub(super) fn region(self: &Arc<Self>) -> Region {
-        let keep = Arc::clone(self);
-        // SAFETY: page-aligned, `len` long (a multiple of ROW_ALIGN), mapped
-        // until `keep` is dropped; this process reaches it through regions only.
-        unsafe { Region::from_raw(self.base, self.len, self.writable, keep) }
-    }
-
-    /// Puts a private copy of the row in the place of the shared memory, at
-    /// the same address: its owner can change nothing of it any more.
-    pub(super) fn freeze(self: &Arc<Self>) -> io::Result<()> {
-        let copy = Arc::new(Self::private(self.len, ProtFlags::READ | ProtFlags::WRITE)?);
-        self.copy_into(&copy.region())?;
-        // SAFETY: the range belongs to `copy` and nobody else refers to it.
-        unsafe { rustix::mm::mprotect(copy.base.as_ptr().cast(), copy.len, MprotectFlags::READ) }?;
-        let Ok(copy) = Arc::try_unwrap(copy).map(core::mem::ManuallyDrop::new) else {
-            return Err(Errno::BUSY.into());
-        };
-        let (from, to) = (copy.base.as_ptr().cast(), self.base.as_ptr().cast());
-        // SAFETY: both ranges are whole mappings of this length that we own;
-        // `copy` is not unmapped again (ManuallyDrop). The kernel replaces the
-        // target in one step for all threads; it stays readable, and bytes that
-        // a word vouched for keep their values, so references into it stay valid.
-        unsafe { rustix::mm::mremap_fixed(from, self.len, self.len, MremapFlags::MAYMOVE, to) }?;
-        Ok(())
-    }
-
-    /// Copies until a whole pass finds nothing changed: then the copy is the
-    /// row at one moment. If its owner never stops writing, the last pass
-    /// counts: each word is then no older than the words at lower addresses.
-    fn copy_into(self: &Arc<Self>, copy: &Region) -> io::Result<()> {
-        let row = self.region();
-        for _ in 0..FREEZE_PASSES_MAX {
-            let mut changed = false;
-            let mut at = 0;
-            while let Some((start, end)) = self.data_from(at)? {
-                let words = start / 8..end / 8;
-                for (now, then) in row.words()[words.clone()].iter().zip(&copy.words()[words]) {
-                    // Acquire: pairs with the owner's release stores.
-                    let now = now.load(Ordering::Acquire);
-                    if then.load(Ordering::Relaxed) != now {
-                        then.store(now, Ordering::Relaxed);
-                        changed = true;
-                    }
-                }
-                at = end;
-            }
-            if !changed {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// The next stretch at or after `at` that is not a hole: reading a hole
-    /// would fill it with memory.
-    fn data_from(&self, at: usize) -> io::Result<Option<(usize, usize)>> {
-        if at >= self.len {
-            return Ok(None);
-        }
-        let Some(file) = &self.file else {
-            return Ok(Some((at, self.len)));
-        };
-        let start = match rustix::fs::seek(file, SeekFrom::Data(at as u64)) {
-            Ok(start) => start as usize,
-            Err(Errno::NXIO) => return Ok(None),
-            Err(errno) => return Err(errno.into()),
-        };
-        let end = rustix::fs::seek(file, SeekFrom::Hole(start as u64))? as usize;
-        Ok(Some((start, end.min(self.len))))
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped for `self` and every region over it has
-        // gone (each holds `self`). Failure would leave it mapped: harmless.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
-    }
 }
 
 #[cfg(test)]

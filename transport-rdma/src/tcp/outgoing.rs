@@ -10,9 +10,10 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::queue::{Full, Own, Push, Queue, SLOTS};
+use super::queue::Queue;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
 use crate::fabric::Ring;
+use crate::queue::{Full, Own, Push, SLOTS};
 
 /// Bytes that are fetched and handed to the kernel at once.
 const STAGE_LEN: usize = RECORD_LEN_MAX + HEADER_LEN;
@@ -88,7 +89,7 @@ impl Outgoing {
     /// Appends a ring.
     pub(super) fn put_ring(&self, ring: Ring) -> Result<(), Full> {
         self.held_back.store(true, Ordering::Relaxed);
-        self.queue().put(Push::Ring(ring))
+        self.queue().put_ring(ring)
     }
 
     /// The last of a segment.

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::queue::{Own, Push};
 use super::shared::{Link, Receiving, Shared};
 use crate::counters::PushCounters;
 use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, FailureCause, Ring};
 use crate::failures::{Control, Failures};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
+use crate::queue::{Own, Push};
 use crate::segment::SegmentRequest;
 use crate::station_error::StationError;
 

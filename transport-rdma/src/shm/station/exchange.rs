@@ -16,9 +16,10 @@ use super::shared::Shared;
 use super::state::{EarlyRow, Life, State};
 use crate::fabric::FailureCause;
 use crate::failures::{Control, Failures};
+use crate::mapping::Mapping;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentRequest;
-use crate::shm::memory::{self, Mapping};
+use crate::shm::memory;
 use crate::station_error::StationError;
 
 /// Makes all of them, or none. See [`Station::segments`](super::Station::segments).

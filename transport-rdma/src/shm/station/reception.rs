@@ -11,6 +11,7 @@ use super::bed::{BELL_ROW_LEN, BELLS, Contact};
 use super::packet::Packet;
 use super::shared::{Shared, say};
 use super::state::{Life, Peer, Role, State};
+use crate::mapping::Mapping;
 use crate::news::Event;
 use crate::shm::descriptor;
 use crate::shm::memory;
@@ -105,7 +106,7 @@ fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
     Ok(())
 }
 
-type Descriptors = (Arc<memory::Mapping>, OwnedFd, OwnedFd);
+type Descriptors = (Arc<Mapping>, OwnedFd, OwnedFd);
 
 /// Bell row, event descriptor and lifeline of process `pid`, if they are that.
 fn check(pid: u32, hears: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {

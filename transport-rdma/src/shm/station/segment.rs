@@ -9,10 +9,10 @@ use super::shared::Shared;
 use crate::counters::PushCounters;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
 use crate::failures::Failures;
+use crate::mapping::Mapping;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentKey;
-use crate::shm::memory::Mapping;
 use crate::sleep;
 
 /// A [`Fabric`] over memory that the members of a segment map.

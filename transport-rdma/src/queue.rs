@@ -1,0 +1,420 @@
+//! What waits to be pushed to one peer: ranges and words, in the order of calls.
+//!
+//! Ranges wait, not bytes: they are fetched when they are sent. So a range that is
+//! pushed again while it waits is not queued twice, and ranges that touch become one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::fabric::Ring;
+use crate::mem::Region;
+use crate::segment::SegmentKey;
+
+/// How many of the newest records are looked through for a range that covers
+/// the one to be queued.
+const LOOK_BACK: usize = 32;
+
+/// Slots that cost no allocation when they are first used.
+pub(crate) const SLOTS: usize = 256;
+
+/// A segment as its pushes need it: what stands for it there, and my row.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// Mine until the segment is dropped, with all peers.
+    pub(crate) slot: u16,
+    pub(crate) key: SegmentKey,
+    pub(crate) row: Region,
+}
+
+/// Something to be sent.
+#[derive(Debug, Clone)]
+pub(crate) enum Push {
+    /// Fetched from the row when it is sent.
+    Range {
+        slot: u16,
+        at: usize,
+        len: usize,
+    },
+    /// Carries its value.
+    Word {
+        slot: u16,
+        at: usize,
+        value: u64,
+    },
+    Ring(Ring),
+    /// What comes for this slot is of this segment.
+    Open(Arc<Own>),
+    /// No more comes for it.
+    Shut {
+        slot: u16,
+    },
+}
+
+impl Push {
+    /// Bytes of the row.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Range { len, .. } => *len,
+            Self::Word { .. } => 8,
+            Self::Ring(_) | Self::Open(_) | Self::Shut { .. } => 0,
+        }
+    }
+}
+
+/// The queue is full: its peer takes too little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full {
+    pub(crate) waiting: usize,
+}
+
+/// A bounded queue of pushes. It allocates only while it grows.
+#[derive(Debug)]
+pub(crate) struct Pushes {
+    records: VecDeque<Push>,
+    max: usize,
+    /// Bytes of rows that wait.
+    bytes: usize,
+    /// By slot: whether what opens it was put.
+    open: Vec<bool>,
+}
+
+impl Pushes {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            records: VecDeque::with_capacity(max.min(256)),
+            max,
+            bytes: 0,
+            open: Vec::with_capacity(SLOTS),
+        }
+    }
+
+    /// How many records wait.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Bytes of rows that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Drops all that waits.
+    pub(crate) fn clear(&mut self) {
+        self.records = VecDeque::new();
+        self.bytes = 0;
+    }
+
+    /// Appends what opens a segment, unless it was put before; whether it was not.
+    pub(crate) fn open(&mut self, own: &Arc<Own>) -> Result<bool, Full> {
+        let slot = usize::from(own.slot);
+        if self.open.len() <= slot {
+            self.open.resize(slot + 1, false);
+        }
+        if self.open[slot] {
+            return Ok(false);
+        }
+        self.put(Push::Open(Arc::clone(own)))?;
+        self.open[slot] = true;
+        Ok(true)
+    }
+
+    /// The end of a segment, if it was ever opened.
+    pub(crate) fn shut(&mut self, slot: u16) -> Result<(), Full> {
+        let open = self.open.get_mut(usize::from(slot));
+        match open.is_some_and(core::mem::take) {
+            true => self.put(Push::Shut { slot }),
+            false => Ok(()),
+        }
+    }
+
+    /// Appends a record, unless what waits already says the same.
+    pub(crate) fn put(&mut self, record: Push) -> Result<(), Full> {
+        if self.is_covered(&record) || self.extends_last(&record) {
+            return Ok(());
+        }
+        if self.records.len() >= self.max {
+            let waiting = self.records.len();
+            return Err(Full { waiting });
+        }
+        self.bytes += record.len();
+        self.records.push_back(record);
+        Ok(())
+    }
+
+    /// What is next.
+    pub(crate) fn front(&self) -> Option<&Push> {
+        self.records.front()
+    }
+
+    /// Takes what is next: of a range that is longer than `most`, so many bytes.
+    pub(crate) fn take(&mut self, most: usize) -> Option<Push> {
+        let taken = match self.records.front_mut()? {
+            Push::Range { slot, at, len } if *len > most => {
+                let part = Push::Range {
+                    slot: *slot,
+                    at: *at,
+                    len: most,
+                };
+                (*at, *len) = (*at + most, *len - most);
+                part
+            }
+            _ => self.records.pop_front()?,
+        };
+        self.bytes -= taken.len();
+        Some(taken)
+    }
+
+    /// Whether a range that waits will fetch these bytes. It fetches them after
+    /// this call, so the copy is the same as if they were fetched again at once:
+    /// words that vouch for something never stand in ranges (F1b). Before a
+    /// segment was opened or shut, its slot may have been another's.
+    fn is_covered(&self, record: &Push) -> bool {
+        let &Push::Range { slot, at, len } = record else {
+            return false;
+        };
+        let covers = |waiting: &Push| match *waiting {
+            Push::Range {
+                slot: of,
+                at: from,
+                len: all,
+            } => of == slot && from <= at && at + len <= from + all,
+            _ => false,
+        };
+        let newest = self.records.iter().rev().take(LOOK_BACK);
+        newest
+            .take_while(|waiting| !matches!(waiting, Push::Open(_) | Push::Shut { .. }))
+            .any(covers)
+    }
+
+    /// Makes the newest record a little longer, or louder, if that does.
+    fn extends_last(&mut self, record: &Push) -> bool {
+        match (self.records.back_mut(), record) {
+            (
+                Some(Push::Range { slot, at, len }),
+                &Push::Range {
+                    slot: of,
+                    at: more,
+                    len: by,
+                },
+            ) => {
+                let (from, end) = ((*at).min(more), (*at + *len).max(more + by));
+                let touches = *slot == of && end - from <= *len + by;
+                if touches {
+                    self.bytes += end - from - *len;
+                    (*at, *len) = (from, end - from);
+                }
+                touches
+            }
+            (Some(Push::Ring(ring)), Push::Ring(other)) => {
+                *ring = (*ring).max(*other);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::slice;
+
+    use super::*;
+    use crate::sim::Rng;
+
+    impl PartialEq for Push {
+        fn eq(&self, other: &Self) -> bool {
+            format!("{self:?}") == format!("{other:?}")
+        }
+    }
+
+    fn range(at: usize, len: usize) -> Push {
+        Push::Range { slot: 0, at, len }
+    }
+
+    fn taken(queue: &mut Pushes) -> Vec<Push> {
+        core::iter::from_fn(|| queue.take(usize::MAX)).collect()
+    }
+
+    #[test]
+    fn what_waits_is_not_queued_twice() {
+        let check = |pushes: &[Push], expected: &[Push]| {
+            let mut queue = Pushes::new(100);
+            pushes
+                .iter()
+                .for_each(|push| queue.put(push.clone()).expect("room"));
+            let bytes = expected.iter().map(Push::len).sum::<usize>();
+            assert_eq!(queue.bytes(), bytes, "{pushes:?}");
+            assert_eq!(taken(&mut queue), expected);
+            assert_eq!((queue.len(), queue.bytes()), (0, 0));
+        };
+        let word = |value| Push::Word {
+            slot: 0,
+            at: 512,
+            value,
+        };
+        let (data, acks) = (Push::Ring(Ring::Data), Push::Ring(Ring::Acks));
+        check(&[range(0, 64), range(64, 64)], &[range(0, 128)]);
+        check(&[range(64, 64), range(0, 64)], &[range(0, 128)]);
+        check(&[range(0, 64), range(32, 64)], &[range(0, 96)]);
+        check(&[range(0, 64), range(72, 8)], &[range(0, 64), range(72, 8)]);
+        let with_words = [range(0, 64), word(1), range(8, 8), word(2)];
+        check(&with_words, &[range(0, 64), word(1), word(2)]);
+        let beside = [range(0, 64), word(1), range(64, 8)];
+        check(&beside, &beside);
+        check(&[word(1), word(1)], &[word(1), word(1)]);
+        check(
+            &[acks.clone(), data.clone(), acks.clone()],
+            slice::from_ref(&data),
+        );
+        let between = [data.clone(), word(1), acks.clone()];
+        check(&between, &between);
+    }
+
+    /// A slot is another's after it was shut: what waits for the old one covers
+    /// nothing of the new one.
+    #[test]
+    fn segments_do_not_share_ranges() {
+        let own = |slot, lane| {
+            let key = SegmentKey { epoch: 1, lane };
+            let row = Region::heap(512);
+            Arc::new(Own { slot, key, row })
+        };
+        let mut queue = Pushes::new(100);
+        let range = |slot| Push::Range {
+            slot,
+            at: 256,
+            len: 64,
+        };
+        let (first, second, third) = (own(0, 0), own(1, 1), own(0, 2));
+        queue.shut(0).expect("never opened");
+        queue.open(&first).expect("room");
+        queue.put(range(0)).expect("room");
+        queue.open(&second).expect("room");
+        queue.put(range(1)).expect("room");
+        queue.open(&second).expect("room");
+        queue.put(range(1)).expect("covered");
+        queue.shut(0).expect("room");
+        queue.open(&third).expect("room");
+        queue.put(range(0)).expect("room");
+        let expected = [
+            Push::Open(first),
+            range(0),
+            Push::Open(second),
+            range(1),
+            Push::Shut { slot: 0 },
+            Push::Open(third),
+            range(0),
+        ];
+        assert_eq!(taken(&mut queue), expected);
+        assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn long_ranges_are_taken_in_parts() {
+        let mut queue = Pushes::new(100);
+        queue.put(range(0, 104)).expect("room");
+        assert_eq!(queue.take(40), Some(range(0, 40)));
+        assert_eq!(queue.bytes(), 64);
+        // What is left covers no more what was taken.
+        queue.put(range(32, 8)).expect("room");
+        assert_eq!(taken(&mut queue), [range(32, 72)]);
+        assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_full_queue_says_so() {
+        let word = |value| Push::Word {
+            slot: 0,
+            at: 0,
+            value,
+        };
+        let mut queue = Pushes::new(2);
+        queue.put(word(1)).expect("room");
+        queue.put(range(8, 8)).expect("room");
+        queue.put(range(16, 8)).expect("it extends the last");
+        let full = queue.put(word(2));
+        assert_eq!(full, Err(Full { waiting: 2 }));
+        queue.clear();
+        assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    }
+
+    /// Words that rise are pushed in ranges, others carry their index: whoever
+    /// sees index `k` sees all that was pushed before it (F1b, F2), no word
+    /// falls, and all arrives.
+    #[test]
+    fn any_order_of_putting_and_taking_keeps_the_order_of_calls() {
+        const WORDS: usize = 40;
+        for seed in 0..300 {
+            let rng = &mut Rng::new(seed);
+            let mut queue = Pushes::new(usize::MAX);
+            let mut row = [0_u64; WORDS];
+            let mut copy = row;
+            // What each word must be at least, as of each word push.
+            let mut pushed = [0_u64; WORDS];
+            let mut needed: Vec<[u64; WORDS]> = vec![pushed];
+            let mut apply =
+                |plan: Vec<Push>, row: &[u64; WORDS], needed: &[[u64; WORDS]]| -> [u64; WORDS] {
+                    for push in plan {
+                        match push {
+                            Push::Range { at, len, .. } => {
+                                for word in at / 8..(at + len) / 8 {
+                                    assert!(copy[word] <= row[word], "seed {seed}");
+                                    copy[word] = row[word];
+                                }
+                            }
+                            Push::Word { value, .. } => {
+                                let due = &needed[value as usize];
+                                let all = copy.iter().zip(due).all(|(now, due)| now >= due);
+                                assert!(all, "seed {seed}: {copy:?} at {value}, due {due:?}");
+                            }
+                            _ => {}
+                        }
+                    }
+                    copy
+                };
+            for _ in 0..400 {
+                match rng.below(4) {
+                    0 => {
+                        let words = 1 + rng.below(6);
+                        let from = rng.below(WORDS - words + 1);
+                        let words = from..from + words;
+                        row[words.clone()].iter_mut().for_each(|word| *word += 1);
+                        pushed[words.clone()].copy_from_slice(&row[words.clone()]);
+                        queue.put(range(from * 8, words.len() * 8)).expect("room");
+                    }
+                    1 => row[rng.below(WORDS)] += 1,
+                    2 => {
+                        let value = needed.len() as u64;
+                        needed.push(pushed);
+                        queue
+                            .put(Push::Word {
+                                slot: 0,
+                                at: 0,
+                                value,
+                            })
+                            .expect("room");
+                    }
+                    _ if rng.chance(0.3) => {
+                        let most = 8 * (1 + rng.below(20));
+                        let some = (0..1 + rng.below(4)).map_while(|_| queue.take(most));
+                        apply(some.collect(), &row, &needed);
+                    }
+                    _ => {}
+                }
+            }
+            let mut last = row;
+            while !queue.is_empty() {
+                last = apply(queue.take(64).into_iter().collect(), &row, &needed);
+            }
+            assert_eq!(queue.bytes(), 0, "seed {seed}");
+            assert!(
+                last.iter().zip(pushed).all(|(now, due)| *now >= due),
+                "seed {seed}"
+            );
+        }
+    }
+}

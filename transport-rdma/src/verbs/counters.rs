@@ -1,0 +1,59 @@
+//! Counters of one peer, as the threads of a process count.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::rdma::{CHAIN_CLASSES, RdmaCounters};
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    work_requests: AtomicU64,
+    bytes: AtomicU64,
+    completions: AtomicU64,
+    chains: [AtomicU64; CHAIN_CLASSES],
+    doorbells_sent: AtomicU64,
+    doorbells_slept_on: AtomicU64,
+    slot_waits: AtomicU64,
+}
+
+fn add(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::Relaxed);
+}
+
+impl Counters {
+    /// A chain of so many work requests was posted, which carried so much.
+    pub(super) fn posted(&self, requests: usize, bytes: usize) {
+        add(&self.work_requests, requests as u64);
+        add(&self.bytes, bytes as u64);
+        let class = requests.clamp(1, CHAIN_CLASSES) - 1;
+        add(&self.chains[class], 1);
+    }
+
+    pub(super) fn completed(&self, count: usize) {
+        add(&self.completions, count as u64);
+    }
+
+    pub(super) fn rang(&self) {
+        add(&self.doorbells_sent, 1);
+    }
+
+    pub(super) fn slept_on(&self, count: u64) {
+        add(&self.doorbells_slept_on, count);
+    }
+
+    pub(super) fn waited(&self) {
+        add(&self.slot_waits, 1);
+    }
+
+    pub(super) fn read(&self) -> RdmaCounters {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        RdmaCounters {
+            work_requests: load(&self.work_requests),
+            bytes: load(&self.bytes),
+            completions: load(&self.completions),
+            chains: core::array::from_fn(|class| load(&self.chains[class])),
+            doorbells_sent: load(&self.doorbells_sent),
+            doorbells_slept_on: load(&self.doorbells_slept_on),
+            slot_waits: load(&self.slot_waits),
+        }
+    }
+}

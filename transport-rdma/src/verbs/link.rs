@@ -1,0 +1,296 @@
+//! One peer: a queue pair, what goes out by it and what comes in.
+
+use core::sync::atomic::AtomicBool;
+use core::time::Duration;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::device::Device;
+use super::message::{MESSAGE_LEN_MAX, Message};
+use super::offer::Offer;
+use super::outgoing::Outgoing;
+use super::poster::{Poster, ring_of};
+use super::sleeper::Sleeper;
+use super::slots::SIGNAL_EVERY;
+use super::sys::{
+    Access, Capacity, Channel, CompletionQueue, LinkLayer, Memory, QueuePair, Target, What,
+    status_text,
+};
+use crate::fabric::Ring;
+use crate::mapping::Mapping;
+
+/// Work requests that may be on their way to a peer.
+const SENDS: u32 = 512;
+
+/// Messages and doorbells of a peer that there is room for.
+const RECEIVES: u32 = 60;
+
+/// Bytes that work requests carry: the first that the device grants.
+const INLINE: [u32; 3] = [220, 128, MESSAGE_LEN_MAX as u32];
+
+/// Where a link's memory has the peer's sleep word.
+const LINE: usize = 0;
+
+/// Where it has room for messages.
+const ROOM: usize = 128;
+
+/// Bytes of a link's memory.
+const MEMORY_LEN: usize = 4096;
+const _: () = assert!(ROOM + RECEIVES as usize * MESSAGE_LEN_MAX <= MEMORY_LEN);
+
+/// Which of the two has offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Offers,
+    Answers,
+}
+
+/// What has come from a peer, but for what is a segment's.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    pub(super) messages: Vec<Message>,
+    /// The loudest.
+    pub(super) ring: Option<Ring>,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) number: u64,
+    pub(super) peer: u128,
+    pub(super) role: Role,
+    pub(super) outgoing: Outgoing,
+    /// `None` once nothing is received any more.
+    incoming: Mutex<Option<Arc<QueuePair>>>,
+    memory: Memory,
+    first_packet: u32,
+    pub(super) sleeper: Sleeper,
+    pub(super) is_proved: AtomicBool,
+    /// Its failure was told, or is of no interest.
+    pub(super) told: AtomicBool,
+}
+
+fn what<E: core::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
+    move |error| format!("{what}: {error}")
+}
+
+impl Link {
+    /// A queue pair that receives, once it is connected.
+    pub(super) fn new(
+        device: &Device,
+        channel: &Arc<Channel>,
+        number: u64,
+        peer: u128,
+        role: Role,
+    ) -> Result<Self, String> {
+        let mapping = Mapping::shared(MEMORY_LEN).map_err(what("no memory for its queue pair"))?;
+        let region = Arc::new(mapping).region();
+        let memory = Memory::new(&device.domain, &region, Access::Target);
+        let memory = memory.map_err(what("memory for its queue pair cannot be registered"))?;
+        let pair = Self::pair(device, channel, number).map_err(what("no queue pair"))?;
+        let pair = Arc::new(pair);
+        let port = device.port.number;
+        let initialized = pair.initialize(port);
+        initialized.map_err(what("its queue pair cannot be initialized"))?;
+        for id in 0..RECEIVES.into() {
+            let posted = post_receive(&pair, &memory, id);
+            posted.map_err(what("its queue pair takes no receives"))?;
+        }
+        let armed = pair.receives.arm();
+        armed.map_err(what("its completions are not told"))?;
+        let mut random = [0; 4];
+        let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+        drawn.map_err(what("no random number"))?;
+        let poster = Poster::new(&pair, device.port.message_len_max);
+        Ok(Self {
+            number,
+            peer,
+            role,
+            outgoing: Outgoing::new(poster),
+            incoming: Mutex::new(Some(pair)),
+            memory,
+            first_packet: u32::from_le_bytes(random) >> 8,
+            sleeper: Sleeper::default(),
+            is_proved: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+        })
+    }
+
+    fn pair(device: &Device, channel: &Arc<Channel>, number: u64) -> io::Result<QueuePair> {
+        let sends = SENDS.min(device.work_requests_max);
+        if u64::from(sends) <= SIGNAL_EVERY || device.work_requests_max < RECEIVES {
+            return Err(io::Error::other("the device has too short queues"));
+        }
+        let context = &device.context;
+        let mut last = Err(io::ErrorKind::Unsupported.into());
+        for inline in INLINE {
+            // A queue has room for all, as all may fail.
+            let sent = CompletionQueue::new(context, channel, sends, number << 1 | 1)?;
+            let received = CompletionQueue::new(context, channel, RECEIVES, number << 1)?;
+            let wanted = Capacity {
+                sends,
+                receives: RECEIVES,
+                inline,
+            };
+            last = QueuePair::new(&device.domain, sent, received, wanted, number);
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+
+    fn incoming(&self) -> Option<Arc<QueuePair>> {
+        let incoming = self.incoming.lock();
+        incoming.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the peer has to know.
+    pub(super) fn offer(&self, device: &Device) -> Result<Vec<u8>, String> {
+        let pair = self.incoming().ok_or("it is closed")?;
+        let offer = Offer {
+            queue_pair: pair.number(),
+            first_packet: self.first_packet,
+            gid: device.gid.gid,
+            lid: device.port.lid,
+            link_layer: device.port.link_layer,
+            mtu: device.mtu,
+            line: self.memory.remote().at(LINE),
+        };
+        Ok(offer.encode())
+    }
+
+    /// Connects to whose offer this is.
+    pub(super) fn connect(
+        &self,
+        device: &Device,
+        theirs: &[u8],
+        patience: Duration,
+    ) -> Result<(), String> {
+        let theirs = Offer::decode(theirs).ok_or("what it offers is no queue pair")?;
+        let here = device.port.link_layer;
+        if theirs.link_layer != here {
+            let there = theirs.link_layer;
+            return Err(format!("its port is one of {there:?}, here it is {here:?}"));
+        }
+        let pair = self.incoming().ok_or("it is closed")?;
+        let target = Target {
+            queue_pair: theirs.queue_pair,
+            first_packet: theirs.first_packet,
+            gid: theirs.gid,
+            lid: theirs.lid,
+            is_global: here == LinkLayer::Ethernet || theirs.lid == 0,
+            mtu: theirs.mtu.min(device.mtu),
+            my_port: device.port.number,
+            my_gid_index: device.gid.index,
+            my_first_packet: self.first_packet,
+            timeout: ack_timeout(patience),
+        };
+        pair.connect(&target)
+            .map_err(|error| match error.raw_os_error() {
+                Some(errno) if errno == rustix::io::Errno::TIMEDOUT.raw_os_error() => {
+                    "no way to its RDMA address was found (is it of the same network?)".to_owned()
+                }
+                _ => format!("its queue pair cannot be connected: {error}"),
+            })?;
+        if let Some(poster) = &mut *self.outgoing.poster() {
+            poster.connected(theirs.line);
+        }
+        Ok(())
+    }
+
+    /// The peer's sleep word, as far as it has come.
+    pub(super) fn sleep_word(&self) -> u64 {
+        self.memory.region().load(LINE)
+    }
+
+    /// Takes what has come, and makes room for more. By one thread. An error is the end of
+    /// the queue pair.
+    pub(super) fn receive(&self) -> Result<Received, String> {
+        let mut received = Received::default();
+        let Some(pair) = self.incoming() else {
+            return Ok(received);
+        };
+        // Before it looks: of what comes from now on it is told again.
+        let armed = pair.receives.arm();
+        armed.map_err(what("its completions are not told"))?;
+        let mut done = Vec::with_capacity(RECEIVES as usize);
+        let polled = pair.receives.poll(|completion| done.push(completion));
+        polled.map_err(|error| error.to_string())?;
+        for completion in done {
+            match completion.what {
+                What::Received(len) => {
+                    let message = self.message(completion.id, len);
+                    let message = message.ok_or("it sent a message that is none")?;
+                    received.messages.push(message);
+                }
+                What::Rung(number) => {
+                    let ring = ring_of(number).ok_or("it rang for nothing that there is")?;
+                    received.ring = received.ring.max(Some(ring));
+                }
+                What::Failed(status) => {
+                    return Err(format!("nothing comes from it: {}", status_text(status)));
+                }
+                What::Sent => {}
+            }
+            let posted = post_receive(&pair, &self.memory, completion.id);
+            posted.map_err(what("its queue pair takes no receives"))?;
+        }
+        Ok(received)
+    }
+
+    fn message(&self, id: u64, len: usize) -> Option<Message> {
+        let mut bytes = [0; MESSAGE_LEN_MAX];
+        let at = ROOM + usize::try_from(id).ok()? * MESSAGE_LEN_MAX;
+        if len > bytes.len() || !self.memory.region().contains(at, MESSAGE_LEN_MAX) {
+            return None;
+        }
+        self.memory.region().copy_out(at, &mut bytes);
+        Message::decode(&bytes[..len])
+    }
+
+    /// Ends it: once it has returned, nothing is written here or there any more.
+    pub(super) fn close(&self) {
+        let incoming = self.incoming.lock();
+        let pair = incoming.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(pair) = &pair
+            && let Err(error) = pair.stop()
+        {
+            tracing::debug!(%error, "a queue pair is destroyed as it stands");
+        }
+        let poster = self.outgoing.close();
+        drop(pair);
+        // With it what the peer wrote to.
+        drop(poster);
+    }
+}
+
+fn post_receive(pair: &QueuePair, memory: &Memory, id: u64) -> io::Result<()> {
+    let at = ROOM + id as usize * MESSAGE_LEN_MAX;
+    pair.receive(id, memory, at, MESSAGE_LEN_MAX)
+}
+
+/// The exponent of an acknowledgement's time with which a peer that is silent has failed
+/// after `patience` at most, at least after a moment.
+fn ack_timeout(patience: Duration) -> u8 {
+    // It is waited for after the first sending, and after each other one.
+    let times = u128::from(super::sys::RETRIES) + 1;
+    let all = |exponent: &u8| (4096_u128 << exponent) * times;
+    let fits = |exponent: &u8| all(exponent) <= patience.as_nanos();
+    (10..=30).rev().find(fits).unwrap_or(10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_is_shared_among_the_retries() {
+        let check = |patience, expected| {
+            assert_eq!(ack_timeout(patience), expected, "{patience:?}");
+        };
+        check(Duration::ZERO, 10);
+        check(Duration::from_secs(1), 15);
+        check(Duration::from_secs(10), 18);
+        check(Duration::MAX, 30);
+    }
+}

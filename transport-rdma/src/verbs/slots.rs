@@ -1,0 +1,126 @@
+//! How much of a send queue is in use.
+//!
+//! A work request takes a slot from when it is posted until it is known to be complete,
+//! and that is known only of those that are signalled, and of all before one of these. A
+//! queue that is posted to without a free slot is an error on some devices and
+//! goes unnoticed on others, so slots are counted here.
+
+/// One in so many work requests is signalled, at least: far less than there are slots.
+pub(super) const SIGNAL_EVERY: u64 = 64;
+
+/// The slots of one send queue.
+#[derive(Debug)]
+pub(super) struct Slots {
+    all: u64,
+    posted: u64,
+    /// Known to be complete: those before this one.
+    completed: u64,
+    /// The last that is signalled, plus one.
+    signalled: u64,
+}
+
+impl Slots {
+    /// `all` is more than [`SIGNAL_EVERY`].
+    pub(super) fn new(all: u32) -> Self {
+        let all = u64::from(all);
+        assert!(all > SIGNAL_EVERY, "{all} slots");
+        Self {
+            all,
+            posted: 0,
+            completed: 0,
+            signalled: 0,
+        }
+    }
+
+    /// How many may be posted.
+    pub(super) fn free(&self) -> u64 {
+        self.all - (self.posted - self.completed)
+    }
+
+    /// Takes a slot for the next work request: its id, and whether it is signalled.
+    /// `told` says that somebody wants to know when it is complete.
+    pub(super) fn take(&mut self, told: bool) -> (u64, bool) {
+        assert!(self.free() > 0, "a send queue is overrun");
+        self.posted += 1;
+        let signals = told || self.posted - self.signalled >= SIGNAL_EVERY;
+        if signals {
+            self.signalled = self.posted;
+        }
+        (self.posted, signals)
+    }
+
+    /// The work request of this id is complete, and so are all before it.
+    pub(super) fn complete(&mut self, id: u64) {
+        self.completed = self.completed.max(id.min(self.posted));
+    }
+
+    /// Work requests so far; the id of the last one.
+    pub(super) fn posted(&self) -> u64 {
+        self.posted
+    }
+
+    pub(super) fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// Whether a completion is to come.
+    pub(super) fn awaits(&self) -> bool {
+        self.signalled > self.completed
+    }
+
+    /// Whether nothing is on its way, or may be.
+    pub(super) fn is_still(&self) -> bool {
+        self.completed == self.posted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::Rng;
+
+    /// Any device: it completes in order, as late as it likes, and tells of those that
+    /// are signalled only.
+    #[test]
+    fn slots_are_never_overrun_and_always_come_back() {
+        const ALL: u32 = 100;
+        for seed in 0..100 {
+            let rng = &mut Rng::new(seed);
+            let mut slots = Slots::new(ALL);
+            // The device: ids of signalled ones that it has not told of.
+            let mut told = std::collections::VecDeque::new();
+            let mut in_queue = 0_u64;
+            for _ in 0..5000 {
+                if rng.chance(0.7) && slots.free() > 0 {
+                    let (id, signals) = slots.take(rng.chance(0.05));
+                    in_queue = id - slots.completed();
+                    assert!(in_queue <= u64::from(ALL), "seed {seed}");
+                    if signals {
+                        told.push_back(id);
+                    }
+                } else if slots.free() == 0 || rng.chance(0.1) {
+                    // Full: one is to come, whatever was posted.
+                    assert!(slots.awaits() || slots.free() > 0, "seed {seed}");
+                    if let Some(id) = told.pop_front() {
+                        slots.complete(id);
+                    }
+                }
+            }
+            assert!(in_queue > 0);
+            while let Some(id) = told.pop_front() {
+                slots.complete(id);
+            }
+            assert!(!slots.awaits() && slots.posted() - slots.completed() < SIGNAL_EVERY);
+        }
+    }
+
+    #[test]
+    fn an_overrun_is_noticed() {
+        let post = |count| {
+            let mut slots = Slots::new(SIGNAL_EVERY as u32 + 1);
+            (0..count).for_each(|_| drop(slots.take(false)));
+        };
+        post(SIGNAL_EVERY + 1);
+        assert!(std::panic::catch_unwind(|| post(SIGNAL_EVERY + 2)).is_err());
+    }
+}

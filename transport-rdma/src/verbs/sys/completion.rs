@@ -1,0 +1,209 @@
+//! Completion queues, and the channel that says when there is something in one.
+
+use core::ptr::{self, NonNull};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use ffi::{ibv_wc_opcode as Opcode, ibv_wc_status as Status};
+use ibverbs_sys as ffi;
+use rustix::fs::OFlags;
+
+use super::{Context, checked};
+
+/// Completions that are taken by one call.
+const BATCH: usize = 16;
+
+/// Where completion queues say that there is something in them.
+#[derive(Debug)]
+pub(in crate::verbs) struct Channel {
+    channel: NonNull<ffi::ibv_comp_channel>,
+    _context: Arc<Context>,
+}
+
+// SAFETY: libibverbs may be called from any thread.
+unsafe impl Send for Channel {}
+// SAFETY: as above, also at the same time.
+unsafe impl Sync for Channel {}
+
+impl Channel {
+    pub(in crate::verbs) fn new(context: &Arc<Context>) -> io::Result<Arc<Self>> {
+        // SAFETY: an open context.
+        let channel = NonNull::new(unsafe { ffi::ibv_create_comp_channel(context.as_ptr()) });
+        let channel = Self {
+            channel: channel.ok_or_else(io::Error::last_os_error)?,
+            _context: Arc::clone(context),
+        };
+        let flags = rustix::fs::fcntl_getfl(&channel)? | OFlags::NONBLOCK;
+        rustix::fs::fcntl_setfl(&channel, flags)?;
+        Ok(Arc::new(channel))
+    }
+
+    /// The number of a queue that has something, or had; `None` if there is none.
+    pub(in crate::verbs) fn next(&self) -> Option<u64> {
+        let (mut queue, mut number) = (ptr::null_mut(), ptr::null_mut());
+        let channel = self.channel.as_ptr();
+        // SAFETY: an open channel and room for the answers.
+        let none = unsafe { ffi::ibv_get_cq_event(channel, &raw mut queue, &raw mut number) } != 0;
+        if none {
+            return None;
+        }
+        // SAFETY: a queue is not destroyed before its events are acknowledged.
+        unsafe { ffi::ibv_ack_cq_events(queue, 1) };
+        Some(number as u64)
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the channel is there as long as `self`.
+        let fd = unsafe { (*self.channel.as_ptr()).fd };
+        // SAFETY: open as long as the channel.
+        unsafe { BorrowedFd::borrow_raw(fd) }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: made once, destroyed once; its queues have kept it.
+        unsafe { ffi::ibv_destroy_comp_channel(self.channel.as_ptr()) };
+    }
+}
+
+/// What is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::verbs) enum What {
+    Sent,
+    /// A message of so many bytes.
+    Received(usize),
+    /// A write with an immediate value.
+    Rung(u32),
+    /// With its status: nothing else of it is of use.
+    Failed(u32),
+}
+
+/// A work request that is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::verbs) struct Completion {
+    pub(in crate::verbs) id: u64,
+    pub(in crate::verbs) what: What,
+}
+
+impl Completion {
+    fn of(entry: &ffi::ibv_wc) -> Self {
+        let what = match (entry.error(), entry.opcode()) {
+            (Some((status, _)), _) => What::Failed(status),
+            (None, Opcode::IBV_WC_RECV) => What::Received(entry.len()),
+            (None, Opcode::IBV_WC_RECV_RDMA_WITH_IMM) => {
+                What::Rung(u32::from_be(entry.imm_data().unwrap_or(u32::MAX)))
+            }
+            (None, _) => What::Sent,
+        };
+        Self {
+            id: entry.wr_id(),
+            what,
+        }
+    }
+}
+
+/// A status in words, and what to look at.
+pub(in crate::verbs) fn status_text(status: u32) -> String {
+    // SAFETY: gives a text for any number.
+    let text = unsafe { ffi::ibv_wc_status_str(status) };
+    // SAFETY: a text that is there for ever.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let look = match status {
+        Status::IBV_WC_RETRY_EXC_ERR => {
+            ": it acknowledges nothing; its process or host is gone, or packets are lost (for \
+             RoCE, UDP port 4791)"
+        }
+        Status::IBV_WC_REM_ACCESS_ERR => ": it has taken away the memory that was to be written",
+        Status::IBV_WC_RNR_RETRY_EXC_ERR => ": it takes no messages",
+        _ => "",
+    };
+    format!("{text} ({status}){look}")
+}
+
+/// A queue of completions.
+#[derive(Debug)]
+pub(in crate::verbs) struct CompletionQueue {
+    queue: NonNull<ffi::ibv_cq>,
+    _channel: Arc<Channel>,
+    _context: Arc<Context>,
+}
+
+// SAFETY: libibverbs may be called from any thread.
+unsafe impl Send for CompletionQueue {}
+// SAFETY: as above, also at the same time.
+unsafe impl Sync for CompletionQueue {}
+
+impl CompletionQueue {
+    /// With room for `len`; `number` is what the channel calls it.
+    pub(in crate::verbs) fn new(
+        context: &Arc<Context>,
+        channel: &Arc<Channel>,
+        len: u32,
+        number: u64,
+    ) -> io::Result<Self> {
+        let len = i32::try_from(len).unwrap_or(i32::MAX);
+        let (on, number) = (channel.channel.as_ptr(), number as *mut _);
+        // SAFETY: an open context and channel; the number is only ever given back.
+        let queue = unsafe { ffi::ibv_create_cq(context.as_ptr(), len, number, on, 0) };
+        Ok(Self {
+            queue: NonNull::new(queue).ok_or_else(io::Error::last_os_error)?,
+            _channel: Arc::clone(channel),
+            _context: Arc::clone(context),
+        })
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut ffi::ibv_cq {
+        self.queue.as_ptr()
+    }
+
+    fn operations(&self) -> &ffi::ibv_context_ops {
+        // SAFETY: the queue is there as long as `self`.
+        let context = unsafe { (*self.as_ptr()).context };
+        // SAFETY: as long as the queue.
+        unsafe { &(*context).ops }
+    }
+
+    /// Hands all that is complete to `take`, in order; how many there were.
+    pub(in crate::verbs) fn poll(&self, mut take: impl FnMut(Completion)) -> io::Result<usize> {
+        let Some(poll) = self.operations().poll_cq else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let mut entries = [ffi::ibv_wc::default(); BATCH];
+        let mut all = 0;
+        loop {
+            // SAFETY: a queue that is there, and room for so many.
+            let count = unsafe { poll(self.as_ptr(), BATCH as i32, entries.as_mut_ptr()) };
+            let Ok(count) = usize::try_from(count) else {
+                return Err(io::Error::other("the completion queue is broken"));
+            };
+            entries[..count]
+                .iter()
+                .for_each(|entry| take(Completion::of(entry)));
+            all += count;
+            if count < BATCH {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Has the channel say when the next one comes. Who calls it polls once more.
+    pub(in crate::verbs) fn arm(&self) -> io::Result<()> {
+        let Some(arm) = self.operations().req_notify_cq else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        // SAFETY: a queue that is there.
+        checked(unsafe { arm(self.as_ptr(), 0) })
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        // SAFETY: made once, destroyed once; its queue pair has kept it.
+        unsafe { ffi::ibv_destroy_cq(self.as_ptr()) };
+    }
+}

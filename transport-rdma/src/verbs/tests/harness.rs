@@ -1,0 +1,216 @@
+//! Pairs of stations over devices, and their sleepers.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::super::{Core, Hooks, Segment};
+use crate::fabric::{FABRIC_AREA, Ring, Want};
+use crate::mem::Region;
+use crate::peers::{PeerSet, Rank};
+use crate::rdma::RdmaOptions;
+use crate::segment::{SegmentKey, SegmentRequest};
+use crate::sleep;
+
+/// Long enough for anything that is going to happen.
+const AGES: Duration = Duration::from_secs(60);
+
+/// First byte of a row that is free.
+pub(super) const AT: usize = FABRIC_AREA;
+
+pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + AGES;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Where a station sleeps.
+#[derive(Debug, Default)]
+pub(super) struct Bed {
+    word: AtomicU64,
+    rung: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Bed {
+    /// Takes the part of the ringer.
+    fn answer(&self, ring: Ring, counter: &AtomicU64) {
+        let word = sleep::before_ring().epoch(&self.word);
+        if Want::of_sleep_word(word).is_some_and(|want| want.answers(ring)) {
+            counter.fetch_add(1, Ordering::Relaxed);
+            *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.bell.notify_all();
+        }
+    }
+
+    /// Sleeps until rung, unless `look` finds something. False: for too long.
+    pub(super) fn sleep(&self, core: &Core, want: Want, look: impl Fn() -> bool) -> bool {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        let epoch = (self.word.load(Ordering::Relaxed) >> 2) + 1;
+        let word = want.sleep_word(epoch);
+        sleep::announce(&self.word, word);
+        core.announce_sleep(word);
+        let mut in_time = true;
+        if !look() {
+            let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+            let slept = self.bell.wait_timeout_while(rung, AGES, |rung| !*rung);
+            in_time = !slept.unwrap_or_else(PoisonError::into_inner).1.timed_out();
+        }
+        self.word.store(epoch << 2, Ordering::Release);
+        core.announce_awake();
+        in_time
+    }
+}
+
+/// A participant.
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) id: u128,
+    pub(super) core: Core,
+    pub(super) bed: Arc<Bed>,
+    pub(super) failed: Arc<Mutex<Vec<(u128, String)>>>,
+}
+
+impl Station {
+    /// Number `node`, from 1, of the guest's.
+    pub(super) fn new(node: u8, patience: Duration) -> Self {
+        let options = RdmaOptions {
+            device: Some(format!("rxe{node}")),
+            ..RdmaOptions::default()
+        };
+        let bed = Arc::<Bed>::default();
+        let failed = Arc::<Mutex<Vec<_>>>::default();
+        let (sleeper, failures) = (Arc::clone(&bed), Arc::clone(&failed));
+        let hooks = Hooks {
+            wake: Box::new(move |ring, counter| sleeper.answer(ring, counter)),
+            failed: Box::new(move |peer, why| {
+                let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+                failures.push((peer, why));
+            }),
+            proved: Box::new(|_| {}),
+        };
+        let listen = [10, 77, 0, node].into();
+        Self {
+            id: u128::from(node),
+            core: Core::open(&options, listen, patience, hooks).expect("a device"),
+            bed,
+            failed,
+        }
+    }
+
+    pub(super) fn failures(&self) -> Vec<(u128, String)> {
+        let failed = self.failed.lock();
+        failed.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes a segment of the two of them.
+    pub(super) fn segment(&self, key: SegmentKey) -> Half {
+        let me = Rank(self.id as u16 - 1);
+        let request = SegmentRequest {
+            key,
+            members: vec![1, 2],
+            me,
+            row_lens: vec![ROW_LEN; 2],
+            control: false,
+        };
+        let to = [Rank(1 - me.0)].into_iter().collect();
+        let row = Region::heap(ROW_LEN);
+        let segment = self.core.segment(&request, &to, &row).expect("a segment");
+        let (_, copy) = segment.copies()[0].clone();
+        Half {
+            segment,
+            row,
+            copy,
+            to,
+            peer: Rank(1 - me.0),
+        }
+    }
+}
+
+pub(super) const ROW_LEN: usize = 1 << 16;
+
+/// A station's part of a segment.
+#[derive(Debug)]
+pub(super) struct Half {
+    pub(super) segment: Segment,
+    pub(super) row: Region,
+    pub(super) copy: Region,
+    pub(super) to: PeerSet,
+    pub(super) peer: Rank,
+}
+
+impl Half {
+    pub(super) fn push_word(&self, at: usize, value: u64) {
+        self.row.store(at, value);
+        self.segment.push_word(at, value, &self.to);
+    }
+
+    pub(super) fn ring(&self) {
+        self.segment.ring(&self.to, &PeerSet::EMPTY);
+    }
+
+    /// A word, and its ring.
+    pub(super) fn say(&self, at: usize, value: u64) {
+        self.push_word(at, value);
+        self.ring();
+    }
+
+    /// Until the peer's word is there.
+    pub(super) fn hear(&self, at: usize, value: u64) {
+        wait_until("the word comes", || self.copy.load(at) == value);
+    }
+}
+
+pub(super) fn connect(a: &Station, b: &Station) {
+    let offer = a.core.offer(b.id).expect("an offer");
+    let answer = b.core.answer(a.id, &offer).expect("an answer");
+    a.core.accept(b.id, &answer).expect("accepted");
+    wait_until("both say hello", || {
+        a.core.is_proved(b.id) && b.core.is_proved(a.id)
+    });
+}
+
+/// Two that are connected.
+pub(super) fn pair() -> (Station, Station) {
+    let patience = Duration::from_secs(10);
+    let (a, b) = (Station::new(1, patience), Station::new(2, patience));
+    connect(&a, &b);
+    (a, b)
+}
+
+pub(super) fn key(epoch: u64, lane: u32) -> SegmentKey {
+    SegmentKey { epoch, lane }
+}
+
+/// Runs a command of the guest; what it says.
+pub(super) fn run(command: &str) -> String {
+    let done = Command::new("sh").args(["-c", command]).output();
+    let done = done.expect("a shell");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{command}: {said}");
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+/// Nothing goes from one node to the other while this lives.
+pub(super) struct Cut;
+
+impl Cut {
+    pub(super) fn between(from: u8, to: u8) -> Self {
+        run("nft add table bridge cut && \
+             nft 'add chain bridge cut f { type filter hook forward priority 0; }'");
+        run(&format!(
+            "nft add rule bridge cut f iifname p{from} oifname p{to} drop"
+        ));
+        Self
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        run("nft delete table bridge cut");
+    }
+}

@@ -1,0 +1,151 @@
+//! What is pushed lands, in order, where it belongs.
+
+use core::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::harness::{AT, key, pair, wait_until};
+use crate::peers::PeerSet;
+
+/// A guard vouches for what was pushed before: a long range that the device fetches, a
+/// short one that goes inline, and a word. Whoever sees the guard sees them.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn guards_vouch_for_what_was_pushed_before() {
+    const ROWS: u64 = 2000;
+    let (a, b) = pair();
+    let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
+    let (long, short, word, guard) = (AT..AT + 512, AT + 512..AT + 576, AT + 576, AT + 584);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen = 0;
+            while seen < ROWS && !stop.load(Ordering::Relaxed) {
+                let now = theirs.copy.load(guard);
+                assert!(now >= seen, "a guard fell");
+                seen = now;
+                let words = (long.start..short.end).step_by(8).chain([word]);
+                words.for_each(|at| assert!(theirs.copy.load(at) >= seen, "{at} of {seen}"));
+                std::thread::yield_now();
+            }
+            seen
+        });
+        for value in 1..=ROWS {
+            long.clone()
+                .step_by(8)
+                .for_each(|at| mine.row.store(at, value));
+            short
+                .clone()
+                .step_by(8)
+                .for_each(|at| mine.row.store(at, value));
+            mine.segment.push(long.start, long.len(), &mine.to);
+            mine.push_word(word, value);
+            mine.segment.push(short.start, short.len(), &mine.to);
+            mine.push_word(guard, value);
+            mine.segment.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        }
+        wait_until("all is complete", || a.core.is_still(b.id));
+        wait_until("all is seen", || reader.is_finished());
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(reader.join().expect("no panic"), ROWS);
+    });
+    let counters = a.core.counters(b.id).expect("a peer");
+    println!("{counters:?}");
+    assert!(counters.chains[3] > 0, "four work requests by one call");
+    assert!(
+        counters.completions <= counters.work_requests / 60 + 2,
+        "one in 64 is told"
+    );
+    assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
+}
+
+/// F2: over all segments that a pair shares.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn segments_of_a_pair_share_an_order() {
+    let (a, b) = pair();
+    let mine = [1, 2].map(|lane| a.segment(key(1, lane)));
+    let theirs = [1, 2].map(|lane| b.segment(key(1, lane)));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen = 0;
+            while seen < 1000 {
+                seen = theirs[1].copy.load(AT);
+                assert!(theirs[0].copy.load(AT) >= seen);
+                std::thread::yield_now();
+            }
+        });
+        for value in 1..=1000 {
+            mine[0].push_word(AT, value);
+            mine[1].say(AT, value);
+        }
+        wait_until("all is seen", || reader.is_finished());
+    });
+}
+
+/// What was pushed before the peer has made a segment waits, and all behind it.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn pushes_wait_until_the_peer_has_made_the_segment() {
+    let (a, b) = pair();
+    let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
+    mine.say(AT, 1);
+    theirs.hear(AT, 1);
+    let early = a.segment(key(1, 1));
+    early.say(AT, 7);
+    mine.say(AT, 2);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(theirs.copy.load(AT), 1, "it is behind one that waits");
+    // The other way round nothing waits: what opens a segment is not behind pushes.
+    let crossing = b.segment(key(1, 2));
+    crossing.say(AT, 8);
+    let late = b.segment(key(1, 1));
+    late.hear(AT, 7);
+    theirs.hear(AT, 2);
+    a.segment(key(1, 2)).hear(AT, 8);
+    assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
+}
+
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn an_idle_pair_posts_nothing() {
+    let (a, b) = pair();
+    let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
+    mine.say(AT, 1);
+    theirs.hear(AT, 1);
+    let posted = || [(&a, b.id), (&b, a.id)].map(|(it, peer)| it.core.counters(peer));
+    let before = posted();
+    for _ in 0..1000 {
+        a.core.poll();
+        b.core.poll();
+        mine.segment.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let after = posted();
+    let requests = |all: &[Option<crate::rdma::RdmaCounters>; 2]| {
+        all.map(|it| it.map(|counters| counters.work_requests))
+    };
+    assert_eq!(requests(&before), requests(&after));
+}
+
+/// A row of many writes, longer than one of them.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn batches_are_few_work_requests() {
+    let (a, b) = pair();
+    let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
+    mine.say(AT, 1);
+    theirs.hear(AT, 1);
+    let before = a.core.counters(b.id).expect("a peer").work_requests;
+    // A batch of many messages: payload, headers and guard of each.
+    for message in 0..50_usize {
+        mine.segment.push(AT + 1024 + message * 256, 256, &mine.to);
+    }
+    for message in 0..50_usize {
+        mine.segment.push(AT + 20_480 + message * 64, 64, &mine.to);
+    }
+    mine.say(AT, 2);
+    theirs.hear(AT, 2);
+    let after = a.core.counters(b.id).expect("a peer");
+    assert!(after.work_requests - before <= 4, "{after:?}");
+    assert_eq!(after.chains[2], 1, "{after:?}");
+}

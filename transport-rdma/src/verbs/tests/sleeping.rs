@@ -1,0 +1,86 @@
+//! Nobody oversleeps a push.
+
+use super::harness::{AT, key, pair};
+use crate::fabric::Want;
+use crate::peers::PeerSet;
+
+/// Both sleep between all words. The one that waits too long for its ring has lost it.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn no_wake_up_is_lost_when_both_sleep() {
+    const TURNS: u64 = 10_000;
+    let (a, b) = pair();
+    std::thread::scope(|scope| {
+        for station in [&a, &b] {
+            scope.spawn(move || {
+                let half = station.segment(key(1, 0));
+                let first = station.id == 1;
+                for turn in 1..=TURNS {
+                    if first {
+                        half.say(AT, turn);
+                    }
+                    while half.copy.load(AT) < turn {
+                        station.core.poll();
+                        let look = || half.copy.load(AT) >= turn;
+                        let in_time = station.bed.sleep(&station.core, Want::Data, look);
+                        assert!(in_time, "a wake-up of turn {turn} is lost");
+                    }
+                    if !first {
+                        half.say(AT, turn);
+                    }
+                }
+            });
+        }
+    });
+    for (station, peer) in [(&a, b.id), (&b, a.id)] {
+        let counters = station.core.counters(peer).expect("a peer");
+        println!("{counters:?}");
+        assert!(counters.doorbells_slept_on > 0 && counters.doorbells_sent <= 2 * TURNS + 2);
+    }
+    assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
+}
+
+/// Somebody else pushes while the sleeper of its process is announced: nobody would look
+/// for the peer's sleep word when it comes.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn who_pushes_while_its_own_process_sleeps_rings_whatever_it_sees() {
+    let (a, b) = pair();
+    let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
+    a.core.announce_sleep(Want::Data.sleep_word(1));
+    std::thread::scope(|scope| {
+        for turn in 1..=200 {
+            let sleeper = scope.spawn({
+                let theirs = &theirs;
+                let b = &b;
+                move || {
+                    let look = || theirs.copy.load(AT) >= turn;
+                    b.bed.sleep(&b.core, Want::Data, look)
+                }
+            });
+            mine.say(AT, turn);
+            assert!(sleeper.join().expect("no panic"), "turn {turn}");
+        }
+    });
+}
+
+/// Who waits for data is not woken by acknowledgements; who waits for both is.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn acknowledgements_wake_who_wants_them() {
+    let (a, b) = pair();
+    let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            let look = || theirs.copy.load(AT) == 1;
+            b.bed.sleep(&b.core, Want::DataAndAcks, look)
+        });
+        mine.push_word(AT, 1);
+        mine.segment.ring(&PeerSet::EMPTY, &mine.to);
+        while !sleeper.is_finished() {
+            a.core.poll();
+            std::thread::yield_now();
+        }
+        assert!(sleeper.join().expect("no panic"));
+    });
+}
