@@ -63,11 +63,13 @@ pub use listener::{
     SubscriberListener, TopicListener,
 };
 pub use participant::{
-    DomainParticipant, DomainParticipantFactory, ParticipantBuilder, ParticipantCounters,
+    DomainParticipant, DomainParticipantFactory, ParticipantBuilder, ParticipantCounters, Peer,
 };
 pub use publication::{
     AnyDataWriter, DataWriter, DataWriterBuilder, Loan, Publisher, PublisherBuilder, Receipt,
 };
+/// How samples go to another participant.
+pub use spindle_dds_transport::{RdmaCounters, mixed::PeerWay};
 pub use status::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,

@@ -14,6 +14,11 @@
 //! | `spindle.listen` | participant | `address[:port]`: the domain is shared with other hosts, which reach this participant there; port 0, or a port that is taken, is any. All participants of such a domain have it. Without it no network is used at all | none |
 //! | `spindle.contacts` | participant | comma-separated `host:port` of those who are asked on the way into a domain, the same in the same order at all; the first founds it, once a strict majority of them runs. Names are resolved by `enable`. Needs `spindle.listen` | none: a domain is founded by whoever is alone on its host |
 //! | `spindle.secret_file` | participant | path of a file with the domain's secret, which nobody but its owner may read: who does not prove to have it is refused. Spaces and line ends at its end do not count. Needs `spindle.listen` | none: everybody is let in |
+//! | `spindle.rdma` | participant | `auto`, `off` or `required`: whether samples go to other hosts by RDMA. `auto`: where both have a device and it works, else by TCP; `required`: `enable` fails without a device, and who is on another host and cannot be reached by RDMA is refused. A program needs the cargo feature `verbs` for it. Needs `spindle.listen`, as the four below | `auto` |
+//! | `spindle.rdma.device` | participant | name of the RDMA device, as `mlx5_0` | the first with an active port |
+//! | `spindle.rdma.port` | participant | number of its port, from 1 | the first active one |
+//! | `spindle.rdma.gid_index` | participant | index of the GID, 0 to 255 | RoCE v2 with the address of `spindle.listen`, else with any IPv4 address, else any; 0 on InfiniBand |
+//! | `spindle.rdma.mtu` | participant | path MTU: 256, 512, 1024, 2048 or 4096; of two participants the smaller holds | the port's active one |
 //! | `spindle.prefer_availability` | participant | `true`: members that are cut off from the majority go on, and the first contact founds without a majority after `spindle.failure.limit_ms`: there may be several groups then, which never become one again. Give all the same | `false` |
 //! | `spindle.reader.storage` | participant, reader | `copy`: taken samples are copies; `ring`: they stay where their writer built them until given back | `copy` |
 //! | `spindle.reader.untrusted_peers` | participant, reader | `true`: samples are copied before they are looked at, for peers that may alter what they have sent | `false` |
@@ -32,6 +37,8 @@ use spindle_dds_core::limits::{
     RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
 };
 use spindle_dds_qos::{Properties, Property};
+use spindle_dds_transport::RdmaOptions;
+use spindle_dds_transport::mixed::RdmaUse;
 
 use crate::error::{Error, Result};
 
@@ -49,8 +56,23 @@ pub(crate) const LISTEN: &str = "spindle.listen";
 pub(crate) const CONTACTS: &str = "spindle.contacts";
 pub(crate) const SECRET_FILE: &str = "spindle.secret_file";
 pub(crate) const PREFER_AVAILABILITY: &str = "spindle.prefer_availability";
+pub(crate) const RDMA: &str = "spindle.rdma";
+const RDMA_DEVICE: &str = "spindle.rdma.device";
+const RDMA_PORT: &str = "spindle.rdma.port";
+const RDMA_GID_INDEX: &str = "spindle.rdma.gid_index";
+const RDMA_MTU: &str = "spindle.rdma.mtu";
+/// Those that need another one.
+const RDMA_DETAILS: [&str; 4] = [RDMA_DEVICE, RDMA_PORT, RDMA_GID_INDEX, RDMA_MTU];
 const STORAGE: &str = "spindle.reader.storage";
 const UNTRUSTED: &str = "spindle.reader.untrusted_peers";
+
+const MTUS: [(&str, u32); 5] = [
+    ("256", 256),
+    ("512", 512),
+    ("1024", 1024),
+    ("2048", 2048),
+    ("4096", 4096),
+];
 
 const TRUTHS: [(&str, bool); 2] = [("true", true), ("false", false)];
 
@@ -81,6 +103,7 @@ pub(crate) struct NetworkConfig {
     /// Each is a host, or its address, and a port.
     pub(crate) contacts: Vec<String>,
     pub(crate) secret_file: Option<PathBuf>,
+    pub(crate) rdma: RdmaUse,
 }
 
 /// Ring sizes asked for.
@@ -158,6 +181,11 @@ impl ParticipantConfig {
             LISTEN,
             CONTACTS,
             SECRET_FILE,
+            RDMA,
+            RDMA_DEVICE,
+            RDMA_PORT,
+            RDMA_GID_INDEX,
+            RDMA_MTU,
             PREFER_AVAILABILITY,
             STORAGE,
             UNTRUSTED,
@@ -234,7 +262,9 @@ impl ParticipantConfig {
 impl NetworkConfig {
     fn read(properties: &Properties) -> Result<Option<Self>> {
         let Some(text) = properties.get(LISTEN) else {
-            let mut needy = [CONTACTS, SECRET_FILE].into_iter();
+            let mut needy = [CONTACTS, SECRET_FILE, RDMA]
+                .into_iter()
+                .chain(RDMA_DETAILS);
             return match needy.find(|name| properties.get(name).is_some()) {
                 None => Ok(None),
                 Some(name) => Err(Error::BadParameter(format!(
@@ -256,7 +286,34 @@ impl NetworkConfig {
             listen,
             contacts: contacts.unwrap_or_default(),
             secret_file: properties.get(SECRET_FILE).map(PathBuf::from),
+            rdma: rdma(properties)?,
         }))
+    }
+}
+
+fn rdma(properties: &Properties) -> Result<RdmaUse> {
+    let options = RdmaOptions {
+        device: properties.get(RDMA_DEVICE).map(|it| it.trim().to_owned()),
+        port: number(properties, RDMA_PORT, 1, 255)?.map(|port| port as u8),
+        gid_index: number(properties, RDMA_GID_INDEX, 0, 255)?.map(|index| index as u8),
+        mtu: choice(properties, RDMA_MTU, &MTUS)?,
+    };
+    type Use = fn(RdmaOptions) -> RdmaUse;
+    let uses: [(&str, Use); 3] = [
+        ("auto", RdmaUse::Auto),
+        ("off", |_| RdmaUse::Off),
+        ("required", RdmaUse::Required),
+    ];
+    let chosen = choice(properties, RDMA, &uses)?.unwrap_or(RdmaUse::Auto);
+    let chosen = chosen(options);
+    let detail = RDMA_DETAILS
+        .into_iter()
+        .find(|name| properties.get(name).is_some());
+    match (&chosen, detail) {
+        (RdmaUse::Off, Some(detail)) => Err(Error::BadParameter(format!(
+            "property {detail} has no effect where {RDMA} is off"
+        ))),
+        _ => Ok(chosen),
     }
 }
 
@@ -423,8 +480,33 @@ mod tests {
             assert_eq!(network.listen, expected.parse().unwrap());
             let known = ["10.0.0.1:7400", "spine.example:7400", "[fd00::1]:9"];
             assert_eq!(network.contacts, known);
+            assert_eq!(network.rdma, RdmaUse::Auto(RdmaOptions::default()));
             assert!(!config.prefer_availability);
         }
+    }
+
+    #[test]
+    fn rdma_as_it_is_asked_for() {
+        let rdma = |pairs: &[(&str, &str)]| {
+            let pairs = [&[(LISTEN, "10.0.0.1")], pairs].concat();
+            read(&pairs).unwrap().network.unwrap().rdma
+        };
+        assert_eq!(rdma(&[(RDMA, "off")]), RdmaUse::Off);
+        let options = RdmaOptions {
+            device: Some("mlx5_0".into()),
+            port: Some(2),
+            gid_index: Some(3),
+            mtu: Some(4096),
+        };
+        let details = [
+            (RDMA, "required"),
+            (RDMA_DEVICE, "mlx5_0"),
+            (RDMA_PORT, "2"),
+            (RDMA_GID_INDEX, "3"),
+            (RDMA_MTU, "4096"),
+        ];
+        assert_eq!(rdma(&details), RdmaUse::Required(options.clone()));
+        assert_eq!(rdma(&details[1..]), RdmaUse::Auto(options));
     }
 
     #[test]
@@ -434,6 +516,16 @@ mod tests {
             (&[(LISTEN, "here")][..], [LISTEN, "here"]),
             (&[(CONTACTS, "10.0.0.1:7400")], [CONTACTS, LISTEN]),
             (&[(SECRET_FILE, "secret")], [SECRET_FILE, LISTEN]),
+            (&[(RDMA, "auto")], [RDMA, LISTEN]),
+            (&[(RDMA_PORT, "1")], [RDMA_PORT, LISTEN]),
+            (&[here, (RDMA, "yes")], [RDMA, "required"]),
+            (&[here, (RDMA_PORT, "0")], [RDMA_PORT, "1 to 255"]),
+            (&[here, (RDMA_GID_INDEX, "256")], [RDMA_GID_INDEX, "255"]),
+            (&[here, (RDMA_MTU, "1500")], [RDMA_MTU, "1024"]),
+            (
+                &[here, (RDMA, "off"), (RDMA_DEVICE, "a")],
+                [RDMA_DEVICE, "off"],
+            ),
             (&[here, (CONTACTS, "a:1,,b:2")], [CONTACTS, "\"\""]),
             (&[here, (CONTACTS, "a:1,b")], [CONTACTS, "\"b\""]),
             (&[here, (CONTACTS, "a:0")], [CONTACTS, "\"a:0\""]),

@@ -13,7 +13,7 @@ use crate::digest::Digest;
 use crate::flight::{AircraftState, Alert};
 use crate::options::{Options, Rate};
 use crate::recording::{self, Frame};
-use crate::report::{Fed, Line};
+use crate::report::{self, Fed, Line};
 use crate::samples::{Alarm, State};
 use crate::tracker::{Raised, Tracker};
 use crate::{Failure, clock, join};
@@ -27,6 +27,7 @@ pub(crate) fn run(options: &Options, index: u16) -> Result<Fed, Failure> {
     wait_for(&feed.states, options.displays)?;
     wait_for(&feed.alerts, options.displays)?;
     feed.run(options, &frames)?;
+    feed.fed.peers = report::peers(&participant)?;
     feed.fed.nulls = participant.counters()?.engine.nulls;
     participant.close()?;
     Ok(feed.fed)

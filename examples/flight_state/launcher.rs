@@ -14,6 +14,7 @@ use crate::Failure;
 use crate::children::{Children, Event, complaint};
 use crate::drill::{Course, Drill, Order};
 use crate::fault::Fault;
+use crate::hosts::{self, Place};
 use crate::journal;
 use crate::options::{Options, Rate, Role};
 use crate::recording::{self, Frame};
@@ -75,6 +76,8 @@ struct Run<'a> {
     children: Children,
     /// Where its participants meet, and nobody else; gone with the run.
     directory: TempDir,
+    /// On which the processes are dealt out, if there are several hosts.
+    places: Vec<Place>,
     drill: Option<Drill>,
     results: Vec<Option<Line>>,
     failures: Vec<(Role, String)>,
@@ -104,12 +107,14 @@ impl<'a> Run<'a> {
             .prefix("flight-")
             .permissions(Permissions::from_mode(0o700))
             .tempdir()?;
+        let places = hosts::places(&options.hosts, &options.devices, directory.path())?;
         let displays = (0..options.displays).map(Role::Display);
         let roles: Vec<Role> = displays.chain((0..options.feeds).map(Role::Feed)).collect();
         let mut run = Self {
             options,
             drill: fault.map(|fault| Drill::new(fault, options.fault.at, &roles)),
             directory,
+            places,
             results: Vec::new(),
             frames: Vec::new(),
             roles: Vec::new(),
@@ -125,7 +130,9 @@ impl<'a> Run<'a> {
 
     /// Starts one more process.
     fn begin(&mut self, role: Role) -> io::Result<()> {
-        let arguments = self.options.arguments(role, self.directory.path());
+        let place = self.roles.len() % self.places.len().max(1);
+        let place = self.places.get(place);
+        let arguments = self.options.arguments(role, self.directory.path(), place);
         self.children.start(arguments)?;
         self.roles.push(role);
         self.results.push(None);

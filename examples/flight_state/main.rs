@@ -21,6 +21,7 @@ mod display;
 mod drill;
 mod fault;
 mod feed;
+mod hosts;
 mod journal;
 mod launcher;
 mod mode_s;
@@ -107,9 +108,12 @@ fn join(options: &Options) -> Result<DomainParticipant, Failure> {
     if let Some(directory) = &options.directory {
         builder = builder.property("spindle.directory", &directory.to_string_lossy());
     }
+    let device = options.devices.first();
     let network = [
-        ("spindle.listen", &options.listen),
-        ("spindle.contacts", &options.contacts),
+        ("spindle.listen", options.listen.as_deref()),
+        ("spindle.contacts", options.contacts.as_deref()),
+        ("spindle.rdma", device.map(|_| "required")),
+        ("spindle.rdma.device", device.map(String::as_str)),
     ];
     for (name, value) in network {
         if let Some(value) = value {

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Parser;
 
 use crate::fault::FaultOptions;
+use crate::hosts::Place;
 use crate::journal;
 
 /// A real flight on several displays: feeds decode a recording of Mode S frames and
@@ -55,6 +57,16 @@ pub(crate) struct Options {
     /// Contacts on the way into a domain on several hosts, as `HOST:PORT,...`.
     #[arg(long, requires = "listen")]
     pub(crate) contacts: Option<String>,
+    /// Deal the processes out among these addresses of this host, each of which takes the part
+    /// of a host: its participants share memory among themselves only, and reach the others
+    /// by the network.
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["listen", "contacts", "domain", "role"])]
+    pub(crate) hosts: Vec<IpAddr>,
+    /// RDMA device of each of the hosts, or of this one: samples go to others by RDMA, or
+    /// not at all [default: by RDMA where it can be had].
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) devices: Vec<String>,
     /// Be one of the processes of a run only, as `feed:0` or `display:2`: the others are
     /// started elsewhere, with the same options.
     #[arg(long)]
@@ -75,8 +87,13 @@ pub(crate) struct Options {
 
 impl Options {
     /// The command line of one process of a run whose participants meet in this
-    /// directory, unless the domain is given.
-    pub(crate) fn arguments(&self, role: Role, directory: &Path) -> Vec<OsString> {
+    /// directory, unless the domain is given, at its place in the network, if it has one.
+    pub(crate) fn arguments(
+        &self,
+        role: Role,
+        directory: &Path,
+        place: Option<&Place>,
+    ) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut option = |name: &str, value: OsString| {
             arguments.push(name.into());
@@ -86,7 +103,10 @@ impl Options {
         option("--parent", std::process::id().to_string().into());
         match self.domain {
             Some(domain) => option("--domain", domain.to_string().into()),
-            None => option("--directory", directory.into()),
+            None => {
+                let meeting = place.map_or(directory, |place| &place.directory);
+                option("--directory", meeting.into());
+            }
         }
         option("--rate", self.rate.to_string().into());
         option("--feeds", self.feeds.to_string().into());
@@ -95,11 +115,25 @@ impl Options {
         option("--qos", self.qos.clone().into());
         option("--recording", self.recording.clone().into());
         option("--frames", self.frames.to_string().into());
-        if let Some(listen) = &self.listen {
-            option("--listen", listen.into());
-        }
-        if let Some(contacts) = &self.contacts {
-            option("--contacts", contacts.into());
+        let (listen, contacts, device) = match place {
+            Some(place) => (
+                Some(&place.listen),
+                Some(&place.contact),
+                place.device.as_ref(),
+            ),
+            None => {
+                let device = self.devices.first();
+                (self.listen.as_ref(), self.contacts.as_ref(), device)
+            }
+        };
+        for (name, value) in [
+            ("--listen", listen),
+            ("--contacts", contacts),
+            ("--devices", device),
+        ] {
+            if let Some(value) = value {
+                option(name, value.into());
+            }
         }
         if let Some(limit_ms) = self.fault.limit_ms {
             option("--limit-ms", limit_ms.to_string().into());
@@ -200,6 +234,25 @@ mod tests {
     }
 
     #[test]
+    fn a_process_is_told_its_place() {
+        let options = ["flight_state", "--hosts=10.0.0.1,10.0.0.2", "--devices=a,b"];
+        let options = Options::parse_from(options);
+        let place = Place {
+            directory: "/somewhere/host-1".into(),
+            listen: "10.0.0.2:7400".into(),
+            contact: "10.0.0.1:7400".into(),
+            device: Some("b".into()),
+        };
+        let arguments = options.arguments(Role::Feed(0), Path::new("/somewhere"), Some(&place));
+        let program = std::iter::once("flight_state".into());
+        let told = Options::parse_from(program.chain(arguments));
+        assert_eq!(told.directory, Some(place.directory));
+        assert_eq!(told.listen, Some(place.listen));
+        assert_eq!(told.contacts, Some(place.contact));
+        assert_eq!(told.devices, ["b"]);
+    }
+
+    #[test]
     fn a_process_is_told_all_it_needs() {
         let options = Options::parse_from([
             "flight_state",
@@ -209,7 +262,7 @@ mod tests {
             "--listen=10.0.0.1",
             "--contacts=a:7400,b:7400",
         ]);
-        let arguments = options.arguments(Role::Display(1), Path::new("/somewhere"));
+        let arguments = options.arguments(Role::Display(1), Path::new("/somewhere"), None);
         let program = std::iter::once("flight_state".into());
         let told = Options::parse_from(program.chain(arguments));
         assert_eq!(told.role, Some(Role::Display(1)));

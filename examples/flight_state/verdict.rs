@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::drill::Course;
 use crate::journal::{Entry, Topic};
-use crate::report::{Fed, Shown};
+use crate::report::{Fed, OfPeer, Shown};
 
 /// The part that a display had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub(crate) struct Verdict {
     pub(crate) outage_ms: Vec<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<String>,
+    /// For each feed that was not killed, how its samples went to the others at the end.
+    peers: Vec<Vec<OfPeer>>,
     pub(crate) held: bool,
     /// What did not hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -82,6 +84,7 @@ impl Verdict {
             exactly_once: flow.is_empty(),
             outage_ms: outage_ms.collect(),
             said: evidence.course.said.clone(),
+            peers: evidence.fed.values().map(|it| it.peers.clone()).collect(),
             held: identical && flow.is_empty(),
             complaints: order.into_iter().chain(flow).collect(),
         }

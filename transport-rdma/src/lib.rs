@@ -46,7 +46,10 @@ pub mod sleep;
 mod station_error;
 pub mod tcp;
 #[cfg(feature = "verbs")]
-pub mod verbs;
+mod verbs;
+#[cfg(not(feature = "verbs"))]
+#[path = "no_verbs.rs"]
+mod verbs;
 
 pub use fabric::{FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, Want};
 pub use mem::Region;
@@ -55,3 +58,4 @@ pub use peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use rdma::{CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use segment::{SegmentKey, SegmentRequest};
 pub use station_error::StationError;
+pub use verbs::RdmaError;

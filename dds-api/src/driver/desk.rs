@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{Decision, MemberId, Request, View};
-use spindle_dds_transport::mixed::Station;
+use spindle_dds_transport::mixed::{PeerWay, Station};
 
 /// Something for the control thread.
 #[derive(Debug)]
@@ -66,6 +66,13 @@ impl Desk {
             changed: Condvar::new(),
             lanes: AtomicBool::new(false),
         }
+    }
+
+    /// How what this participant pushes to another member goes; `None` if there is no such
+    /// member here, or this one has closed.
+    pub(crate) fn way(&self, member: MemberId) -> Option<PeerWay> {
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        station.as_ref()?.way(member.0)
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {

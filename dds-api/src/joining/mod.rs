@@ -32,13 +32,13 @@ use std::time::Instant;
 use spindle_dds_core::CONTROL_ROW_LEN;
 use spindle_dds_transport::mixed::MixedError;
 use spindle_dds_transport::shm::{JoinError, StationError};
-use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
+use spindle_dds_transport::{Rank, RdmaError, SegmentKey, SegmentRequest};
 
 use self::newcomer::{Joined, Newcomer};
 use crate::driver::{CallOff, Control, Crew, Desk, Session, Sleepers, Start, Targets};
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
-use crate::properties::{PREFER_AVAILABILITY, pin};
+use crate::properties::{PREFER_AVAILABILITY, RDMA, pin};
 
 #[cfg(test)]
 pub(crate) use self::packet::Ask;
@@ -164,11 +164,20 @@ fn refused(error: JoinError) -> Error {
     }
 }
 
+fn unavailable(error: &RdmaError) -> String {
+    format!("property {RDMA} is required, but {error}")
+}
+
 fn unmade(error: MixedError) -> Error {
     match error {
         MixedError::Join(error) | MixedError::Station(StationError::System(error)) => {
             refused(error)
         }
+        MixedError::Rdma(error @ RdmaError::NotBuilt) => Error::Unsupported(unavailable(&error)),
+        MixedError::Rdma(error @ RdmaError::Memlock { .. }) => {
+            Error::OutOfResources(unavailable(&error))
+        }
+        MixedError::Rdma(error) => Error::Error(unavailable(&error)),
         error => Error::Error(error.to_string()),
     }
 }

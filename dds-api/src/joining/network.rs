@@ -30,6 +30,7 @@ pub(super) fn options(config: &NetworkConfig, limit: Duration) -> Result<Network
         listen: config.listen,
         secret,
         streams,
+        rdma: config.rdma.clone(),
     })
 }
 
@@ -65,12 +66,14 @@ fn secret(path: &Path) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spindle_dds_transport::mixed::RdmaUse;
 
     fn config(contacts: &[&str]) -> NetworkConfig {
         NetworkConfig {
             listen: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
             contacts: contacts.iter().map(|&it| it.to_owned()).collect(),
             secret_file: None,
+            rdma: RdmaUse::Off,
         }
     }
 

@@ -2,8 +2,20 @@
 
 use spindle_dds_core::Counters;
 use spindle_dds_transport::FabricCounters;
+use spindle_dds_transport::mixed::PeerWay;
 
 use crate::driver::Session;
+use crate::handle::Guid;
+
+/// Another participant of the domain, and how samples go to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Peer {
+    /// Which.
+    pub guid: Guid,
+    /// By shared memory, streams or RDMA; of the last with what has been done so far.
+    pub way: PeerWay,
+}
 
 /// A snapshot of a participant's counters: of its engine and of the fabric below.
 #[derive(Debug, Clone, PartialEq, Eq)]

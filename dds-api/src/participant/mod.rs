@@ -26,7 +26,7 @@ use crate::topic::{AnyTopic, Topic, TopicBuilder};
 
 pub use self::builder::ParticipantBuilder;
 pub(crate) use self::core::ParticipantCore;
-pub use self::counters::ParticipantCounters;
+pub use self::counters::{ParticipantCounters, Peer};
 pub use self::factory::DomainParticipantFactory;
 
 /// Membership in a domain: what all other entities belong to.
@@ -339,6 +339,24 @@ impl DomainParticipant {
             key,
             ..ParticipantBuiltinTopicData::default()
         })
+    }
+
+    /// The other participants of its domain to which it is connected, and how samples go
+    /// to each: shared memory on one host, RDMA or streams (TCP) between hosts.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
+    pub fn peers(&self) -> Result<Vec<Peer>> {
+        let session = self.core.ready()?;
+        session.fate().check()?;
+        let view = session.desk().view();
+        let members = view.iter().flat_map(|view| &view.members);
+        let peer = |member| {
+            let guid = ParticipantInfo::of(member).ok()?.guid;
+            let way = session.desk().way(member.id)?;
+            Some(Peer { guid, way })
+        };
+        Ok(members.filter_map(peer).collect())
     }
 
     fn others(&self) -> Result<Vec<Guid>> {

@@ -1,13 +1,14 @@
 //! Domains over several hosts: those that meet in different directories are on different
 //! hosts, and reach each other over the network only.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, ReturnCode};
+use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerWay, ReturnCode};
 
 use crate::meeting::{Meeting, reader, state, take, wait_for_members, writer};
 
@@ -318,4 +319,44 @@ fn a_domain_whose_members_have_all_ended_is_founded_anew() {
     let enabled = participants.each_ref().map(enable);
     enabled.iter().for_each(is_in);
     wait_for_members(&participants, 2);
+}
+
+/// A device of a name that none has: it cannot be had, whatever this host has.
+#[test]
+fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
+    let hosts = Hosts::new(2);
+    let with = |at, rdma| {
+        let builder = hosts.builder(at, 1).property("spindle.rdma", rdma);
+        let builder = builder.property("spindle.rdma.device", "none_of_them");
+        builder.create().expect("a participant")
+    };
+    let words = match cfg!(feature = "verbs") {
+        true => "RDMA device",
+        false => "built without the feature `verbs`",
+    };
+    let error = with(0, "required").enable().expect_err("there is none");
+    let text = error.to_string();
+    let unsupported = matches!(error, Error::Unsupported(_));
+    assert_eq!(unsupported, !cfg!(feature = "verbs"), "{text}");
+    assert!(text.contains("spindle.rdma is required"), "{text}");
+    assert!(text.contains(words), "{text}");
+    // The rest works, by streams.
+    let [first, second] = [0, 1].map(|at| with(at, "auto"));
+    assert_eq!([first.enable(), second.enable()], [Ok(()), Ok(())]);
+    for participant in [&first, &second] {
+        let peers = participant.peers().expect("it lives");
+        let ways: Vec<_> = peers.iter().map(|peer| &peer.way).collect();
+        assert_eq!(ways, [&PeerWay::Stream]);
+    }
+    let guid = |it: &DomainParticipant| it.instance_handle().guid().expect("an entity");
+    let near = hosts.participant(0, 1);
+    near.enable().expect("it joins");
+    let others: BTreeMap<_, _> = near
+        .peers()
+        .expect("it lives")
+        .into_iter()
+        .map(|peer| (peer.guid, peer.way))
+        .collect();
+    assert_eq!(others.get(&guid(&first)), Some(&PeerWay::SharedMemory));
+    assert_eq!(others.get(&guid(&second)), Some(&PeerWay::Stream));
 }

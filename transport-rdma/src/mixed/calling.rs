@@ -11,6 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use super::address::Address;
 use super::door::{Answer, Connection, Door, Phase, Role};
 use super::handshake::{self, Talk};
+use super::way::Way;
 use crate::shm::JoinError;
 
 /// Between two calls of somebody who is busy, or calls this one.
@@ -100,6 +101,7 @@ impl Door {
             role: Role::Called { expected },
             phase: Phase::Connecting,
             talk: talk.map_err(Unreached::System)?,
+            way: Way::default(),
             heard: Vec::new(),
         };
         let mut state = self.shared.state();

@@ -12,6 +12,8 @@ use std::time::Instant;
 use super::address::Address;
 use super::handshake::{Me, Talk};
 use super::keeper::Keeper;
+use super::rdma::Rdma;
+use super::way::Way;
 use crate::event::{create_event, write_event};
 use crate::shm::JoinError;
 use crate::tcp;
@@ -21,8 +23,20 @@ use crate::tcp;
 pub(super) enum Role {
     /// It has called, and may do so for so long.
     Stranger { until: Instant },
+    /// It has called and proved itself; until then it is a peer, or gone.
+    Guest { until: Instant },
     /// I have called it, perhaps to find this one.
     Called { expected: Option<u128> },
+}
+
+impl Role {
+    /// When it has no more time, if that is for the keeper to say.
+    pub(super) fn until(&self) -> Option<Instant> {
+        match *self {
+            Self::Stranger { until } | Self::Guest { until } => Some(until),
+            Self::Called { .. } => None,
+        }
+    }
 }
 
 /// What is waited for on a connection.
@@ -31,6 +45,11 @@ pub(super) enum Phase {
     Connecting,
     Hello,
     Proof,
+    /// Of its queue pair.
+    Offer,
+    /// A thread of mine that sets up a queue pair.
+    Pair,
+    Verdict,
 }
 
 /// A connection that is nobody's yet.
@@ -40,6 +59,7 @@ pub(super) struct Connection {
     pub(super) role: Role,
     pub(super) phase: Phase,
     pub(super) talk: Talk,
+    pub(super) way: Way,
     /// Of a frame that has come in part.
     pub(super) heard: Vec<u8>,
 }
@@ -94,6 +114,7 @@ impl State {
 pub(super) struct Shared {
     pub(super) me: Me,
     pub(super) streams: Arc<tcp::Core>,
+    pub(super) rdma: Option<Arc<Rdma>>,
     kick: OwnedFd,
     state: Mutex<State>,
     changed: Condvar,
@@ -163,14 +184,20 @@ impl Door {
         me: Me,
         listener: TcpListener,
         streams: Arc<tcp::Core>,
+        rdma: Option<Arc<Rdma>>,
     ) -> Result<Self, JoinError> {
         let shared = Arc::new(Shared {
             me,
             streams,
+            rdma,
             kick: create_event().map_err(JoinError::system("making an event descriptor"))?,
             state: Mutex::default(),
             changed: Condvar::new(),
         });
+        if let Some(rdma) = &shared.rdma {
+            let door = Arc::downgrade(&shared);
+            rdma.on_proof(move || door.upgrade().iter().for_each(|door| door.kick()));
+        }
         let keeper = Keeper::new(Arc::clone(&shared), listener);
         let thread = thread::Builder::new()
             .name("spindle-door".into())

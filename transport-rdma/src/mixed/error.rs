@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::shm::JoinError;
 use crate::station_error::StationError;
+use crate::verbs::RdmaError;
 
 /// Why an operation of a [`Station`](super::Station) failed.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,9 @@ pub enum MixedError {
     /// Something with a known peer, on this host or elsewhere, or with a segment.
     #[error(transparent)]
     Station(#[from] StationError),
+    /// RDMA is required, and cannot be had.
+    #[error(transparent)]
+    Rdma(#[from] RdmaError),
     /// A secret that everybody knows.
     #[error("the domain's secret is empty: leave it out, or give one")]
     EmptySecret,

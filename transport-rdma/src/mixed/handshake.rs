@@ -5,7 +5,11 @@
 //!     | -- hello: domain, id, nonce, address -> |  of the same domain, and with
 //!     | <- hello ------------------------------ |  a secret as well, or without
 //!     | -- proof -----------------------------> |  has the secret; is to be a peer
-//!     | <- proof ------------------------------ |
+//!     | <- proof, offer ----------------------- |  of a queue pair, or none
+//!     | -- offer -----------------------------> |  of its own; or its verdict at once
+//!     |       [ both try the queue pairs ]      |
+//!     | -- verdict: by RDMA, or why not ------> |
+//!     | <- verdict ---------------------------- |
 //!     |          records in both directions     |
 //! ```
 //! A proof is an HMAC-SHA256 under the domain's secret over both hellos and the role
@@ -13,8 +17,11 @@
 //! overheard proves nothing later, and no side can be made to prove for the other.
 //! Without a secret it goes the same way under an empty key.
 //!
+//! Offers are for those who have proved themselves. If both say yes, what they push goes
+//! over their queue pairs from then on, else by stream; `way` leads through it.
+//!
 //! Whoever does not like what it hears says why, and closes. A frame is read to its
-//! last byte and no further: what follows the last proof is the stream's.
+//! last byte and no further: what follows the last verdict is the stream's.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -24,7 +31,7 @@ use crate::shm::JoinError;
 
 const MAGIC: [u8; 4] = *b"SPNT";
 /// Of all but the first eight bytes of a frame, and refusals.
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
 
 /// Magic, version, kind, length of what follows.
 pub(super) const HEADER_LEN: usize = 8;
@@ -32,6 +39,8 @@ pub(super) const HEADER_LEN: usize = 8;
 const HELLO: u8 = 1;
 const REFUSED: u8 = 2;
 const PROOF: u8 = 3;
+const OFFER: u8 = 4;
+const VERDICT: u8 = 5;
 
 type Nonce = [u8; 32];
 type Proof = [u8; 32];
@@ -41,6 +50,9 @@ const HELLO_LEN: usize = 4 + 16 + 1 + 32;
 
 /// Most bytes after a header.
 const BODY_LEN_MAX: usize = HELLO_LEN + ADDRESS_LEN_MAX;
+
+/// Longest offer.
+pub(super) const OFFER_LEN_MAX: usize = 128;
 
 /// Longest reason.
 const REASON_LEN_MAX: usize = 500;
@@ -83,7 +95,14 @@ pub(super) enum Frame {
         reason: String,
     },
     Proof(Proof),
+    /// What the other has to know of my queue pair; empty, if I have none.
+    Offer(Vec<u8>),
+    /// Whether the queue pairs work, and are used; if not, why, or nothing if there are none.
+    Verdict(Verdict),
 }
+
+/// What one says of the way by RDMA; if it is not gone, why.
+pub(super) type Verdict = Result<(), String>;
 
 /// Why bytes are no frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,14 +133,12 @@ impl Frame {
         let (kind, body) = match self {
             Self::Hello(hello) => (HELLO, hello.write()),
             Self::Refused { already, reason } => {
-                let mut end = reason.len().min(REASON_LEN_MAX);
-                while !reason.is_char_boundary(end) {
-                    end -= 1;
-                }
-                let reason = &reason.as_bytes()[..end];
-                (REFUSED, [&[u8::from(*already)], reason].concat())
+                (REFUSED, [&[u8::from(*already)], cut(reason)].concat())
             }
             Self::Proof(proof) => (PROOF, proof.to_vec()),
+            Self::Offer(offer) => (OFFER, offer.clone()),
+            Self::Verdict(Ok(())) => (VERDICT, vec![1]),
+            Self::Verdict(Err(reason)) => (VERDICT, [&[0], cut(reason)].concat()),
         };
         let len = (body.len() as u16).to_le_bytes();
         [&MAGIC[..], &[VERSION, kind], &len, &body].concat()
@@ -140,9 +157,27 @@ impl Frame {
                 })
             }
             PROOF => Some(Self::Proof(body.try_into().ok()?)),
+            OFFER if body.len() <= OFFER_LEN_MAX => Some(Self::Offer(body.to_vec())),
+            VERDICT => match body.split_first()? {
+                (1, []) => Some(Self::Verdict(Ok(()))),
+                (0, reason) => {
+                    let reason = String::from_utf8_lossy(reason).into_owned();
+                    Some(Self::Verdict(Err(reason)))
+                }
+                _ => None,
+            },
             _ => None,
         }
     }
+}
+
+/// As much of a reason as is sent, in whole letters.
+fn cut(reason: &str) -> &[u8] {
+    let mut end = reason.len().min(REASON_LEN_MAX);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    &reason.as_bytes()[..end]
 }
 
 impl Hello {
@@ -392,13 +427,16 @@ mod tests {
         assert_eq!(replayed, "the caller has another secret");
     }
 
-    fn frames() -> [Frame; 3] {
+    fn frames() -> [Frame; 6] {
         let talk = Talk::new(&me(9, 8, Some("x")), Role::Caller).expect("a nonce");
         let (already, reason) = (true, "für nichts".to_owned());
         [
             Frame::Hello(hello_of(&talk)),
             Frame::Refused { already, reason },
             Frame::Proof([7; 32]),
+            Frame::Offer(vec![9; OFFER_LEN_MAX]),
+            Frame::Verdict(Ok(())),
+            Frame::Verdict(Err("kein Weg über UDP".to_owned())),
         ]
     }
 
@@ -428,6 +466,23 @@ mod tests {
             let mut long = header;
             long[6..].copy_from_slice(&u16::MAX.to_le_bytes());
             assert_eq!(body_len(long), Err(NoFrame::Nonsense));
+        }
+    }
+
+    #[test]
+    fn offers_are_bounded_and_verdicts_clear() {
+        let frame = |kind: u8, body: &[u8]| {
+            let len = (body.len() as u16).to_le_bytes();
+            Frame::read(&[&MAGIC[..], &[VERSION, kind], &len, body].concat())
+        };
+        assert_eq!(frame(OFFER, &[]), Some(Frame::Offer(Vec::new())));
+        assert_eq!(frame(OFFER, &[1; OFFER_LEN_MAX + 1]), None);
+        assert_eq!(
+            frame(VERDICT, &[0]),
+            Some(Frame::Verdict(Err(String::new())))
+        );
+        for verdict in [&[][..], &[2], &[1, b'x']] {
+            assert_eq!(frame(VERDICT, verdict), None, "{verdict:?}");
         }
     }
 

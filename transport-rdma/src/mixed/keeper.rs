@@ -14,9 +14,16 @@ use rustix::io::Errno;
 use super::calling::no_answer;
 use super::door::{Answer, Connection, Phase, Role, Shared, State};
 use super::handshake::{self, Frame, HEADER_LEN, Hello, NoFrame, Talk, VERSION};
+use super::way::{self, Way};
 
 /// How long a stranger has for all of the handshake.
 const STRANGER_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long who has proved itself has for the rest.
+const GUEST_WITHIN: Duration = Duration::from_secs(5);
+
+/// Most of those at once; one more has to call again.
+const GUESTS_MAX: usize = 64;
 
 /// Most strangers at once; the oldest gives way.
 const STRANGERS_MAX: usize = 64;
@@ -36,7 +43,7 @@ enum Source {
 }
 
 /// Why a connection ends here.
-enum End {
+pub(super) enum End {
     /// It is told why.
     Refuse { already: bool, reason: String },
     /// It is told nothing.
@@ -44,9 +51,16 @@ enum End {
 }
 
 impl End {
-    fn refuse(reason: String) -> Self {
+    pub(super) fn refuse(reason: String) -> Self {
         Self::Refuse {
             already: false,
+            reason,
+        }
+    }
+
+    fn already(reason: String) -> Self {
+        Self::Refuse {
+            already: true,
             reason,
         }
     }
@@ -102,11 +116,12 @@ impl Keeper {
                     Source::Connection(number) => attend(&shared, &mut state, number),
                 }
             }
+            look(&shared, &mut state);
             let now = Instant::now();
             self.admit_after = self.admit_after.filter(|&after| now < after);
             state
                 .connections
-                .retain(|_, it| !matches!(it.role, Role::Stranger { until } if until <= now));
+                .retain(|_, it| it.role.until().is_none_or(|until| now < until));
             drop(state);
             shared.notify();
         }
@@ -146,13 +161,15 @@ impl Keeper {
         let mut watched = Vec::new();
         for (&number, connection) in &state.connections {
             let flags = match connection.phase {
-                Phase::Connecting => PollFlags::OUT,
-                Phase::Hello | Phase::Proof => PollFlags::IN,
+                Phase::Connecting => Some(PollFlags::OUT),
+                Phase::Hello | Phase::Proof | Phase::Offer | Phase::Verdict => Some(PollFlags::IN),
+                // What it says has to wait.
+                Phase::Pair => None,
             };
-            watched.push((number, Arc::clone(&connection.stream), flags));
-            if let Role::Stranger { until } = connection.role {
-                deadline = Some(deadline.map_or(until, |end| end.min(until)));
-            }
+            let stream = || Arc::clone(&connection.stream);
+            watched.extend(flags.map(|flags| (number, stream(), flags)));
+            let ends = connection.role.until().into_iter();
+            deadline = ends.chain(connection.way.deadline()).chain(deadline).min();
         }
         (watched, deadline)
     }
@@ -196,6 +213,7 @@ impl Keeper {
                 role: Role::Stranger { until },
                 phase: Phase::Hello,
                 talk,
+                way: Way::default(),
                 heard: Vec::new(),
             });
         }
@@ -203,10 +221,35 @@ impl Keeper {
 }
 
 /// Something has come on a connection, or it is one by now.
-fn attend(shared: &Shared, state: &mut State, number: u64) {
-    let Err(end) = go_on(shared, state, number) else {
-        return;
-    };
+fn attend(shared: &Arc<Shared>, state: &mut State, number: u64) {
+    if let Err(end) = go_on(shared, state, number) {
+        stop(state, number, end);
+    }
+}
+
+/// Those whose queue pairs have come further.
+fn look(shared: &Shared, state: &mut State) {
+    let numbers: Vec<u64> = state.connections.keys().copied().collect();
+    for number in numbers {
+        let looked = match state.connections.get_mut(&number) {
+            Some(connection) => way::look(shared, connection),
+            None => continue,
+        };
+        if let Err(end) = looked.and_then(|()| settle(shared, state, number)) {
+            stop(state, number, end);
+        }
+    }
+}
+
+/// Peers, if both have given their verdicts.
+fn settle(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
+    match state.connections.get(&number) {
+        Some(connection) if way::is_settled(connection) => way::connect(shared, state, number),
+        _ => Ok(()),
+    }
+}
+
+fn stop(state: &mut State, number: u64, end: End) {
     let answer = match end {
         End::Quiet(answer) => answer,
         End::Refuse { already, reason } => {
@@ -218,14 +261,17 @@ fn attend(shared: &Shared, state: &mut State, number: u64) {
                 let _ = connection.stream.shutdown(Shutdown::Write);
                 let _ = (&*connection.stream).read(&mut [0; 4096]);
             }
-            Answer::Refused(reason)
+            match already {
+                true => Answer::Already(reason),
+                false => Answer::Refused(reason),
+            }
         }
     };
     state.end(number, answer);
 }
 
 /// As far as it goes.
-fn go_on(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
+fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End> {
     // Ended by another in the same turn.
     while let Some(connection) = state.connections.get_mut(&number) {
         if connection.phase == Phase::Connecting {
@@ -240,6 +286,9 @@ fn go_on(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
             say(connection, connection.talk.hello())?;
             connection.phase = Phase::Hello;
         }
+        if connection.phase == Phase::Pair {
+            return Ok(());
+        }
         let Some(bytes) = read(connection)? else {
             return Ok(());
         };
@@ -251,12 +300,28 @@ fn go_on(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
                 }));
             }
             (Some(Frame::Hello(hello)), Phase::Hello) => {
-                greet(shared, connection, &hello, bytes)?;
+                let is_guest = is_guest(state, hello.id);
+                let Some(connection) = state.connections.get_mut(&number) else {
+                    return Ok(());
+                };
+                greet(shared, connection, &hello, bytes, is_guest)?;
             }
             (Some(Frame::Proof(proof)), Phase::Proof) => {
                 let checked = connection.talk.check(&shared.me, &proof);
                 checked.map_err(End::refuse)?;
-                return admit_peer(shared, state, number);
+                match connection.role {
+                    Role::Called { .. } => connection.phase = Phase::Offer,
+                    Role::Stranger { .. } | Role::Guest { .. } => {
+                        admit_guest(shared, state, number)?;
+                    }
+                }
+            }
+            (Some(Frame::Offer(offer)), Phase::Offer) => {
+                way::hear_offer(shared, connection, number, offer)?;
+            }
+            (Some(Frame::Verdict(theirs)), Phase::Offer | Phase::Verdict) => {
+                way::hear_verdict(connection, theirs)?;
+                settle(shared, state, number)?;
             }
             _ => return Err(End::refuse("it sent what does not belong here".into())),
         }
@@ -306,6 +371,7 @@ fn greet(
     connection: &mut Connection,
     hello: &Hello,
     frame: Vec<u8>,
+    is_guest: bool,
 ) -> Result<(), End> {
     let me = &shared.me;
     connection
@@ -330,6 +396,10 @@ fn greet(
         return Err(End::Quiet(Answer::OnHost(address.clone())));
     }
     match shared.streams.fate_of(id) {
+        None if is_guest => {
+            let reason = format!("member {id:032x} has called, and is being let in");
+            Err(End::Quiet(Answer::Already(reason)))
+        }
         None => say(connection, &connection.talk.proof(me)),
         Some(None) => Err(End::Quiet(Answer::Connected(id))),
         Some(Some(cause)) => {
@@ -339,48 +409,56 @@ fn greet(
     }
 }
 
-/// It has proved who it is: a peer, unless it is one already.
-fn admit_peer(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
-    let Some(connection) = state.connections.get(&number) else {
-        return Ok(());
-    };
-    let Some(address) = connection.talk.other() else {
+/// The caller has proved who it is: it may be a peer, unless it is one already.
+fn admit_guest(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End> {
+    let guests = state.connections.values();
+    let guests = guests.filter(|it| matches!(it.role, Role::Guest { .. }));
+    let full = guests.count() >= GUESTS_MAX;
+    let is_called = |id| is_calling(state, id);
+    let Some(address) = state
+        .connections
+        .get(&number)
+        .and_then(|it| it.talk.other())
+    else {
         return Ok(());
     };
     let (me, id) = (&shared.me, address.id);
-    let called = matches!(connection.role, Role::Called { .. });
-    if !called {
-        let already = |reason| {
-            Err(End::Refuse {
-                already: true,
-                reason,
-            })
-        };
-        if id == me.id {
-            return Err(End::refuse("that is this station itself".into()));
-        }
-        if address.host == me.host {
-            let nearer = "it is on the same host, where one connects by shared memory";
-            return Err(End::refuse(nearer.into()));
-        }
-        match shared.streams.fate_of(id) {
-            Some(None) => return already(format!("member {id:032x} is connected")),
-            Some(Some(cause)) => {
-                let lost = format!("member {id:032x} was connected, and is lost: {cause}");
-                return Err(End::refuse(lost));
-            }
-            None if me.id < id && is_calling(state, id) => {
-                return already(format!("member {id:032x} is being called"));
-            }
-            None => {}
-        }
+    if id == me.id {
+        return Err(End::refuse("that is this station itself".into()));
     }
-    let mine = connection.talk.proof(me);
-    let last_words = if called { &[][..] } else { &mine };
-    let connected = shared.streams.connect(id, &connection.stream, last_words);
-    connected.map_err(|error| End::refuse(error.to_string()))?;
-    state.end(number, Answer::Connected(id));
-    Ok(())
+    if address.host == me.host {
+        let nearer = "it is on the same host, where one connects by shared memory";
+        return Err(End::refuse(nearer.into()));
+    }
+    match shared.streams.fate_of(id) {
+        Some(None) => return Err(End::already(format!("member {id:032x} is connected"))),
+        Some(Some(cause)) => {
+            let lost = format!("member {id:032x} was connected, and is lost: {cause}");
+            return Err(End::refuse(lost));
+        }
+        None if me.id < id && is_called(id) => {
+            return Err(End::already(format!("member {id:032x} is being called")));
+        }
+        None if full || is_guest(state, id) => {
+            return Err(End::already(format!("member {id:032x} is being let in")));
+        }
+        None => {}
+    }
+    let Some(connection) = state.connections.get_mut(&number) else {
+        return Ok(());
+    };
+    let until = Instant::now() + GUEST_WITHIN;
+    connection.role = Role::Guest { until };
+    way::begin(shared, connection, number)
+}
+
+/// Whether it has called, and proved itself.
+fn is_guest(state: &State, id: u128) -> bool {
+    let mut guests = state.connections.values();
+    guests.any(|it| {
+        let guest = matches!(it.role, Role::Guest { .. });
+        guest && it.talk.other().is_some_and(|is| is.id == id)
+    })
 }
 
 /// Whether I have proved who I am in a call of mine.
@@ -388,12 +466,13 @@ fn is_calling(state: &State, id: u128) -> bool {
     let mut calls = state.connections.values();
     calls.any(|it| {
         let called = matches!(it.role, Role::Called { .. });
-        called && it.phase == Phase::Proof && it.talk.other().is_some_and(|is| is.id == id)
+        let hello = matches!(it.phase, Phase::Connecting | Phase::Hello);
+        called && !hello && it.talk.other().is_some_and(|is| is.id == id)
     })
 }
 
 /// All of it at once: so little always fits.
-fn say(connection: &Connection, bytes: &[u8]) -> Result<(), End> {
+pub(super) fn say(connection: &Connection, bytes: &[u8]) -> Result<(), End> {
     match (&*connection.stream).write(bytes) {
         Ok(len) if len == bytes.len() => Ok(()),
         Ok(_) => Err(End::lost("it takes nothing")),

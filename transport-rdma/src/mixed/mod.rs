@@ -52,13 +52,15 @@ mod interfaces;
 mod keeper;
 mod network;
 mod options;
+mod rdma;
 mod secret;
 mod segment;
 mod station;
+mod way;
 
 pub use address::{host_of, sockets_of};
 pub use error::MixedError;
-pub use options::{NetworkOptions, StationOptions};
+pub use options::{NetworkOptions, RdmaUse, StationOptions};
 pub use secret::{SecretError, read_secret};
 pub use segment::MixedSegment;
-pub use station::Station;
+pub use station::{PeerWay, Station};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::address::Address;
 use super::calling::{Reached, Unreached};
@@ -12,13 +12,18 @@ use super::error::MixedError;
 use super::handshake::Me;
 use super::interfaces;
 use super::options::NetworkOptions;
+use super::rdma::Rdma;
 use crate::shm;
 use crate::station_error::StationError;
 use crate::tcp;
 
+/// How long what was pushed by RDMA has to land when a station closes.
+const LAND_WITHIN: Duration = Duration::from_millis(500);
+
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) streams: Arc<tcp::Core>,
+    pub(super) rdma: Option<Arc<Rdma>>,
     door: Door,
     listening: SocketAddr,
     /// Members elsewhere that are going to call.
@@ -44,9 +49,17 @@ impl Network {
         };
         let socket = |ip: IpAddr| SocketAddr::new(ip, listening.port());
         here.sockets = ips.into_iter().map(socket).collect();
+        let (patience, wake) = (options.streams.user_timeout, Box::new(host.waker()));
+        let rdma = Rdma::open(&options.rdma, listening.ip(), patience, wake)?;
+        let rdma = rdma.map(Arc::new);
         let (news, waker) = (Arc::clone(host.news()), Box::new(host.waker()));
-        let streams = tcp::Core::open(here.id, &options.streams, news, waker)?;
+        let closes = rdma.clone();
+        let lost = move |peer| closes.iter().for_each(|rdma| rdma.lose(peer));
+        let streams = tcp::Core::open(here.id, &options.streams, news, waker, Box::new(lost))?;
         let streams = Arc::new(streams);
+        if let Some(rdma) = &rdma {
+            rdma.serve(&streams);
+        }
         let me = Me {
             domain,
             id: here.id,
@@ -54,9 +67,10 @@ impl Network {
             address: here.write(),
             secret: options.secret.clone(),
         };
-        let door = Door::open(me, listener, Arc::clone(&streams))?;
+        let door = Door::open(me, listener, Arc::clone(&streams), rdma.clone())?;
         Ok(Self {
             streams,
+            rdma,
             door,
             listening,
             introduced: Mutex::default(),
@@ -80,6 +94,11 @@ impl Network {
     /// Whether a member is reached by streams, or will be.
     pub(super) fn has(&self, id: u128) -> bool {
         self.introduced().contains(&id) || self.streams.has(id)
+    }
+
+    /// Whether what is pushed to a member goes by RDMA.
+    pub(super) fn is_by_rdma(&self, id: u128) -> bool {
+        self.rdma.as_ref().is_some_and(|rdma| rdma.has(id))
     }
 
     pub(super) fn drop_peer(&self, id: u128) {
@@ -119,9 +138,16 @@ impl Network {
         Err(error.into())
     }
 
-    /// Nobody comes in any more, and those who are there are told.
+    /// Nobody comes in any more, and those who are there are told. What was pushed by
+    /// RDMA has half a second to land.
     pub(super) fn close(&self) {
         self.door.close();
+        if let Some(rdma) = &self.rdma {
+            let end = Instant::now() + LAND_WITHIN;
+            while !rdma.is_still() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
         self.streams.close();
     }
 }

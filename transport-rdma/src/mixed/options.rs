@@ -3,6 +3,7 @@
 use core::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::rdma::RdmaOptions;
 use crate::{shm, tcp};
 
 /// How to open a [`Station`](super::Station).
@@ -25,15 +26,31 @@ pub struct NetworkOptions {
     pub secret: Option<Vec<u8>>,
     /// How patient it is with its peers.
     pub streams: tcp::StationOptions,
+    /// Whether pushes to other hosts go by RDMA.
+    pub rdma: RdmaUse,
+}
+
+/// Whether pushes to other hosts go by RDMA. Messages go by streams in any case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RdmaUse {
+    /// Never.
+    #[default]
+    Off,
+    /// Where both have a device, and it works.
+    Auto(RdmaOptions),
+    /// Always: without a device no station is opened, and who cannot be reached by RDMA
+    /// from another host is no peer.
+    Required(RdmaOptions),
 }
 
 impl Default for NetworkOptions {
-    /// Any port of all addresses, no secret.
+    /// Any port of all addresses, no secret, no RDMA.
     fn default() -> Self {
         Self {
             listen: (Ipv4Addr::UNSPECIFIED, 0).into(),
             secret: None,
             streams: tcp::StationOptions::default(),
+            rdma: RdmaUse::Off,
         }
     }
 }
@@ -45,6 +62,7 @@ impl fmt::Debug for NetworkOptions {
             .field("listen", &self.listen)
             .field("has_secret", &self.secret.is_some())
             .field("streams", &self.streams)
+            .field("rdma", &self.rdma)
             .finish()
     }
 }

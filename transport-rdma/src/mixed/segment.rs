@@ -1,19 +1,22 @@
-//! The data path: each call goes to the part that reaches the peer.
+//! The data path: each call goes to the parts that reach the peers.
 
 use core::time::Duration;
+use std::sync::Arc;
 
+use super::rdma::Rdma;
 use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentKey;
 use crate::shm::ShmSegment;
 use crate::tcp::Streams;
+use crate::verbs;
 
-/// A [`Fabric`] over shared memory to the members of my host and over streams
-/// to all others; made by [`Station`](super::Station).
+/// A [`Fabric`] over shared memory to the members of my host, and over RDMA or
+/// streams to all others; made by [`Station`](super::Station).
 ///
 /// Where all members are on my host, it is its [`ShmSegment`]. To the others, pushes
-/// are held back until [`ring`](Fabric::ring), or until 64 KiB wait for a peer.
+/// are held back until [`ring`](Fabric::ring), or until much waits for a peer.
 /// Dropped, it sends what was pushed, and forgets its key: what comes late for it is
 /// thrown away.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub struct MixedSegment {
     pub(super) host: ShmSegment,
     /// If there are members elsewhere.
     pub(super) away: Option<Away>,
+    /// Of the station: it hears of the sleep of its process.
+    pub(super) rdma: Option<Arc<Rdma>>,
 }
 
 /// What there is more if not all members are on my host.
@@ -29,6 +34,8 @@ pub struct MixedSegment {
 pub(super) struct Away {
     pub(super) me: Rank,
     pub(super) streams: Streams,
+    /// If there are members that are reached by RDMA.
+    pub(super) verbs: Option<verbs::Segment>,
     /// By rank in the whole.
     pub(super) rows: Vec<Region>,
     /// Rank in the whole, by rank on my host.
@@ -84,6 +91,9 @@ impl Fabric for MixedSegment {
         };
         self.host.push(at, len, &away.seats(to));
         away.streams.push(at, len, to);
+        if let Some(verbs) = &away.verbs {
+            verbs.push(at, len, to);
+        }
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
@@ -92,6 +102,9 @@ impl Fabric for MixedSegment {
         };
         self.host.push_word(word, value, &away.seats(to));
         away.streams.push_word(word, value, to);
+        if let Some(verbs) = &away.verbs {
+            verbs.push_word(word, value, to);
+        }
     }
 
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
@@ -100,14 +113,23 @@ impl Fabric for MixedSegment {
         };
         self.host.ring(&away.seats(data), &away.seats(acks));
         away.streams.ring(data, acks);
+        if let Some(verbs) = &away.verbs {
+            verbs.ring(data, acks);
+        }
     }
 
     fn announce_sleep(&self, want: Want) {
         self.host.announce_sleep(want);
+        if let Some(rdma) = &self.rdma {
+            rdma.core().announce_sleep(self.host.sleep_word());
+        }
     }
 
     fn announce_awake(&self) {
         self.host.announce_awake();
+        if let Some(rdma) = &self.rdma {
+            rdma.core().announce_awake();
+        }
     }
 
     fn nudge(&self) {
@@ -129,6 +151,9 @@ impl Fabric for MixedSegment {
     }
 
     fn poll(&self) -> Option<Failure> {
+        if let Some(rdma) = &self.rdma {
+            rdma.core().poll();
+        }
         let failure = self.host.poll();
         let Some(away) = &self.away else {
             return failure;
@@ -146,7 +171,12 @@ impl Fabric for MixedSegment {
         };
         match away.on_host[peer.index()] {
             Some(peer) => self.host.fence(peer),
-            None => away.streams.fence(peer),
+            None => {
+                away.streams.fence(peer);
+                if let Some(verbs) = &away.verbs {
+                    verbs.fence(peer);
+                }
+            }
         }
     }
 
@@ -155,15 +185,21 @@ impl Fabric for MixedSegment {
         let Some(away) = &self.away else {
             return host;
         };
-        let away = away.streams.counters();
-        FabricCounters {
-            pushes: host.pushes + away.pushes,
-            word_pushes: host.word_pushes + away.word_pushes,
-            bytes_pushed: host.bytes_pushed + away.bytes_pushed,
-            rings: host.rings + away.rings,
-            sleeps: host.sleeps + away.sleeps,
-            nudges: host.nudges + away.nudges,
-        }
+        let streams = away.streams.counters();
+        let verbs = away.verbs.as_ref().map(verbs::Segment::counters);
+        [Some(streams), verbs].into_iter().flatten().fold(host, sum)
+    }
+}
+
+/// Of parts of a segment.
+fn sum(one: FabricCounters, other: FabricCounters) -> FabricCounters {
+    FabricCounters {
+        pushes: one.pushes + other.pushes,
+        word_pushes: one.word_pushes + other.word_pushes,
+        bytes_pushed: one.bytes_pushed + other.bytes_pushed,
+        rings: one.rings + other.rings,
+        sleeps: one.sleeps + other.sleeps,
+        nudges: one.nudges + other.nudges,
     }
 }
 

@@ -13,13 +13,37 @@ use crate::fabric::Fabric;
 use crate::mem::Region;
 use crate::news::Event;
 use crate::peers::{PeerSet, Rank};
+use crate::rdma::RdmaCounters;
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::{self, ShmSegment};
 use crate::station_error::StationError;
 use crate::tcp::{self, LinkState};
 
+/// How what is pushed to a peer goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerWay {
+    /// It is on this host, and maps my rows.
+    SharedMemory,
+    /// By its connection, over TCP.
+    Stream,
+    /// By a queue pair, and what has been done on that. Messages go over TCP.
+    Rdma(Box<RdmaCounters>),
+}
+
+impl PeerWay {
+    /// One word for it: `shm`, `tcp` or `rdma`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SharedMemory => "shm",
+            Self::Stream => "tcp",
+            Self::Rdma(_) => "rdma",
+        }
+    }
+}
+
 /// A participant's place: on its host, where it reaches peers by shared memory, and,
-/// if it is opened for that, in a network, where it reaches the others by streams.
+/// if it is opened for that, in a network, where it reaches the others by streams, and
+/// where it can be had by RDMA.
 /// It outlives views. Any thread may call it.
 ///
 /// A peer that is lost stays known, with the cause, until [`drop_peer`](Self::drop_peer).
@@ -34,7 +58,7 @@ pub struct Station {
 impl Station {
     /// Opens it: from here on peers can connect. Waits up to 5 s for the domain's
     /// lock. Without a network, it has the one thread of [`shm::Station`]; with one, two
-    /// more.
+    /// more, and a third if there is RDMA.
     pub fn open(options: &StationOptions) -> Result<Self, MixedError> {
         let host = shm::Station::open(&options.host)?;
         let mut here = Address {
@@ -188,7 +212,7 @@ impl Station {
         Ok(segments)
     }
 
-    /// Those who are reached by streams.
+    /// Those who are not reached by shared memory.
     fn away(&self, request: &SegmentRequest) -> PeerSet {
         let Some(network) = &self.network else {
             return PeerSet::EMPTY;
@@ -203,16 +227,29 @@ impl Station {
         away: &PeerSet,
         part: ShmSegment,
     ) -> Result<MixedSegment, MixedError> {
+        let rdma = self.network.as_ref().and_then(|it| it.rdma.clone());
         let Some(network) = self.network.as_ref().filter(|_| !away.is_empty()) else {
             return Ok(MixedSegment {
                 host: part,
                 away: None,
+                rdma,
             });
         };
+        let by_rdma = request.peers().filter(|&(_, id)| network.is_by_rdma(id));
+        let by_rdma: PeerSet = by_rdma.map(|(rank, _)| rank).collect();
+        let verbs = match &rdma {
+            Some(rdma) if !by_rdma.is_empty() => {
+                let row = part.row(part.me());
+                Some(rdma.core().segment(request, &by_rdma, row)?)
+            }
+            _ => None,
+        };
+        let copies = verbs.as_ref().map_or(&[][..], |verbs| verbs.copies());
         let (mut rows, mut on_host, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         for (rank, &len) in (0..).map(Rank).zip(&request.row_lens) {
             if away.contains(rank) {
-                rows.push(Region::heap(len));
+                let copy = copies.iter().find(|(of, _)| *of == rank);
+                rows.push(copy.map_or_else(|| Region::heap(len), |(_, copy)| copy.clone()));
                 on_host.push(None);
                 continue;
             }
@@ -221,14 +258,18 @@ impl Station {
             on_host.push(Some(seat));
             whole.push(rank);
         }
-        let elsewhere = whole.iter().copied().collect();
-        let streams = network.streams.streams(request, &rows, &elsewhere)?;
-        for rank in away.iter() {
+        let reach = tcp::Reach {
+            elsewhere: whole.iter().copied().collect(),
+            besides: by_rdma,
+        };
+        let streams = network.streams.streams(request, &rows, &reach)?;
+        for rank in away.without(&by_rdma).iter() {
             rows[rank.index()] = rows[rank.index()].read_only();
         }
         let away = Away {
             me: request.me,
             streams,
+            verbs,
             rows,
             whole,
             on_host,
@@ -236,6 +277,7 @@ impl Station {
         Ok(MixedSegment {
             host: part,
             away: Some(away),
+            rdma,
         })
     }
 
@@ -245,6 +287,9 @@ impl Station {
         self.host.forget(key);
         if let Some(network) = &self.network {
             network.streams.forget(key);
+            if let Some(rdma) = &network.rdma {
+                rdma.core().forget(key);
+            }
         }
     }
 
@@ -278,6 +323,26 @@ impl Station {
             network.close();
         }
         self.host.close();
+    }
+
+    /// How what is pushed to a peer goes; `None` if it is not connected, or lost.
+    pub fn way(&self, id: u128) -> Option<PeerWay> {
+        if let Some(network) = &self.network
+            && network.streams.has(id)
+        {
+            let lives = network.streams.fate_of(id)?.is_none();
+            let rdma = network.rdma.as_ref();
+            let counters = rdma.and_then(|rdma| rdma.counters(id));
+            let by_rdma = counters.map(|counters| PeerWay::Rdma(Box::new(counters)));
+            return lives.then(|| by_rdma.unwrap_or(PeerWay::Stream));
+        }
+        self.host.has(id).then_some(PeerWay::SharedMemory)
+    }
+
+    /// Whether all that was pushed by RDMA has landed. For tests: it takes locks.
+    pub fn is_still(&self) -> bool {
+        let rdma = self.network.as_ref().and_then(|it| it.rdma.as_ref());
+        rdma.is_none_or(|rdma| rdma.is_still())
     }
 
     /// How far the stream of a peer has come; `None` if it is not elsewhere.

@@ -9,14 +9,13 @@ use std::time::Instant;
 use super::incoming::Incoming;
 use super::io::IoThread;
 use super::outgoing::Outgoing;
-use super::shared::{Shared, Wake};
-use super::streams::Streams;
+use super::shared::{Fault, Lost, Shared, Wake};
+use super::streams::{Reach, Streams};
 use rustix::net::sockopt;
 
 use crate::fabric::FailureCause;
 use crate::mem::Region;
 use crate::news::{MESSAGE_LEN_MAX, News};
-use crate::peers::PeerSet;
 use crate::queue::Full;
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::JoinError;
@@ -81,13 +80,15 @@ pub(crate) struct Core {
 
 impl Core {
     /// What happens goes to `news`. The thread that serves the streams calls `wake`.
+    /// Whoever finds that a peer is lost, or drops it, calls `lost` before anybody knows.
     pub(crate) fn open(
         id: u128,
         options: &StationOptions,
         news: Arc<News>,
         wake: Wake,
+        lost: Lost,
     ) -> Result<Self, StationError> {
-        let shared = Arc::new(Shared::new(id, news, wake)?);
+        let shared = Arc::new(Shared::new(id, news, wake, lost)?);
         let io = IoThread::start(&shared)?;
         Ok(Self {
             options: *options,
@@ -156,6 +157,16 @@ impl Core {
         Some(self.shared.state().peers.get(&peer)?.fate.clone())
     }
 
+    /// A peer that is reached by other means as well is lost on those.
+    pub(crate) fn fail(&self, peer: u128, reason: String) {
+        let state = self.shared.state();
+        let link = state.peers.get(&peer).map(|peer| Arc::clone(&peer.link));
+        drop(state);
+        if let Some(link) = link {
+            self.shared.fail(&link, &Fault::Elsewhere(reason));
+        }
+    }
+
     /// Closes it: the peers are told, and given half a second to hear it. Once is enough.
     pub(crate) fn close(&self) {
         self.io.stop();
@@ -171,9 +182,9 @@ impl Core {
         &self,
         request: &SegmentRequest,
         rows: &[Region],
-        elsewhere: &PeerSet,
+        reach: &Reach,
     ) -> Result<Streams, StationError> {
-        Streams::open(&self.shared, request, rows, elsewhere)
+        Streams::open(&self.shared, request, rows, reach)
     }
 
     /// Those who push in segments that are new wait no longer.

@@ -55,6 +55,8 @@ pub(super) enum Fault {
     Full { waiting: usize },
     #[error("the thread that serves the streams has ended: {0}")]
     NoThread(io::Error),
+    #[error("{0}")]
+    Elsewhere(String),
 }
 
 /// The two streams between me and a peer.
@@ -71,6 +73,9 @@ pub(super) struct Link {
 
 /// Wakes the sleeper of this process, if it wants to know, and counts that before.
 pub(crate) type Wake = Box<dyn Fn(Ring, &AtomicU64) + Send + Sync>;
+
+/// Ends what else leads to a peer that is lost, or dropped.
+pub(crate) type Lost = Box<dyn Fn(u128) + Send + Sync>;
 
 /// What a segment is to those who push to it.
 #[derive(Debug)]
@@ -167,6 +172,7 @@ pub(super) struct Shared {
     /// Gives the thread something to do.
     pub(super) kick: OwnedFd,
     wake: Wake,
+    lost: Lost,
     /// Taken with the state locked, or alone.
     news: Arc<News>,
     pub(super) sleep: SleepCounters,
@@ -184,7 +190,12 @@ impl core::fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn new(id: u128, news: Arc<News>, wake: Wake) -> Result<Self, StationError> {
+    pub(super) fn new(
+        id: u128,
+        news: Arc<News>,
+        wake: Wake,
+        lost: Lost,
+    ) -> Result<Self, StationError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(JoinError::system("making an epoll descriptor"))?;
         let kick = create_event().map_err(JoinError::system("making an event descriptor"))?;
@@ -195,6 +206,7 @@ impl Shared {
             epoll,
             kick,
             wake,
+            lost,
             news,
             sleep: SleepCounters::default(),
             state: Mutex::default(),
@@ -277,6 +289,7 @@ impl Shared {
     /// connection is read for a while after the farewell: closed before the peer has
     /// taken that, with something of the peer's unread, it would be reset.
     pub(super) fn drop_peer(&self, id: u128) {
+        (self.lost)(id);
         let mut state = self.state();
         state.absent.remove(&id);
         let Some(Peer { link, .. }) = state.peers.remove(&id) else {
@@ -382,6 +395,7 @@ impl Shared {
         if told {
             return;
         }
+        (self.lost)(link.peer);
         let cause = FailureCause::Unreachable(fault.to_string());
         let mut state = self.state();
         Control::tell_all(&mut state.controls, link.peer, &cause);

@@ -17,6 +17,15 @@ use crate::queue::{Own, Push};
 use crate::segment::SegmentRequest;
 use crate::station_error::StationError;
 
+/// Who is not reached by streams.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reach {
+    /// Nothing of these is known here.
+    pub(crate) elsewhere: PeerSet,
+    /// What is pushed goes to these by other means; that they fail is told here.
+    pub(crate) besides: PeerSet,
+}
+
 #[derive(Debug)]
 pub(crate) struct Streams {
     shared: Arc<Shared>,
@@ -30,19 +39,22 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Over these rows, by rank, of which mine and theirs are writable. Members
-    /// of `elsewhere` are reached by other means.
+    /// Over these rows, by rank, of which mine and those of who is reached by streams
+    /// are writable.
     pub(super) fn open(
         shared: &Arc<Shared>,
         request: &SegmentRequest,
         rows: &[Region],
-        elsewhere: &PeerSet,
+        reach: &Reach,
     ) -> Result<Self, StationError> {
         let key = request.key;
         let receiving = Arc::new(Receiving {
             members: request.members.clone(),
             copies: rows.to_vec(),
-            fenced: rows.iter().map(|_| AtomicBool::new(false)).collect(),
+            // A stream has nothing to say of rows that come by other means.
+            fenced: (0..rows.len() as u16)
+                .map(|rank| AtomicBool::new(reach.besides.contains(Rank(rank))))
+                .collect(),
         });
         let mut state = shared.state();
         let Some(slot) = state.take_slot() else {
@@ -60,11 +72,13 @@ impl Streams {
             .as_ref()
             .map(|failures| Control::new(request.members.clone(), failures));
         for (rank, id) in request.peers() {
-            if elsewhere.contains(rank) {
+            if reach.elsewhere.contains(rank) {
                 continue;
             }
             let peer = state.peers.get(&id);
-            links[rank.index()] = peer.map(|peer| Arc::clone(&peer.link));
+            if !reach.besides.contains(rank) {
+                links[rank.index()] = peer.map(|peer| Arc::clone(&peer.link));
+            }
             let fate = match peer {
                 Some(peer) => peer.fate.clone(),
                 None => Some(FailureCause::Unreachable("it is not connected".into())),

@@ -9,6 +9,9 @@ pub enum RdmaError {
     /// There is none: nothing is wrong with that unless RDMA is required.
     #[error("this host has no RDMA device")]
     NoDevice,
+    /// Not even the means to look for one.
+    #[error("this program was built without the feature `verbs`, which RDMA needs")]
+    NotBuilt,
     /// No device of the name that was asked for.
     #[error("there is no RDMA device {name:?}; there are: {there}")]
     NoSuchDevice {

@@ -45,9 +45,6 @@
 //! event of the device, a message that makes no sense. The queue pair is to be closed then.
 //! A peer that acknowledges nothing has failed after about the station's patience.
 
-// To be taken out with the first use by a mixed station.
-#![cfg_attr(not(test), allow(dead_code, unused_imports))]
-
 mod core;
 mod counters;
 mod device;

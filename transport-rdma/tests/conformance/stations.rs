@@ -2,16 +2,18 @@
 //! process: their threads take the part of processes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::mixed::{
+    MixedSegment, NetworkOptions, PeerWay, RdmaUse, Station, StationOptions,
+};
 use spindle_dds_transport::shm::{self, DoorbellChoice};
-use spindle_dds_transport::{FailureCause, Rank, SegmentKey, SegmentRequest};
+use spindle_dds_transport::{FailureCause, Rank, RdmaOptions, SegmentKey, SegmentRequest};
 use tempfile::TempDir;
 
 use crate::harness::{
@@ -36,6 +38,9 @@ pub(crate) struct StationGroup {
     _directories: Vec<TempDir>,
 }
 
+/// RDMA devices, one for each host, with commas between.
+const DEVICES_VARIABLE: &str = "SPINDLE_RDMA_DEVICES";
+
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
@@ -44,22 +49,57 @@ impl StationGroup {
     /// With the host of each member; one host needs no network. The doorbells are
     /// dealt out in turn.
     pub(crate) fn new(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
+        let loopback = |_| NetworkOptions {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            ..NetworkOptions::default()
+        };
+        Self::open(hosts, row_len, doorbells, loopback)
+    }
+
+    /// The same, with an RDMA device for each host: the nth one has the address
+    /// 10.77.0.n. Hosts reach each other by RDMA only.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn over_rdma(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
+        let devices = std::env::var(DEVICES_VARIABLE);
+        let devices = devices.unwrap_or_else(|_| panic!("{DEVICES_VARIABLE} has to name devices"));
+        let devices: Vec<&str> = devices.split(',').collect();
+        let network = |host: usize| NetworkOptions {
+            listen: (IpAddr::from([10, 77, 0, 1 + host as u8]), 0).into(),
+            rdma: RdmaUse::Required(RdmaOptions {
+                device: Some(devices[host].to_owned()),
+                ..RdmaOptions::default()
+            }),
+            ..NetworkOptions::default()
+        };
+        let group = Self::open(hosts, row_len, doorbells, network);
+        for (one, here) in group.stations.iter().zip(hosts) {
+            let others = group.stations.iter().zip(hosts);
+            for (other, there) in others.filter(|(other, _)| other.id() != one.id()) {
+                let by_rdma = matches!(one.way(other.id()), Some(PeerWay::Rdma(_)));
+                assert_eq!(by_rdma, here != there);
+            }
+        }
+        group
+    }
+
+    fn open(
+        hosts: &[usize],
+        row_len: usize,
+        doorbells: &[DoorbellChoice],
+        network: impl Fn(usize) -> NetworkOptions,
+    ) -> Self {
         let mine = || std::fs::Permissions::from_mode(0o700);
         let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
         let directories = hosts.iter().map(directory).collect::<Result<Vec<_>, _>>();
         let directories = directories.expect("directories");
         let apart = hosts.iter().any(|&host| host != hosts[0]);
         let open = |(at, &host): (usize, &usize)| {
+            let network = apart.then(|| network(host));
             let host = shm::StationOptions {
                 directory: Some(directories[host].path().into()),
                 doorbell: doorbells[at % doorbells.len()],
                 ..shm::StationOptions::new(0, 1 + at as u128)
             };
-            let here = NetworkOptions {
-                listen: (Ipv4Addr::LOCALHOST, 0).into(),
-                ..NetworkOptions::default()
-            };
-            let network = apart.then_some(here);
             Station::open(&StationOptions { host, network }).expect("a station")
         };
         let stations: Vec<_> = hosts.iter().enumerate().map(open).collect();
@@ -134,6 +174,9 @@ impl Harness for StationGroup {
             while !self.is_still(pair / members, pair % members) {
                 thread::yield_now();
             }
+        }
+        while !self.stations.iter().all(Station::is_still) {
+            thread::yield_now();
         }
     }
 

@@ -166,7 +166,7 @@ fn other_versions_are_told_apart_in_both_directions() {
     stream
         .write_all(&frame(9, HELLO, b"who knows"))
         .expect("sent");
-    let words = "that is version 9 of the protocol, here it is 1";
+    let words = "that is version 9 of the protocol, here it is 2";
     assert_eq!(refusal(&mut stream), words);
     until(|| is_closed(&stream));
     // A refusal is read in any version.
@@ -202,7 +202,13 @@ fn a_handshake_cannot_be_replayed() {
                 .expect("sent");
             let proof = read_frame(&mut near).expect("a proof");
             far.write_all(&proof).expect("sent");
-            near.write_all(&read_frame(&mut far).expect("a proof"))
+            for what in ["a proof", "an offer"] {
+                near.write_all(&read_frame(&mut far).expect(what))
+                    .expect("sent");
+            }
+            far.write_all(&read_frame(&mut near).expect("a verdict"))
+                .expect("sent");
+            near.write_all(&read_frame(&mut far).expect("a verdict"))
                 .expect("sent");
             [hello, proof].concat()
         });

@@ -9,10 +9,12 @@ use spindle_dds_transport::mixed::Station;
 
 use super::group::{DOMAIN, LONG};
 
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 pub(crate) const HELLO: u8 = 1;
 pub(crate) const REFUSED: u8 = 2;
 pub(crate) const PROOF: u8 = 3;
+pub(crate) const OFFER: u8 = 4;
+pub(crate) const VERDICT: u8 = 5;
 
 pub(crate) fn frame(version: u8, kind: u8, body: &[u8]) -> Vec<u8> {
     let len = (body.len() as u16).to_le_bytes();
@@ -66,8 +68,22 @@ pub(crate) fn knock(station: &Station) -> TcpStream {
     stream
 }
 
+/// Of one without RDMA.
+pub(crate) fn no_rdma() -> Vec<u8> {
+    frame(VERSION, VERDICT, &[0])
+}
+
 /// A peer of a station without a secret, from here on in its stream.
 pub(crate) fn peer(station: &Station, id: u128) -> TcpStream {
+    let mut stream = guest(station, id);
+    stream.write_all(&no_rdma()).expect("sent");
+    let answer = read_frame(&mut stream).expect("its verdict");
+    assert_eq!(answer, no_rdma());
+    stream
+}
+
+/// Who has proved itself to a station without a secret, and was offered no RDMA.
+pub(crate) fn guest(station: &Station, id: u128) -> TcpStream {
     let mut stream = knock(station);
     let mine = hello(DOMAIN, id, false);
     stream.write_all(&mine).expect("sent");
@@ -77,6 +93,8 @@ pub(crate) fn peer(station: &Station, id: u128) -> TcpStream {
         .expect("sent");
     let answer = read_frame(&mut stream).expect("its proof");
     assert_eq!(answer, proof(b"", 1, &mine, &theirs));
+    let offer = read_frame(&mut stream).expect("its offer");
+    assert_eq!(offer, frame(VERSION, OFFER, b""));
     stream
 }
 

@@ -14,7 +14,8 @@ use spindle_dds_transport::{Event, FABRIC_AREA, Fabric, PeerSet, Rank};
 use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
 use super::processes::{part, start};
 use super::raw::{
-    HELLO, PROOF, VERSION, frame, hello, is_closed, knock, proof, read_frame, refusal,
+    HELLO, OFFER, PROOF, VERDICT, VERSION, frame, guest, hello, is_closed, knock, no_rdma, proof,
+    read_frame, refusal,
 };
 
 const A: usize = FABRIC_AREA;
@@ -196,6 +197,26 @@ fn strangers_have_their_time_and_no_more() {
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
 
+/// Who has proved itself is no peer before the way of its pushes is settled, and has its
+/// time for that; meanwhile nobody else comes under its name.
+#[test]
+fn guests_have_their_time_and_their_name() {
+    let station = alone(1, network());
+    let silent = guest(&station, 9);
+    let mut again = knock(&station);
+    let mine = hello(DOMAIN, 9, false);
+    again.write_all(&mine).expect("sent");
+    let theirs = read_frame(&mut again).expect("a hello");
+    let proof = proof(b"", 0, &mine, &theirs);
+    again.write_all(&proof).expect("sent");
+    let reason = refusal(&mut again);
+    assert!(reason.ends_with("is being let in"), "{reason}");
+    assert!(station.way(9).is_none());
+    drop(silent);
+    until(|| connections(&station) == 0);
+    assert_eq!(station.next_event(Duration::ZERO), None);
+}
+
 /// Who does not say what belongs there is told so.
 #[test]
 fn what_belongs_nowhere_is_refused() {
@@ -216,10 +237,33 @@ fn what_belongs_nowhere_is_refused() {
     check(&frame(VERSION, HELLO, b"short"), nowhere);
     check(&frame(VERSION, PROOF, &[0; 32]), nowhere);
     check(&frame(VERSION, 77, b""), nowhere);
+    check(&frame(VERSION, OFFER, &[1; 64]), nowhere);
+    check(&no_rdma(), nowhere);
     let mut no_address = hello(DOMAIN, 9, false);
     no_address[6] -= 33;
     let cut = no_address.len() - 33;
     check(&no_address[..cut], "the caller has no address");
+    // What belongs there once, and within its bounds.
+    for (bytes, words) in [
+        (
+            frame(VERSION, OFFER, &[1; 64]),
+            "it answers where nothing was offered",
+        ),
+        (frame(VERSION, OFFER, &[1; 129]), nowhere),
+        (
+            frame(VERSION, VERDICT, &[1]),
+            "it says yes to what was not offered",
+        ),
+        (frame(VERSION, VERDICT, &[2]), nowhere),
+        (frame(VERSION, VERDICT, &[]), nowhere),
+        (hello(DOMAIN, 9, false), nowhere),
+        (frame(VERSION, PROOF, &[0; 32]), nowhere),
+    ] {
+        let mut stream = guest(&station, 9);
+        stream.write_all(&bytes).expect("sent");
+        assert_eq!(refusal(&mut stream), words);
+        until(|| is_closed(&stream));
+    }
     // After the hellos.
     let after = |bytes: &[u8], words: &str| {
         let mut stream = knock(&station);

@@ -187,6 +187,11 @@ impl Bed {
         self.word().store(awake, Ordering::Release);
     }
 
+    /// What was announced last, without how it is slept.
+    pub(super) fn sleep_word(&self) -> u64 {
+        self.word().load(Ordering::Relaxed) & !BY_EVENT
+    }
+
     /// Wakes a peer if it sleeps and `wants` says that it is to be woken.
     pub(super) fn ring(&self, peer: &Contact, fenced: &Fenced, wanted: impl Fn(Want) -> bool) {
         let epoch = fenced.epoch(peer.row.word(SLEEP_WORD));

@@ -255,6 +255,11 @@ impl Station {
     }
 
     /// Where other parts of a station tell what happens to them.
+    /// Whether there is a peer of this id that lives.
+    pub(crate) fn has(&self, id: u128) -> bool {
+        self.shared.state().link_of(id).is_some()
+    }
+
     pub(crate) fn news(&self) -> &Arc<News> {
         self.shared.news()
     }

@@ -102,6 +102,11 @@ impl ShmSegment {
         self.absent
     }
 
+    /// What I have announced last of my sleep, as [`Want::sleep_word`] has it.
+    pub(crate) fn sleep_word(&self) -> u64 {
+        self.shared.bed.sleep_word()
+    }
+
     fn own_row(&self) -> &Region {
         self.row(self.me)
     }
