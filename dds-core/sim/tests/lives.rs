@@ -7,7 +7,7 @@ use spindle_dds_core::PlantedBug;
 use spindle_dds_sim::{Deed, LifePlan, Violation, live};
 
 /// So many, as they take their time: much is written in them.
-const BUSY_LIVES: u64 = 20;
+const BUSY_LIVES: u64 = 8;
 
 /// Lives `plans` on two threads; the first violation, if any.
 fn first_violation(plans: &[LifePlan]) -> Option<Violation> {
@@ -269,7 +269,7 @@ fn what_busy_applications_are_promised_is_kept() {
     }
     let [acknowledged, refused, unknown] = outcomes;
     assert!(
-        acknowledged > 1000 && refused > 100 && unknown > 50,
+        acknowledged > 300 && refused > 40 && unknown > 20,
         "{outcomes:?}"
     );
 }
