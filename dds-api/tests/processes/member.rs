@@ -25,7 +25,7 @@ use crate::warnings::Warnings;
 
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const NUMBER: &str = "SPINDLE_TEST_NUMBER";
-const LIMIT: &str = "SPINDLE_TEST_LIMIT_MS";
+pub(crate) const LIMIT: &str = "SPINDLE_TEST_LIMIT_MS";
 /// Where it listens, and the first contact; none on one host.
 const LISTEN: &str = "SPINDLE_TEST_LISTEN";
 const CONTACT: &str = "SPINDLE_TEST_CONTACT";
@@ -133,7 +133,11 @@ impl Member {
         let deadline = Instant::now() + Duration::from_secs(60);
         let heard = format!("heard {of}");
         while self.count(&heard) < samples {
-            assert!(Instant::now() < deadline, "samples of {of} do not come");
+            if Instant::now() >= deadline {
+                let noticed = self.ask("noticed");
+                let last = noticed.rsplit(" | ").next().unwrap_or_default();
+                panic!("samples of {of} do not come: {last}");
+            }
             thread::sleep(Duration::from_millis(1));
         }
     }
