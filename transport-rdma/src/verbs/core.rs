@@ -1,6 +1,5 @@
 //! A participant's queue pairs to its peers.
 
-use ::core::sync::atomic::AtomicU64;
 use ::core::time::Duration;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,18 +13,18 @@ use super::shared::Shared;
 use super::sys::Channel;
 use super::thread::Thread;
 use crate::event::create_event;
-use crate::fabric::Ring;
 use crate::mem::Region;
 use crate::peers::PeerSet;
 use crate::rdma::{RdmaCounters, RdmaOptions};
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::station_error::StationError;
+use crate::tcp::Wake;
 
 /// What is told to those who use it: without a lock held, by any thread. They return soon.
 pub(crate) struct Hooks {
     /// Takes the part of a peer that has rung: wakes the sleeper of this process, if it
     /// wants to know, and counts that before.
-    pub(crate) wake: Box<dyn Fn(Ring, &AtomicU64) + Send + Sync>,
+    pub(crate) wake: Wake,
     /// The queue pair of a peer has failed, and why: once for each, unless it was closed
     /// before. To be closed then.
     pub(crate) failed: Box<dyn Fn(u128, String) + Send + Sync>,

@@ -14,14 +14,15 @@
 //! - So who has said OVER and has heard it is done: nothing more comes, and what the peer
 //!   wrote to can be taken away. Before that, a write on its way would find it missing,
 //!   which breaks the queue pair.
-//! - What a peer makes me remember is bounded: so many segments that I have not made.
+//! - What a peer makes me remember is bounded: so many segments that I have not made, and
+//!   of which it has not said OVER, even if I have.
 
 use std::collections::BTreeMap;
 
 use super::message::Place;
 use crate::segment::SegmentKey;
 
-/// Most segments of a peer that I have not made, nor said that I will not.
+/// Most segments of a peer that were not made here.
 pub(super) const UNKNOWN_MAX: usize = 4096;
 
 /// What I have said of a segment.
@@ -73,7 +74,7 @@ pub(super) enum Nonsense {
 #[derive(Debug)]
 pub(super) struct Ledger<T> {
     entries: BTreeMap<SegmentKey, Entry<T>>,
-    /// Entries of which I have said nothing.
+    /// Entries of segments that were not made here.
     unknown: usize,
 }
 
@@ -119,10 +120,8 @@ impl<T> Ledger<T> {
         let Some(entry) = self.entries.get_mut(&key) else {
             return (false, None);
         };
-        match entry.mine {
-            Mine::Over => return (false, None),
-            Mine::Nothing => self.unknown -= 1,
-            Mine::Open => {}
+        if entry.mine == Mine::Over {
+            return (false, None);
         }
         entry.mine = Mine::Over;
         (true, self.settle(key))
@@ -172,10 +171,12 @@ impl<T> Ledger<T> {
     /// Forgets a segment of which both have said that it is over.
     fn settle(&mut self, key: SegmentKey) -> Option<T> {
         let entry = self.entries.get(&key)?;
-        match (entry.mine, entry.theirs) {
-            (Mine::Over, Theirs::Over) => self.entries.remove(&key)?.kept,
-            _ => None,
+        if (entry.mine, entry.theirs) != (Mine::Over, Theirs::Over) {
+            return None;
         }
+        let kept = self.entries.remove(&key)?.kept;
+        self.unknown -= usize::from(kept.is_none());
+        kept
     }
 
     /// How many there are.
@@ -236,6 +237,9 @@ mod tests {
         let next = key(UNKNOWN_MAX as u32 + 1);
         assert_eq!(ledger.hear_open(next, place(0)), Err(Nonsense::TooMany));
         assert_eq!(ledger.end(more), (true, None));
+        let full = ledger.hear_open(next, place(0));
+        assert_eq!(full, Err(Nonsense::TooMany), "the peer has not ended it");
+        ledger.hear_over(more).expect("it was open");
         ledger.hear_open(next, place(0)).expect("room again");
         assert_eq!(
             ledger.overdue(|key| key.lane < 9).len(),

@@ -145,11 +145,10 @@ impl Outgoing {
         // Acquire: pairs with `tell`.
         let word = self.tell.swap(0, Ordering::Acquire);
         if let Some(word) = poster.post(queue, word, attentive, &self.counters)? {
-            // It found no slot; a newer one is in its place by now, or it is again.
-            let newer = self
+            // It found no slot. If there is a newer one by now, that one is told.
+            let _ = self
                 .tell
                 .compare_exchange(0, word, Ordering::Release, Ordering::Relaxed);
-            drop(newer);
         }
         let waits = poster.waits();
         self.waits.store(waits != Waits::No, Ordering::Relaxed);

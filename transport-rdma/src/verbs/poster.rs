@@ -29,7 +29,7 @@ pub(super) struct Kept {
     /// My row.
     pub(super) row: Arc<Memory>,
     /// My copy of the peer's: where it writes.
-    pub(super) copy: Memory,
+    pub(super) _copy: Memory,
 }
 
 /// A segment whose pushes may come next in the queue.
@@ -130,7 +130,7 @@ impl Poster {
 
     /// Posts what it can of what waits. `tell` is a sleep word that is due, or 0: given
     /// back if there was no room for it. `attentive`: that what is complete is to be
-    /// noticed by the thread. An error is the end of the queue pair.
+    /// noticed by the thread, which an error is, too. An error is the end of the queue pair.
     pub(super) fn post(
         &mut self,
         queue: &mut Pushes,
@@ -168,7 +168,7 @@ impl Poster {
             }
             let listens = self.state == Waits::Slots
                 || !self.retired.is_empty()
-                || attentive && self.slots.awaits();
+                || attentive && !self.slots.is_still();
             if listens && !self.armed {
                 let armed = self.pair.sends.arm();
                 armed.map_err(|error| format!("its completions are not told: {error}"))?;
@@ -374,9 +374,10 @@ impl Poster {
         Ok(())
     }
 
-    /// Whether completions may have come that nobody has taken.
+    /// Whether completions may have come that nobody has taken: an error is one, whether
+    /// it was signalled or not.
     pub(super) fn awaits(&self) -> bool {
-        self.slots.awaits()
+        !self.slots.is_still()
     }
 
     /// Whether all that was posted is known to be complete. Has the rest tell when it is.

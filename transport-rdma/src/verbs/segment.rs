@@ -225,7 +225,7 @@ fn introduce(link: &Link, own: &Arc<Own>, row: &Arc<Memory>, copy: Memory) -> Re
         return Ok(());
     };
     let row = Arc::clone(row);
-    poster.ledger.open(key, Kept { row, copy });
+    poster.ledger.open(key, Kept { row, _copy: copy });
     poster.check(key)?;
     poster.express.push_back(Message::Open { key, place });
     let opened = link.outgoing.open(own);

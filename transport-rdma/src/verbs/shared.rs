@@ -271,7 +271,11 @@ impl Shared {
         match number & 1 == 0 {
             true => match link.receive() {
                 Ok(received) => self.take(&link, received.messages, received.ring),
-                Err(reason) => self.fail(&link, reason),
+                Err(reason) => {
+                    // What is sent fails first, if that is why nothing comes.
+                    self.sent(&link, link.outgoing.go_on(self.is_asleep()));
+                    self.fail(&link, reason);
+                }
             },
             false => self.sent(&link, link.outgoing.go_on(self.is_asleep())),
         }

@@ -159,7 +159,7 @@ impl Chain {
             Request::Nothing { to } => (Opcode::IBV_WR_RDMA_WRITE, to, Some(0)),
         };
         if let Some(len) = inline_len {
-            flags = flags | Flags::IBV_SEND_INLINE;
+            flags |= Flags::IBV_SEND_INLINE;
             self.parts[self.len] = ffi::ibv_sge {
                 addr: words.as_ptr() as u64,
                 length: len as u32,

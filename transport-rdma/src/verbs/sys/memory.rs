@@ -14,7 +14,7 @@ use crate::mem::Region;
 #[derive(Debug)]
 pub(in crate::verbs) struct Domain {
     domain: NonNull<ffi::ibv_pd>,
-    context: Arc<Context>,
+    _context: Arc<Context>,
 }
 
 // SAFETY: libibverbs may be called from any thread.
@@ -28,16 +28,12 @@ impl Domain {
         let domain = NonNull::new(unsafe { ffi::ibv_alloc_pd(context.as_ptr()) });
         Ok(Arc::new(Self {
             domain: domain.ok_or_else(io::Error::last_os_error)?,
-            context: Arc::clone(context),
+            _context: Arc::clone(context),
         }))
     }
 
     pub(super) fn as_ptr(&self) -> *mut ffi::ibv_pd {
         self.domain.as_ptr()
-    }
-
-    pub(super) fn context(&self) -> &Arc<Context> {
-        &self.context
     }
 }
 

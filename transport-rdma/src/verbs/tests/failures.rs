@@ -1,9 +1,11 @@
 //! Queue pairs that break, and peers that take nothing.
 
 use core::time::Duration;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::harness::{AT, Cut, Station, connect, key, pair, wait_until};
+use super::harness::{AT, Cut, Netem, Station, connect, key, pair, wait_until};
 use crate::peers::PeerSet;
 use crate::verbs::message::Message;
 
@@ -55,14 +57,20 @@ fn a_cut_is_told_once_also_to_who_sleeps() {
     mine.say(AT, 1);
     theirs.hear(AT, 1);
     let cut = Cut::between(1, 2);
-    (0..100).for_each(|value| mine.say(AT, value));
+    // One that is not signalled: only its failure is a completion.
+    mine.say(AT, 2);
     let started = Instant::now();
     a.core
         .announce_sleep(crate::fabric::Want::Data.sleep_word(1));
     wait_until("it is told", || !a.failures().is_empty());
     println!("told after {:?}", started.elapsed());
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(a.failures().len(), 1, "{:?}", a.failures());
+    let failures = a.failures();
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(
+        failures[0].1.contains("acknowledges nothing"),
+        "{failures:?}"
+    );
     drop(cut);
 }
 
@@ -114,6 +122,11 @@ fn a_peer_that_makes_no_sense_fails_once() {
 fn offers_are_checked() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
+    let device = a.core.device();
+    assert!(
+        device.starts_with("rxe1, port 1") && device.contains("10.77.0.1"),
+        "{device}"
+    );
     let offer = a.core.offer(b.id).expect("an offer");
     assert!(offer.len() <= 128);
     let again = a.core.offer(b.id).expect_err("twice");
@@ -128,4 +141,98 @@ fn offers_are_checked() {
     wait_until("both say hello", || {
         a.core.is_proved(b.id) && b.core.is_proved(a.id)
     });
+}
+
+/// A process of its own, which is killed: it has made its segment, and pushes.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn a_peer_that_is_killed_is_told_once() {
+    let me = std::env::current_exe().expect("this test");
+    let test = "verbs::tests::failures::a_process_that_is_going_to_be_killed";
+    let mut child = Command::new(me)
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env(CHILD, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let mut said = BufReader::new(child.stdout.take().expect("its output"));
+    let mut told = child.stdin.take().expect("its input");
+    let a = Station::new(1, Duration::from_secs(1));
+    let mine = a.segment(key(1, 0));
+    let offer = a.core.offer(2).expect("an offer");
+    writeln!(told, "{}", hex(&offer)).expect("it reads");
+    a.core.accept(2, &heard(&mut said)).expect("accepted");
+    drop(mine);
+    let mine = a.segment(key(1, 1));
+    mine.say(AT, 1);
+    wait_until("it answers", || mine.copy.load(AT) > 0);
+    child.kill().expect("it is killed");
+    child.wait().expect("it ends");
+    let last = mine.copy.load(AT);
+    let reason = fails_once(&a, 2, || mine.say(AT, 2));
+    assert!(reason.contains("acknowledges nothing"), "{reason}");
+    assert_eq!(mine.copy.load(AT), last, "nothing comes of the dead");
+}
+
+const CHILD: &str = "SPINDLE_TEST_VERBS_CHILD";
+
+/// Not a test: the child of the one above.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn a_process_that_is_going_to_be_killed() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let b = Station::new(2, Duration::from_secs(10));
+    let offer = heard(&mut std::io::stdin().lock());
+    let answer = b.core.answer(1, &offer).expect("an answer");
+    println!("{MARK}{}", hex(&answer));
+    let theirs = b.segment(key(1, 1));
+    for value in 1.. {
+        theirs.say(AT, value);
+    }
+}
+
+/// Before what the child says.
+const MARK: &str = "answer ";
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The next line of bytes; others are the test's own.
+fn heard(from: &mut impl BufRead) -> Vec<u8> {
+    loop {
+        let mut line = String::new();
+        assert!(from.read_line(&mut line).expect("a line") > 0, "it ended");
+        let digits = line.rsplit(' ').next().map_or("", str::trim);
+        let pairs = digits.as_bytes().chunks(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok();
+        match pairs.map(byte).collect::<Option<Vec<u8>>>() {
+            Some(bytes) if bytes.len() > 16 => return bytes,
+            _ => {}
+        }
+    }
+}
+
+/// What is lost on the way is sent again, in its order.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn nothing_is_lost_on_a_way_that_loses_packets() {
+    let patience = Duration::from_secs(1);
+    let (a, b) = (Station::new(1, patience), Station::new(2, patience));
+    connect(&a, &b);
+    let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
+    let netem = Netem::on(1, "loss 2% delay 2ms");
+    for value in 1..=1000 {
+        mine.row.store(AT + 8, value);
+        mine.segment.push(AT + 8, 512, &mine.to);
+        mine.say(AT, value);
+        let guard = theirs.copy.load(AT);
+        assert!(theirs.copy.load(AT + 8) >= guard);
+    }
+    theirs.hear(AT, 1000);
+    drop(netem);
+    assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }

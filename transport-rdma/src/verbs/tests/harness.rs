@@ -15,7 +15,7 @@ use crate::segment::{SegmentKey, SegmentRequest};
 use crate::sleep;
 
 /// Long enough for anything that is going to happen.
-const AGES: Duration = Duration::from_secs(60);
+const AGES: Duration = Duration::from_secs(30);
 
 /// First byte of a row that is free.
 pub(super) const AT: usize = FABRIC_AREA;
@@ -45,6 +45,10 @@ impl Bed {
             *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
             self.bell.notify_all();
         }
+    }
+
+    pub(super) fn is_announced(&self) -> bool {
+        Want::of_sleep_word(self.word.load(Ordering::Relaxed)).is_some()
     }
 
     /// Sleeps until rung, unless `look` finds something. False: for too long.
@@ -212,5 +216,24 @@ impl Cut {
 impl Drop for Cut {
     fn drop(&mut self) {
         run("nft delete table bridge cut");
+    }
+}
+
+/// What goes out of a node is lost, or late, while this lives.
+pub(super) struct Netem {
+    node: u8,
+}
+
+impl Netem {
+    pub(super) fn on(node: u8, how: &str) -> Self {
+        run("modprobe sch_netem");
+        run(&format!("tc qdisc add dev n{node} root netem {how}"));
+        Self { node }
+    }
+}
+
+impl Drop for Netem {
+    fn drop(&mut self) {
+        run(&format!("tc qdisc del dev n{} root", self.node));
     }
 }

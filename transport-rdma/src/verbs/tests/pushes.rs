@@ -51,6 +51,8 @@ fn guards_vouch_for_what_was_pushed_before() {
     let counters = a.core.counters(b.id).expect("a peer");
     println!("{counters:?}");
     assert!(counters.chains[3] > 0, "four work requests by one call");
+    let pushed = mine.segment.counters();
+    assert_eq!((pushed.pushes, pushed.word_pushes), (2 * ROWS, 2 * ROWS));
     assert!(
         counters.completions <= counters.work_requests / 60 + 2,
         "one in 64 is told"
