@@ -36,6 +36,8 @@ pub struct RdmaCounters {
     pub chains: [u64; CHAIN_CLASSES],
     /// Doorbells sent to the peer, because it sleeps or may.
     pub doorbells_sent: u64,
+    /// Doorbells of the peer that came here.
+    pub doorbells_heard: u64,
     /// Doorbells of the peer that woke somebody here.
     pub doorbells_slept_on: u64,
     /// Times that a push had to wait for room in the send queue.
