@@ -49,6 +49,7 @@ mod core;
 mod counters;
 mod device;
 mod error;
+mod fetched;
 mod ledger;
 mod link;
 mod message;

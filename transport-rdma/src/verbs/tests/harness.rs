@@ -113,16 +113,21 @@ impl Station {
 
     /// Makes a segment of the two of them.
     pub(super) fn segment(&self, key: SegmentKey) -> Half {
+        self.segment_of(key, ROW_LEN)
+    }
+
+    /// The same, with rows of this length.
+    pub(super) fn segment_of(&self, key: SegmentKey, len: usize) -> Half {
         let me = Rank(self.id as u16 - 1);
         let request = SegmentRequest {
             key,
             members: vec![1, 2],
             me,
-            row_lens: vec![ROW_LEN; 2],
+            row_lens: vec![len; 2],
             control: false,
         };
         let to = [Rank(1 - me.0)].into_iter().collect();
-        let row = Region::heap(ROW_LEN);
+        let row = Region::heap(len);
         let segment = self.core.segment(&request, &to, &row).expect("a segment");
         let (_, copy) = segment.copies()[0].clone();
         Half {
@@ -135,7 +140,7 @@ impl Station {
     }
 }
 
-pub(super) const ROW_LEN: usize = 1 << 16;
+const ROW_LEN: usize = 1 << 16;
 
 /// A station's part of a segment.
 #[derive(Debug)]

@@ -114,6 +114,9 @@ fn an_idle_pair_posts_nothing() {
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     mine.say(AT, 1);
     theirs.hear(AT, 1);
+    wait_until("all is complete", || {
+        a.core.is_still(b.id) && b.core.is_still(a.id)
+    });
     let posted = || [(&a, b.id), (&b, a.id)].map(|(it, peer)| it.core.counters(peer));
     let before = posted();
     for _ in 0..1000 {
@@ -129,7 +132,7 @@ fn an_idle_pair_posts_nothing() {
     assert_eq!(requests(&before), requests(&after));
 }
 
-/// A row of many writes, longer than one of them.
+/// Ranges that touch are one write, whatever the number of messages.
 #[test]
 #[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
 fn batches_are_few_work_requests() {
@@ -150,4 +153,22 @@ fn batches_are_few_work_requests() {
     let after = a.core.counters(b.id).expect("a peer");
     assert!(after.work_requests - before <= 4, "{after:?}");
     assert_eq!(after.chains[2], 1, "{after:?}");
+}
+
+/// A range that is longer than any one write.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn long_ranges_go_in_several_writes() {
+    const LEN: usize = 5 << 20;
+    let (a, b) = pair();
+    let [mine, theirs] = [&a, &b].map(|station| station.segment_of(key(1, 0), LEN));
+    for at in (AT + 8..LEN).step_by(8) {
+        mine.row.store(at, at as u64);
+    }
+    mine.segment.push(AT + 8, LEN - AT - 8, &mine.to);
+    mine.say(AT, 1);
+    theirs.hear(AT, 1);
+    for at in (AT + 8..LEN).step_by(8) {
+        assert_eq!(theirs.copy.load(at), at as u64);
+    }
 }
