@@ -164,8 +164,14 @@ fn nothing_is_left_for_later_in_silence() {
         concat!("unimplemented", "!("),
         concat!("#[ig", "nore"),
     ];
+    // What cannot run everywhere, and is run by CI where it can.
+    let devices = concat!(
+        "#[ig",
+        "nore = \"needs RDMA devices: run it in tools/rdma-vm\"]"
+    );
     for file in files {
         let text = fs::read_to_string(&file).expect("a source file");
+        let text = text.replace(devices, "");
         for word in words {
             assert!(!text.contains(word), "{}: {word}", file.display());
         }

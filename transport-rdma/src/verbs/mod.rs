@@ -24,7 +24,7 @@
 //!
 //! My row is registered where it is, so that it can be sent from. The copy of each peer
 //! that comes by RDMA is memory of its own, with a key of its own, which that peer alone
-//! is told by `OPEN` ([`message`]), over the same queue pair, so in order with the writes.
+//! is told by `OPEN` (see `message`), over the same queue pair, so in order with the writes.
 //! It stays registered until the peer has said `OVER`, or its queue pair is destroyed: a
 //! write that is on its way to memory that is not there breaks a queue pair. A fence puts
 //! a private copy in its place in the address space: late writes land in memory that
