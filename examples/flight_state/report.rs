@@ -83,6 +83,7 @@ struct OfRdma {
     /// Chains by their work requests: of 1, 2, ... 15, and more.
     chains: Vec<u64>,
     doorbells_sent: u64,
+    doorbells_heard: u64,
     doorbells_slept_on: u64,
     slot_waits: u64,
 }
@@ -102,6 +103,7 @@ impl From<&PeerWay> for OfPeer {
                 completions: counters.completions,
                 chains: counters.chains.to_vec(),
                 doorbells_sent: counters.doorbells_sent,
+                doorbells_heard: counters.doorbells_heard,
                 doorbells_slept_on: counters.doorbells_slept_on,
                 slot_waits: counters.slot_waits,
             }),

@@ -10,7 +10,8 @@
 //!   ---+------------------------- Fabric, Park --------------------------
 //!      |
 //!      +-- shm   rows are mapped; a push is at most a doorbell   (one host)
-//!      +-- mixed my host's members by shm, the others by tcp (several hosts)
+//!      +-- mixed my host's members by shm, the others by     (several hosts)
+//!      |   verbs a queue pair a pair; a push is a write into the peer's memory, or
 //!      |   tcp   a connection a pair; a push is a record in it
 //!      |   verbs a queue pair a pair; a push is a write of the device (feature)
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::Failure;
 use super::children::{Children, Event, complaint};
 use super::job::{Answer, Job, Report, Role};
+use super::place;
 
 /// Runs one worker for each role and returns their reports in the same order.
 pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec<Report>, Failure> {
@@ -20,10 +21,12 @@ pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec
         answers: roles.iter().map(|_| None).collect(),
         deadline: Instant::now() + time_limit,
     };
-    for role in roles {
+    for (number, role) in roles.iter().enumerate() {
+        let host = number % job.places.len().max(1);
         let job = Job {
             role: *role,
-            directory: directory.path().to_owned(),
+            directory: place::directory(directory.path(), host)?,
+            place: job.places.get(host).cloned(),
             ..job.clone()
         };
         let job = serde_json::to_string(&job)?;

@@ -62,6 +62,8 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         parent: std::process::id(),
         role: Role::Idler(0),
         directory: std::path::PathBuf::new(),
+        places: Vec::new(),
+        place: None,
         participants: options.participants,
         writers: options.participants as i32,
         level: Level::Atomic,

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use super::churn;
-use super::figures::{Counts, Latencies};
+use super::figures::{Counts, Latencies, OfPeer};
 use super::isolation::{Findings, Part};
 use super::options::{Doorbell, Level, Wait};
+use super::place::Place;
 
 /// What a worker is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -19,6 +20,10 @@ pub(super) struct Job {
     pub(super) role: Role,
     /// Where the participants of the measurement meet.
     pub(super) directory: PathBuf,
+    /// The hosts on which they are dealt out, if there are several.
+    pub(super) places: Vec<Place>,
+    /// Where this one is.
+    pub(super) place: Option<Place>,
     /// How many there are.
     pub(super) participants: u32,
     /// How many of them write.
@@ -67,6 +72,8 @@ impl Job {
             parent: std::process::id(),
             role,
             directory: PathBuf::new(),
+            places: Vec::new(),
+            place: None,
             participants: participants as u32,
             writers: 1,
             level: Level::Atomic,
@@ -143,6 +150,8 @@ pub(super) struct Report {
     /// From when samples were sent.
     pub(super) uncorrected: Latencies,
     pub(super) counts: Counts,
+    /// How the samples of a writer went to the others.
+    pub(super) peers: Vec<OfPeer>,
     /// Of a participant of the measurement of isolation.
     pub(super) isolation: Option<Findings>,
     /// Of a participant of the measurement of churn.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::figures::{Counts, Quantiles, merged};
+use super::figures::{Counts, OfPeer, Quantiles, merged};
 use super::options::LatencyOptions;
 use super::throughput::{CpuSeconds, job, roles};
 use super::{Failure, fleet};
@@ -37,6 +37,8 @@ struct Outcome {
     cpu_seconds: CpuSeconds,
     reader_counters: Vec<Counts>,
     writer_counters: Vec<Counts>,
+    /// For each writer, how its samples went to the other participants.
+    writer_peers: Vec<Vec<OfPeer>>,
 }
 
 pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
@@ -47,7 +49,7 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         )));
     }
     let period_ns = (1e9 / options.rate) as u64;
-    let job = job(common, options.samples, options.samples / 10, period_ns);
+    let job = job(common, options.samples, options.samples / 10, period_ns)?;
     let time_limit = Duration::from_secs(common.tuning.timeout);
     let reports = fleet::run(&job, &roles(common), time_limit)?;
     let (readers, writers) = reports.split_at(common.readers as usize);
@@ -77,6 +79,7 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         cpu_seconds: CpuSeconds::of(readers, writers),
         reader_counters: readers.iter().map(|report| report.counts).collect(),
         writer_counters: writers.iter().map(|report| report.counts).collect(),
+        writer_peers: writers.iter().map(|report| report.peers.clone()).collect(),
     };
     let mut out = io::stdout().lock();
     match common.json {

@@ -14,6 +14,7 @@ mod job;
 mod latency;
 mod options;
 mod participant;
+mod place;
 mod reader;
 mod throughput;
 mod worker;

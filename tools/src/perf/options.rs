@@ -1,6 +1,7 @@
 //! The command lines.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,13 @@ pub(crate) struct Common {
     /// What carries the samples.
     #[arg(long, value_enum, default_value_t = Fabric::Shm)]
     pub(crate) fabric: Fabric,
+    /// Addresses of this host, each of which takes the part of a host for the participants
+    /// that are dealt out to it: with --fabric tcp or rdma.
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
+    pub(crate) hosts: Vec<IpAddr>,
+    /// RDMA device of each of the hosts: with --fabric rdma.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) devices: Vec<String>,
     /// Number of writers, each in a process of its own.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(crate) writers: u32,
@@ -143,6 +151,10 @@ pub(crate) struct ChurnOptions {
 pub(crate) enum Fabric {
     /// Shared memory of this host.
     Shm,
+    /// Streams between hosts.
+    Tcp,
+    /// RDMA between hosts. Needs the cargo feature `verbs`.
+    Rdma,
 }
 
 /// Delivery level of a writer.

@@ -29,7 +29,12 @@ pub(super) fn disabled(job: &Job) -> Result<DomainParticipant, Failure> {
 /// What a participant is to be.
 pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     let storage = if job.copy { "copy" } else { "ring" };
-    DomainParticipant::builder(0)
+    let builder = DomainParticipant::builder(0);
+    let builder = match &job.place {
+        None => builder,
+        Some(place) => place.builder(builder),
+    };
+    builder
         .property("spindle.directory", &job.directory.to_string_lossy())
         .property("spindle.doorbell", &job.doorbell.to_string())
         .property("spindle.wait", &job.wait.to_string())

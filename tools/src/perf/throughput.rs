@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::figures::Counts;
+use super::figures::{Counts, OfPeer};
 use super::job::{Job, Report, Role};
 use super::options::{Common, ThroughputOptions};
+use super::place::Place;
 use super::{Failure, fleet};
 
 /// What is printed.
@@ -64,11 +65,12 @@ struct OfWriter {
     seconds: f64,
     retries: u64,
     counters: Counts,
+    peers: Vec<OfPeer>,
 }
 
 pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let common = &options.common;
-    let job = job(common, options.samples, 0, 0);
+    let job = job(common, options.samples, 0, 0)?;
     let time_limit = Duration::from_secs(common.tuning.timeout);
     let reports = fleet::run(&job, &roles(common), time_limit)?;
     let (readers, writers) = reports.split_at(common.readers as usize);
@@ -89,12 +91,19 @@ pub(super) fn roles(common: &Common) -> Vec<Role> {
         .collect()
 }
 
-pub(super) fn job(common: &Common, samples: u64, warm_up: u64, period_ns: u64) -> Job {
+pub(super) fn job(
+    common: &Common,
+    samples: u64,
+    warm_up: u64,
+    period_ns: u64,
+) -> Result<Job, Failure> {
     let tuning = &common.tuning;
-    Job {
+    Ok(Job {
         parent: std::process::id(),
         role: Role::Reader(0),
         directory: std::path::PathBuf::new(),
+        places: Place::all(common)?,
+        place: None,
         participants: common.writers + common.readers,
         writers: common.writers as i32,
         level: common.level,
@@ -111,7 +120,7 @@ pub(super) fn job(common: &Common, samples: u64, warm_up: u64, period_ns: u64) -
         idle_ns: 0,
         phase_ns: 0,
         free: false,
-    }
+    })
 }
 
 impl CpuSeconds {
@@ -186,6 +195,7 @@ impl Outcome {
                     seconds: report.elapsed_ns as f64 / 1e9,
                     retries: report.retries,
                     counters: report.counts,
+                    peers: report.peers.clone(),
                 })
                 .collect(),
             per_reader,

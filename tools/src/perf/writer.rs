@@ -2,7 +2,7 @@
 
 use spindle_dds::{DataWriter, Error};
 
-use super::figures::Counts;
+use super::figures::{Counts, OfPeer};
 use super::job::{Job, Report};
 use super::options::HEADER_BYTES;
 use super::perf::Probe;
@@ -29,6 +29,8 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let elapsed_ns = clock::monotonic_ns() - started_ns;
     let cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
     let counts = Counts::from(&participant.counters()?);
+    let peers = participant.peers()?;
+    let peers = peers.iter().map(|peer| OfPeer::from(&peer.way)).collect();
     participant.close()?;
     Ok(Report {
         samples: job.warm_up + job.samples,
@@ -36,6 +38,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
         elapsed_ns,
         cpu_ns,
         counts,
+        peers,
         ..Report::default()
     })
 }

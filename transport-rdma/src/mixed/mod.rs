@@ -1,8 +1,8 @@
 //! Stations across hosts: peers on my host over shared memory, the others over
-//! streams; and segments over both.
+//! RDMA or streams; and segments over all of them.
 //!
-//! My row is the one that my host's members map; my streams fetch from it. Who
-//! is elsewhere writes into a copy of its own row here.
+//! My row is the one that my host's members map; streams and queue pairs send from it.
+//! Who is elsewhere writes into a copy of its own row here.
 //!
 //! ```text
 //!          my host                               elsewhere
@@ -14,7 +14,7 @@
 //!             ^ park: in the bed of the shared memory's station
 //! ```
 //!
-//! One bed is enough: the thread that receives from streams takes the part of
+//! One bed is enough: the threads that receive from elsewhere take the part of
 //! a ringer of this host (the handshake of [`crate::sleep`] over my own epoch)
 //! and rings my own bell.
 //!
@@ -35,6 +35,10 @@
 //! goes over a connection afterwards is neither encrypted nor signed: who can change
 //! the network's packets can change that. Without a secret, whoever can reach the port
 //! can be a peer.
+//!
+//! Who has proved itself is asked for a queue pair, if there is RDMA here (`way`, over
+//! `rdma`): if both find that it works, what the two push goes over it until they are
+//! parted, and messages go by stream as ever.
 //!
 //! - Set-up: [`Station`] (`station`, with `options` and `error`), [`MixedSegment`]
 //!   (`segment`).

@@ -11,6 +11,7 @@ pub(super) struct Counters {
     completions: AtomicU64,
     chains: [AtomicU64; CHAIN_CLASSES],
     doorbells_sent: AtomicU64,
+    doorbells_heard: AtomicU64,
     doorbells_slept_on: AtomicU64,
     slot_waits: AtomicU64,
 }
@@ -36,6 +37,11 @@ impl Counters {
         add(&self.doorbells_sent, 1);
     }
 
+    /// And who sleeps was woken.
+    pub(super) fn heard(&self, count: u64) {
+        self.doorbells_heard.fetch_add(count, Ordering::Release);
+    }
+
     pub(super) fn slept_on(&self, count: u64) {
         add(&self.doorbells_slept_on, count);
     }
@@ -52,6 +58,8 @@ impl Counters {
             completions: load(&self.completions),
             chains: core::array::from_fn(|class| load(&self.chains[class])),
             doorbells_sent: load(&self.doorbells_sent),
+            // Acquire: pairs with `heard`.
+            doorbells_heard: self.doorbells_heard.load(Ordering::Acquire),
             doorbells_slept_on: load(&self.doorbells_slept_on),
             slot_waits: load(&self.slot_waits),
         }

@@ -51,6 +51,8 @@ pub(super) struct Received {
     pub(super) messages: Vec<Message>,
     /// The loudest.
     pub(super) ring: Option<Ring>,
+    /// How many there were.
+    pub(super) rings: u64,
 }
 
 #[derive(Debug)]
@@ -226,6 +228,7 @@ impl Link {
                 What::Rung(number) => {
                     let ring = ring_of(number).ok_or("it rang for nothing that there is")?;
                     received.ring = received.ring.max(Some(ring));
+                    received.rings += 1;
                 }
                 What::Failed(status) => {
                     return Err(format!("nothing comes from it: {}", status_text(status)));

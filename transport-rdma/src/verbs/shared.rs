@@ -270,7 +270,11 @@ impl Shared {
         };
         match number & 1 == 0 {
             true => match link.receive() {
-                Ok(received) => self.take(&link, received.messages, received.ring),
+                Ok(received) => {
+                    self.take(&link, received.messages, received.ring);
+                    // Last: who sees the count sees what came of it.
+                    link.outgoing.counters.heard(received.rings);
+                }
                 Err(reason) => {
                     // What is sent fails first, if that is why nothing comes.
                     self.sent(&link, link.outgoing.go_on(self.is_asleep()));

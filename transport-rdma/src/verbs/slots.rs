@@ -55,6 +55,7 @@ impl Slots {
     }
 
     /// Work requests so far; the id of the last one.
+    #[cfg(test)]
     pub(super) fn posted(&self) -> u64 {
         self.posted
     }

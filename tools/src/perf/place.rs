@@ -1,0 +1,84 @@
+//! Where the participants of a measurement are, if not all on one host.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use spindle_dds::ParticipantBuilder;
+
+use super::Failure;
+use super::options::{Common, Fabric};
+
+/// A host, in truth an address of this one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Place {
+    listen: String,
+    /// Who founds the group.
+    contact: String,
+    /// For RDMA; else streams are used.
+    device: Option<String>,
+}
+
+impl Place {
+    /// One for each host of a measurement; none if it needs one only.
+    pub(super) fn all(common: &Common) -> Result<Vec<Self>, Failure> {
+        let (hosts, devices) = (&common.hosts, &common.devices);
+        let (fits, problem) = match common.fabric {
+            Fabric::Shm => (
+                hosts.is_empty() && devices.is_empty(),
+                "--hosts and --devices are for --fabric tcp and rdma",
+            ),
+            Fabric::Tcp => (
+                hosts.len() > 1 && devices.is_empty(),
+                "--fabric tcp needs two --hosts or more, and no --devices",
+            ),
+            Fabric::Rdma => (
+                hosts.len() > 1 && devices.len() == hosts.len(),
+                "--fabric rdma needs two --hosts or more, and as many --devices",
+            ),
+        };
+        if !fits {
+            return Err(Failure::Workers(problem.to_owned()));
+        }
+        let Some(&first) = hosts.first() else {
+            return Ok(Vec::new());
+        };
+        let bound = TcpListener::bind((first, 0)).and_then(|it| it.local_addr());
+        let port = bound.map_err(|error| {
+            let text = format!("{first} is no address of this host: {error}");
+            io::Error::new(error.kind(), text)
+        })?;
+        let at = |host| SocketAddr::new(host, port.port()).to_string();
+        let place = |(number, &host)| Self {
+            listen: at(host),
+            contact: at(first),
+            device: devices.get(number).cloned(),
+        };
+        Ok(hosts.iter().enumerate().map(place).collect())
+    }
+
+    pub(super) fn builder(&self, builder: ParticipantBuilder) -> ParticipantBuilder {
+        let builder = builder
+            .property("spindle.listen", &self.listen)
+            .property("spindle.contacts", &self.contact);
+        match &self.device {
+            None => builder.property("spindle.rdma", "off"),
+            Some(device) => builder
+                .property("spindle.rdma", "required")
+                .property("spindle.rdma.device", device),
+        }
+    }
+}
+
+/// The directory in which those of a host meet.
+pub(super) fn directory(below: &Path, host: usize) -> io::Result<PathBuf> {
+    let directory = below.join(format!("host-{host}"));
+    DirBuilder::new()
+        .mode(0o700)
+        .recursive(true)
+        .create(&directory)?;
+    Ok(directory)
+}
