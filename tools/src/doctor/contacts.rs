@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use spindle_dds_transport::mixed::{MixedError, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::mixed::{MixedError, NetworkOptions, PeerWay, Station, StationOptions};
 use spindle_dds_transport::shm;
 
 /// How a contact is reached.
@@ -19,6 +19,8 @@ pub(super) enum Way {
     Shm,
     /// By streams.
     Tcp,
+    /// By RDMA.
+    Rdma,
 }
 
 /// What came of a knock.
@@ -103,12 +105,13 @@ impl Visitor {
         let deadline = Instant::now() + self.patience;
         match station.call(at, deadline) {
             Ok(id) => {
-                let way = match station.link(id) {
-                    Some(_) => Way::Tcp,
-                    None => Way::Shm,
-                };
+                let way = station.way(id).map(|way| match way {
+                    PeerWay::SharedMemory => Way::Shm,
+                    PeerWay::Stream => Way::Tcp,
+                    PeerWay::Rdma(_) => Way::Rdma,
+                });
                 station.drop_peer(id);
-                Ok(way)
+                way.ok_or_else(|| "it answered, and was gone".to_owned())
             }
             Err(MixedError::Refused { reason, .. }) => Err(format!("refuses: {reason}")),
             Err(MixedError::Unreachable { reason, .. }) => Err(reason),

@@ -317,6 +317,10 @@ impl Found<'_> {
                     subject,
                     format!("{contact} answers: from another host, by streams"),
                 ),
+                (Some(Way::Rdma), _) => ok(
+                    subject,
+                    format!("{contact} answers: from another host, by RDMA"),
+                ),
                 (None, problem) => {
                     let problem = problem.as_deref().unwrap_or("nothing is known");
                     fail(format!("{contact}: {problem}"), advice_for(problem))

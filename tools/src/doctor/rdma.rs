@@ -122,11 +122,12 @@ impl Rdma {
             );
         }
         let active = |port: &&Port| port.state == "ACTIVE";
-        let mut ports = self.devices.iter().filter_map(|device| {
-            let port = device.ports.iter().find(active)?;
-            Some((device, port))
-        });
-        let Some((device, port)) = ports.next() else {
+        let ports = || {
+            let ports = self.devices.iter();
+            ports.filter_map(|device| Some((device, device.ports.iter().find(active)?)))
+        };
+        let mut at_home = ports().filter(|(_, port)| port.has(listen));
+        let Some((device, port)) = at_home.next().or_else(|| ports().next()) else {
             let names: Vec<_> = self.devices.iter().map(|it| it.name.as_str()).collect();
             return fail(
                 format!("no port of {} is active", names.join(", ")),
@@ -200,6 +201,12 @@ impl Port {
             mtu: mtu.and_then(|mtu| rdma_mtu(mtu.parse().ok()?)),
             gids,
         }
+    }
+
+    /// Whether it has this address, for RoCE v2.
+    fn has(&self, address: IpAddr) -> bool {
+        let mut v2 = self.gids.iter().filter(|gid| gid.kind == "RoCE v2");
+        v2.any(|gid| gid.gid.to_ipv4_mapped().map(IpAddr::V4) == Some(address))
     }
 
     /// RoCE v2 over IPv4, of the address that is listened at or else the first; then any

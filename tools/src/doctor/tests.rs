@@ -211,6 +211,7 @@ fn contacts_that_answer_and_some_that_do_not() {
     let knocks = vec![
         answers("here:7400", Way::Shm),
         answers("10.0.0.2:7400", Way::Tcp),
+        answers("10.0.0.5:7400", Way::Rdma),
         silent("10.0.0.3:7400", "refuses: the caller has another secret"),
         silent("10.0.0.4:7400", "it did not answer in time"),
         silent("nowhere:7400", "cannot be resolved: unknown"),

@@ -29,8 +29,8 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Opens the one that `options` name or, of all, the first that can be used; and tries
-    /// it. `listen` is an address that it had better have.
+    /// Opens the one that `options` name or, of all that can be used, the one with the
+    /// address `listen`, or else the first; and tries it.
     pub(super) fn open(options: &RdmaOptions, listen: IpAddr) -> Result<Self, RdmaError> {
         let names = match sys::device_names() {
             Ok(names) => names,
@@ -56,17 +56,12 @@ impl Device {
                 return Err(RdmaError::NoSuchDevice { name, there });
             }
         };
-        let mut first = None;
-        for name in wanted {
-            match Self::named(&name, options, listen) {
-                Ok(device) => {
-                    device.try_memory()?;
-                    return Ok(device);
-                }
-                Err(error) => drop(first.get_or_insert(error)),
-            }
-        }
-        Err(first.unwrap_or(RdmaError::NoDevice))
+        let opened = wanted.iter().map(|name| Self::named(name, options, listen));
+        let device = choose_device(opened, |device| {
+            ipv4_of(device.gid.gid).map(IpAddr::V4) == Some(listen)
+        })?;
+        device.try_memory()?;
+        Ok(device)
     }
 
     fn named(name: &str, options: &RdmaOptions, listen: IpAddr) -> Result<Self, RdmaError> {
@@ -115,6 +110,24 @@ impl Device {
         Memory::new(&self.domain, &region, Access::Target).map_err(memlock)?;
         Ok(())
     }
+}
+
+/// The first that is `at_home`, or else the first that can be used, or else why the first
+/// of all cannot be.
+fn choose_device<T>(
+    opened: impl Iterator<Item = Result<T, RdmaError>>,
+    at_home: impl Fn(&T) -> bool,
+) -> Result<T, RdmaError> {
+    let mut best = Err(RdmaError::NoDevice);
+    for (place, device) in opened.enumerate() {
+        match device {
+            Ok(device) if at_home(&device) => return Ok(device),
+            Ok(device) if best.is_err() => best = Ok(device),
+            Err(error) if place == 0 => best = Err(error),
+            _ => {}
+        }
+    }
+    best
 }
 
 fn choose_port(ports: &[Port], wanted: Option<u8>) -> Result<Port, String> {
@@ -212,6 +225,25 @@ mod tests {
             gid,
             kind,
         }
+    }
+
+    #[test]
+    fn the_device_is_that_of_the_address_if_there_is_one() {
+        let unfit = |name: &str| {
+            Err(RdmaError::Unfit {
+                device: name.to_owned(),
+                problem: "off".to_owned(),
+            })
+        };
+        let check = |opened: Vec<Result<u8, RdmaError>>, expected: &str| {
+            let chosen = choose_device(opened.into_iter(), |device| *device == 7);
+            let chosen = chosen.map_or_else(|error| error.to_string(), |it| it.to_string());
+            assert!(chosen.contains(expected), "{chosen}, not {expected}");
+        };
+        check(vec![Ok(1), unfit("b"), Ok(7), Ok(2)], "7");
+        check(vec![unfit("a"), Ok(1), Ok(2)], "1");
+        check(vec![unfit("first"), unfit("b")], "first");
+        check(vec![], &RdmaError::NoDevice.to_string());
     }
 
     #[test]
