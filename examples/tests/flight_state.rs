@@ -45,6 +45,33 @@ fn all_displays_see_the_same() {
     assert!(ended.stdout.contains("AFR76LT"), "{ended:?}");
 }
 
+/// On two hosts, in truth addresses of this one.
+#[test]
+fn displays_on_two_hosts_see_the_same() {
+    let hosts = ["--hosts", "127.0.0.1,127.0.0.2"];
+    let ended = flight_state(&[&hosts[..], &["--frames", "2000", "--rate", "max"]].concat());
+    assert!(ended.success, "{ended:?}");
+    let outcome = outcome(&ended);
+    assert_eq!(outcome["identical"], true, "{outcome}");
+    let feeds = outcome["peers"].as_array().expect("of each feed");
+    assert!(
+        feeds
+            .iter()
+            .flat_map(|it| it.as_array())
+            .flatten()
+            .any(|peer| peer["way"] == "shm")
+    );
+    assert!(
+        feeds
+            .iter()
+            .flat_map(|it| it.as_array())
+            .flatten()
+            .any(|peer| peer["way"] != "shm")
+    );
+    let one = flight_state(&[&hosts[..], &["--devices", "a"]].concat());
+    assert!(one.stderr.contains("1 devices for 2 hosts"), "{one:?}");
+}
+
 #[test]
 fn other_numbers_of_feeds_and_displays() {
     let ended = flight_state(&[

@@ -60,6 +60,40 @@ fn throughput_in_place() {
 }
 
 #[test]
+fn throughput_between_hosts() {
+    let hosts = ["--fabric", "tcp", "--hosts", "127.0.0.1,127.0.0.2"];
+    let outcome = check_throughput(&[&hosts[..], &["--samples", "500"]].concat(), 500);
+    assert_eq!(outcome["fabric"], "tcp");
+    let peers = &outcome["per_writer"][0]["peers"];
+    assert_eq!(*peers, serde_json::json!([{ "way": "tcp" }]));
+}
+
+/// Hosts, devices and what carries the samples have to fit.
+#[test]
+fn places_that_do_not_fit_are_refused() {
+    for (arguments, words) in [
+        (
+            &["--hosts", "127.0.0.1"][..],
+            "are for --fabric tcp and rdma",
+        ),
+        (
+            &["--fabric", "tcp", "--hosts", "127.0.0.1"],
+            "two --hosts or more",
+        ),
+        (
+            &["--fabric", "rdma", "--hosts", "127.0.0.1,127.0.0.2"],
+            "as many --devices",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        let output = command.args(["perf", "latency"]).args(arguments).output();
+        let output = output.expect("spindle starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{said}");
+    }
+}
+
+#[test]
 fn throughput_of_large_samples() {
     let large = ["--size", "1000000", "--samples", "200"];
     check_throughput(&large, 200);

@@ -343,6 +343,7 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
     // The rest works, by streams.
     let [first, second] = [0, 1].map(|at| with(at, "auto"));
     assert_eq!([first.enable(), second.enable()], [Ok(()), Ok(())]);
+    wait_for_members(&[first.clone(), second.clone()], 2);
     for participant in [&first, &second] {
         let peers = participant.peers().expect("it lives");
         let ways: Vec<_> = peers.iter().map(|peer| &peer.way).collect();
@@ -351,6 +352,7 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
     let guid = |it: &DomainParticipant| it.instance_handle().guid().expect("an entity");
     let near = hosts.participant(0, 1);
     near.enable().expect("it joins");
+    wait_for_members(&[near.clone()], 3);
     let others: BTreeMap<_, _> = near
         .peers()
         .expect("it lives")
