@@ -352,7 +352,7 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
     let guid = |it: &DomainParticipant| it.instance_handle().guid().expect("an entity");
     let near = hosts.participant(0, 1);
     near.enable().expect("it joins");
-    wait_for_members(&[near.clone()], 3);
+    wait_for_members(std::slice::from_ref(&near), 3);
     let others: BTreeMap<_, _> = near
         .peers()
         .expect("it lives")

@@ -57,7 +57,6 @@ fn over_stations(
 }
 
 /// Some clauses repeat themselves often enough; and packets take their time.
-#[cfg(feature = "verbs")]
 fn over_rdma(clause: impl Fn(&StationGroup) -> Outcome, hosts: &[usize]) {
     use DoorbellChoice::{Auto, Event};
     if let Err(violation) = clause(&StationGroup::over_rdma(hosts, ROW_LEN, &[Auto, Event])) {
@@ -69,7 +68,6 @@ fn over_rdma(clause: impl Fn(&StationGroup) -> Outcome, hosts: &[usize]) {
 const ONE: &[usize] = &[0; MEMBERS];
 const APART: &[usize] = &[0, 1, 2];
 const TWO: &[usize] = &[0, 1, 0, 1];
-#[cfg(feature = "verbs")]
 const TWO_AND_MORE: &[usize] = &[0, 1, 0, 2];
 
 macro_rules! suite {
@@ -148,7 +146,6 @@ macro_rules! suite {
                 super::over_stations(crate::$segments::$further, super::ONE, &[Auto, Event]);
             })*
         }
-        #[cfg(feature = "verbs")]
         mod verbs {
             $(#[test] #[ignore = "needs RDMA devices: run it in tools/rdma-vm"] fn $clause() {
                 super::over_rdma(crate::$module::$clause, super::APART);
@@ -157,7 +154,6 @@ macro_rules! suite {
                 super::over_rdma(crate::$segments::$further, super::APART);
             })*
         }
-        #[cfg(feature = "verbs")]
         mod verbs_mixed {
             $(#[test] #[ignore = "needs RDMA devices: run it in tools/rdma-vm"] fn $clause() {
                 super::over_rdma(crate::$module::$clause, super::TWO_AND_MORE);

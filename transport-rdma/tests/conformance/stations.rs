@@ -58,7 +58,6 @@ impl StationGroup {
 
     /// The same, with an RDMA device for each host: the nth one has the address
     /// 10.77.0.n. Hosts reach each other by RDMA only.
-    #[cfg(feature = "verbs")]
     pub(crate) fn over_rdma(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
         let devices = std::env::var(DEVICES_VARIABLE);
         let devices = devices.unwrap_or_else(|_| panic!("{DEVICES_VARIABLE} has to name devices"));
