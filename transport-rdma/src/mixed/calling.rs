@@ -17,6 +17,10 @@ use crate::shm::JoinError;
 /// Between two calls of somebody who is busy, or calls this one.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
+/// What one who has proved itself by the deadline has more, to settle how pushes go: a
+/// queue pair that does not work is found out by waiting.
+const SETTLE_WITHIN: Duration = Duration::from_secs(3);
+
 /// Who was found.
 #[derive(Debug)]
 pub(super) enum Reached {
@@ -39,7 +43,8 @@ pub(super) enum Unreached {
 
 impl Door {
     /// Calls whoever listens at one of these, one after the other, and again if it
-    /// has no time, until `deadline`. If somebody is expected, no other will do.
+    /// has no time, until `deadline`, or somewhat longer if somebody has proved itself by
+    /// then. If somebody is expected, no other will do.
     pub(super) fn call(
         &self,
         sockets: &[SocketAddr],
@@ -107,6 +112,7 @@ impl Door {
         let mut state = self.shared.state();
         let number = state.add(connection);
         self.shared.kick();
+        let (mut until, settled_by) = (until, until + SETTLE_WITHIN);
         loop {
             if let Some(answer) = state.answers.remove(&number) {
                 return Ok(answer);
@@ -115,6 +121,11 @@ impl Door {
                 return Err(Unreached::Closed);
             }
             if Instant::now() >= until {
+                let connection = state.connections.get(&number);
+                if until < settled_by && connection.is_some_and(Connection::settles) {
+                    until = settled_by;
+                    continue;
+                }
                 state.connections.remove(&number);
                 return Ok(Answer::Nobody("it did not answer in time".into()));
             }

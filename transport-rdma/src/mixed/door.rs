@@ -64,6 +64,13 @@ pub(super) struct Connection {
     pub(super) heard: Vec<u8>,
 }
 
+impl Connection {
+    /// Whether both have proved themselves, and what is left is how pushes go.
+    pub(super) fn settles(&self) -> bool {
+        matches!(self.phase, Phase::Offer | Phase::Pair | Phase::Verdict)
+    }
+}
+
 /// How a call has ended.
 #[derive(Debug)]
 pub(super) enum Answer {

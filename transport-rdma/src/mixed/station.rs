@@ -95,7 +95,8 @@ impl Station {
     }
 
     /// Calls whoever listens at `contact`, unless the two are connected, and gives
-    /// its id. Blocks until it has answered, at most until `deadline`. One that turns
+    /// its id. Blocks until it has answered, at most until `deadline`, or 3 s longer if it
+    /// has proved itself by then and settles how pushes go. One that turns
     /// out to be on the same host is connected by shared memory.
     pub fn call(&self, contact: SocketAddr, deadline: Instant) -> Result<u128, MixedError> {
         let Some(network) = &self.network else {
@@ -109,8 +110,8 @@ impl Station {
     }
 
     /// Connects to the station with this [`address`](Self::address), unless the two
-    /// are connected, and gives its id. Blocks until it has answered, at most until
-    /// `deadline`. If both call, there is one connection.
+    /// are connected, and gives its id. Blocks as [`call`](Self::call) does. If both call,
+    /// there is one connection.
     pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, MixedError> {
         let target = self.read(address)?;
         if target.id == self.id() {

@@ -16,7 +16,7 @@ use super::rdma::Pair;
 use crate::station_error::StationError;
 
 /// How long a queue pair has to show that it works.
-const PROVE_WITHIN: Duration = Duration::from_secs(1);
+const PROVE_WITHIN: Duration = Duration::from_millis(1500);
 
 /// Why not, for who has none: no more than that.
 const NONE: &str = "";

@@ -224,6 +224,37 @@ fn a_handshake_cannot_be_replayed() {
     assert_eq!(two.next_event(Duration::from_millis(10)), None);
 }
 
+/// To find out that a queue pair does not work takes longer than some callers have.
+#[test]
+fn who_has_proved_itself_has_time_to_settle_how_pushes_go() {
+    const BRIEF: Duration = Duration::from_secs(1);
+    let (one, two) = (alone(1, network()), alone(2, network()));
+    let between = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let contact = between.local_addr().expect("bound");
+    let pass = |from: &mut TcpStream, to: &mut TcpStream| {
+        to.write_all(&read_frame(from).expect("a frame"))
+            .expect("sent");
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut near, _) = between.accept().expect("called");
+            let mut far = knock(&two);
+            // Hellos, proofs and an offer, verdicts.
+            for back in [1, 2] {
+                pass(&mut near, &mut far);
+                for _ in 0..back {
+                    pass(&mut far, &mut near);
+                }
+            }
+            thread::sleep(BRIEF.mul_f32(1.2));
+            pass(&mut near, &mut far);
+            pass(&mut far, &mut near);
+        });
+        let called = one.call(contact, Instant::now() + BRIEF);
+        assert_eq!(called.expect("called"), 2);
+    });
+}
+
 /// Nobody takes the place of one who is there, or was.
 #[test]
 fn an_id_is_one_peers() {
