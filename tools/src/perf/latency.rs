@@ -56,7 +56,7 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
     let latency = merged(readers.iter().map(|report| &report.latency))?;
     let uncorrected = merged(readers.iter().map(|report| &report.uncorrected))?;
     let outcome = Outcome {
-        fabric: common.fabric.to_string(),
+        fabric: common.on.fabric.to_string(),
         level: common.level.to_string(),
         writers: common.writers,
         readers: common.readers,

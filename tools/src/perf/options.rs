@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-/// What throughput and latency have in common.
+/// Where participants are.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Common {
+pub(crate) struct Hosts {
     /// What carries the samples.
     #[arg(long, value_enum, default_value_t = Fabric::Shm)]
     pub(crate) fabric: Fabric,
@@ -19,6 +19,13 @@ pub(crate) struct Common {
     /// RDMA device of each of the hosts: with --fabric rdma.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) devices: Vec<String>,
+}
+
+/// What throughput and latency have in common.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    #[command(flatten)]
+    pub(crate) on: Hosts,
     /// Number of writers, each in a process of its own.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(crate) writers: u32,
@@ -130,6 +137,8 @@ pub(crate) struct IsolationOptions {
 /// `spindle perf churn`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ChurnOptions {
+    #[command(flatten)]
+    pub(crate) on: Hosts,
     /// How long endpoints come and go, and how long they do not, half before and half
     /// after.
     #[arg(long, default_value_t = 10.0)]

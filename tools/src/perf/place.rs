@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use spindle_dds::ParticipantBuilder;
 
 use super::Failure;
-use super::options::{Common, Fabric};
+use super::options::{Fabric, Hosts};
 
 /// A host, in truth an address of this one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,9 +24,9 @@ pub(super) struct Place {
 
 impl Place {
     /// One for each host of a measurement; none if it needs one only.
-    pub(super) fn all(common: &Common) -> Result<Vec<Self>, Failure> {
-        let (hosts, devices) = (&common.hosts, &common.devices);
-        let (fits, problem) = match common.fabric {
+    pub(super) fn all(on: &Hosts) -> Result<Vec<Self>, Failure> {
+        let (hosts, devices) = (&on.hosts, &on.devices);
+        let (fits, problem) = match on.fabric {
             Fabric::Shm => (
                 hosts.is_empty() && devices.is_empty(),
                 "--hosts and --devices are for --fabric tcp and rdma",

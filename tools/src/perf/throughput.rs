@@ -102,7 +102,7 @@ pub(super) fn job(
         parent: std::process::id(),
         role: Role::Reader(0),
         directory: std::path::PathBuf::new(),
-        places: Place::all(common)?,
+        places: Place::all(&common.on)?,
         place: None,
         participants: common.writers + common.readers,
         writers: common.writers as i32,
@@ -169,7 +169,7 @@ impl Outcome {
             .min()
             .unwrap_or(0);
         Self {
-            fabric: common.fabric.to_string(),
+            fabric: common.on.fabric.to_string(),
             level: common.level.to_string(),
             writers: common.writers,
             readers: common.readers,

@@ -12,6 +12,7 @@
 //! to get all that was published, once each and in order, and so has whoever comes, from
 //! its first sample on.
 
+mod belongings;
 mod endpoints;
 mod parts;
 
@@ -19,9 +20,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use self::belongings::Belongings;
 pub(super) use self::parts::{Findings, Part, work};
 use super::job::{Job, Report, Role};
 use super::options::ChurnOptions;
+use super::place::Place;
 use super::{Failure, fleet};
 
 /// What is printed.
@@ -46,6 +49,10 @@ struct Outcome {
     by_guests: u64,
     /// Samples that readers got that came and went.
     to_guests: u64,
+    /// Views that began meanwhile.
+    views: u64,
+    /// What the process of `near` had before the changes, and after.
+    belongings: [Belongings; 2],
 }
 
 /// Samples a second at the reader.
@@ -65,7 +72,10 @@ struct Spread {
 pub(super) fn run(options: &ChurnOptions) -> Result<(), Failure> {
     let role = Role::Churn(Part::Writer);
     let (seconds, rate, size) = (options.seconds, options.rate, options.size);
-    let job = Job::in_phases(role, PARTS.len(), seconds, rate, size)?;
+    let job = Job {
+        places: Place::all(&options.on)?,
+        ..Job::in_phases(role, PARTS.len(), seconds, rate, size)?
+    };
     let phases = Duration::from_nanos(job.phase_ns) * 2;
     let reports = fleet::run(&job, &PARTS.map(Role::Churn), phases + SLACK)?;
     let outcome = Outcome::of(options.seconds, &reports)?;
@@ -113,6 +123,8 @@ impl Outcome {
                 + by_guests.abs_diff(got),
             by_guests,
             to_guests: near.own_taken + far.own_taken,
+            views: near.views,
+            belongings: near.belongings,
         })
     }
 
@@ -144,6 +156,18 @@ impl Outcome {
         println!(
             "published {}, lost {}; by writers that came and went {}, to readers {}",
             self.published, self.lost, self.by_guests, self.to_guests
+        );
+        let [before, after] = &self.belongings;
+        println!(
+            "{} views; descriptors of one process before and after: {}, {}; mappings {}, {}; \
+             pinned, KiB: {}, {}",
+            self.views,
+            before.descriptors,
+            after.descriptors,
+            before.mappings,
+            after.mappings,
+            before.pinned_kib,
+            after.pinned_kib
         );
     }
 }

@@ -9,6 +9,7 @@ use super::super::figures::Counts;
 use super::super::job::{Job, Report};
 use super::super::perf::Probe;
 use super::super::{Failure, clock, participant};
+use super::belongings::Belongings;
 use super::endpoints::{BUSY, CALM, Entities, FAR, START, SharedWatch, Watch, send, with};
 
 /// Which participant it is.
@@ -48,6 +49,10 @@ pub(crate) struct Findings {
     pub(super) own_taken: u64,
     /// When endpoints were created and deleted.
     pub(super) changed_at_ns: Vec<u64>,
+    /// Before anything came or went, and after.
+    pub(super) belongings: [Belongings; 2],
+    /// Views that began in between.
+    pub(super) views: u64,
 }
 
 /// When endpoints come and go.
@@ -188,9 +193,11 @@ fn come_and_go(
     mut guest: u32,
 ) -> Result<Findings, Failure> {
     let timetable = begin(job, entities)?;
-    let (from_ns, to_ns) = timetable.phases()[1];
+    let [_, (from_ns, to_ns), (_, end_ns)] = timetable.phases();
     clock::wait_until(from_ns);
     let mut findings = Findings::default();
+    findings.belongings[0] = Belongings::now()?;
+    let first_view = entities.participant.counters()?.view;
     while clock::monotonic_ns() < to_ns {
         let watch = match topic {
             BUSY => Watch::from_any(),
@@ -226,6 +233,10 @@ fn come_and_go(
             watch.check().map(|()| busy + guests)
         })?;
     }
+    findings.views = entities.participant.counters()?.view - first_view;
+    // What is in use for the last of them is given back soon.
+    clock::wait_until(to_ns.midpoint(end_ns));
+    findings.belongings[1] = Belongings::now()?;
     Ok(findings)
 }
 
