@@ -6,8 +6,8 @@ use spindle_dds::qos::{DataWriterQos, Reliability};
 use spindle_dds::{DomainParticipant, Duration, Error, StateMasks, WaitSet};
 
 use crate::meeting::{
-    Meeting, enable, reader, reliable_writer, state, take, wait_for_members, wait_in, writer,
-    writer_with,
+    Meeting, enable, reader, reliable_writer, state, take, wait_for_members, wait_in, wait_until,
+    writer, writer_with,
 };
 
 /// Two names whose keys have the same low half, which headers carry: no subgroup can have
@@ -72,6 +72,13 @@ fn an_endpoint_that_cannot_be_is_refused_and_says_so() {
     // Nothing else is held up, before or after it.
     let next = writer(&participants[1], "State");
     let others = reader(&participants[0], "State");
+    for writer in [&written, &next] {
+        let status = writer.status_condition().expect("alive");
+        wait_until(status, || {
+            let matched = writer.publication_matched_status().expect("alive");
+            matched.current_count == 1
+        });
+    }
     written.write(&state(1, 7)).expect("sent");
     next.write(&state(1, 8)).expect("sent");
     for (reader, number) in [(&heard, 7), (&others, 8)] {
