@@ -220,10 +220,12 @@ pub(crate) fn wait_in<'scope>(
             }
         }
     });
-    while !matches!(
-        waits.wait(Duration::ZERO),
-        Err(Error::PreconditionNotMet(_))
-    ) {
+    while !waiting.is_finished()
+        && !matches!(
+            waits.wait(Duration::ZERO),
+            Err(Error::PreconditionNotMet(_))
+        )
+    {
         thread::yield_now();
     }
     waiting
