@@ -257,11 +257,6 @@ impl<F: Fabric> Lane<F> {
         }
     }
 
-    /// Whether the lane takes part in everything.
-    pub(crate) fn is_live(&self) -> bool {
-        self.gate.status() < WEDGED
-    }
-
     /// A holder lets go of real message `real`: room may come back.
     pub(crate) fn let_go(&self, ring: Ring, sender: usize, real: u64) {
         let Some(inbox) = &self.inboxes[ring.index()][sender] else {
@@ -272,8 +267,9 @@ impl<F: Fabric> Lane<F> {
         }
         let word = self.columns.released(ring.index(), sender);
         inbox.release(|value| {
-            // Once the lane is wedged, its senders find no room any more.
-            if self.is_live() {
+            // Once it has ended, its senders find no room any more. One that is wedged may
+            // be opened again.
+            if self.gate.status() < ENDED {
                 self.fabric.acknowledge(word, value, self.senders[sender]);
             }
         });

@@ -577,6 +577,28 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
 }
 
 /// Who finds nonsense while a lane ends fences the member, and goes on without it.
+/// What is let go while a lane is wedged is told to its sender when the lane goes on.
+#[test]
+fn room_comes_back_in_a_lane_that_was_stopped_in_vain() {
+    let world = World::new(2, EngineConfig::SPINDLE);
+    log(&world.nodes[1], |log| log.holds = true);
+    send(&world.nodes[0], 1);
+    world.run(&[0, 1]);
+    let lane = world.nodes[0].handle().lane(SUBGROUP).expect("a lane");
+    assert_eq!(lane.released(Ring::Ordered), 0);
+    for node in &world.nodes {
+        assert_eq!(lanes(node, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
+    }
+    drop(log(&world.nodes[1], |log| core::mem::take(&mut log.held)));
+    for node in &world.nodes {
+        lanes(node, |lanes| {
+            lanes.split().0.iter_mut().for_each(Group::reopen)
+        });
+    }
+    world.run(&[0, 1]);
+    assert!(lane.released(Ring::Ordered) >= 1);
+}
+
 #[test]
 fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
     let world = World::new(2, EngineConfig::SPINDLE);
