@@ -569,8 +569,10 @@ impl Member {
     }
 
     /// How much of its rings is its own again. (Nulls take no room: some of the last are
-    /// still to be passed.)
-    pub(super) fn rings_at_rest(&self) -> Vec<Fact<'static>> {
+    /// still to be passed.) Who lets go of its own messages, and waits for no room, does not
+    /// wake its engine for it: that finds it when it steps next.
+    pub(super) fn rings_at_rest(&self, now: u64) -> Vec<Fact<'static>> {
+        self.engine.step(now);
         let handle = self.engine.handle();
         let at_rest = |last: &Committed| {
             let lane = handle.lane(last.subgroup)?;

@@ -819,7 +819,7 @@ impl<'a> World<'a> {
                     self.book.tell(&Fact::LaneAtRest { lane, members })?;
                 }
             }
-            for fact in member.rings_at_rest() {
+            for fact in member.rings_at_rest(self.now) {
                 self.book.tell(&fact)?;
             }
         }
