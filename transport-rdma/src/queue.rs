@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::fabric::Ring;
+use crate::fabric::{FABRIC_AREA, Ring};
 use crate::mem::Region;
 use crate::segment::SegmentKey;
 
@@ -24,6 +24,36 @@ pub(crate) struct Own {
     pub(crate) slot: u16,
     pub(crate) key: SegmentKey,
     pub(crate) row: Region,
+}
+
+impl Own {
+    /// A push of so many bytes of the row.
+    ///
+    /// # Panics
+    /// As the contract says, if they are not for the engine to push.
+    pub(crate) fn range(&self, at: usize, len: usize) -> Push {
+        self.check(at, len);
+        let slot = self.slot;
+        Push::Range { slot, at, len }
+    }
+
+    /// A push of a word of the row.
+    ///
+    /// # Panics
+    /// As [`range`](Self::range).
+    pub(crate) fn word(&self, at: usize, value: u64) -> Push {
+        self.check(at, 8);
+        let slot = self.slot;
+        Push::Word { slot, at, value }
+    }
+
+    fn check(&self, at: usize, len: usize) {
+        let inside = at >= FABRIC_AREA && self.row.contains(at, len);
+        assert!(
+            inside && at.is_multiple_of(8) && len.is_multiple_of(8),
+            "push of {len} bytes at {at}: unaligned, outside the row or in the fabric's area"
+        );
+    }
 }
 
 /// Something to be sent.

@@ -112,9 +112,7 @@ impl Control {
         drop(self.station);
         session.desk().ended();
         session.room().notify_all();
-        if session.fate().failure().is_none() {
-            session.stop();
-        }
+        session.stop_if_over();
     }
 
     // From view to view.

@@ -125,6 +125,10 @@ impl Desk {
         self.changed.notify_all();
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.stage().ended
+    }
+
     /// Whether lanes came or went since this was asked last.
     pub(super) fn lanes_changed(&self) -> bool {
         self.lanes.load(Ordering::Acquire) && self.lanes.swap(false, Ordering::AcqRel)

@@ -23,6 +23,10 @@ impl Fate {
         self.closed.store(true, Ordering::Release);
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failed.get().map(String::as_str)
     }
@@ -31,7 +35,7 @@ impl Fate {
         if let Some(reason) = self.failure() {
             return Err(Error::Error(reason.to_owned()));
         }
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(Error::AlreadyDeleted(
                 "the participant has left its group".to_owned(),
             ));

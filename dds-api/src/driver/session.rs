@@ -252,9 +252,19 @@ impl Session {
         self.fate.close();
         self.desk.put(News::Leave);
         self.room.notify_all();
+        self.stop_if_over();
     }
 
-    pub(super) fn stop(&self) {
+    /// When a group has failed, listeners are still called, until the application leaves.
+    /// Called after either of the two has happened, so whoever is later stops.
+    pub(super) fn stop_if_over(&self) {
+        let told = self.fate.is_closed() || self.fate.failure().is_none();
+        if told && self.desk.has_ended() {
+            self.stop();
+        }
+    }
+
+    fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.room.notify_all();
         self.handle.fabric().nudge();

@@ -115,7 +115,8 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         |session| targets.run(session),
         |session| sleepers.run(session),
     );
-    session.wait_begun()?;
+    let begun = session.wait_begun();
+    begun.inspect_err(|_| session.abandon())?;
     Ok(session)
 }
 

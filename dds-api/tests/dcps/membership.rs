@@ -313,6 +313,23 @@ impl DomainParticipantListener for Reasons {
     }
 }
 
+#[test]
+fn those_who_leave_at_one_moment_have_all_left() {
+    let meeting = Meeting::new();
+    for _ in 0..40 {
+        let participants: [_; 4] = meeting.participants();
+        enable(&participants);
+        std::thread::scope(|scope| {
+            let closing = participants
+                .each_ref()
+                .map(|one| scope.spawn(|| one.close()));
+            for closed in closing {
+                closed.join().expect("no panic").expect("it has left");
+            }
+        });
+    }
+}
+
 /// Not a test by itself: the process that is stopped in `who_sleeps_too_long_is_out`.
 #[test]
 fn child_that_is_stopped() {
@@ -320,12 +337,17 @@ fn child_that_is_stopped() {
         return;
     };
     let (reasons, told) = std::sync::mpsc::channel();
-    let participant = DomainParticipant::builder(0)
-        .property("spindle.directory", directory.to_str().expect("UTF-8"))
-        .property("spindle.failure.limit_ms", "300")
-        .listener(StatusMask::NONE, Reasons(reasons))
-        .create()
-        .expect("it is let in");
+    let join = || {
+        DomainParticipant::builder(0)
+            .property("spindle.directory", directory.to_str().expect("UTF-8"))
+            .property("spindle.failure.limit_ms", "300")
+            .listener(StatusMask::NONE, Reasons(reasons.clone()))
+            .create()
+            .expect("it is let in")
+    };
+    let dropped = join();
+    dropped.enable().expect("it is let in");
+    let participant = join();
     let heard = reader(&participant, "State");
     let reason = told.recv().expect("the listener is told");
     assert!(reason.contains("has stopped"), "{reason}");
@@ -340,6 +362,25 @@ fn child_that_is_stopped() {
         "{writer}"
     );
     participant.close().expect_err("it tells once more");
+    assert!(told.recv().is_ok_and(|other| other == reason), "both are");
+    // Closed or dropped: none of its threads stays behind.
+    drop(dropped);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while count_of_threads("spindle-") > 0 {
+        assert!(std::time::Instant::now() < deadline, "a thread stays");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// Those of this process with such a name.
+fn count_of_threads(prefix: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("a directory");
+    // Who ends meanwhile has no name.
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    };
+    let names = tasks.filter_map(name);
+    names.filter(|name| name.starts_with(prefix)).count()
 }
 
 fn writer_of_failed(participant: &DomainParticipant) -> Error {

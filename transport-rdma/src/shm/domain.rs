@@ -269,10 +269,6 @@ impl Locked {
             })
             .map_err(|error| self.domain.refuse(format!("cannot be written to: {error}")))
     }
-
-    pub(super) fn remove(&self) {
-        self.domain.remove("record");
-    }
 }
 
 #[cfg(test)]

@@ -73,8 +73,8 @@ pub enum Refusal {
         /// This member.
         id: u128,
     },
-    /// The domain is not there: all its members have left.
-    #[error("domain {domain} has no view on this host any more")]
+    /// The record is not there: somebody has removed it.
+    #[error("domain {domain} has no record on this host any more")]
     Gone {
         /// The domain.
         domain: u32,
@@ -147,8 +147,11 @@ impl Register {
             digest: 0,
             members: vec![self.me.clone()],
         };
-        let record = ViewRecord::new(self.me.host, alone)?;
-        locked.replace(&record.write())?;
+        let record = match record {
+            Some(record) => record.followed_by(alone),
+            None => ViewRecord::new(self.me.host, alone),
+        };
+        locked.replace(&record?.write())?;
         Ok(Entered::Founded)
     }
 
@@ -245,8 +248,10 @@ impl Register {
         locked.replace(&next.write())
     }
 
-    /// Takes this member out of the record, which goes with the last that lives.
-    /// Once is enough. Waits up to 5 s for the lock.
+    /// Takes this member out of the record. Once is enough. Waits up to 5 s for the lock.
+    ///
+    /// A record without members stays: of two that leave at once, one comes to make the
+    /// decision by which it leaves when the other has left already, and made it, too.
     pub fn leave(&self) -> Result<(), JoinError> {
         if self.process != std::process::id() || self.left.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -261,10 +266,6 @@ impl Register {
         if members.len() == before {
             return Ok(());
         }
-        if record.living(process::boot()?).is_empty() {
-            locked.remove();
-            return Ok(());
-        }
         locked.replace(&record.write())
     }
 
@@ -277,7 +278,7 @@ impl Register {
             return Ok(None);
         };
         let record = ViewRecord::read(&text).ok_or_else(|| locked.makes_no_sense())?;
-        if record.boot == process::boot()? {
+        if record.boot == process::boot()? && !record.decision.members.is_empty() {
             locked.check_namespace(record.namespace)?;
         }
         Ok(Some(record))

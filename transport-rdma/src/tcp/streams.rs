@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::shared::{Link, Receiving, Shared};
 use crate::counters::PushCounters;
-use crate::fabric::{FABRIC_AREA, FabricCounters, Failure, FailureCause, Ring};
+use crate::fabric::{FabricCounters, Failure, FailureCause, Ring};
 use crate::failures::{Control, Failures};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -116,28 +116,17 @@ impl Streams {
         count
     }
 
-    fn check(&self, at: usize, len: usize) {
-        let inside = at >= FABRIC_AREA && self.own.row.contains(at, len);
-        assert!(
-            inside && at.is_multiple_of(8) && len.is_multiple_of(8),
-            "push of {len} bytes at {at}: unaligned, outside the row or in the fabric's area"
-        );
-    }
-
     pub(crate) fn push(&self, at: usize, len: usize, to: &PeerSet) {
-        self.check(at, len);
+        let push = self.own.range(at, len);
         if len > 0 {
-            let slot = self.own.slot;
-            let peers = self.post(&Push::Range { slot, at, len }, to);
+            let peers = self.post(&push, to);
             self.pushes.pushed(peers, len);
         }
     }
 
     /// Sends the value; whoever calls has stored it.
     pub(crate) fn push_word(&self, at: usize, value: u64, to: &PeerSet) {
-        self.check(at, 8);
-        let slot = self.own.slot;
-        let peers = self.post(&Push::Word { slot, at, value }, to);
+        let peers = self.post(&self.own.word(at, value), to);
         self.pushes.word_pushed(peers);
     }
 

@@ -214,6 +214,31 @@ fn a_decision_that_was_made_is_made_however_late_it_comes_again() {
 }
 
 #[test]
+fn who_leaves_last_and_first_have_left_both() {
+    let directory = directory();
+    let [first, second, third] = [1, 2, 3].map(|id| register(directory.path(), id));
+    first.enter().expect("entered");
+    first.decide(1, &view(2, &[1, 2]), true).expect("decided");
+    // Both ask to leave, and the one that stays for a view alone is done with it.
+    second.decide(2, &view(3, &[2]), true).expect("decided");
+    second.leave().expect("left");
+    assert_eq!(present(&first), []);
+    let late = first.decide(2, &view(3, &[2]), true);
+    late.expect("has been made");
+    // Also when others have founded the domain anew.
+    assert_eq!(third.enter().expect("entered"), Entered::Founded);
+    let late = first.decide(2, &view(3, &[2]), true);
+    late.expect("has been made");
+    first.leave().expect("left");
+    assert_eq!(present(&first), [3]);
+    let expelled = first.decide(3, &view(4, &[1]), true);
+    assert!(
+        matches!(expelled, Err(Refusal::NotMember { .. })),
+        "{expelled:?}"
+    );
+}
+
+#[test]
 fn the_record_follows_what_a_majority_across_hosts_decides() {
     let directory = directory();
     let [first, second] = [1, 2].map(|id| register(directory.path(), id));
