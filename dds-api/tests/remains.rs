@@ -2,6 +2,7 @@
 //! deleted: nothing.
 
 use spindle_dds::DomainParticipant;
+use spindle_dds::qos::{DataWriterQos, Duration, Reliability};
 
 /// Made of `tests/idl/flight.idl`.
 mod types {
@@ -39,7 +40,12 @@ fn check(leave: impl Fn(&DomainParticipant)) {
         let topic = topic.create().expect("a topic");
         let publisher = participant.publisher().create().expect("a publisher");
         let subscriber = participant.subscriber().create().expect("a subscriber");
-        let writer = publisher.writer(&topic).create().expect("a writer");
+        let qos = DataWriterQos {
+            reliability: Reliability::reliable(Duration::INFINITE),
+            ..DataWriterQos::default()
+        };
+        let writer = publisher.writer(&topic).qos(qos);
+        let writer = writer.create().expect("a writer");
         let reader = subscriber.reader(&topic).create().expect("a reader");
         (participant, writer, reader)
     };
