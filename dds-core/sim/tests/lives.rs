@@ -57,6 +57,16 @@ fn what_went_wrong_once_does_not_again() {
     assert_sound(&plans);
 }
 
+/// Room that came back while a lane was stopped in vain was never told (6868). And who
+/// waited for a majority, with its lanes stopped, was taken for being at rest, where
+/// room is to be back (9071): it is out in the end, as the other one.
+#[test]
+fn room_is_back_when_all_is_at_rest() {
+    assert_sound(&[LifePlan::draw(6868)]);
+    let report = live(&LifePlan::draw(9071)).unwrap_or_else(|violation| panic!("{violation}"));
+    assert_eq!((report.members, report.gone), (2, 2));
+}
+
 /// What cannot be done is refused, and holds up nobody.
 #[test]
 fn requests_that_cannot_be_done_are_refused() {

@@ -372,6 +372,16 @@ impl Member {
             && !self.is_leaving
     }
 
+    /// Whether a lane of its is stopped: its view is about to end, if only by time that
+    /// passes, and no room comes back until then.
+    pub(super) fn is_ending_lanes(&self) -> bool {
+        let handle = self.engine.handle();
+        let lanes = handle.subgroups().into_iter();
+        lanes
+            .filter_map(|subgroup| handle.lane(subgroup))
+            .any(|lane| lane.is_wedged())
+    }
+
     /// Writes no more than it has begun.
     pub(super) fn rest(&mut self) {
         self.left = 0;

@@ -782,6 +782,7 @@ impl<'a> World<'a> {
                 && !self.network.is_rung(member.node)
                 && member.is_done()
                 && member.is_content(view)
+                && !member.is_ending_lanes()
         };
         let same = |one: &Member, other: &Member| {
             let id = |member: &Member| member.view.as_ref().map(|view| view.id);
