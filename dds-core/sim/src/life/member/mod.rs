@@ -19,6 +19,7 @@ pub(super) use self::recorder::News;
 use self::recorder::Recorder;
 use super::facts::{Fact, LaneKey};
 use super::plan::LifePlan;
+use crate::node::Blunder;
 
 /// Where a member's polling thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub(super) struct Member {
     pub(super) node: NodeId,
     pub(super) engine: Engine<SimFabric, Recorder>,
     pub(super) mode: Mode,
+    blunder: Option<Blunder>,
     /// When its polling thread is to wake at the latest; 0 for never.
     pub(super) due: u64,
     pub(super) paused_until: u64,
@@ -92,6 +94,7 @@ impl Member {
             node,
             engine,
             mode: Mode::Awake,
+            blunder: plan.blunder,
             due: 0,
             paused_until: 0,
             is_down: false,
@@ -216,11 +219,13 @@ impl Member {
                 None => Mode::Awake,
             },
             Mode::Idle(want) => {
+                let want = Blunder::announced(self.blunder, want);
                 fabric.announce_sleep(want);
                 Mode::Announced(want)
             }
+            Mode::Announced(_) if self.blunder == Some(Blunder::NoSecondLook) => Mode::Asleep,
             Mode::Announced(announced) => match self.step(now) {
-                Some(want) if want == announced || announced == Want::DataAndAcks => Mode::Asleep,
+                Some(want) if Blunder::covers(self.blunder, announced, want) => Mode::Asleep,
                 _ => {
                     fabric.announce_awake();
                     Mode::Awake

@@ -1,6 +1,8 @@
 //! When all is at rest, and what is to be true then.
 
-use spindle_dds_core::membership::{Member as ViewMember, View};
+use std::collections::BTreeSet;
+
+use spindle_dds_core::membership::{Member as ViewMember, MemberId, View};
 
 use super::World;
 use crate::life::facts::Fact;
@@ -38,12 +40,26 @@ impl World<'_> {
     }
 
     pub(super) fn check_end(&mut self) -> Result<(), Finding> {
-        self.let_go();
-        for at in 0..self.members.len() {
-            self.read_news(at)?;
-        }
-        let up = || self.members.iter().filter(|member| member.is_up());
-        for member in up() {
+        self.check_rest()?;
+        self.let_go()?;
+        self.check_room()?;
+        self.book.tell(&Fact::Over)?;
+        self.book.judge(Some(&self.survivors()))
+    }
+
+    fn up(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.is_up())
+    }
+
+    fn survivors(&self) -> BTreeSet<MemberId> {
+        self.up().map(|member| member.id).collect()
+    }
+
+    /// What has come about by itself: nobody is stepped for it, who would find what a lost
+    /// wake-up has kept from it.
+    fn check_rest(&mut self) -> Result<(), Finding> {
+        let up = self.members.iter().filter(|member| member.is_up());
+        for member in up {
             let Some(view) = &member.view else { continue };
             for member in &view.members {
                 let (of, updates) = (member.id, member.updates);
@@ -58,28 +74,37 @@ impl World<'_> {
                     self.book.tell(&Fact::LaneAtRest { lane, members })?;
                 }
             }
-            for fact in member.rings_at_rest(self.now) {
-                self.book.tell(&fact)?;
-            }
         }
-        self.book.tell(&Fact::Over)?;
-        let survivors = up().map(|member| member.id).collect();
-        self.book.judge(Some(&survivors))
+        self.book.judge(Some(&self.survivors()))
     }
 
-    /// What is held comes back to its senders.
-    fn let_go(&mut self) {
-        let (turn, now) = (self.turn, self.now);
+    /// What is held comes back to its senders, which take notice.
+    fn let_go(&mut self) -> Result<(), Finding> {
+        let turn = self.turn;
         for member in &self.members {
             let engine = &member.engine;
             engine.with_sink(|sink| sink.return_loans(turn, true));
         }
         for _ in 0..3 {
-            for member in self.members.iter().filter(|member| member.is_up()) {
-                member.engine.step(now);
+            for member in self.up() {
+                member.engine.step(self.now);
             }
             self.network.settle();
         }
+        for at in 0..self.members.len() {
+            self.read_news(at)?;
+        }
+        Ok(())
+    }
+
+    fn check_room(&mut self) -> Result<(), Finding> {
+        let up = self.members.iter().filter(|member| member.is_up());
+        for member in up {
+            for fact in member.rings_at_rest(self.now) {
+                self.book.tell(&fact)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn describe(&self) -> String {
