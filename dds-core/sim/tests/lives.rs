@@ -378,3 +378,15 @@ fn bugs_of_the_fabric_are_found() {
         must_be_found(&format!("{bug:?}"), properties, &plans);
     }
 }
+
+/// What is said at every step is seen once all are at rest.
+#[test]
+fn pushes_without_a_message_are_found() {
+    let plan = |seed| {
+        let mut plan = LifePlan::quiet(seed, 3, 5);
+        plan.config.planted = Some(PlantedBug::AcksForEver);
+        plan
+    };
+    let plans: Vec<_> = (0..20).map(plan).collect();
+    must_be_found("AcksForEver", &["I8"], &plans);
+}

@@ -43,6 +43,7 @@ impl World<'_> {
         self.check_rest()?;
         self.let_go()?;
         self.check_room()?;
+        self.check_quiescence()?;
         self.book.tell(&Fact::Over)?;
         self.book.judge(Some(&self.survivors()))
     }
@@ -103,6 +104,17 @@ impl World<'_> {
             for fact in member.rings_at_rest(self.now) {
                 self.book.tell(&fact)?;
             }
+        }
+        Ok(())
+    }
+
+    fn check_quiescence(&mut self) -> Result<(), Finding> {
+        self.network.settle();
+        let up = self.members.iter().filter(|member| member.is_up());
+        for member in up {
+            member.engine.step(self.now);
+            let (who, pushes) = (member.id, self.network.pending());
+            self.book.tell(&Fact::Woken { who, pushes })?;
         }
         Ok(())
     }
