@@ -38,6 +38,8 @@ pub enum PlantedBug {
     DeliverUnstable,
     /// Of one who sends it is believed that it has received what others send.
     ImpliesTooMuch,
+    /// What has been received is said at every step, though nothing is new.
+    AcksForEver,
     /// Nulls fill up one round less than they should.
     NullsTooFew,
     /// Nulls are sent in answer to nulls of the same round, for ever.

@@ -20,7 +20,8 @@ pub enum Blunder {
     NoSecondLook,
     /// Sleeps for data alone though somebody waits for acknowledgements.
     WantsTooLittle,
-    /// Ends a lane where its own counts do, and not those of all.
+    /// Ends a lane where its own counts do, and not those of all. (In lives, which have the
+    /// real membership, see `PlantedBug::OwnTrim`.)
     OwnTrim,
 }
 
@@ -330,18 +331,15 @@ impl Node {
                 _ => Mode::Awake,
             },
             Mode::Idle(want) => {
-                let want = if self.blunder == Some(Blunder::WantsTooLittle) {
-                    Want::Data
-                } else {
-                    want
-                };
+                let want = Blunder::announced(self.blunder, want);
                 fabric.announce_sleep(want);
                 Mode::Announced(want)
             }
             Mode::Announced(_) if self.blunder == Some(Blunder::NoSecondLook) => Mode::Asleep,
             Mode::Announced(announced) => match self.step() {
                 Some(outcome)
-                    if !outcome.progress && covers(announced, outcome.want, self.blunder) =>
+                    if !outcome.progress
+                        && Blunder::covers(self.blunder, announced, outcome.want) =>
                 {
                     Mode::Asleep
                 }
@@ -385,8 +383,19 @@ impl Node {
     }
 }
 
-fn covers(announced: Want, wanted: Want, blunder: Option<Blunder>) -> bool {
-    announced == wanted
-        || announced == Want::DataAndAcks
-        || blunder == Some(Blunder::WantsTooLittle)
+impl Blunder {
+    /// What a driver says that it wants to be woken for, instead of `want`.
+    pub(crate) fn announced(blunder: Option<Self>, want: Want) -> Want {
+        match blunder {
+            Some(Self::WantsTooLittle) => Want::Data,
+            _ => want,
+        }
+    }
+
+    /// Whether what was announced is all that is wanted now.
+    pub(crate) fn covers(blunder: Option<Self>, announced: Want, wanted: Want) -> bool {
+        announced == wanted
+            || announced == Want::DataAndAcks
+            || blunder == Some(Self::WantsTooLittle)
+    }
 }

@@ -576,7 +576,6 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     assert!(occupied.is_err(), "the lane before has not ended");
 }
 
-/// Who finds nonsense while a lane ends fences the member, and goes on without it.
 /// What is let go while a lane is wedged is told to its sender when the lane goes on.
 #[test]
 fn room_comes_back_in_a_lane_that_was_stopped_in_vain() {
@@ -599,6 +598,7 @@ fn room_comes_back_in_a_lane_that_was_stopped_in_vain() {
     assert!(lane.released(Ring::Ordered) >= 1);
 }
 
+/// Who finds nonsense while a lane ends fences the member, and goes on without it.
 #[test]
 fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
     let world = World::new(2, EngineConfig::SPINDLE);

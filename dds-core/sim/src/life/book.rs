@@ -99,6 +99,7 @@ impl Book {
             | Fact::Settled { .. }
             | Fact::LaneAtRest { .. }
             | Fact::RingAtRest { .. }
+            | Fact::Woken { .. }
             | Fact::Over => false,
         }
     }

@@ -105,6 +105,9 @@ pub(crate) enum Fact<'a> {
         count: u64,
         released: u64,
     },
+    /// All is quiet, nothing is held, and all have taken notice of all that was said: woken
+    /// once more, before its heartbeat is due, a member has pushed so much.
+    Woken { who: MemberId, pushes: usize },
     /// Nothing more will happen.
     Over,
 }

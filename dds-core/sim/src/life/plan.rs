@@ -5,6 +5,8 @@ use spindle_dds_core::membership::{Endpoint, MemberId};
 use spindle_dds_core::{EngineConfig, PlantedBug, Ring, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
+use crate::node::Blunder;
+
 /// A life before it begins. Change it to plant a bug or to narrow a seed down.
 #[derive(Debug, Clone)]
 pub struct LifePlan {
@@ -22,6 +24,8 @@ pub struct LifePlan {
     pub config: EngineConfig,
     /// A bug in the membership.
     pub planted: Option<PlantedBug>,
+    /// A mistake of the drivers.
+    pub blunder: Option<Blunder>,
     /// The network.
     pub network: SimOptions,
     /// Chance at each turn that an application does something.
@@ -139,6 +143,7 @@ impl LifePlan {
             subgroups: 1 + rng.below(3),
             config,
             planted: None,
+            blunder: None,
             network,
             app_chance: among(&mut rng, &[0.05, 0.2, 0.6]),
             hold_chance: among(&mut rng, &[0.0, 0.1, 0.5]),

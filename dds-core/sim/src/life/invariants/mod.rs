@@ -15,6 +15,7 @@ mod one_view;
 mod own_messages;
 pub(super) mod payload;
 mod positions;
+mod quiescence;
 mod ready;
 mod requests;
 mod room;
@@ -49,6 +50,7 @@ pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
         Box::new(causes::Causes),
         Box::new(complete::Complete::default()),
         Box::new(room::Room),
+        Box::new(quiescence::Quiescence),
     ];
     // Where views branch, a lane has several ends, and so several orders: each has to be
     // that of all who end it so (V5), and goes on from what the others have (V6).

@@ -1,0 +1,274 @@
+//! A member's applications: they build messages, commit them, and ask what became of them.
+
+use spindle_dds_core::membership::Endpoint;
+use spindle_dds_core::{AckWait, Claim, ClaimError, Committed, Kind, Meta, Ring, SubgroupId};
+use spindle_dds_transport::Fabric;
+use spindle_dds_transport::sim::SimFabric;
+
+use super::Member;
+use crate::life::facts::{Fact, Sent};
+use crate::life::invariants::payload;
+use crate::life::plan::LifePlan;
+
+/// A message that is being built.
+pub(super) struct Building {
+    claim: Claim<SimFabric>,
+    token: u64,
+    until: usize,
+}
+
+/// A message whose sender has not been told that all have it.
+pub(super) struct Receipt {
+    committed: Committed,
+    token: u64,
+    /// Whether it waits to be told.
+    waiting: Option<AckWait>,
+}
+
+impl Member {
+    /// Whether its applications have nothing under way.
+    pub(crate) fn is_done(&self) -> bool {
+        let writes = self
+            .endpoints
+            .values()
+            .any(|endpoint| endpoint.ring.is_some());
+        let idle = self.building.is_empty() && self.stranded.is_empty();
+        idle && (self.left == 0 || !writes)
+    }
+
+    pub(crate) fn todo(&self) -> String {
+        let stranded = self.stranded.iter().map(|(g, r, _, b)| {
+            let claim = self.claim(*g, *r, b.len() as u32);
+            format!("{g} {r:?} {} {:?}", b.len(), claim.map(|c| c.err()))
+        });
+        format!(
+            "left {} building {} stranded {:?} endpoints {:?}",
+            self.left,
+            self.building.len(),
+            stranded.collect::<Vec<_>>(),
+            self.endpoints
+        )
+    }
+
+    /// Writes no more than it has begun.
+    pub(crate) fn rest(&mut self) {
+        self.left = 0;
+    }
+
+    /// One of its applications does something.
+    pub(crate) fn act(&mut self, turn: usize, plan: &LifePlan) {
+        if self.rng.chance(0.3)
+            && let Some((subgroup, ring, token, bytes)) = self.stranded.pop_front()
+        {
+            return self.move_on(subgroup, ring, token, bytes);
+        }
+        let due = self.building.iter().position(|one| one.until <= turn);
+        match due {
+            Some(at) if self.rng.chance(0.7) => {
+                if let Some(building) = self.building.remove(at) {
+                    self.commit(building);
+                }
+            }
+            _ => self.begin(turn, plan),
+        }
+    }
+
+    fn claim(
+        &self,
+        subgroup: SubgroupId,
+        ring: Ring,
+        len: u32,
+    ) -> Option<Result<Claim<SimFabric>, ClaimError>> {
+        Some(self.engine.handle().lane(subgroup)?.claim(ring, len))
+    }
+
+    fn begin(&mut self, turn: usize, plan: &LifePlan) {
+        let writers: Vec<(SubgroupId, Ring)> = self
+            .endpoints
+            .values()
+            .filter_map(|endpoint| Some((endpoint.subgroup, endpoint.ring?.0)))
+            .collect();
+        let Some(&(subgroup, ring)) = self.rng.pick(&writers) else {
+            return;
+        };
+        if self.left == 0 {
+            return;
+        }
+        let len = self.rng.below(64) as u32;
+        match self.claim(subgroup, ring, len) {
+            Some(Ok(claim)) => {
+                self.waiting = None;
+                self.left -= 1;
+                self.tokens += 1;
+                let hold = if self.rng.chance(0.2) {
+                    self.rng.below(plan.hold_turns)
+                } else {
+                    0
+                };
+                self.building.push_back(Building {
+                    claim,
+                    token: self.tokens,
+                    until: turn + hold,
+                });
+            }
+            Some(Err(ClaimError::NoRoom)) if self.waiting.is_none() => {
+                self.waiting = Some(self.engine.handle().waiting_for_acks());
+            }
+            // Between two lanes, or the update that makes it a sender is on its way.
+            _ => {}
+        }
+    }
+
+    fn meta(token: u64, writer: u32) -> Meta {
+        Meta {
+            kind: Kind::Data,
+            flags: 0,
+            encapsulation: 1,
+            writer,
+            timestamp: token as i64,
+            topic: 7,
+            key_hash: [token as u8; 16],
+            skipped: 0,
+        }
+    }
+
+    fn commit(&mut self, mut building: Building) {
+        let (by, token) = (self.id, building.token);
+        let (subgroup, ring) = (building.claim.lane().subgroup(), building.claim.ring());
+        self.facts.push(Fact::Called {
+            by,
+            subgroup,
+            ring,
+            token,
+        });
+        if self.rng.chance(0.1) {
+            building.claim.bytes().fill(0xee);
+            return self.facts.push(Fact::NotSent { by, token });
+        }
+        payload::build(building.claim.bytes(), by, token);
+        self.commit_built(building.claim, token);
+    }
+
+    fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
+        let by = self.id;
+        let len = claim.bytes().len() as u32;
+        let lane = claim.lane().clone();
+        let ring = claim.ring();
+        match claim.commit(len, &Self::meta(token, ring.index() as u32)) {
+            Ok(committed) => {
+                self.keep_receipt(committed, Sent { token, len });
+                if self.rng.chance(0.5) {
+                    self.engine.publish(&lane);
+                } else {
+                    lane.fabric().nudge();
+                }
+            }
+            Err(mut refused) if refused.error == ClaimError::Wedged => {
+                let bytes = refused.claim.bytes().to_vec();
+                let entry = (lane.subgroup(), ring, token, bytes);
+                self.stranded.push_back(entry);
+            }
+            Err(_) => self.facts.push(Fact::NotSent { by, token }),
+        }
+    }
+
+    fn keep_receipt(&mut self, committed: Committed, sent: Sent) {
+        let by = self.id;
+        let token = sent.token;
+        self.facts.push(Fact::Committed {
+            by,
+            lane: self.lane_key(committed.subgroup, committed.epoch),
+            ring: committed.ring,
+            sent,
+        });
+        let ring = (committed.subgroup, committed.ring);
+        self.last.insert(ring, committed);
+        let (rng, chance) = &mut self.patience;
+        let waits = committed.ring == Ring::Ordered && rng.chance(*chance);
+        let waiting = waits.then(|| self.engine.handle().waiting_for_acks());
+        if waits {
+            self.facts.push(Fact::Awaited { by, token });
+        }
+        self.receipts.push(Receipt {
+            committed,
+            token,
+            waiting,
+        });
+    }
+
+    /// Its applications ask what has become of their messages.
+    pub(crate) fn read_receipts(&mut self) {
+        let (by, handle) = (self.id, self.engine.handle());
+        let facts = &mut self.facts;
+        self.receipts.retain(
+            |Receipt {
+                 committed, token, ..
+             }| {
+                let lane = handle.lane(committed.subgroup);
+                let told = lane.is_some_and(|lane| lane.is_acknowledged(committed));
+                if told {
+                    let token = *token;
+                    facts.push(Fact::Acknowledged { by, token });
+                }
+                !told
+            },
+        );
+    }
+
+    /// How much of its rings is its own again. (Nulls take no room: some of the last are
+    /// still to be passed.) Who lets go of its own messages, and waits for no room, does not
+    /// wake its engine for it: that finds it when it steps next.
+    pub(crate) fn rings_at_rest(&self, now: u64) -> Vec<Fact<'static>> {
+        self.engine.step(now);
+        let handle = self.engine.handle();
+        let at_rest = |last: &Committed| {
+            let lane = handle.lane(last.subgroup)?;
+            (lane.epoch() == last.epoch).then(|| Fact::RingAtRest {
+                of: self.id,
+                lane: self.lane_key(last.subgroup, last.epoch),
+                ring: last.ring,
+                count: last.index + 1,
+                released: lane.released(last.ring),
+            })
+        };
+        self.last.values().filter_map(at_rest).collect()
+    }
+
+    /// Who has no part in a subgroup any more has nobody to ask.
+    pub(super) fn abandon_receipts(&mut self) {
+        let (by, handle) = (self.id, self.engine.handle());
+        let facts = &mut self.facts;
+        self.receipts.retain(|receipt| {
+            let stays = handle.lane(receipt.committed.subgroup).is_some();
+            if !stays && receipt.waiting.is_some() {
+                let token = receipt.token;
+                facts.push(Fact::Abandoned { by, token });
+            }
+            stays
+        });
+    }
+
+    /// Copies what was built for a lane that has ended into the next.
+    fn move_on(&mut self, subgroup: SubgroupId, ring: Ring, token: u64, bytes: Vec<u8>) {
+        let writer = |endpoint: &Endpoint| {
+            endpoint.subgroup == subgroup && endpoint.ring.is_some_and(|(its, _)| its == ring)
+        };
+        if !self.endpoints.values().any(writer) {
+            // Its writer was deleted meanwhile.
+            let by = self.id;
+            return self.facts.push(Fact::NotSent { by, token });
+        }
+        match self.claim(subgroup, ring, bytes.len() as u32) {
+            Some(Ok(mut claim)) => {
+                claim.bytes().copy_from_slice(&bytes);
+                self.commit_built(claim, token);
+            }
+            // The rings of the next lane may be smaller.
+            Some(Err(ClaimError::TooLarge { .. })) => {
+                let by = self.id;
+                self.facts.push(Fact::NotSent { by, token });
+            }
+            _ => self.stranded.push_back((subgroup, ring, token, bytes)),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A process: its engine and its driver's part. Above the engine are its `applications`,
+//! and its `recorder`.
+
+mod applications;
+mod recorder;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use spindle_dds_core::membership::{
+    Detection, Endpoint, Member as ViewMember, MemberId, Request, Rules, Update, View,
+};
+use spindle_dds_core::{AckWait, Committed, Engine, Prepared, Ring, StopReason, SubgroupId};
+use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
+use spindle_dds_transport::{Fabric, Want};
+
+use self::applications::{Building, Receipt};
+pub(super) use self::recorder::News;
+use self::recorder::Recorder;
+use super::facts::{Fact, LaneKey};
+use super::plan::LifePlan;
+use crate::node::Blunder;
+
+/// Where a member's polling thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Awake,
+    Idle(Want),
+    Announced(Want),
+    Asleep,
+}
+
+/// A process.
+pub(super) struct Member {
+    pub(super) id: MemberId,
+    pub(super) node: NodeId,
+    pub(super) engine: Engine<SimFabric, Recorder>,
+    pub(super) mode: Mode,
+    blunder: Option<Blunder>,
+    /// When its polling thread is to wake at the latest; 0 for never.
+    pub(super) due: u64,
+    pub(super) paused_until: u64,
+    pub(super) is_down: bool,
+    /// It stopped, for this reason.
+    pub(super) stopped: Option<StopReason>,
+    /// The next view, to be installed at this time.
+    pub(super) preparing: Option<(Arc<View>, u64)>,
+    pub(super) view: Option<Arc<View>>,
+    /// The branch of its view, or of the next.
+    pub(super) branch: u64,
+    /// Those of the views before.
+    branches: BTreeMap<u64, u64>,
+    pub(super) updates: u64,
+    pub(super) is_leaving: bool,
+    rng: Rng,
+    /// What it draws odd requests from.
+    odds: Rng,
+    endpoints: BTreeMap<u64, Endpoint>,
+    left: usize,
+    tokens: u64,
+    building: VecDeque<Building>,
+    /// Built for a lane that was wedged: to be copied into the next one.
+    stranded: VecDeque<(SubgroupId, Ring, u64, Vec<u8>)>,
+    waiting: Option<AckWait>,
+    receipts: Vec<Receipt>,
+    /// What it committed last, by subgroup and ring.
+    last: BTreeMap<(SubgroupId, Ring), Committed>,
+    /// What it draws from whether somebody waits for a receipt, and how often.
+    patience: (Rng, f64),
+    /// What its applications did, and the world has not seen yet.
+    pub(super) facts: Vec<Fact<'static>>,
+}
+
+impl Member {
+    /// A process that knows the view it is to begin with.
+    pub(super) fn new(
+        who: &ViewMember,
+        node: NodeId,
+        bed: SimFabric,
+        (first, branch): (Arc<View>, u64),
+        plan: &LifePlan,
+        rng: &mut Rng,
+    ) -> Self {
+        let recorder = Recorder::new(who.id, plan, rng.fork());
+        let engine = Engine::new(bed, plan.config, recorder);
+        let rules = Rules {
+            detection: Detection { limit: plan.limit },
+            prefer_availability: plan.availability,
+            planted: plan.planted,
+        };
+        engine.enter(who.id, first.clone(), rules);
+        Self {
+            id: who.id,
+            node,
+            engine,
+            mode: Mode::Awake,
+            blunder: plan.blunder,
+            due: 0,
+            paused_until: 0,
+            is_down: false,
+            stopped: None,
+            branch,
+            branches: BTreeMap::from([(first.id, branch)]),
+            preparing: Some((first, 0)),
+            view: None,
+            updates: 0,
+            is_leaving: false,
+            rng: rng.fork(),
+            odds: Rng::new(plan.seed ^ who.id.0 as u64),
+            endpoints: who.endpoints.clone(),
+            left: plan.messages,
+            tokens: 0,
+            building: VecDeque::new(),
+            stranded: VecDeque::new(),
+            waiting: None,
+            receipts: Vec::new(),
+            last: BTreeMap::new(),
+            patience: (Rng::new(plan.seed ^ (who.id.0 as u64) << 20), plan.awaits),
+            facts: Vec::new(),
+        }
+    }
+
+    /// It is about to enter a view of a branch.
+    pub(super) fn follow(&mut self, view: &View, branch: u64) {
+        self.branch = branch;
+        self.branches.insert(view.id, branch);
+    }
+
+    /// The lane of an epoch, in the branch that this member has come by.
+    pub(super) fn lane_key(&self, subgroup: SubgroupId, epoch: u64) -> LaneKey {
+        let branch = self.branches.get(&epoch).copied().unwrap_or_default();
+        (subgroup, epoch, branch)
+    }
+
+    /// How far it has received the order of a lane, if it has that lane now.
+    pub(super) fn received(&self, lane: LaneKey) -> Option<u64> {
+        let its = self.engine.handle().lane(lane.0)?;
+        let is_it = self.lane_key(lane.0, its.epoch()) == lane;
+        Some(self.engine.position(lane.0).filter(|_| is_it)?.received_num)
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        !self.is_down && self.stopped.is_none()
+    }
+
+    /// Whether a view has all that it asked for.
+    pub(super) fn is_content(&self, view: &View) -> bool {
+        let rank = view.rank(self.id);
+        rank.is_some_and(|rank| view.members[rank.index()].updates == self.updates)
+            && !self.is_leaving
+    }
+
+    /// Whether a lane of its is stopped: its view is about to end, if only by time that
+    /// passes, and no room comes back until then.
+    pub(super) fn is_ending_lanes(&self) -> bool {
+        let handle = self.engine.handle();
+        let lanes = handle.subgroups().into_iter();
+        lanes
+            .filter_map(|subgroup| handle.lane(subgroup))
+            .any(|lane| lane.is_wedged())
+    }
+
+    /// Other endpoints.
+    pub(super) fn update(&mut self, plan: &LifePlan) {
+        let mut put: Vec<(u64, Endpoint)> = (0..self.rng.below(3))
+            .map(|_| (self.rng.below(4) as u64, plan.endpoint(&mut self.rng)))
+            .collect();
+        if self.odds.chance(plan.odd) {
+            let odd = plan.odd_endpoint(&mut self.odds);
+            put.push((self.odds.below(4) as u64, odd));
+        }
+        let remove = match self.rng.below(3) {
+            0 => vec![self.rng.below(4) as u64],
+            _ => Vec::new(),
+        };
+        self.updates += 1;
+        for number in &remove {
+            self.endpoints.remove(number);
+        }
+        self.endpoints.extend(put.iter().cloned());
+        self.engine.request(Request::Update(Update {
+            member: self.id,
+            number: self.updates,
+            put,
+            remove,
+        }));
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.is_leaving = true;
+        self.engine.request(Request::Leave);
+    }
+
+    /// Begins the view that it has been preparing.
+    pub(super) fn install(&mut self, prepared: Prepared<SimFabric>) -> Result<(), String> {
+        let view = prepared.view.clone();
+        self.engine
+            .install(prepared)
+            .map_err(|error| error.to_string())?;
+        // Of what it asked for, this is what there is.
+        if let Some(rank) = view.rank(self.id)
+            && view.members[rank.index()].updates == self.updates
+        {
+            self.endpoints = view.members[rank.index()].endpoints.clone();
+        }
+        self.view = Some(view);
+        self.abandon_receipts();
+        Ok(())
+    }
+
+    /// The polling thread's turn.
+    pub(super) fn poll(&mut self, rung: bool, now: u64) {
+        let handle = self.engine.handle();
+        let fabric = handle.fabric();
+        let late = self.due != 0 && self.due <= now;
+        self.mode = match self.mode {
+            Mode::Awake => match self.step(now) {
+                Some(want) => Mode::Idle(want),
+                None => Mode::Awake,
+            },
+            Mode::Idle(want) => {
+                let want = Blunder::announced(self.blunder, want);
+                fabric.announce_sleep(want);
+                Mode::Announced(want)
+            }
+            Mode::Announced(_) if self.blunder == Some(Blunder::NoSecondLook) => Mode::Asleep,
+            Mode::Announced(announced) => match self.step(now) {
+                Some(want) if Blunder::covers(self.blunder, announced, want) => Mode::Asleep,
+                _ => {
+                    fabric.announce_awake();
+                    Mode::Awake
+                }
+            },
+            Mode::Asleep if rung || late => {
+                fabric.announce_awake();
+                Mode::Awake
+            }
+            Mode::Asleep => Mode::Asleep,
+        };
+    }
+
+    /// Steps; what to be woken for if there was nothing to do.
+    fn step(&mut self, now: u64) -> Option<Want> {
+        let outcome = self.engine.step(now)?;
+        self.due = outcome.due;
+        if outcome.room {
+            self.waiting = None;
+        }
+        (!outcome.progress).then_some(outcome.want)
+    }
+}

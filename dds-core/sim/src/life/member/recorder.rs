@@ -1,0 +1,204 @@
+//! The layer above a member's engine: what it is handed goes to the world as news.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use spindle_dds_core::membership::{Decision, Finish, MemberId, Request, View};
+use spindle_dds_core::{Delivery, Event, Held, Sink, StopReason, SubgroupId};
+use spindle_dds_transport::sim::{Rng, SimFabric};
+
+use crate::life::facts::{Delivered, LaneKey, Sent};
+use crate::life::invariants::payload;
+use crate::life::plan::LifePlan;
+use crate::violation::Finding;
+
+/// For so many turns a layer above is ready for the messages of a new lane, or not.
+const SPELL: usize = 50;
+
+/// What a member tells the world, in order.
+#[derive(Debug)]
+pub(crate) enum News {
+    Delivered(Delivered),
+    LaneEnded {
+        lane: LaneKey,
+        end: u64,
+        digest: u64,
+    },
+    Decide(Decision),
+    Refused(Request, String),
+    ViewEnded(Finish),
+    ViewBegun(Arc<View>),
+    Stopped(StopReason),
+    Wrong(Finding),
+}
+
+struct Loan {
+    held: Held<SimFabric>,
+    sender: MemberId,
+    token: u64,
+    until: usize,
+}
+
+/// The layer above the engine.
+pub(crate) struct Recorder {
+    pub(crate) news: Vec<News>,
+    loans: Vec<Loan>,
+    /// Who is at which place, by lane.
+    places: BTreeMap<LaneKey, Vec<MemberId>>,
+    rng: Rng,
+    hold_chance: f64,
+    hold_turns: usize,
+    turn: usize,
+    me: MemberId,
+    plan: LifePlan,
+    /// Subgroups for whose lanes it has been ready.
+    ready: RefCell<BTreeSet<SubgroupId>>,
+    /// It was not ready, and may be at this turn; 0 if it was.
+    asks_again_at: Cell<usize>,
+}
+
+impl Recorder {
+    pub(super) fn new(me: MemberId, plan: &LifePlan, rng: Rng) -> Self {
+        Self {
+            news: Vec::new(),
+            loans: Vec::new(),
+            places: BTreeMap::new(),
+            rng,
+            hold_chance: plan.hold_chance,
+            hold_turns: plan.hold_turns,
+            turn: 0,
+            me,
+            plan: plan.clone(),
+            ready: RefCell::default(),
+            asks_again_at: Cell::new(0),
+        }
+    }
+
+    /// Whether it takes messages of a new lane now: for a while it does, for a while not.
+    fn is_in_the_mood(&self, subgroup: SubgroupId) -> bool {
+        let spell = self.turn / SPELL;
+        let seed = self.plan.seed ^ (self.me.0 as u64) << 40 ^ u64::from(subgroup.0) << 32;
+        self.turn >= self.plan.turns || !Rng::new(seed ^ spell as u64).chance(self.plan.shy)
+    }
+
+    /// Whether it wakes the engine: it may be ready by now.
+    pub(crate) fn nudges(&mut self, turn: usize) -> bool {
+        self.turn = turn;
+        let due = (1..=turn).contains(&self.asks_again_at.get());
+        if due {
+            self.asks_again_at.set(0);
+        }
+        due
+    }
+
+    fn check(&mut self, loan: &Loan) {
+        if self.plan.is_hostile(loan.sender) || self.plan.is_hostile(self.me) {
+            return;
+        }
+        let read = payload::check(loan.held.bytes(), loan.sender, loan.token);
+        if let Err(what) = read {
+            self.news.push(News::Wrong(("M3", what)));
+        }
+    }
+
+    pub(crate) fn return_loans(&mut self, turn: usize, all: bool) {
+        self.turn = turn;
+        let (due, kept) = core::mem::take(&mut self.loans)
+            .into_iter()
+            .partition::<Vec<_>, _>(|loan| all || loan.until <= turn);
+        self.loans = kept;
+        for loan in due {
+            self.check(&loan);
+        }
+    }
+
+    fn begin(&mut self, view: &View) {
+        for lane in &view.lanes {
+            let key = (lane.subgroup, lane.epoch, 0);
+            let ids = lane.members.iter();
+            let ids = ids.map(|rank| view.members[rank.index()].id).collect();
+            self.places.entry(key).or_insert(ids);
+        }
+    }
+}
+
+impl Sink<SimFabric> for Recorder {
+    fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
+        let lane = (delivery.lane.subgroup(), delivery.lane.epoch(), 0);
+        let places = self.places.get(&lane);
+        let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
+            let what = format!("a message of nobody in {lane:?}");
+            return self.news.push(News::Wrong(("A1", what)));
+        };
+        let token = delivery.header.timestamp as u64;
+        self.news.push(News::Delivered(Delivered {
+            lane,
+            ring: delivery.ring,
+            sender,
+            position: delivery.position,
+            sent: Sent {
+                token,
+                len: delivery.header.len,
+            },
+            was_ready: self.ready.borrow().contains(&lane.0),
+        }));
+        let Some(held) = delivery.hold() else { return };
+        let keep = self.rng.chance(self.hold_chance);
+        let until = self.turn + 1 + self.rng.below(self.hold_turns);
+        let loan = Loan {
+            held,
+            sender,
+            token,
+            until,
+        };
+        self.check(&loan);
+        if keep {
+            self.loans.push(loan);
+        }
+    }
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, event: Event) {
+        let news = match event {
+            Event::LaneEnded {
+                subgroup,
+                epoch,
+                end,
+                digest,
+            } => {
+                self.ready.borrow_mut().remove(&subgroup);
+                News::LaneEnded {
+                    lane: (subgroup, epoch, 0),
+                    end,
+                    digest,
+                }
+            }
+            Event::Decide(decision) => News::Decide(decision),
+            Event::Refused { request, why } => News::Refused(request, why),
+            Event::ViewEnded(finish) => News::ViewEnded(finish),
+            Event::ViewBegun(view) => {
+                self.begin(&view);
+                News::ViewBegun(view)
+            }
+            Event::Stopped(reason) => News::Stopped(reason),
+            Event::MemberLeft { .. } | Event::SenderLeft { .. } => return,
+        };
+        self.news.push(news);
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
+
+    fn is_ready(&self, subgroup: SubgroupId) -> bool {
+        let is_ready = self.is_in_the_mood(subgroup);
+        if is_ready {
+            self.ready.borrow_mut().insert(subgroup);
+        } else {
+            self.asks_again_at.set((self.turn / SPELL + 1) * SPELL);
+        }
+        is_ready
+    }
+}

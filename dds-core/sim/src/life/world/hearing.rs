@@ -1,0 +1,226 @@
+//! What members tell is heard: it goes to the book, and has consequences.
+
+use std::collections::BTreeMap;
+
+use spindle_dds_core::StopReason;
+use spindle_dds_core::membership::{Finish, MemberId, Request, View, Why};
+
+use super::World;
+use crate::life::facts::{Fact, LaneKey, Standing};
+use crate::life::member::{Member, News};
+use crate::life::trace;
+use crate::violation::Finding;
+
+impl World<'_> {
+    pub(super) fn read_news(&mut self, at: usize) -> Result<(), Finding> {
+        self.read_facts(at)?;
+        let news = self.members[at]
+            .engine
+            .with_sink(|sink| core::mem::take(&mut sink.news))
+            .unwrap_or_default();
+        // What follows the end of its lanes.
+        let mut next = self.members[at].branch;
+        for news in &news {
+            if let News::ViewEnded(finish) = news {
+                next = self.ending(at, finish)?;
+            }
+        }
+        let received = self.received(at, &news);
+        for news in news {
+            self.tell_news(at, &news);
+            self.heed(at, news, next, &received)?;
+        }
+        if self.members[at].is_up() {
+            self.members[at].read_receipts();
+        }
+        self.read_facts(at)
+    }
+
+    /// What the applications of a member did.
+    fn read_facts(&mut self, at: usize) -> Result<(), Finding> {
+        let mut facts = core::mem::take(&mut self.members[at].facts).into_iter();
+        facts.try_for_each(|fact| self.book.tell(&fact))
+    }
+
+    /// Of the lanes that go on, and in which there is news: how far their members have
+    /// received their order.
+    fn received(&self, at: usize, news: &[News]) -> BTreeMap<LaneKey, Vec<(MemberId, u64)>> {
+        let mut received = BTreeMap::new();
+        let ended = |its: LaneKey| {
+            let end = |news: &News| matches!(news, News::LaneEnded { lane, .. } if *lane == its);
+            news.iter().any(end)
+        };
+        for news in news {
+            let News::Delivered(delivered) = news else {
+                continue;
+            };
+            let lane = delivered.lane;
+            if received.contains_key(&lane) || ended(lane) {
+                continue;
+            }
+            let key = self.members[at].lane_key(lane.0, lane.1);
+            let of = |member: &Member| Some((member.id, member.received(key)?));
+            let all: Vec<_> = self.members.iter().filter_map(of).collect();
+            received.insert(lane, all);
+        }
+        received
+    }
+
+    /// `next` is the branch of the view that follows; `received` is by lanes as the member
+    /// knows them.
+    fn heed(
+        &mut self,
+        at: usize,
+        news: News,
+        next: u64,
+        received: &BTreeMap<LaneKey, Vec<(MemberId, u64)>>,
+    ) -> Result<(), Finding> {
+        let id = self.members[at].id;
+        match news {
+            News::Delivered(mut what) => {
+                let received = received.get(&what.lane).map_or(&[][..], Vec::as_slice);
+                what.lane = self.members[at].lane_key(what.lane.0, what.lane.1);
+                let (to, what) = (id, &what);
+                self.book.tell(&Fact::Delivered { to, what, received })
+            }
+            News::LaneEnded { lane, end, digest } => self.book.tell(&Fact::LaneEnded {
+                at: id,
+                lane: self.members[at].lane_key(lane.0, lane.1),
+                next,
+                position: end,
+                digest,
+            }),
+            News::Decide(decision) => {
+                self.decide(at, &decision);
+                Ok(())
+            }
+            News::Refused(request, why) => self.refused(id, &request, &why),
+            News::ViewEnded(finish) => self.view_ended(at, &finish, next),
+            News::ViewBegun(view) => {
+                self.know(self.members[at].branch, &view)?;
+                let (at, view) = (id, &*view);
+                self.book.tell(&Fact::ViewBegun { at, view })
+            }
+            News::Wrong(finding) => Err(finding),
+            News::Stopped(reason) => self.stopped(at, reason),
+        }
+    }
+
+    fn know(&mut self, branch: u64, view: &View) -> Result<(), Finding> {
+        self.course.view(branch, view);
+        self.book.tell(&Fact::ViewKnown { branch, view })
+    }
+
+    fn refused(&mut self, of: MemberId, request: &Request, why: &str) -> Result<(), Finding> {
+        self.refused += 1;
+        if let Request::Join(newcomer) = request {
+            self.joiners.retain(|(who, _)| who.id != newcomer.id);
+        }
+        self.book.tell(&Fact::Refused { of, request, why })
+    }
+
+    fn tell_news(&mut self, at: usize, news: &News) {
+        match news {
+            News::Delivered(_) | News::Wrong(_) => {}
+            News::LaneEnded { lane, end, .. } => {
+                let (subgroup, epoch, _) = lane;
+                self.tell(at, |_| {
+                    format!("lane {subgroup} of view {epoch} ends at {end}")
+                });
+            }
+            News::Decide(decision) => {
+                self.tell(at, |_| format!("wants view {} decided", decision.next.id));
+            }
+            News::Refused(request, why) => {
+                self.tell(at, |_| {
+                    format!("{}: refused: {why}", trace::request(request))
+                });
+            }
+            News::ViewEnded(finish) => {
+                self.tell(at, |it| trace::ending(it.view.as_deref(), finish));
+            }
+            News::ViewBegun(view) => self.tell(at, |_| trace::beginning(view)),
+            News::Stopped(reason) => self.tell(at, |_| format!("is out: {reason}")),
+        }
+    }
+
+    /// Which branch of views somebody goes on with.
+    fn ending(&mut self, at: usize, finish: &Finish) -> Result<u64, Finding> {
+        let branch = self.members[at].branch;
+        let is_divided = !self.divided.is_empty() || self.plan.pauses > 0.0;
+        let proposal = &finish.proposal;
+        self.book.tell(&Fact::ViewEnded {
+            branch,
+            proposal,
+            is_divided,
+        })?;
+        let (next, is_news) = self.course.ending(branch, proposal);
+        if is_news {
+            self.note_expelled(at, finish);
+        }
+        Ok(next)
+    }
+
+    fn view_ended(&mut self, at: usize, finish: &Finish, branch: u64) -> Result<(), Finding> {
+        self.know(branch, &finish.next)?;
+        self.members[at].follow(&finish.next, branch);
+        for member in &finish.next.members {
+            let joined = self.joiners.iter().position(|(who, _)| who.id == member.id);
+            if let Some(joined) = joined {
+                let (who, _) = self.joiners.remove(joined);
+                self.spawn(&who, finish.next.clone(), branch);
+            } else if self.stillborn.remove(&member.id) {
+                self.network.crash(self.nodes[&member.id]);
+            }
+        }
+        if finish.next.rank(self.members[at].id).is_some() {
+            if self
+                .note(at, &finish.next, finish.proposal.digest())
+                .is_err()
+            {
+                // Others of its host are in another group: the two never become one.
+                self.end(at);
+                return Ok(());
+            }
+            let delay = self.rng.below(100) as u64;
+            self.members[at].preparing = Some((finish.next.clone(), self.now + delay));
+        }
+        Ok(())
+    }
+
+    fn note_expelled(&mut self, at: usize, finish: &Finish) {
+        let Some(view) = &self.members[at].view else {
+            return;
+        };
+        for removal in &finish.proposal.removals {
+            let who = view.members.get(usize::from(removal.rank));
+            if let (Some(who), Why::Failed(cause)) = (who, &removal.why)
+                && self.plan.is_hostile(who.id)
+            {
+                *self.expelled.entry(cause.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    fn stopped(&mut self, at: usize, reason: StopReason) -> Result<(), Finding> {
+        let id = self.members[at].id;
+        let record = self.records.get(&self.hosts[&id]);
+        let standing = Standing {
+            is_leaving: self.members[at].is_leaving,
+            may_lose: self.may_err || self.plan.hosts > 1,
+            prefers_availability: self.plan.availability,
+            lost_to_hostile: record.is_some_and(|record| {
+                let mut members = record.view().members.iter();
+                members.all(|it| self.plan.is_hostile(it.id))
+            }),
+        };
+        let allowed = self.book.tell(&Fact::Stopped {
+            who: id,
+            reason: &reason,
+            standing,
+        });
+        self.members[at].stopped = Some(reason);
+        self.network.crash(self.members[at].node);
+        allowed
+    }
+}

@@ -1,0 +1,303 @@
+//! The world of a life: members take turns, while time passes and the network goes on.
+//!
+//! `harm` is what is done to members, `outside` what lies outside of their processes;
+//! `hearing` takes what they tell to the book; `rest` says when all is over, and checks what
+//! is to be true then.
+
+mod harm;
+mod hearing;
+mod outside;
+mod rest;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use spindle_dds_core::membership::{HostId, Member as ViewMember, MemberId, View};
+use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimNetwork};
+use spindle_dds_transport::{FABRIC_AREA, Rank};
+
+use super::book::Book;
+use super::course::Course;
+use super::facts::LaneKey;
+use super::hostile::Hostility;
+use super::member::{Member, Mode};
+use super::plan::LifePlan;
+use super::record::DomainRecord;
+use super::trace::Line;
+use crate::violation::Finding;
+use crate::violation::Violation;
+
+/// What a life without a violation was like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LifeReport {
+    /// Views.
+    pub views: usize,
+    /// Members that ever were.
+    pub members: usize,
+    /// Of these, dead in the end, or out.
+    pub gone: usize,
+    /// Requests that could not be done.
+    pub refused: usize,
+    /// Words that hostile members wrote.
+    pub forged: usize,
+    /// Why hostile members were expelled, how often.
+    pub expelled: BTreeMap<String, usize>,
+    /// Groups that have gone on apart from the first.
+    pub branches: u64,
+    /// Messages committed.
+    pub committed: usize,
+    /// Messages delivered, over all members.
+    pub delivered: usize,
+    /// Messages whose senders were told that all have them, or that they are not sent, or
+    /// neither; those of hostile members not counted.
+    pub outcomes: [usize; 3],
+    /// Turns until all was quiet.
+    pub turns: usize,
+    /// Hash over everything that happened.
+    pub trace_hash: u64,
+}
+
+/// Lives a plan to its end.
+pub fn live(plan: &LifePlan) -> Result<LifeReport, Violation> {
+    World::new(plan).live()
+}
+
+/// Lives a plan to its end, and tells what happened.
+pub fn live_traced(plan: &LifePlan) -> (Result<LifeReport, Violation>, Vec<Line>) {
+    let mut world = World::new(plan);
+    world.trace = Some(Vec::new());
+    let result = world.live();
+    (result, world.trace.unwrap_or_default())
+}
+
+struct World<'a> {
+    plan: &'a LifePlan,
+    network: SimNetwork,
+    rng: Rng,
+    /// What odd requests are drawn from.
+    odds: Rng,
+    turn: usize,
+    now: u64,
+    members: Vec<Member>,
+    nodes: BTreeMap<MemberId, NodeId>,
+    hosts: BTreeMap<MemberId, HostId>,
+    /// By number and branch of the view.
+    controls: BTreeMap<(u64, u64), SegmentId>,
+    lanes: BTreeMap<LaneKey, SegmentId>,
+    /// The domain's records, by host.
+    records: BTreeMap<HostId, DomainRecord>,
+    /// Who wants to join, and whom it has asked.
+    joiners: Vec<(ViewMember, MemberId)>,
+    divided: Vec<(HostId, HostId)>,
+    course: Course,
+    book: Book,
+    /// Died while they asked to join: views may have them, but nobody is there.
+    stillborn: BTreeSet<MemberId>,
+    may_err: bool,
+    refused: usize,
+    hostility: Hostility,
+    /// What happened, if somebody wants to know.
+    trace: Option<Vec<Line>>,
+    /// Why hostile members were expelled, how often.
+    expelled: BTreeMap<String, usize>,
+    haste: usize,
+}
+
+impl<'a> World<'a> {
+    fn new(plan: &'a LifePlan) -> Self {
+        let mut rng = Rng::new(plan.seed);
+        let network = SimNetwork::new(plan.seed, 0, plan.network.clone());
+        let mut world = Self {
+            plan,
+            network,
+            turn: 0,
+            now: 1,
+            members: Vec::new(),
+            nodes: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            controls: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            records: BTreeMap::new(),
+            joiners: Vec::new(),
+            divided: Vec::new(),
+            course: Course::default(),
+            book: Book::new(plan.availability),
+            stillborn: BTreeSet::new(),
+            may_err: plan.may_err(),
+            refused: 0,
+            trace: None,
+            hostility: Hostility::new(plan.seed, plan.hostile),
+            expelled: BTreeMap::new(),
+            haste: 0,
+            rng: rng.fork(),
+            odds: Rng::new(!plan.seed),
+        };
+        let founder = world.born();
+        if let Ok(first) = View::first(founder.clone()) {
+            let first = Arc::new(first);
+            let record = DomainRecord::new(first.clone(), 0);
+            world.records.insert(founder.host, record);
+            world.spawn(&founder, first, 0);
+        }
+        for _ in 1..plan.members {
+            let newcomer = world.born();
+            world.joiners.push((newcomer, MemberId(0)));
+        }
+        world
+    }
+
+    /// Somebody who has not joined yet.
+    fn born(&mut self) -> ViewMember {
+        let id = MemberId(self.nodes.len() as u128 + 1);
+        let host = HostId(self.rng.below(self.plan.hosts) as u128);
+        self.nodes.insert(id, self.network.add_node());
+        if self.plan.is_hostile(id) {
+            self.book.is_hostile(id);
+        }
+        self.hosts.insert(id, host);
+        let count = self.rng.below(4) as u64;
+        let endpoints = (0..count).map(|number| (number, self.plan.endpoint(&mut self.rng)));
+        let mut endpoints: BTreeMap<_, _> = endpoints.collect();
+        if id != MemberId(1) && self.odds.chance(self.plan.odd) {
+            endpoints.insert(9, self.plan.odd_endpoint(&mut self.odds));
+        }
+        ViewMember {
+            id,
+            host,
+            address: Vec::new(),
+            info: Vec::new(),
+            updates: 0,
+            endpoints,
+        }
+    }
+
+    fn spawn(&mut self, who: &ViewMember, first: Arc<View>, branch: u64) {
+        let node = self.nodes[&who.id];
+        let bed = self.network.open(&[(node, FABRIC_AREA + 128)]);
+        let bed = self.network.fabric(bed, Rank(0));
+        let first = (first, branch);
+        let mut member = Member::new(who, node, bed, first, self.plan, &mut self.rng);
+        if self.turn >= self.plan.turns {
+            member.rest();
+        }
+        self.members.push(member);
+    }
+
+    fn live(&mut self) -> Result<LifeReport, Violation> {
+        let result = self.run();
+        result.map_err(|(property, what)| Violation {
+            seed: self.plan.seed,
+            property,
+            what,
+            turn: self.turn,
+        })
+    }
+
+    /// Takes down what a member does, or hears.
+    fn tell(&mut self, at: usize, what: impl FnOnce(&Member) -> String) {
+        let Some(trace) = &mut self.trace else { return };
+        let member = &self.members[at];
+        trace.push(Line {
+            turn: self.turn,
+            member: member.id.0,
+            view: member.view.as_ref().map_or(0, |view| view.id),
+            what: what(member),
+        });
+    }
+
+    fn run(&mut self) -> Result<LifeReport, Finding> {
+        let patience = self.plan.turns + 60_000;
+        let mut quiet = 0;
+        while quiet <= 50 {
+            self.turn += 1;
+            if self.turn > patience {
+                return Err(("L3", format!("no rest: {}", self.describe())));
+            }
+            if self.turn == self.plan.turns {
+                self.members.iter_mut().for_each(Member::rest);
+                self.end_hostilities();
+                self.book.judge(None)?;
+            }
+            self.take_turn()?;
+            let over = self.turn > self.plan.turns;
+            quiet = if over && self.is_at_rest() {
+                quiet + 1
+            } else {
+                0
+            };
+        }
+        self.check_end()?;
+        Ok(LifeReport {
+            views: self.course.views(),
+            members: self.nodes.len(),
+            gone: self.members.iter().filter(|member| !member.is_up()).count(),
+            refused: self.refused,
+            forged: self.hostility.written,
+            expelled: core::mem::take(&mut self.expelled),
+            branches: self.course.branches(),
+            committed: self.book.committed,
+            delivered: self.book.delivered,
+            outcomes: self.book.outcomes(),
+            turns: self.turn,
+            trace_hash: self.network.trace_hash(),
+        })
+    }
+
+    fn take_turn(&mut self) -> Result<(), Finding> {
+        self.pass_time();
+        // What waits for long is a failure: the more there is, the faster it goes.
+        if self.turn.is_multiple_of(64) {
+            self.haste = self.network.pending() / 64;
+        }
+        for _ in 0..self.rng.below(6) + self.haste {
+            self.network.step();
+        }
+        self.let_in();
+        self.follow_script();
+        if self.members.is_empty() {
+            return Ok(());
+        }
+        let at = self.rng.below(self.members.len());
+        if self.turn < self.plan.turns {
+            self.do_harm(at);
+            self.be_hostile(at);
+        }
+        let member = &mut self.members[at];
+        if !member.is_up() || member.paused_until > self.now {
+            return Ok(());
+        }
+        if self.rng.chance(self.plan.app_chance) {
+            member.act(self.turn, self.plan);
+        }
+        let (turn, now) = (self.turn, self.now);
+        if let Some((view, _)) = member.preparing.take_if(|(_, when)| *when <= now) {
+            let prepared = self.prepare(at, view);
+            let installed = self.members[at].install(prepared);
+            installed.map_err(|error| ("X2", error))?;
+        }
+        let member = &mut self.members[at];
+        let nudged = member.engine.with_sink(|sink| sink.nudges(turn));
+        let rung = member.mode == Mode::Asleep
+            && (self.network.rung(member.node) || nudged.unwrap_or_default());
+        member.poll(rung, now);
+        member
+            .engine
+            .with_sink(|sink| sink.return_loans(turn, false));
+        self.read_news(at)
+    }
+
+    /// Nobody has anything to do before the next heartbeat: it is due.
+    fn pass_time(&mut self) {
+        self.now += 1;
+        let up = || self.members.iter().filter(|member| member.is_up());
+        let asleep = up().all(|member| member.mode == Mode::Asleep && member.preparing.is_none());
+        if self.turn > self.plan.turns
+            && asleep
+            && self.network.pending() == 0
+            && !self.is_at_rest()
+        {
+            let due = up().map(|member| member.due).filter(|due| *due > 0).min();
+            self.now = self.now.max(due.unwrap_or(0));
+        }
+    }
+}

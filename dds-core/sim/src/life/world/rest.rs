@@ -1,0 +1,138 @@
+//! When all is at rest, and what is to be true then.
+
+use std::collections::BTreeSet;
+
+use spindle_dds_core::membership::{Member as ViewMember, MemberId, View};
+
+use super::World;
+use crate::life::facts::Fact;
+use crate::life::member::{Member, Mode};
+use crate::violation::Finding;
+
+impl World<'_> {
+    pub(super) fn is_at_rest(&self) -> bool {
+        let up = || self.members.iter().filter(|member| member.is_up());
+        let Some(first) = up().next() else {
+            return true;
+        };
+        let calm = |member: &Member, view: &View| {
+            member.preparing.is_none()
+                && member.paused_until <= self.now
+                && member.mode == Mode::Asleep
+                && !self.network.is_rung(member.node)
+                && member.is_done()
+                && member.is_content(view)
+                && !member.is_ending_lanes()
+        };
+        let same = |one: &Member, other: &Member| {
+            let id = |member: &Member| member.view.as_ref().map(|view| view.id);
+            id(one) == id(other) && one.branch == other.branch
+        };
+        let settled = |member: &Member| {
+            let Some(view) = &member.view else {
+                return false;
+            };
+            let here = |who: &ViewMember| up().any(|it| it.id == who.id && same(it, member));
+            let alone = self.plan.availability || same(member, first);
+            calm(member, view) && alone && view.members.iter().all(here)
+        };
+        up().all(settled) && self.joiners.is_empty() && self.network.pending() == 0
+    }
+
+    pub(super) fn check_end(&mut self) -> Result<(), Finding> {
+        self.check_rest()?;
+        self.let_go()?;
+        self.check_room()?;
+        self.check_quiescence()?;
+        self.book.tell(&Fact::Over)?;
+        self.book.judge(Some(&self.survivors()))
+    }
+
+    fn up(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.is_up())
+    }
+
+    fn survivors(&self) -> BTreeSet<MemberId> {
+        self.up().map(|member| member.id).collect()
+    }
+
+    /// What has come about by itself: nobody is stepped for it, who would find what a lost
+    /// wake-up has kept from it.
+    fn check_rest(&mut self) -> Result<(), Finding> {
+        let up = self.members.iter().filter(|member| member.is_up());
+        for member in up {
+            let Some(view) = &member.view else { continue };
+            for member in &view.members {
+                let (of, updates) = (member.id, member.updates);
+                self.book.tell(&Fact::Settled { of, updates })?;
+            }
+            for lane in &view.lanes {
+                let key = member.lane_key(lane.subgroup, lane.epoch);
+                let ids = lane.members.iter();
+                let ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
+                if ids.contains(&member.id) {
+                    let (lane, members) = (key, &ids[..]);
+                    self.book.tell(&Fact::LaneAtRest { lane, members })?;
+                }
+            }
+        }
+        self.book.judge(Some(&self.survivors()))
+    }
+
+    /// What is held comes back to its senders, which take notice.
+    fn let_go(&mut self) -> Result<(), Finding> {
+        let turn = self.turn;
+        for member in &self.members {
+            let engine = &member.engine;
+            engine.with_sink(|sink| sink.return_loans(turn, true));
+        }
+        for _ in 0..3 {
+            for member in self.up() {
+                member.engine.step(self.now);
+            }
+            self.network.settle();
+        }
+        for at in 0..self.members.len() {
+            self.read_news(at)?;
+        }
+        Ok(())
+    }
+
+    fn check_room(&mut self) -> Result<(), Finding> {
+        let up = self.members.iter().filter(|member| member.is_up());
+        for member in up {
+            for fact in member.rings_at_rest(self.now) {
+                self.book.tell(&fact)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_quiescence(&mut self) -> Result<(), Finding> {
+        self.network.settle();
+        let up = self.members.iter().filter(|member| member.is_up());
+        for member in up {
+            member.engine.step(self.now);
+            let (who, pushes) = (member.id, self.network.pending());
+            self.book.tell(&Fact::Woken { who, pushes })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let members = self.members.iter().map(|member| {
+            let view = member.view.as_ref().map_or(0, |view| view.id);
+            format!(
+                "\n{:?} in view {view} due {} {:?} preparing {:?} down {} stopped {:?} done {}",
+                member.id.0,
+                member.due,
+                member.mode,
+                member.preparing.as_ref().map(|(view, _)| view.id),
+                member.is_down,
+                member.stopped,
+                member.todo()
+            )
+        });
+        members.collect::<Vec<_>>().join("; ")
+    }
+}
