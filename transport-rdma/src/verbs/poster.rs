@@ -209,7 +209,10 @@ impl Poster {
                 }
                 Some(Push::Ring(ring)) => {
                     let number = ring as u32;
-                    self.add(&Request::Ring { number, to: line }, false);
+                    // What was pushed before it carries it.
+                    if !self.chain.ring(number) {
+                        self.add(&Request::Ring { number, to: line }, false);
+                    }
                     counters.rang();
                 }
                 Some(Push::Open(own)) => self.bind(&own),
