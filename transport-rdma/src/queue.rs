@@ -143,6 +143,7 @@ impl Pushes {
     }
 
     /// What is appended next begins a batch.
+    #[cfg_attr(not(feature = "verbs"), allow(dead_code))] // By streams nobody counts.
     pub(crate) fn begin_batch(&mut self) {
         self.begins = true;
     }
@@ -168,6 +169,7 @@ impl Pushes {
     }
 
     /// Whether what is next begins a batch.
+    #[cfg_attr(not(feature = "verbs"), allow(dead_code))] // By streams nobody counts.
     pub(crate) fn begins_batch(&self) -> bool {
         self.records.front().is_some_and(|record| record.begins)
     }

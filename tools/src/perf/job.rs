@@ -158,7 +158,7 @@ pub(super) struct Report {
     /// How what a writer, or a participant that writes and reads, sent went to the others.
     pub(super) peers: Vec<PeerWay>,
     /// What a participant that writes and reads has written; the rest is what it has read.
-    pub(super) written: Option<Box<Report>>,
+    pub(super) written: Option<Box<Self>>,
     /// What it pushed while idle.
     pub(super) idle_traffic: idle::Traffic,
     /// Of a participant of the measurement of isolation.
