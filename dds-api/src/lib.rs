@@ -69,7 +69,10 @@ pub use publication::{
     AnyDataWriter, DataWriter, DataWriterBuilder, Loan, Publisher, PublisherBuilder, Receipt,
 };
 /// How samples go to another participant.
-pub use spindle_dds_transport::{RdmaCounters, mixed::PeerWay};
+pub use spindle_dds_transport::{
+    BATCH_CLASSES as RDMA_BATCH_CLASSES, CHAIN_CLASSES as RDMA_CHAIN_CLASSES, RdmaCounters,
+    mixed::PeerWay,
+};
 pub use status::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,

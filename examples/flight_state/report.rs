@@ -61,59 +61,13 @@ pub(crate) struct Fed {
     pub(crate) started_at_ns: u64,
     pub(crate) nulls: u64,
     /// How its samples went to the others.
-    pub(crate) peers: Vec<OfPeer>,
-}
-
-/// How samples go to one other participant.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct OfPeer {
-    /// `shm`, `tcp` or `rdma`.
-    way: String,
-    /// What was done so far, where that is RDMA.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    rdma: Option<OfRdma>,
-}
-
-/// Counters of RDMA with one other participant.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct OfRdma {
-    work_requests: u64,
-    bytes: u64,
-    completions: u64,
-    /// Chains by their work requests: of 1, 2, ... 15, and more.
-    chains: Vec<u64>,
-    doorbells_sent: u64,
-    doorbells_heard: u64,
-    doorbells_slept_on: u64,
-    slot_waits: u64,
+    pub(crate) peers: Vec<PeerWay>,
 }
 
 /// How samples go from a participant to all others.
-pub(crate) fn peers(participant: &DomainParticipant) -> spindle_dds::Result<Vec<OfPeer>> {
+pub(crate) fn peers(participant: &DomainParticipant) -> spindle_dds::Result<Vec<PeerWay>> {
     let peers = participant.peers()?;
-    Ok(peers.iter().map(|peer| OfPeer::from(&peer.way)).collect())
-}
-
-impl From<&PeerWay> for OfPeer {
-    fn from(way: &PeerWay) -> Self {
-        let rdma = match way {
-            PeerWay::Rdma(counters) => Some(OfRdma {
-                work_requests: counters.work_requests,
-                bytes: counters.bytes,
-                completions: counters.completions,
-                chains: counters.chains.to_vec(),
-                doorbells_sent: counters.doorbells_sent,
-                doorbells_heard: counters.doorbells_heard,
-                doorbells_slept_on: counters.doorbells_slept_on,
-                slot_waits: counters.slot_waits,
-            }),
-            _ => None,
-        };
-        Self {
-            way: way.name().to_owned(),
-            rdma,
-        }
-    }
+    Ok(peers.into_iter().map(|peer| peer.way).collect())
 }
 
 /// What a display saw.
@@ -173,7 +127,7 @@ pub(crate) struct Outcome {
     pub(crate) dropped: u64,
     pub(crate) interleaving: String,
     /// For each feed, how its samples went to the other participants.
-    pub(crate) peers: Vec<Vec<OfPeer>>,
+    pub(crate) peers: Vec<Vec<PeerWay>>,
     /// Whether the profile promises all samples in one order.
     #[serde(skip)]
     pub(crate) promised: bool,

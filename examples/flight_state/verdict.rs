@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use spindle_dds::PeerWay;
 
 use crate::drill::Course;
 use crate::journal::{Entry, Topic};
-use crate::report::{Fed, OfPeer, Shown};
+use crate::report::{Fed, Shown};
 
 /// The part that a display had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub(crate) struct Verdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<String>,
     /// For each feed that was not killed, how its samples went to the others at the end.
-    peers: Vec<Vec<OfPeer>>,
+    peers: Vec<Vec<PeerWay>>,
     pub(crate) held: bool,
     /// What did not hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -68,6 +68,19 @@ fn throughput_between_hosts() {
     assert_eq!(*peers, serde_json::json!([{ "way": "tcp" }]));
 }
 
+#[test]
+fn throughput_of_members_that_all_send() {
+    let members = ["--members", "3", "--size", "64", "--samples", "1000"];
+    let outcome = check_throughput(&members, 3000);
+    for figures in ["per_writer", "per_reader"] {
+        assert_eq!(outcome[figures].as_array().map(Vec::len), Some(3));
+    }
+    for writer in outcome["per_writer"].as_array().expect("writers") {
+        assert_eq!(writer["samples"], 1000, "{outcome}");
+        assert_eq!(writer["counters"]["sent"], 1000, "{outcome}");
+    }
+}
+
 /// Hosts, devices and what carries the samples have to fit.
 #[test]
 fn places_that_do_not_fit_are_refused() {
@@ -149,6 +162,23 @@ fn idle() {
         let one = &outcome["doorbells"][doorbell];
         assert_eq!(one["wakes"], 10, "{outcome}");
         assert!(one["cpu_percent"].as_f64() >= Some(0.0), "{outcome}");
+    }
+}
+
+/// By streams nothing is a work request.
+#[test]
+fn idle_between_hosts() {
+    let hosts = ["--fabric", "tcp", "--hosts", "127.0.0.1,127.0.0.2"];
+    let idle = ["idle", "--participants", "2", "--seconds", "0.5"];
+    let wakes = ["--wakes", "5", "--doorbell", "auto"];
+    let outcome = perf(&[&idle[..], &wakes, &hosts].concat());
+    let one = &outcome["doorbells"]["auto"];
+    assert_eq!(one["wakes"], 5, "{outcome}");
+    let traffic = one["traffic"].as_array().expect("of each participant");
+    assert_eq!(traffic.len(), 2, "{outcome}");
+    for of_one in traffic {
+        assert_eq!(of_one["lane_pushes"], 0, "{outcome}");
+        assert_eq!(of_one["work_requests"], 0, "{outcome}");
     }
 }
 

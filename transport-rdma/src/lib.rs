@@ -56,7 +56,7 @@ pub use fabric::{FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Par
 pub use mem::Region;
 pub use news::{Event, MESSAGE_LEN_MAX};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
-pub use rdma::{CHAIN_CLASSES, RdmaCounters, RdmaOptions};
+pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use segment::{SegmentKey, SegmentRequest};
 pub use station_error::StationError;
 pub use verbs::RdmaError;

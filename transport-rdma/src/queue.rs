@@ -97,11 +97,21 @@ pub(crate) struct Full {
     pub(crate) waiting: usize,
 }
 
+/// A push that waits.
+#[derive(Debug)]
+struct Record {
+    push: Push,
+    /// It is the first of its batch.
+    begins: bool,
+}
+
 /// A bounded queue of pushes. It allocates only while it grows.
 #[derive(Debug)]
 pub(crate) struct Pushes {
-    records: VecDeque<Push>,
+    records: VecDeque<Record>,
     max: usize,
+    /// A batch begins with what is appended next.
+    begins: bool,
     /// Bytes of rows that wait.
     bytes: usize,
     /// By slot: whether what opens it was put.
@@ -113,6 +123,7 @@ impl Pushes {
         Self {
             records: VecDeque::with_capacity(max.min(256)),
             max,
+            begins: false,
             bytes: 0,
             open: Vec::with_capacity(SLOTS),
         }
@@ -161,29 +172,44 @@ impl Pushes {
         }
     }
 
+    /// What is appended next begins a batch.
+    #[cfg_attr(not(feature = "verbs"), allow(dead_code))] // By streams nobody counts.
+    pub(crate) fn begin_batch(&mut self) {
+        self.begins = true;
+    }
+
     /// Appends a record, unless what waits already says the same.
-    pub(crate) fn put(&mut self, record: Push) -> Result<(), Full> {
-        if self.is_covered(&record) || self.extends_last(&record) {
+    pub(crate) fn put(&mut self, push: Push) -> Result<(), Full> {
+        if self.is_covered(&push) || self.extends_last(&push) {
             return Ok(());
         }
         if self.records.len() >= self.max {
             let waiting = self.records.len();
             return Err(Full { waiting });
         }
-        self.bytes += record.len();
-        self.records.push_back(record);
+        self.bytes += push.len();
+        let begins = core::mem::take(&mut self.begins);
+        self.records.push_back(Record { push, begins });
         Ok(())
     }
 
     /// What is next.
     pub(crate) fn front(&self) -> Option<&Push> {
-        self.records.front()
+        Some(&self.records.front()?.push)
+    }
+
+    /// Whether what is next begins a batch.
+    #[cfg_attr(not(feature = "verbs"), allow(dead_code))] // By streams nobody counts.
+    pub(crate) fn begins_batch(&self) -> bool {
+        self.records.front().is_some_and(|record| record.begins)
     }
 
     /// Takes what is next: of a range that is longer than `most`, so many bytes.
     pub(crate) fn take(&mut self, most: usize) -> Option<Push> {
-        let taken = match self.records.front_mut()? {
+        let front = self.records.front_mut()?;
+        let taken = match &mut front.push {
             Push::Range { slot, at, len } if *len > most => {
+                front.begins = false;
                 let part = Push::Range {
                     slot: *slot,
                     at: *at,
@@ -192,7 +218,7 @@ impl Pushes {
                 (*at, *len) = (*at + most, *len - most);
                 part
             }
-            _ => self.records.pop_front()?,
+            _ => self.records.pop_front()?.push,
         };
         self.bytes -= taken.len();
         Some(taken)
@@ -216,13 +242,15 @@ impl Pushes {
         };
         let newest = self.records.iter().rev().take(LOOK_BACK);
         newest
+            .map(|waiting| &waiting.push)
             .take_while(|waiting| !matches!(waiting, Push::Open(_) | Push::Shut { .. }))
             .any(covers)
     }
 
     /// Makes the newest record a little longer, or louder, if that does.
     fn extends_last(&mut self, record: &Push) -> bool {
-        match (self.records.back_mut(), record) {
+        let last = self.records.back_mut().map(|last| &mut last.push);
+        match (last, record) {
             (
                 Some(Push::Range { slot, at, len }),
                 &Push::Range {
@@ -353,6 +381,37 @@ mod tests {
         queue.put(range(32, 8)).expect("room");
         assert_eq!(taken(&mut queue), [range(32, 72)]);
         assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    }
+
+    /// What is next begins a batch if it was the first to be appended of it; of a range
+    /// that is taken in parts the first one does.
+    #[test]
+    fn batches_begin_with_what_was_appended_first() {
+        let mut queue = Pushes::new(100);
+        let word = Push::Word {
+            slot: 0,
+            at: 512,
+            value: 1,
+        };
+        let acks = range(256, 8);
+        let batches = [
+            vec![range(0, 128), word.clone(), acks.clone()],
+            // It waits already.
+            vec![acks, range(128, 64), word.clone()],
+            vec![word],
+        ];
+        for batch in batches {
+            queue.begin_batch();
+            batch
+                .into_iter()
+                .for_each(|push| queue.put(push).expect("room"));
+        }
+        let begins = core::iter::from_fn(|| {
+            let begins = queue.begins_batch();
+            queue.take(64).map(|_| begins)
+        });
+        let expected = [true, false, false, false, true, false, true];
+        assert_eq!(begins.collect::<Vec<_>>(), expected);
     }
 
     #[test]

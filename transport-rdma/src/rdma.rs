@@ -3,6 +3,8 @@
 
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Which RDMA device a station uses, and how. What is not said is chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RdmaOptions {
@@ -22,8 +24,11 @@ pub struct RdmaOptions {
 /// Classes of [`RdmaCounters::chains`].
 pub const CHAIN_CLASSES: usize = 16;
 
+/// Classes of [`RdmaCounters::batches`].
+pub const BATCH_CLASSES: usize = 6;
+
 /// What has been done for one peer by RDMA since it was connected.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RdmaCounters {
     /// Work requests posted.
     pub work_requests: u64,
@@ -34,6 +39,13 @@ pub struct RdmaCounters {
     /// Chains of work requests, each posted by one call: of 1, 2, ... 15 work requests,
     /// and of more.
     pub chains: [u64; CHAIN_CLASSES],
+    /// Batches by their work requests: of 1, 2, ... 5, and of more. A batch is a word
+    /// that was pushed and the ranges that it vouches for: those of a batch of messages
+    /// are one or two of payload and one or two of headers, before their guard. What
+    /// vouches for nothing (acknowledgements) counts in [`chains`](Self::chains) only.
+    pub batches: [u64; BATCH_CLASSES],
+    /// Work requests that told the peer that this participant is about to sleep.
+    pub sleep_words: u64,
     /// Doorbells sent to the peer, because it sleeps or may.
     pub doorbells_sent: u64,
     /// Doorbells of the peer that came here.

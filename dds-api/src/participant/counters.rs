@@ -42,3 +42,30 @@ impl ParticipantCounters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use spindle_dds_transport::RdmaCounters;
+
+    use super::*;
+
+    #[test]
+    fn ways_are_told_in_json_and_come_back() {
+        let check = |way: PeerWay, expected: &str| {
+            let line = serde_json::to_string(&way).expect("JSON");
+            assert_eq!(line, expected);
+            let come: PeerWay = serde_json::from_str(&line).expect("a way");
+            assert_eq!(come, way);
+        };
+        check(PeerWay::SharedMemory, r#"{"way":"shm"}"#);
+        check(PeerWay::Stream, r#"{"way":"tcp"}"#);
+        let mut counters = RdmaCounters {
+            work_requests: 7,
+            sleep_words: 2,
+            ..RdmaCounters::default()
+        };
+        counters.batches[2] = 1;
+        let by_rdma = r#"{"way":"rdma","rdma":{"work_requests":7,"bytes":0,"completions":0,"chains":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"batches":[0,0,1,0,0,0],"sleep_words":2,"doorbells_sent":0,"doorbells_heard":0,"doorbells_slept_on":0,"slot_waits":0}}"#;
+        check(PeerWay::Rdma(Box::new(counters)), by_rdma);
+    }
+}

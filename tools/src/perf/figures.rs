@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use spindle_dds::{ParticipantCounters, PeerWay};
+use spindle_dds::ParticipantCounters;
 
 /// Sizes of batches.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
@@ -55,52 +55,6 @@ impl From<&ParticipantCounters> for Counts {
             send_batch: batches!(engine.send_batches),
             receive_batch: batches!(engine.receive_batches),
             delivery_batch: batches!(engine.delivery_batches),
-        }
-    }
-}
-
-/// How samples go to one other participant.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct OfPeer {
-    /// `shm`, `tcp` or `rdma`.
-    way: String,
-    /// What was done so far, where that is RDMA.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    rdma: Option<OfRdma>,
-}
-
-/// Counters of RDMA with one other participant.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct OfRdma {
-    work_requests: u64,
-    bytes: u64,
-    completions: u64,
-    /// Chains by their work requests: of 1, 2, ... 15, and more.
-    chains: Vec<u64>,
-    doorbells_sent: u64,
-    doorbells_heard: u64,
-    doorbells_slept_on: u64,
-    slot_waits: u64,
-}
-
-impl From<&PeerWay> for OfPeer {
-    fn from(way: &PeerWay) -> Self {
-        let rdma = match way {
-            PeerWay::Rdma(counters) => Some(OfRdma {
-                work_requests: counters.work_requests,
-                bytes: counters.bytes,
-                completions: counters.completions,
-                chains: counters.chains.to_vec(),
-                doorbells_sent: counters.doorbells_sent,
-                doorbells_heard: counters.doorbells_heard,
-                doorbells_slept_on: counters.doorbells_slept_on,
-                slot_waits: counters.slot_waits,
-            }),
-            _ => None,
-        };
-        Self {
-            way: way.name().to_owned(),
-            rdma,
         }
     }
 }

@@ -6,12 +6,13 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
-use spindle_dds::StatusMask;
+use serde::{Deserialize, Serialize};
+use spindle_dds::{DomainParticipant, PeerWay, StatusMask};
 
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
 use super::options::{Doorbell, IdleOptions, Level, Wait};
+use super::place::Place;
 use super::reader::{Log, Taker};
 use super::writer::Sender;
 use super::{Failure, clock, fleet, participant};
@@ -32,6 +33,57 @@ struct OfDoorbell {
     wake_ns: Quantiles,
     wakes: u64,
     counters: Vec<Counts>,
+    /// For each participant, what it pushed while idle.
+    traffic: Vec<Traffic>,
+}
+
+/// What was pushed.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(super) struct Traffic {
+    /// Pushes in lanes: samples, guards, acknowledgements. Not membership's.
+    lane_pushes: u64,
+    /// Work requests to peers by RDMA; those of the two next ones are among them, the
+    /// rest is what membership says: heartbeats.
+    work_requests: u64,
+    /// That this participant is about to sleep.
+    sleep_words: u64,
+    doorbells: u64,
+}
+
+impl Traffic {
+    /// So far.
+    fn of(participant: &DomainParticipant) -> Result<Self, Failure> {
+        let mut all = Self {
+            lane_pushes: Counts::from(&participant.counters()?).pushes,
+            ..Self::default()
+        };
+        for way in participant::ways(participant)? {
+            if let PeerWay::Rdma(counters) = way {
+                all.work_requests += counters.work_requests;
+                all.sleep_words += counters.sleep_words;
+                all.doorbells += counters.doorbells_sent;
+            }
+        }
+        Ok(all)
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            lane_pushes: self.lane_pushes - before.lane_pushes,
+            work_requests: self.work_requests - before.work_requests,
+            sleep_words: self.sleep_words - before.sleep_words,
+            doorbells: self.doorbells - before.doorbells,
+        }
+    }
+
+    fn sum<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        all.into_iter().fold(Self::default(), |sum, one| Self {
+            lane_pushes: sum.lane_pushes + one.lane_pushes,
+            work_requests: sum.work_requests + one.work_requests,
+            sleep_words: sum.sleep_words + one.sleep_words,
+            doorbells: sum.doorbells + one.doorbells,
+        })
+    }
 }
 
 pub(super) fn run(options: &IdleOptions) -> Result<(), Failure> {
@@ -62,13 +114,14 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         parent: std::process::id(),
         role: Role::Idler(0),
         directory: std::path::PathBuf::new(),
-        places: Vec::new(),
+        places: Place::all(&options.on)?,
         place: None,
         participants: options.participants,
         writers: options.participants as i32,
         level: Level::Atomic,
         doorbell,
         wait: Wait::Balanced,
+        limit_ms: options.limit_ms,
         ring_messages: 64,
         ring_bytes: 1 << 16,
         copy: false,
@@ -95,6 +148,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         wake_ns: Quantiles::from(&wakes),
         wakes: wakes.len(),
         counters: reports.iter().map(|report| report.counts).collect(),
+        traffic: reports.iter().map(|it| it.idle_traffic).collect(),
     })
 }
 
@@ -113,14 +167,15 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     let mut sender = Sender::new(job, index, writer);
     participant::enable(job, &participant)?;
 
-    std::thread::sleep(SETTLE);
+    let before = settled(&participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
     std::thread::sleep(Duration::from_nanos(job.idle_ns));
     let idle_cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+    let idle_traffic = Traffic::of(&participant)?.since(&before);
 
     if index == 0 {
         // The others measure for as long as this one does, give or take a little.
-        std::thread::sleep(SETTLE);
+        std::thread::sleep(2 * SETTLE);
         for number in 0..job.samples {
             std::thread::sleep(PAUSE);
             sender.send(number, clock::monotonic_ns())?;
@@ -134,9 +189,23 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     }
     let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     report.idle_cpu_ns = idle_cpu_ns;
+    report.idle_traffic = idle_traffic;
     report.counts = Counts::from(&participant.counters()?);
     participant.close()?;
     Ok(report)
+}
+
+/// What was pushed once lanes have begun, and nothing is said in them any more.
+fn settled(participant: &DomainParticipant) -> Result<Traffic, Failure> {
+    let mut before = Traffic::of(participant)?;
+    loop {
+        std::thread::sleep(SETTLE);
+        let now = Traffic::of(participant)?;
+        if now.lane_pushes == before.lane_pushes {
+            return Ok(now);
+        }
+        before = now;
+    }
 }
 
 impl Outcome {
@@ -162,10 +231,21 @@ impl Outcome {
                 one.cpu_percent
             )?;
         }
+        writeln!(out)?;
+        for (doorbell, one) in &self.doorbells {
+            let all = Traffic::sum(&one.traffic);
+            writeln!(
+                out,
+                "{doorbell}: idle, all together pushed {} times in lanes; by RDMA {} work requests, \
+                 {} of them sleep words, {} doorbells",
+                all.lane_pushes, all.work_requests, all.sleep_words, all.doorbells
+            )?;
+        }
         Ok(())
     }
 }
 
-const SETTLE: Duration = Duration::from_millis(500);
+/// How long nothing is pushed in lanes before nothing will be.
+const SETTLE: Duration = Duration::from_secs(1);
 /// Long enough that everybody sleeps again.
 const PAUSE: Duration = Duration::from_millis(50);

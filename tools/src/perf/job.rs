@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spindle_dds::PeerWay;
 
-use super::Failure;
-use super::churn;
-use super::figures::{Counts, Latencies, OfPeer};
+use super::figures::{Counts, Latencies};
 use super::isolation::{Findings, Part};
 use super::options::{Doorbell, Level, Wait};
 use super::place::Place;
+use super::{Failure, churn, idle};
 
 /// What a worker is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub(super) struct Job {
     pub(super) level: Level,
     pub(super) doorbell: Doorbell,
     pub(super) wait: Wait,
+    /// Who is silent for so long has failed, if it is not the product's default.
+    pub(super) limit_ms: Option<u64>,
     pub(super) ring_messages: u32,
     pub(super) ring_bytes: u64,
     pub(super) copy: bool,
@@ -79,6 +81,7 @@ impl Job {
             level: Level::Atomic,
             doorbell: Doorbell::Auto,
             wait: Wait::Balanced,
+            limit_ms: None,
             ring_messages: 1024,
             ring_bytes: RING_BYTES,
             // The readers' storage is the default one.
@@ -105,6 +108,8 @@ const RATE_MAX_HZ: f64 = 1e6;
 pub(super) enum Role {
     Writer(u32),
     Reader(u32),
+    /// It writes and reads.
+    Member(u32),
     Idler(u32),
     Isolation(Part),
     Churn(churn::Part),
@@ -115,7 +120,7 @@ impl std::fmt::Display for Role {
         match self {
             Self::Writer(index) => write!(f, "writer {index}"),
             Self::Reader(index) => write!(f, "reader {index}"),
-            Self::Idler(index) => write!(f, "participant {index}"),
+            Self::Member(index) | Self::Idler(index) => write!(f, "participant {index}"),
             Self::Isolation(part) => write!(f, "{part:?}"),
             Self::Churn(part) => write!(f, "{part:?}"),
         }
@@ -150,8 +155,12 @@ pub(super) struct Report {
     /// From when samples were sent.
     pub(super) uncorrected: Latencies,
     pub(super) counts: Counts,
-    /// How the samples of a writer went to the others.
-    pub(super) peers: Vec<OfPeer>,
+    /// How what a writer, or a participant that writes and reads, sent went to the others.
+    pub(super) peers: Vec<PeerWay>,
+    /// What a participant that writes and reads has written; the rest is what it has read.
+    pub(super) written: Option<Box<Self>>,
+    /// What it pushed while idle.
+    pub(super) idle_traffic: idle::Traffic,
     /// Of a participant of the measurement of isolation.
     pub(super) isolation: Option<Findings>,
     /// Of a participant of the measurement of churn.

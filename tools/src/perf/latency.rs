@@ -8,8 +8,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
+use spindle_dds::PeerWay;
 
-use super::figures::{Counts, OfPeer, Quantiles, merged};
+use super::figures::{Counts, Quantiles, merged};
 use super::options::LatencyOptions;
 use super::throughput::{CpuSeconds, job, roles};
 use super::{Failure, fleet};
@@ -38,7 +39,7 @@ struct Outcome {
     reader_counters: Vec<Counts>,
     writer_counters: Vec<Counts>,
     /// For each writer, how its samples went to the other participants.
-    writer_peers: Vec<Vec<OfPeer>>,
+    writer_peers: Vec<Vec<PeerWay>>,
 }
 
 pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {

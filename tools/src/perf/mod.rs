@@ -12,6 +12,7 @@ mod idle;
 mod isolation;
 mod job;
 mod latency;
+mod member;
 mod options;
 mod participant;
 mod place;

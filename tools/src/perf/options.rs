@@ -66,6 +66,9 @@ pub(crate) struct Tuning {
     /// Bytes in flight of one writer [default: by the size of the samples].
     #[arg(long)]
     pub(crate) ring_bytes: Option<u64>,
+    /// Who is silent for so many milliseconds has failed [default: the product's].
+    #[arg(long)]
+    pub(crate) limit_ms: Option<u64>,
     /// Give up after so many seconds.
     #[arg(long, default_value_t = 600)]
     pub(crate) timeout: u64,
@@ -79,6 +82,13 @@ pub(crate) struct ThroughputOptions {
     /// Samples that each writer sends.
     #[arg(long, default_value_t = 200_000)]
     pub(crate) samples: u64,
+    /// Number of participants that all write and read, instead of writers and readers.
+    #[arg(
+        long,
+        value_parser = clap::value_parser!(u32).range(2..=32),
+        conflicts_with_all = ["writers", "readers"]
+    )]
+    pub(crate) members: Option<u32>,
 }
 
 /// `spindle perf latency`.
@@ -97,6 +107,11 @@ pub(crate) struct LatencyOptions {
 /// `spindle perf idle`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct IdleOptions {
+    #[command(flatten)]
+    pub(crate) on: Hosts,
+    /// Who is silent for so many milliseconds has failed [default: the product's].
+    #[arg(long)]
+    pub(crate) limit_ms: Option<u64>,
     /// Number of participants, all of which have a writer and a reader.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=32))]
     pub(crate) participants: u32,

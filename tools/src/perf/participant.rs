@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
 use spindle_dds::{
-    DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, StatusMask,
+    DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, PeerWay, StatusMask,
     SubscriptionMatchedStatus, Topic, WaitSet,
 };
 
@@ -34,6 +34,10 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         None => builder,
         Some(place) => place.builder(builder),
     };
+    let builder = match job.limit_ms {
+        None => builder,
+        Some(limit_ms) => builder.property("spindle.failure.limit_ms", &limit_ms.to_string()),
+    };
     builder
         .property("spindle.directory", &job.directory.to_string_lossy())
         .property("spindle.doorbell", &job.doorbell.to_string())
@@ -51,6 +55,12 @@ pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), F
         std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
     }
     Ok(())
+}
+
+/// How what this one sends goes to each of the others.
+pub(super) fn ways(participant: &DomainParticipant) -> Result<Vec<PeerWay>, Failure> {
+    let peers = participant.peers()?;
+    Ok(peers.into_iter().map(|peer| peer.way).collect())
 }
 
 pub(super) fn writer(

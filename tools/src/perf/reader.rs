@@ -42,6 +42,7 @@ pub(super) struct Log {
     timed: bool,
     /// What each writer is to send in all, and what comes next of it.
     each: u64,
+    writers: usize,
     next: Vec<u64>,
     /// Whether none may be missing.
     complete: bool,
@@ -77,6 +78,7 @@ impl Log {
             warm_up: job.warm_up,
             timed: job.period_ns > 0,
             each: job.warm_up + job.samples,
+            writers: usize::try_from(job.writers).unwrap_or(0),
             next: Vec::new(),
             complete: job.level == super::options::Level::Atomic,
             samples: 0,
@@ -192,6 +194,11 @@ impl Log {
         self.lost += number - wanted;
         self.next[index] = number + 1;
         Ok(())
+    }
+
+    /// Whether all samples of all writers have been taken.
+    pub(super) fn is_all(&self) -> bool {
+        self.next.len() == self.writers && self.next.iter().all(|next| *next == self.each)
     }
 
     pub(super) fn report(&self) -> Report {

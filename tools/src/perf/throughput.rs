@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
+use spindle_dds::{PeerWay, RDMA_BATCH_CLASSES};
 
-use super::figures::{Counts, OfPeer};
+use super::figures::Counts;
 use super::job::{Job, Report, Role};
 use super::options::{Common, ThroughputOptions};
 use super::place::Place;
@@ -16,8 +17,11 @@ use super::{Failure, fleet};
 struct Outcome {
     fabric: String,
     level: String,
-    writers: u32,
-    readers: u32,
+    /// They are the writers and the readers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    members: Option<u32>,
+    writers: usize,
+    readers: usize,
     size: usize,
     copy: bool,
     fill: bool,
@@ -65,16 +69,30 @@ struct OfWriter {
     seconds: f64,
     retries: u64,
     counters: Counts,
-    peers: Vec<OfPeer>,
+    peers: Vec<PeerWay>,
 }
 
 pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let common = &options.common;
-    let job = job(common, options.samples, 0, 0)?;
+    let mut job = job(common, options.samples, 0, 0)?;
+    let mut roles = roles(common);
+    if let Some(members) = options.members {
+        (job.participants, job.writers) = (members, members as i32);
+        roles = (0..members).map(Role::Member).collect();
+    }
     let time_limit = Duration::from_secs(common.tuning.timeout);
-    let reports = fleet::run(&job, &roles(common), time_limit)?;
-    let (readers, writers) = reports.split_at(common.readers as usize);
-    let outcome = Outcome::of(common, &job, readers, writers);
+    let mut readers = fleet::run(&job, &roles, time_limit)?;
+    let writers: Vec<Report> = match options.members {
+        Some(_) => {
+            let written = readers.iter_mut().filter_map(|it| it.written.take());
+            written.map(|it| *it).collect()
+        }
+        None => readers.split_off(common.readers as usize),
+    };
+    let outcome = Outcome {
+        members: options.members,
+        ..Outcome::of(common, &job, &readers, &writers)
+    };
     let mut out = io::stdout().lock();
     match common.json {
         true => writeln!(out, "{}", serde_json::to_string(&outcome)?)?,
@@ -109,6 +127,7 @@ pub(super) fn job(
         level: common.level,
         doorbell: tuning.doorbell,
         wait: tuning.wait,
+        limit_ms: tuning.limit_ms,
         ring_messages: tuning.ring_messages,
         ring_bytes: tuning.ring_bytes(common.size),
         copy: common.copy,
@@ -171,8 +190,9 @@ impl Outcome {
         Self {
             fabric: common.on.fabric.to_string(),
             level: common.level.to_string(),
-            writers: common.writers,
-            readers: common.readers,
+            members: None,
+            writers: writers.len(),
+            readers: readers.len(),
             size: job.size,
             copy: job.copy,
             fill: job.fill,
@@ -247,7 +267,9 @@ impl Outcome {
             "", "nulls", "send p50", "recv p50", "dlvr p50", "wake-ups", "rings"
         )?;
         let readers = self.per_reader.iter().map(|one| ("reader", &one.counters));
-        let writers = self.per_writer.iter().map(|one| ("writer", &one.counters));
+        // Of members they are the same.
+        let others = self.per_writer.iter().filter(|_| self.members.is_none());
+        let writers = others.map(|one| ("writer", &one.counters));
         for (name, counts) in readers.chain(writers) {
             writeln!(
                 out,
@@ -260,6 +282,7 @@ impl Outcome {
                 counts.rings
             )?;
         }
+        self.print_work_requests(out)?;
         if self.lost + self.retries > 0 {
             writeln!(out)?;
             writeln!(
@@ -267,6 +290,42 @@ impl Outcome {
                 "lost {}, tried again for want of room {}",
                 self.lost, self.retries
             )?;
+        }
+        Ok(())
+    }
+
+    /// How many work requests the batches of each writer took, over all its peers.
+    fn print_work_requests(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut head = Some(["1", "2", "3", "4", "5", "more", "sleep words", "doorbells"]);
+        for (index, writer) in self.per_writer.iter().enumerate() {
+            let (mut batches, mut sleep_words, mut doorbells) = ([0; RDMA_BATCH_CLASSES], 0, 0);
+            let by_rdma = writer.peers.iter().filter_map(|way| match way {
+                PeerWay::Rdma(counters) => Some(counters),
+                _ => None,
+            });
+            let mut peers = 0;
+            for counters in by_rdma {
+                peers += 1;
+                for (sum, count) in batches.iter_mut().zip(counters.batches) {
+                    *sum += count;
+                }
+                sleep_words += counters.sleep_words;
+                doorbells += counters.doorbells_sent;
+            }
+            if peers == 0 {
+                continue;
+            }
+            if let Some(head) = head.take() {
+                let columns = head.map(|name| format!("{name:>9}")).join(" ");
+                writeln!(
+                    out,
+                    "\nbatches by their work requests, over all peers by RDMA"
+                )?;
+                writeln!(out, "{:<10} {columns}", "")?;
+            }
+            let counts = batches.iter().chain([&sleep_words, &doorbells]);
+            let columns: Vec<_> = counts.map(|count| format!("{count:>9}")).collect();
+            writeln!(out, "writer {index:<3} {}", columns.join(" "))?;
         }
         Ok(())
     }

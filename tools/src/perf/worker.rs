@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::children::die_with;
 use super::job::{Answer, Job, Report, Role};
-use super::{Failure, churn, idle, isolation, reader, writer};
+use super::{Failure, churn, idle, isolation, member, reader, writer};
 
 pub(super) fn run(job: &str) -> ExitCode {
     let answer = match work(job) {
@@ -35,6 +35,7 @@ fn work(job: &str) -> Result<Report, Failure> {
     match job.role {
         Role::Writer(index) => writer::run(&job, index),
         Role::Reader(_) => reader::run(&job),
+        Role::Member(index) => member::run(&job, index),
         Role::Idler(index) => idle::work(&job, index),
         Role::Isolation(part) => isolation::work(&job, part),
         Role::Churn(part) => churn::work(&job, part),

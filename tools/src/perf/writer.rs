@@ -2,7 +2,7 @@
 
 use spindle_dds::{DataWriter, Error};
 
-use super::figures::{Counts, OfPeer};
+use super::figures::Counts;
 use super::job::{Job, Report};
 use super::options::HEADER_BYTES;
 use super::perf::Probe;
@@ -13,36 +13,14 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let writer = participant::writer(job, &participant, &topic)?;
     let mut sender = Sender::new(job, index, writer);
     participant::enable(job, &participant)?;
-
     let cpu_started_ns = clock::process_cpu_ns();
-    let started_ns = clock::monotonic_ns();
-    // Writers take turns within a period, so that no two samples are due at once.
-    let writers = job.writers.max(1) as u64;
-    let first_due_ns = started_ns + u64::from(index) * job.period_ns / writers;
-    for number in 0..job.warm_up + job.samples {
-        let due_at_ns = first_due_ns + number * job.period_ns;
-        if job.period_ns > 0 {
-            clock::wait_until(due_at_ns);
-        }
-        sender.send(number, due_at_ns)?;
-    }
-    let elapsed_ns = clock::monotonic_ns() - started_ns;
-    let cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
-    let counts = Counts::from(&participant.counters()?);
-    let peers = participant.peers()?;
-    let peers = peers.iter().map(|peer| OfPeer::from(&peer.way)).collect();
+    let mut report = sender.send_all(job)?;
+    report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+    report.counts = Counts::from(&participant.counters()?);
+    report.peers = participant::ways(&participant)?;
     participant.close()?;
-    Ok(Report {
-        samples: job.warm_up + job.samples,
-        retries: sender.retries,
-        elapsed_ns,
-        cpu_ns,
-        counts,
-        peers,
-        ..Report::default()
-    })
+    Ok(report)
 }
-
 /// Sends samples in the way that the job asks for.
 #[derive(Debug)]
 pub(super) struct Sender {
@@ -73,6 +51,27 @@ impl Sender {
             original,
             retries: 0,
         }
+    }
+
+    /// Sends all samples of the job, at their pace if there is one.
+    pub(super) fn send_all(&mut self, job: &Job) -> Result<Report, Failure> {
+        let started_ns = clock::monotonic_ns();
+        // Writers take turns within a period, so that no two samples are due at once.
+        let writers = job.writers.max(1) as u64;
+        let first_due_ns = started_ns + u64::from(self.index) * job.period_ns / writers;
+        for number in 0..job.warm_up + job.samples {
+            let due_at_ns = first_due_ns + number * job.period_ns;
+            if job.period_ns > 0 {
+                clock::wait_until(due_at_ns);
+            }
+            self.send(number, due_at_ns)?;
+        }
+        Ok(Report {
+            samples: job.warm_up + job.samples,
+            retries: self.retries,
+            elapsed_ns: clock::monotonic_ns() - started_ns,
+            ..Report::default()
+        })
     }
 
     /// Sends one sample; where it finds no room, tries until it does.

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::address::Address;
 use super::calling::Reached;
 use super::error::MixedError;
@@ -19,14 +21,19 @@ use crate::shm::{self, ShmSegment};
 use crate::station_error::StationError;
 use crate::tcp::{self, LinkState};
 
-/// How what is pushed to a peer goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How what is pushed to a peer goes. In JSON: `{"way": "shm"}`, `{"way": "tcp"}` or
+/// `{"way": "rdma", "rdma": {...}}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "way", content = "rdma")]
 pub enum PeerWay {
     /// It is on this host, and maps my rows.
+    #[serde(rename = "shm")]
     SharedMemory,
     /// By its connection, over TCP.
+    #[serde(rename = "tcp")]
     Stream,
     /// By a queue pair, and what has been done on that. Messages go over TCP.
+    #[serde(rename = "rdma")]
     Rdma(Box<RdmaCounters>),
 }
 

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::rdma::{CHAIN_CLASSES, RdmaCounters};
+use crate::rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters};
 
 #[derive(Debug, Default)]
 pub(super) struct Counters {
@@ -10,6 +10,8 @@ pub(super) struct Counters {
     bytes: AtomicU64,
     completions: AtomicU64,
     chains: [AtomicU64; CHAIN_CLASSES],
+    batches: [AtomicU64; BATCH_CLASSES],
+    sleep_words: AtomicU64,
     doorbells_sent: AtomicU64,
     doorbells_heard: AtomicU64,
     doorbells_slept_on: AtomicU64,
@@ -27,6 +29,17 @@ impl Counters {
         add(&self.bytes, bytes as u64);
         let class = requests.clamp(1, CHAIN_CLASSES) - 1;
         add(&self.chains[class], 1);
+    }
+
+    /// A word was posted, with so many work requests that it vouches for, itself counted.
+    pub(super) fn vouched(&self, requests: usize) {
+        let class = requests.clamp(1, BATCH_CLASSES) - 1;
+        add(&self.batches[class], 1);
+    }
+
+    /// My sleep word was posted.
+    pub(super) fn told(&self) {
+        add(&self.sleep_words, 1);
     }
 
     pub(super) fn completed(&self, count: usize) {
@@ -57,6 +70,8 @@ impl Counters {
             bytes: load(&self.bytes),
             completions: load(&self.completions),
             chains: core::array::from_fn(|class| load(&self.chains[class])),
+            batches: core::array::from_fn(|class| load(&self.batches[class])),
+            sleep_words: load(&self.sleep_words),
             doorbells_sent: load(&self.doorbells_sent),
             // Acquire: pairs with `heard`.
             doorbells_heard: self.doorbells_heard.load(Ordering::Acquire),

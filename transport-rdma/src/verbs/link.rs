@@ -205,6 +205,17 @@ impl Link {
         self.memory.region().load(LINE)
     }
 
+    /// Has the channel tell of what comes from now on.
+    pub(super) fn arm(&self) -> Result<(), String> {
+        match self.incoming() {
+            Some(pair) => pair
+                .receives
+                .arm()
+                .map_err(what("its completions are not told")),
+            None => Ok(()),
+        }
+    }
+
     /// Takes what has come, and makes room for more. By one thread. An error is the end of
     /// the queue pair.
     pub(super) fn receive(&self) -> Result<Received, String> {
@@ -212,10 +223,7 @@ impl Link {
         let Some(pair) = self.incoming() else {
             return Ok(received);
         };
-        // Before it looks: of what comes from now on it is told again.
-        let armed = pair.receives.arm();
-        armed.map_err(what("its completions are not told"))?;
-        let mut done = Vec::with_capacity(RECEIVES as usize);
+        let mut done = Vec::new();
         let polled = pair.receives.poll(|completion| done.push(completion));
         polled.map_err(|error| error.to_string())?;
         for completion in done {

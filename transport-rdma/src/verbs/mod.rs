@@ -34,7 +34,8 @@
 //!
 //! The queue is that of [`tcp`](crate::tcp): ranges wait, not bytes, and words carry their
 //! values. A peer that has not made the segment yet has no place for them: then they wait,
-//! and all that is behind them (F6). Of the work requests one in 64 is signalled; the
+//! and all that is behind them (F6). A doorbell is carried by the write before it, if there
+//! is one in its chain. Of the work requests one in 64 is signalled; the
 //! slots of the send queue are counted here, and never overrun. What finds none waits; the
 //! next push or `poll` goes on with it, or the thread, which the completion channel tells.
 //! There are no timers.

@@ -73,8 +73,10 @@ impl Outgoing {
         let Some(queue) = &mut *queue else {
             return Ok(false);
         };
+        if !self.held_back.swap(true, Ordering::Relaxed) {
+            queue.begin_batch();
+        }
         queue.put(push)?;
-        self.held_back.store(true, Ordering::Relaxed);
         Ok(queue.bytes() >= BATCH_LEN)
     }
 

@@ -46,6 +46,8 @@ pub(super) struct Poster {
     chain: Chain,
     /// Bytes of rows in it.
     bytes: usize,
+    /// Work requests of the batch so far, since its last word.
+    of_batch: usize,
     write_len_max: usize,
     slots: Slots,
     /// By slot.
@@ -79,6 +81,7 @@ impl Poster {
             line: None,
             chain: Chain::new(CHAIN_MAX, inline),
             bytes: 0,
+            of_batch: 0,
             write_len_max: write_len_max.min(WRITE_LEN_MAX) & !7,
             slots: Slots::new(pair.capacity.sends),
             bound: Vec::with_capacity(SLOTS),
@@ -123,6 +126,7 @@ impl Poster {
             if tell != 0 && self.has_room() {
                 let to = line;
                 self.add(&Request::Word { value: tell, to }, false);
+                counters.told();
                 tell = 0;
             }
             self.state = self.fill(queue, line, counters);
@@ -189,6 +193,9 @@ impl Poster {
             if waits {
                 return Waits::Peer;
             }
+            if queue.begins_batch() {
+                self.of_batch = 0;
+            }
             match queue.take(self.write_len_max) {
                 Some(Push::Range { slot, at, len }) => self.add_range(slot, at, len),
                 Some(Push::Word { slot, at, value }) => {
@@ -196,11 +203,16 @@ impl Poster {
                         let to = place.to.at(at);
                         self.add(&Request::Word { value, to }, false);
                         self.bytes += 8;
+                        counters.vouched(self.of_batch + 1);
+                        self.of_batch = 0;
                     }
                 }
                 Some(Push::Ring(ring)) => {
                     let number = ring as u32;
-                    self.add(&Request::Ring { number, to: line }, false);
+                    // What was pushed before it carries it.
+                    if !self.chain.ring(number) {
+                        self.add(&Request::Ring { number, to: line }, false);
+                    }
                     counters.rang();
                 }
                 Some(Push::Open(own)) => self.bind(&own),
@@ -242,6 +254,7 @@ impl Poster {
             bound.fetched.add(at, len, id, completed);
         }
         self.bytes += len;
+        self.of_batch += 1;
     }
 
     fn bind(&mut self, own: &Arc<Own>) {

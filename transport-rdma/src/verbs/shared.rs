@@ -269,20 +269,27 @@ impl Shared {
             return;
         };
         match number & 1 == 0 {
-            true => match link.receive() {
-                Ok(received) => {
-                    self.take(&link, received.messages, received.ring);
-                    // Last: who sees the count sees what came of it.
-                    link.outgoing.counters.heard(received.rings);
-                }
-                Err(reason) => {
+            true => {
+                // It looks at once, as somebody is to be woken; and once more, as of what
+                // has come before the channel was armed again nobody tells.
+                let received = self.receive(&link);
+                let armed = received.and_then(|()| link.arm());
+                if let Err(reason) = armed.and_then(|()| self.receive(&link)) {
                     // What is sent fails first, if that is why nothing comes.
                     self.sent(&link, link.outgoing.go_on(self.is_asleep()));
                     self.fail(&link, reason);
                 }
-            },
+            }
             false => self.sent(&link, link.outgoing.go_on(self.is_asleep())),
         }
+    }
+
+    fn receive(&self, link: &Link) -> Result<(), String> {
+        let received = link.receive()?;
+        self.take(link, received.messages, received.ring);
+        // Last: who sees the count sees what came of it.
+        link.outgoing.counters.heard(received.rings);
+        Ok(())
     }
 
     fn take(&self, link: &Link, messages: Vec<Message>, ring: Option<Ring>) {

@@ -184,6 +184,20 @@ impl Chain {
         self.len += 1;
     }
 
+    /// Has the last one say a number besides, if it is a write that says none: the peer
+    /// is told when it has landed. Whether it does.
+    pub(in crate::verbs) fn ring(&mut self, number: u32) -> bool {
+        let Some(last) = self.requests[..self.len].last_mut() else {
+            return false;
+        };
+        let writes = last.opcode == Opcode::IBV_WR_RDMA_WRITE;
+        if writes {
+            last.opcode = Opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
+            last.__bindgen_anon_1.imm_data = number.to_be();
+        }
+        writes
+    }
+
     /// Sets the pointers from one to the next, and gives the first.
     pub(super) fn link(&mut self) -> Option<*mut ffi::ibv_send_wr> {
         let (requests, parts) = (self.requests.as_mut_ptr(), self.parts.as_mut_ptr());
@@ -202,6 +216,25 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_write_says_one_number_at_most() {
+        let mut chain = Chain::new(2, 64);
+        let to = Remote { address: 0, key: 7 };
+        assert!(!chain.ring(1), "nothing to say it");
+        chain.add(&Request::Message(&[0; 8]), 1, false);
+        assert!(!chain.ring(1), "a message says none");
+        chain.add(&Request::Word { value: 5, to }, 2, false);
+        assert!(chain.ring(1));
+        assert!(!chain.ring(0), "it says one already");
+        assert_eq!(chain.len(), 2);
+        let last = &chain.requests[1];
+        assert_eq!(last.opcode, Opcode::IBV_WR_RDMA_WRITE_WITH_IMM);
+        // SAFETY: written above as this.
+        let imm = unsafe { last.__bindgen_anon_1.imm_data };
+        assert_eq!((u32::from_be(imm), last.num_sge), (1, 1));
+        assert_eq!((chain.inline[8], chain.parts[1].length), (5, 8));
+    }
 
     #[test]
     fn a_chain_carries_what_it_was_given() {

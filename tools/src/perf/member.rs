@@ -1,0 +1,39 @@
+//! A participant that writes and reads: it sends its samples, and takes those of all.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use spindle_dds::StatusMask;
+
+use super::figures::Counts;
+use super::job::{Job, Report};
+use super::reader::{Log, Taker};
+use super::writer::Sender;
+use super::{Failure, clock, participant};
+
+pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
+    let (participant, topic) = participant::create(job)?;
+    let writer = participant::writer(job, &participant, &topic)?;
+    let log = Arc::new(Mutex::new(Log::new(job)?));
+    let reader = participant
+        .subscriber()
+        .create()?
+        .reader(&topic)
+        .qos(participant::reader_qos(job))
+        .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
+        .create()?;
+    let mut sender = Sender::new(job, index, writer);
+    participant::enable(job, &participant)?;
+    let cpu_started_ns = clock::process_cpu_ns();
+    let mut written = sender.send_all(job)?;
+    // Who has all samples may go: the others get them without it.
+    let seen = |log: &Mutex<Log>| log.lock().unwrap_or_else(PoisonError::into_inner).is_all();
+    participant::wait_until(&reader, &log, |_| seen(&log))?;
+    written.counts = Counts::from(&participant.counters()?);
+    written.peers = participant::ways(&participant)?;
+    let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
+    report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+    report.counts = written.counts;
+    report.written = Some(Box::new(written));
+    participant.close()?;
+    Ok(report)
+}
