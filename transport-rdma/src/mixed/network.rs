@@ -20,6 +20,12 @@ use crate::tcp;
 /// How long what was pushed by RDMA has to land when a station closes.
 const LAND_WITHIN: Duration = Duration::from_millis(500);
 
+/// A queue pair has this part of a stream's patience. It waits a seventh of its own until
+/// it sends again what was lost and noticed by nobody, and all that is pushed behind waits
+/// with it, signs of life too. Who looks for those may take a peer for failed after half of
+/// a stream's patience, and has to see one after several such losses in a row.
+const PART_OF_PATIENCE: u32 = 3;
+
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) streams: Arc<tcp::Core>,
@@ -50,7 +56,8 @@ impl Network {
         let socket = |ip: IpAddr| SocketAddr::new(ip, listening.port());
         here.sockets = ips.into_iter().map(socket).collect();
         let (patience, wake) = (options.streams.user_timeout, Box::new(host.waker()));
-        let rdma = Rdma::open(&options.rdma, listening.ip(), patience, wake)?;
+        let part = patience / PART_OF_PATIENCE;
+        let rdma = Rdma::open(&options.rdma, listening.ip(), part, wake)?;
         let rdma = rdma.map(Arc::new);
         let (news, waker) = (Arc::clone(host.news()), Box::new(host.waker()));
         let closes = rdma.clone();

@@ -44,7 +44,7 @@ pub(crate) struct Core {
 impl Core {
     /// Chooses the device and tries it. `listen` is where the station listens: of several
     /// GIDs, that of this address is taken. A queue pair whose peer acknowledges nothing
-    /// for about `patience` has failed.
+    /// for about `patience`, or 3.8 s if that is less, has failed.
     pub(crate) fn open(
         options: &RdmaOptions,
         listen: IpAddr,

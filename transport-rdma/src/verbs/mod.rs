@@ -44,7 +44,12 @@
 //!
 //! What fails is told once, in words: a work request that is completed with an error, an
 //! event of the device, a message that makes no sense. The queue pair is to be closed then.
-//! A peer that acknowledges nothing has failed after about the station's patience.
+//! A peer that acknowledges nothing has failed after about the station's patience, and
+//! after 3.8 s if that is longer.
+//!
+//! What is lost on the way is the device's to send again: at once if the receiver says that
+//! there is a gap, else after a seventh of that time. It says so once for a gap. So if its
+//! word is lost, or what was sent again, or what nothing was sent behind, that is waited for.
 
 mod core;
 mod counters;

@@ -236,3 +236,38 @@ fn nothing_is_lost_on_a_way_that_loses_packets() {
     drop(netem);
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
+
+/// So much is lost, both ways, that what is sent again is lost again, and so are words of
+/// gaps and last packets: a queue pair that is not given up in that lets all through, though
+/// its station has all the patience there is.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn all_arrives_where_a_tenth_is_lost_both_ways() {
+    const BATCHES: u64 = 40;
+    const BATCH: u64 = 16;
+    let patience = Duration::from_secs(40);
+    let (a, b) = (Station::new(1, patience), Station::new(2, patience));
+    connect(&a, &b);
+    let halves = [a.segment(key(1, 0)), b.segment(key(1, 0))];
+    let netem = [1, 2].map(|node| Netem::on(node, "loss 10% delay 2ms"));
+    for batch in 0..BATCHES {
+        for value in batch * BATCH + 1..=(batch + 1) * BATCH {
+            for half in &halves {
+                half.row.store(AT + 8, value);
+                half.segment.push(AT + 8, 512, &half.to);
+                half.say(AT, value);
+                let guard = half.copy.load(AT);
+                assert!(half.copy.load(AT + 8) >= guard);
+            }
+        }
+        // Nothing is sent behind the last of a batch.
+        for half in &halves {
+            half.hear(AT, (batch + 1) * BATCH);
+        }
+    }
+    wait_until("all is acknowledged", || {
+        a.core.is_still(b.id) && b.core.is_still(a.id)
+    });
+    drop(netem);
+    assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
+}

@@ -15,7 +15,7 @@ use crate::segment::{SegmentKey, SegmentRequest};
 use crate::sleep;
 
 /// Long enough for anything that is going to happen.
-const AGES: Duration = Duration::from_secs(30);
+pub(super) const AGES: Duration = Duration::from_secs(30);
 
 /// First byte of a row that is free.
 pub(super) const AT: usize = FABRIC_AREA;
@@ -221,6 +221,24 @@ impl Cut {
 impl Drop for Cut {
     fn drop(&mut self) {
         run("nft delete table bridge cut");
+    }
+}
+
+/// No packet of RDMA passes while this lives; all others do.
+pub(super) struct Firewall;
+
+impl Firewall {
+    pub(super) fn against_rdma() -> Self {
+        run("nft add table bridge firewall && \
+             nft 'add chain bridge firewall f { type filter hook forward priority 0; }' && \
+             nft 'add rule bridge firewall f udp dport 4791 drop'");
+        Self
+    }
+}
+
+impl Drop for Firewall {
+    fn drop(&mut self) {
+        run("nft delete table bridge firewall");
     }
 }
 

@@ -6,6 +6,7 @@ mod harness;
 mod lives;
 mod pushes;
 mod sleeping;
+mod trials;
 
 use core::net::Ipv4Addr;
 use core::time::Duration;

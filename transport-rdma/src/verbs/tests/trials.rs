@@ -1,0 +1,57 @@
+//! Queue pairs on trial, in the handshake of two stations.
+
+use core::time::Duration;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
+
+use super::harness::{AGES, Firewall};
+use crate::mixed::{NetworkOptions, PeerWay, RdmaUse, Station, StationOptions};
+use crate::rdma::RdmaOptions;
+use crate::shm;
+
+/// As if each node were a host of its own.
+fn station(node: u8) -> (tempfile::TempDir, Station) {
+    let mine = Permissions::from_mode(0o700);
+    let directory = tempfile::Builder::new().permissions(mine).tempdir();
+    let directory = directory.expect("a directory");
+    let options = StationOptions {
+        host: shm::StationOptions {
+            directory: Some(directory.path().into()),
+            ..shm::StationOptions::new(0, node.into())
+        },
+        network: Some(NetworkOptions {
+            listen: ([10, 77, 0, node], 0).into(),
+            rdma: RdmaUse::Required(RdmaOptions {
+                device: Some(format!("rxe{node}")),
+                ..RdmaOptions::default()
+            }),
+            ..NetworkOptions::default()
+        }),
+    };
+    (directory, Station::open(&options).expect("a station"))
+}
+
+/// Words that are lost in a trial may be lost by chance. Who takes that for an answer never
+/// reaches the other: in a group, each takes the other for failed, and both are expelled.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn a_trial_in_which_nothing_came_is_no_answer_where_rdma_is_required() {
+    let ((_ours, a), (_theirs, b)) = (station(1), station(2));
+    let firewall = Firewall::against_rdma();
+    let address = b.address();
+    std::thread::scope(|scope| {
+        let calls = scope.spawn(|| a.connect(&address, Instant::now() + 4 * AGES));
+        // One trial is shorter.
+        std::thread::sleep(Duration::from_secs(3));
+        assert!(
+            !calls.is_finished(),
+            "it was content with: {:?}",
+            calls.join()
+        );
+        drop(firewall);
+        let reached = calls.join().expect("no panic");
+        assert_eq!(reached.expect("in time"), b.id());
+    });
+    assert!(matches!(a.way(b.id()), Some(PeerWay::Rdma(_))));
+}
