@@ -10,7 +10,7 @@ use serde::Serialize;
 use spindle_dds::StatusMask;
 
 use super::figures::{Counts, Quantiles, merged};
-use super::job::{Job, Report, Role};
+use super::job::{Job, LIMIT_MS, Report, Role};
 use super::options::{Doorbell, IdleOptions, Level, Wait};
 use super::reader::{Log, Taker};
 use super::writer::Sender;
@@ -82,6 +82,9 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
             .as_nanos() as u64,
         phase_ns: 0,
         free: false,
+        limit_ms: LIMIT_MS,
+        views: 0,
+        forget: false,
     };
     let roles: Vec<Role> = (0..options.participants).map(Role::Idler).collect();
     let waking = PAUSE * u32::try_from(options.wakes).unwrap_or(u32::MAX);

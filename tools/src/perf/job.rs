@@ -49,6 +49,12 @@ pub(super) struct Job {
     pub(super) phase_ns: u64,
     /// In that measurement: whether the first topic keeps no pace.
     pub(super) free: bool,
+    /// After how long without a sign of life a participant has failed, in milliseconds.
+    pub(super) limit_ms: u64,
+    /// In the measurement of views: how many have to begin.
+    pub(super) views: u64,
+    /// In that measurement: whether something is left behind on purpose.
+    pub(super) forget: bool,
 }
 
 impl Job {
@@ -91,10 +97,15 @@ impl Job {
             idle_ns: 0,
             phase_ns: phase.as_nanos() as u64,
             free: false,
+            limit_ms: LIMIT_MS,
+            views: 0,
+            forget: false,
         })
     }
 }
 
+/// As the participants' default is.
+pub(super) const LIMIT_MS: u64 = 3_000;
 /// In measurements in phases.
 const RING_BYTES: u64 = 1 << 20;
 const RATE_MAX_HZ: f64 = 1e6;
@@ -108,6 +119,7 @@ pub(super) enum Role {
     Idler(u32),
     Isolation(Part),
     Churn(churn::Part),
+    Views(churn::views::Part),
 }
 
 impl std::fmt::Display for Role {
@@ -118,6 +130,7 @@ impl std::fmt::Display for Role {
             Self::Idler(index) => write!(f, "participant {index}"),
             Self::Isolation(part) => write!(f, "{part:?}"),
             Self::Churn(part) => write!(f, "{part:?}"),
+            Self::Views(part) => write!(f, "{part:?}"),
         }
     }
 }
@@ -156,4 +169,6 @@ pub(super) struct Report {
     pub(super) isolation: Option<Findings>,
     /// Of a participant of the measurement of churn.
     pub(super) churn: Option<churn::Findings>,
+    /// Of a participant of the measurement of views.
+    pub(super) views: Option<churn::views::Findings>,
 }

@@ -36,6 +36,7 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     };
     builder
         .property("spindle.directory", &job.directory.to_string_lossy())
+        .property("spindle.failure.limit_ms", &job.limit_ms.to_string())
         .property("spindle.doorbell", &job.doorbell.to_string())
         .property("spindle.wait", &job.wait.to_string())
         .property("spindle.ring.messages", &job.ring_messages.to_string())

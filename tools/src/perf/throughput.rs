@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::figures::{Counts, OfPeer};
-use super::job::{Job, Report, Role};
+use super::job::{Job, LIMIT_MS, Report, Role};
 use super::options::{Common, ThroughputOptions};
 use super::place::Place;
 use super::{Failure, fleet};
@@ -120,6 +120,9 @@ pub(super) fn job(
         idle_ns: 0,
         phase_ns: 0,
         free: false,
+        limit_ms: LIMIT_MS,
+        views: 0,
+        forget: false,
     })
 }
 
