@@ -215,10 +215,16 @@ impl Link {
         // Before it looks: of what comes from now on it is told again.
         let armed = pair.receives.arm();
         armed.map_err(what("its completions are not told"))?;
-        let mut done = Vec::with_capacity(RECEIVES as usize);
-        let polled = pair.receives.poll(|completion| done.push(completion));
+        // As many as there are receives, at most.
+        let mut done = [None; RECEIVES as usize];
+        let mut free = done.iter_mut();
+        let polled = pair.receives.poll(|completion| {
+            if let Some(place) = free.next() {
+                *place = Some(completion);
+            }
+        });
         polled.map_err(|error| error.to_string())?;
-        for completion in done {
+        for completion in done.into_iter().flatten() {
             match completion.what {
                 What::Received(len) => {
                     let message = self.message(completion.id, len);
