@@ -31,7 +31,7 @@ pub(super) struct Job {
     pub(super) level: Level,
     pub(super) doorbell: Doorbell,
     pub(super) wait: Wait,
-    /// Who is silent for so long has failed, if it is not the product's default.
+    /// Who is silent for so many milliseconds has failed, if not after the product's default.
     pub(super) limit_ms: Option<u64>,
     pub(super) ring_messages: u32,
     pub(super) ring_bytes: u64,
@@ -51,6 +51,10 @@ pub(super) struct Job {
     pub(super) phase_ns: u64,
     /// In that measurement: whether the first topic keeps no pace.
     pub(super) free: bool,
+    /// In the measurement of views: how many have to begin.
+    pub(super) views: u64,
+    /// In that measurement: whether something is left behind on purpose.
+    pub(super) forget: bool,
 }
 
 impl Job {
@@ -94,6 +98,8 @@ impl Job {
             idle_ns: 0,
             phase_ns: phase.as_nanos() as u64,
             free: false,
+            views: 0,
+            forget: false,
         })
     }
 }
@@ -113,6 +119,7 @@ pub(super) enum Role {
     Idler(u32),
     Isolation(Part),
     Churn(churn::Part),
+    Views(churn::views::Part),
 }
 
 impl std::fmt::Display for Role {
@@ -123,6 +130,7 @@ impl std::fmt::Display for Role {
             Self::Member(index) | Self::Idler(index) => write!(f, "participant {index}"),
             Self::Isolation(part) => write!(f, "{part:?}"),
             Self::Churn(part) => write!(f, "{part:?}"),
+            Self::Views(part) => write!(f, "{part:?}"),
         }
     }
 }
@@ -165,4 +173,6 @@ pub(super) struct Report {
     pub(super) isolation: Option<Findings>,
     /// Of a participant of the measurement of churn.
     pub(super) churn: Option<churn::Findings>,
+    /// Of a participant of the measurement of views.
+    pub(super) views: Option<churn::views::Findings>,
 }

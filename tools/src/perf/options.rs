@@ -158,7 +158,19 @@ pub(crate) struct ChurnOptions {
     /// after.
     #[arg(long, default_value_t = 10.0)]
     pub(crate) seconds: f64,
-    /// Samples a second of the topic that no change touches.
+    /// Instead: have endpoints and participants come and go until so many views have begun,
+    /// and see whether they leave something behind. That is an error.
+    #[arg(long, value_name = "COUNT", conflicts_with = "seconds",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) views: Option<u64>,
+    /// Forget to close something now and then: to see that it is noticed.
+    #[arg(long, hide = true, requires = "views")]
+    pub(crate) forget: bool,
+    /// Who is silent for so many milliseconds has failed [default: the product's].
+    #[arg(long)]
+    pub(crate) limit_ms: Option<u64>,
+    /// Samples a second of the topic that no change touches; with --views, of the one that
+    /// they touch.
     #[arg(long, default_value_t = 10_000.0)]
     pub(crate) rate: f64,
     /// Bytes of payload in a sample.

@@ -139,6 +139,8 @@ pub(super) fn job(
         idle_ns: 0,
         phase_ns: 0,
         free: false,
+        views: 0,
+        forget: false,
     })
 }
 

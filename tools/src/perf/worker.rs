@@ -39,5 +39,6 @@ fn work(job: &str) -> Result<Report, Failure> {
         Role::Idler(index) => idle::work(&job, index),
         Role::Isolation(part) => isolation::work(&job, part),
         Role::Churn(part) => churn::work(&job, part),
+        Role::Views(part) => churn::views::work(&job, part),
     }
 }

@@ -228,10 +228,16 @@ impl Link {
         let Some(pair) = self.incoming() else {
             return Ok(received);
         };
-        let mut done = Vec::new();
-        let polled = pair.receives.poll(|completion| done.push(completion));
+        // As many as there are receives, at most.
+        let mut done = [None; RECEIVES as usize];
+        let mut free = done.iter_mut();
+        let polled = pair.receives.poll(|completion| {
+            if let Some(place) = free.next() {
+                *place = Some(completion);
+            }
+        });
         polled.map_err(|error| error.to_string())?;
-        for completion in done {
+        for completion in done.into_iter().flatten() {
             match completion.what {
                 What::Received(len) => {
                     let message = self.message(completion.id, len);

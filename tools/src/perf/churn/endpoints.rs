@@ -19,6 +19,8 @@ pub(super) const CALM: &str = "Calm";
 pub(super) const FAR: &str = "Far";
 /// One sample, which says when it begins.
 pub(super) const START: &str = "Start";
+/// One sample of each that has counted what it has.
+pub(super) const COUNTED: &str = "Counted";
 
 /// A participant, still disabled, with topics that share no subgroup.
 pub(super) struct Entities {
@@ -30,7 +32,7 @@ pub(super) struct Entities {
 
 impl Entities {
     pub(super) fn new(job: &Job) -> Result<Self, Failure> {
-        let names = [BUSY, CALM, FAR, START];
+        let names = [BUSY, CALM, FAR, START, COUNTED];
         let mut builder = participant::builder(job);
         for (name, subgroup) in names.iter().zip(1..) {
             let pin = format!("spindle.topic.{name}.subgroup");
@@ -197,6 +199,12 @@ impl Watch {
         let slices = self.counted.iter();
         let within = slices.filter(|(at_ns, _)| (from_ns..to_ns).contains(at_ns));
         within.map(|(_, count)| *count).sum()
+    }
+
+    /// Forgets when what came: that would grow for ever.
+    pub(super) fn forget_times(&mut self) {
+        self.counted.clear();
+        self.gaps_ns.clear();
     }
 
     /// What went wrong in the listener.

@@ -11,10 +11,14 @@
 //! changes. First nobody comes or goes, then both do, then nobody again. The reader has
 //! to get all that was published, once each and in order, and so has whoever comes, from
 //! its first sample on.
+//!
+//! With `--views` it is another measurement, of what views leave behind: see `views`.
 
 mod belongings;
+mod devices;
 mod endpoints;
 mod parts;
+pub(super) mod views;
 
 use std::time::Duration;
 
@@ -70,10 +74,14 @@ struct Spread {
 }
 
 pub(super) fn run(options: &ChurnOptions) -> Result<(), Failure> {
+    if let Some(count) = options.views {
+        return views::run(options, count);
+    }
     let role = Role::Churn(Part::Writer);
     let (seconds, rate, size) = (options.seconds, options.rate, options.size);
     let job = Job {
         places: Place::all(&options.on)?,
+        limit_ms: options.limit_ms,
         ..Job::in_phases(role, PARTS.len(), seconds, rate, size)?
     };
     let phases = Duration::from_nanos(job.phase_ns) * 2;

@@ -258,14 +258,14 @@ fn begin(job: &Job, entities: &Entities) -> Result<Timetable, Failure> {
     }
 }
 
-fn wait_for_writers(reader: &DataReader<Probe>, count: i32) -> Result<(), Failure> {
+pub(super) fn wait_for_writers(reader: &DataReader<Probe>, count: i32) -> Result<(), Failure> {
     let condition = reader.status_condition()?;
     wait(&condition, StatusMask::SUBSCRIPTION_MATCHED, || {
         Ok(reader.subscription_matched_status()?.current_count == count)
     })
 }
 
-fn wait_for_readers(writer: &DataWriter<Probe>, count: i32) -> Result<(), Failure> {
+pub(super) fn wait_for_readers(writer: &DataWriter<Probe>, count: i32) -> Result<(), Failure> {
     let condition = writer.status_condition()?;
     wait(&condition, StatusMask::PUBLICATION_MATCHED, || {
         Ok(writer.publication_matched_status()?.current_count >= count)
@@ -291,7 +291,7 @@ fn wait(
 }
 
 /// Until there is another view than this.
-fn wait_for_view(entities: &Entities, view: u64) -> Result<(), Failure> {
+pub(super) fn wait_for_view(entities: &Entities, view: u64) -> Result<(), Failure> {
     while entities.participant.counters()?.view == view {
         std::thread::sleep(TICK / 4);
     }
@@ -299,7 +299,10 @@ fn wait_for_view(entities: &Entities, view: u64) -> Result<(), Failure> {
 }
 
 /// Its listener may be taking.
-fn delete_reader(entities: &Entities, reader: &DataReader<Probe>) -> Result<(), Failure> {
+pub(super) fn delete_reader(
+    entities: &Entities,
+    reader: &DataReader<Probe>,
+) -> Result<(), Failure> {
     loop {
         match entities.subscriber.delete_datareader(reader) {
             Ok(()) => return Ok(()),
@@ -311,9 +314,9 @@ fn delete_reader(entities: &Entities, reader: &DataReader<Probe>) -> Result<(), 
 
 /// From the formation of the group to the first phase.
 const LEAD: Duration = Duration::from_millis(500);
-const TICK: Duration = Duration::from_millis(1);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(1);
+pub(super) const TICK: Duration = Duration::from_millis(1);
+pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(1);
 const LOOK_ANYWAY_AFTER: Duration = Duration::from_secs(1);
-const CATCH_UP_NS: u64 = 100_000_000;
+pub(super) const CATCH_UP_NS: u64 = 100_000_000;
 /// Of each writer that comes and goes.
-const SAMPLES: u64 = 3;
+pub(super) const SAMPLES: u64 = 3;
