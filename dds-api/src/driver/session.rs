@@ -28,6 +28,8 @@ pub(crate) struct Session {
     engine: Engine<Wire, Sink>,
     handle: Handle<Wire>,
     room: Room,
+    /// Whoever gives no sign of life for so long is taken for failed.
+    limit: Duration,
     /// When the engine's time began.
     since: Instant,
     fate: Arc<Fate>,
@@ -57,7 +59,9 @@ pub(crate) struct Start {
     pub(crate) first: Arc<View>,
 }
 
-/// How long `close` waits for the others to let this member go.
+/// How long `close` waits for the others to let this member go, beyond the time after
+/// which one that says nothing has failed: the view without me may have to be without
+/// that one, too.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// How long `close` waits for a listener that is running.
 const LISTENER_WITHIN: Duration = Duration::from_secs(1);
@@ -93,6 +97,7 @@ impl Session {
         engine.enter(start.id, start.first, rules);
         Arc::new(Self {
             room: Room::default(),
+            limit: start.limit,
             since: Instant::now(),
             handle,
             engine,
@@ -234,7 +239,7 @@ impl Session {
     /// Leaves the group and ends the threads. Blocks shortly.
     pub(crate) fn close(&self) -> Result<()> {
         self.abandon();
-        let left = self.desk.wait_ended(LEAVE_WITHIN);
+        let left = self.desk.wait_ended(LEAVE_WITHIN + self.limit);
         self.stop();
         crew::join(std::mem::take(&mut *self.threads()), LISTENER_WITHIN);
         if let Some(reason) = self.fate.failure() {

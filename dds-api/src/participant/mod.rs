@@ -300,8 +300,9 @@ impl DomainParticipant {
 
     /// Leaves the group and deletes the participant with all it contains: what
     /// was written is delivered by the others, who lose its writers behind that and go
-    /// on without error. Taken samples stay readable. Blocks shortly; so it does while
-    /// another thread is in [`enable`](Self::enable), which it calls off.
+    /// on without error. Taken samples stay readable. Blocks shortly, and 10 s longer than
+    /// `spindle.failure.limit_ms` at most; so it does while another thread is in
+    /// [`enable`](Self::enable), which it calls off.
     ///
     /// # Errors
     /// ALREADY_DELETED; ERROR when the group had failed, or did not let it leave in
