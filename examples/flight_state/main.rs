@@ -83,6 +83,10 @@ fn one_of_many(options: &Options, role: Role) -> ExitCode {
     {
         return ExitCode::FAILURE;
     }
+    // What the middleware tells of itself: by RUST_LOG, errors if nothing else is asked for.
+    let filter = tracing_subscriber::EnvFilter::from_default_env();
+    let told = tracing_subscriber::fmt().with_env_filter(filter);
+    told.with_writer(std::io::stderr).init();
     let result = match role {
         Role::Feed(index) => feed::run(options, index).map(Line::Fed),
         Role::Display(_) => display::run(options).map(Line::Shown),

@@ -89,8 +89,8 @@ pub(super) struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
     Hello(Hello),
-    /// No. If `already`, because the two are connected or about to be, or because nothing
-    /// came through a queue pair in time: it is worth another call.
+    /// No. If `already`, because the two are connected or about to be, or because a
+    /// queue pair was tried in vain: it is worth another call.
     Refused {
         already: bool,
         reason: String,

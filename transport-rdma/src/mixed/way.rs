@@ -257,12 +257,14 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
         Role::Called { .. } => Vec::new(),
         Role::Stranger { .. } | Role::Guest { .. } => Frame::Verdict(mine.clone()).write(),
     };
-    let is_late = |verdict: &Verdict| matches!(verdict, Err(reason) if reason == TOO_LATE);
-    // Who hears it before it has found out by itself has nothing to say of its own.
-    let is_late = is_late(&mine) || is_late(&theirs);
     let (stream, pair) = (&connection.stream, connection.way.pair.take());
     let peer = || shared.streams.connect(id, stream, &last_words);
-    let connected = match (mine.and(theirs), pair) {
+    // Who hears why not before it has found out by itself has nothing to say of its own.
+    let verdict = match (mine, theirs) {
+        (Err(nothing), Err(theirs)) if nothing == NONE => Err(theirs),
+        (mine, theirs) => mine.and(theirs),
+    };
+    let connected = match (verdict, pair) {
         (Ok(()), Some(pair)) => pair.keep(peer),
         (Ok(()), None) => Err(StationError::Refused {
             id,
@@ -271,16 +273,17 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
         (Err(reason), pair) => {
             drop(pair);
             if shared.rdma.as_ref().is_some_and(|rdma| rdma.required) {
-                let why = match &reason[..] {
-                    _ if is_late => TOO_LATE,
-                    NONE => "the other has none",
-                    reason => reason,
+                let has_none = reason == NONE;
+                let why = if has_none {
+                    "the other has none"
+                } else {
+                    &reason
                 };
                 return Err(End::Refuse {
-                    // It may have been lost, as anything may: who calls does so again, as
+                    // Words may have been lost, as anything may: who calls does so again, as
                     // long as it has time. Else the two would never reach each other, and
                     // their group would be rid of both.
-                    already: is_late,
+                    already: !has_none,
                     reason: format!("RDMA is required, and {why}"),
                 });
             }

@@ -192,13 +192,23 @@ impl Link {
             my_first_packet: self.first_packet,
             timeout: ack_timeout(patience),
         };
-        pair.connect(&target)
-            .map_err(|error| match error.raw_os_error() {
-                Some(errno) if errno == rustix::io::Errno::TIMEDOUT.raw_os_error() => {
-                    "no way to its RDMA address was found (is it of the same network?)".to_owned()
-                }
-                _ => format!("its queue pair cannot be connected: {error}"),
-            })?;
+        let no_way = Some(rustix::io::Errno::TIMEDOUT.raw_os_error());
+        // The kernel waits a second for the neighbour to tell its hardware address, and
+        // asks again only after that: one packet that is lost is no answer yet.
+        let connected = pair.connect(&target).or_else(|error| {
+            let again = error.raw_os_error() == no_way;
+            if again {
+                pair.connect(&target)
+            } else {
+                Err(error)
+            }
+        });
+        connected.map_err(|error| match error.raw_os_error() {
+            errno if errno == no_way => {
+                "no way to its RDMA address was found (is it of the same network?)".to_owned()
+            }
+            _ => format!("its queue pair cannot be connected: {error}"),
+        })?;
         if let Some(poster) = &mut *self.outgoing.poster() {
             poster.connected(theirs.line);
         }
