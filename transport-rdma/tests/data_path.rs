@@ -83,10 +83,11 @@ fn verbs(host: usize) -> NetworkOptions {
     }
 }
 
-/// Also those threads allocate nothing that take what comes and wake who sleeps.
+/// Also those threads allocate nothing that take what comes and wake who sleeps. No other
+/// test may run meanwhile: all threads are counted.
 #[cfg(feature = "verbs")]
 #[test]
-#[ignore = "needs RDMA devices, and that no other test runs: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
 fn pushing_ringing_and_sleeping_over_verbs_allocate_nothing() {
     use spindle_dds_transport::mixed::PeerWay;
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
