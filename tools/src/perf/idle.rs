@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::{DomainParticipant, PeerWay, StatusMask};
+use spindle_dds::{DomainParticipant, PeerWay};
 
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
 use super::options::{Doorbell, IdleOptions, Level, Wait};
 use super::place::Place;
-use super::reader::{Log, Taker};
 use super::writer::Sender;
 use super::{Failure, clock, fleet, participant};
 
@@ -158,14 +157,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
 pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
     let writer = participant::writer(job, &participant, &topic)?;
-    let log = Arc::new(Mutex::new(Log::new(job)?));
-    let reader = participant
-        .subscriber()
-        .create()?
-        .reader(&topic)
-        .qos(participant::reader_qos(job))
-        .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
-        .create()?;
+    let (reader, log) = participant::logged_reader(job, &participant, &topic)?;
     let mut sender = Sender::new(job, index, writer);
     participant::enable(job, &participant)?;
 

@@ -1,26 +1,17 @@
 //! A participant that writes and reads: it sends its samples, and takes those of all.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
-use spindle_dds::StatusMask;
+use std::sync::{Mutex, PoisonError};
 
 use super::figures::Counts;
 use super::job::{Job, Report};
-use super::reader::{Log, Taker};
+use super::reader::Log;
 use super::writer::Sender;
 use super::{Failure, clock, participant};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
     let writer = participant::writer(job, &participant, &topic)?;
-    let log = Arc::new(Mutex::new(Log::new(job)?));
-    let reader = participant
-        .subscriber()
-        .create()?
-        .reader(&topic)
-        .qos(participant::reader_qos(job))
-        .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
-        .create()?;
+    let (reader, log) = participant::logged_reader(job, &participant, &topic)?;
     let mut sender = Sender::new(job, index, writer);
     participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();

@@ -1,6 +1,6 @@
 //! The entities of a worker.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
 use spindle_dds::{
@@ -12,7 +12,7 @@ use super::Failure;
 use super::job::Job;
 use super::options::Level;
 use super::perf::Probe;
-use super::reader::Log;
+use super::reader::{Log, Taker};
 
 /// A participant, still disabled, and its topic.
 pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
@@ -45,6 +45,23 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         .property("spindle.ring.messages", &job.ring_messages.to_string())
         .property("spindle.ring.bytes", &job.ring_bytes.to_string())
         .property("spindle.reader.storage", storage)
+}
+
+/// A reader that keeps a log of what it takes.
+pub(super) fn logged_reader(
+    job: &Job,
+    participant: &DomainParticipant,
+    topic: &Topic<Probe>,
+) -> Result<(DataReader<Probe>, Arc<Mutex<Log>>), Failure> {
+    let log = Arc::new(Mutex::new(Log::new(job)?));
+    let reader = participant
+        .subscriber()
+        .create()?
+        .reader(topic)
+        .qos(reader_qos(job))
+        .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
+        .create()?;
+    Ok((reader, log))
 }
 
 /// Enables it, and blocks until all participants of the measurement are there.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
-use spindle_dds::{DataReader, DataReaderListener, StatusMask};
+use spindle_dds::{DataReader, DataReaderListener};
 
 use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
@@ -12,14 +12,7 @@ use super::{Failure, clock, participant};
 
 pub(super) fn run(job: &Job) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
-    let log = Arc::new(Mutex::new(Log::new(job)?));
-    let reader = participant
-        .subscriber()
-        .create()?
-        .reader(&topic)
-        .qos(participant::reader_qos(job))
-        .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
-        .create()?;
+    let (reader, log) = participant::logged_reader(job, &participant, &topic)?;
     participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
     let writers = job.writers;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::harness::{AT, Cut, Netem, Station, connect, key, pair, wait_until};
+use super::harness::{AT, Firewall, Netem, Station, connect, key, pair, wait_until};
 use crate::peers::PeerSet;
 use crate::verbs::message::Message;
 
@@ -56,7 +56,7 @@ fn a_cut_is_told_once_also_to_who_sleeps() {
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     mine.say(AT, 1);
     theirs.hear(AT, 1);
-    let cut = Cut::between(1, 2);
+    let cut = Firewall::between(1, 2);
     // One that is not signalled: only its failure is a completion.
     mine.say(AT, 2);
     let started = Instant::now();
@@ -85,7 +85,7 @@ fn a_send_queue_is_never_overrun() {
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     mine.say(AT, 1);
     theirs.hear(AT, 1);
-    let cut = Cut::between(1, 2);
+    let cut = Firewall::between(1, 2);
     for value in 0..WORDS {
         mine.push_word(AT + 8 + 8 * value, value as u64 + 1);
         mine.segment.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
@@ -269,5 +269,16 @@ fn all_arrives_where_a_tenth_is_lost_both_ways() {
         a.core.is_still(b.id) && b.core.is_still(a.id)
     });
     drop(netem);
+    assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
+}
+
+/// The kernel looks for a neighbour for a second, and asks it once.
+#[test]
+#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+fn a_neighbour_that_did_not_hear_the_question_is_asked_again() {
+    let patience = Duration::from_secs(10);
+    let (a, b) = (Station::new(1, patience), Station::new(2, patience));
+    let _firewall = Firewall::against_first_question();
+    connect(&a, &b);
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }

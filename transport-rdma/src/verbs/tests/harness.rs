@@ -204,41 +204,38 @@ pub(super) fn run(command: &str) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// Nothing goes from one node to the other while this lives.
-pub(super) struct Cut;
-
-impl Cut {
-    pub(super) fn between(from: u8, to: u8) -> Self {
-        run("nft add table bridge cut && \
-             nft 'add chain bridge cut f { type filter hook forward priority 0; }'");
-        run(&format!(
-            "nft add rule bridge cut f iifname p{from} oifname p{to} drop"
-        ));
-        Self
-    }
-}
-
-impl Drop for Cut {
-    fn drop(&mut self) {
-        run("nft delete table bridge cut");
-    }
-}
-
-/// No packet of RDMA passes while this lives; all others do.
+/// Some packets between nodes are dropped while this lives; there is one at a time.
 pub(super) struct Firewall;
 
 impl Firewall {
-    pub(super) fn against_rdma() -> Self {
-        run("nft add table bridge firewall && \
-             nft 'add chain bridge firewall f { type filter hook forward priority 0; }' && \
-             nft 'add rule bridge firewall f udp dport 4791 drop'");
+    fn dropping(which: &str) -> Self {
+        run("nft add table bridge t && \
+             nft 'add chain bridge t f { type filter hook forward priority 0; }'");
+        run(&format!("nft 'add rule bridge t f {which} drop'"));
         Self
+    }
+
+    /// All from one node to the other.
+    pub(super) fn between(from: u8, to: u8) -> Self {
+        Self::dropping(&format!("iifname p{from} oifname p{to}"))
+    }
+
+    /// All of RDMA.
+    pub(super) fn against_rdma() -> Self {
+        Self::dropping("udp dport 4791")
+    }
+
+    /// The first that asks for the hardware address of a neighbour: nobody knows any yet.
+    pub(super) fn against_first_question() -> Self {
+        let firewall = Self::dropping("ether type arp numgen inc mod 1000 == 0");
+        run("ip neigh flush all");
+        firewall
     }
 }
 
 impl Drop for Firewall {
     fn drop(&mut self) {
-        run("nft delete table bridge firewall");
+        run("nft delete table bridge t");
     }
 }
 
