@@ -193,8 +193,8 @@ impl Link {
             timeout: ack_timeout(patience),
         };
         let no_way = Some(rustix::io::Errno::TIMEDOUT.raw_os_error());
-        // The kernel waits a second for the neighbour to tell its hardware address, and
-        // asks again only after that: one packet that is lost is no answer yet.
+        // The kernel gives up after a second, and asks the neighbour for its hardware
+        // address only once in that: one packet that is lost is no answer yet.
         let connected = pair.connect(&target).or_else(|error| {
             let again = error.raw_os_error() == no_way;
             if again {
