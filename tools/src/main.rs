@@ -1,5 +1,5 @@
-//! The `spindle` command: measures the middleware, runs the paper's experiments, examines machines, and checks IDL and
-//! QoS files.
+//! The `spindle` command: measures the middleware, runs the paper's experiments again,
+//! examines machines, and checks IDL and QoS files.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -107,7 +107,7 @@ impl Lab {
             });
             found.add(at, &line.name, runs);
         }
-        series.extend(plan.given.iter().cloned());
+        series.extend((plan.given)());
         Ok(Panel {
             title: plan.title.clone(),
             x: plan.x,

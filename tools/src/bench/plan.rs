@@ -22,8 +22,8 @@ pub(super) struct PanelPlan {
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) lines: Vec<Line>,
-    /// Series without runs.
-    pub(super) given: Vec<Series>,
+    /// Series without runs of a group.
+    pub(super) given: fn() -> Vec<Series>,
 }
 
 /// A line of it: at each x, a run.

@@ -1,7 +1,7 @@
 //! The systems that the paper compares, and how long they are run.
 
 use spindle_dds_sim::EngineConfig;
-use spindle_dds_sim::paper::{Experiment, MESSAGES_MAX, Slots};
+use spindle_dds_sim::paper::{Experiment, Lock, MESSAGES_MAX, Slots};
 
 use super::plan::{Line, PanelPlan, Reading, Work};
 use super::report::{Axis, System};
@@ -22,7 +22,9 @@ pub(super) enum Stage {
     /// All batching, with the paper's slots and lock.
     Batching,
     Nulls,
-    /// Late pushes, no lock, our rings.
+    /// Late pushes, behind the lock: the last stage of the paper.
+    Late,
+    /// The same with our rings, and no lock.
     Spindle,
 }
 
@@ -34,6 +36,7 @@ impl Stage {
             Self::Receive => "+ receive batching",
             Self::Batching => "+ send batching",
             Self::Nulls => "+ null-sends",
+            Self::Late => "+ late pushes",
             Self::Spindle => "Spindle",
         }
     }
@@ -57,6 +60,7 @@ impl Stage {
             receive_batching: has(Self::Receive),
             send_batching: has(Self::Batching),
             null_sends: has(Self::Nulls),
+            late_pushes: has(Self::Late),
             ..EngineConfig::BASELINE
         }
     }
@@ -65,6 +69,14 @@ impl Stage {
         match self {
             Self::Spindle => Slots::Rings,
             _ => Slots::Fixed,
+        }
+    }
+
+    fn lock(self) -> Lock {
+        match self {
+            Self::Spindle => Lock::Free,
+            Self::Late => Lock::BeforePosts,
+            _ => Lock::OverPosts,
         }
     }
 }
@@ -101,7 +113,7 @@ impl Scale {
 
     /// The paper's usual experiment, run for long enough.
     pub(super) fn experiment(self, members: usize, stage: Stage) -> Experiment {
-        let experiment = Experiment::new(members, stage.config(), stage.slots());
+        let experiment = Experiment::new(members, stage.config(), stage.slots(), stage.lock());
         self.long_enough(experiment)
     }
 
@@ -173,6 +185,6 @@ pub(super) fn panel(title: impl Into<String>, [x, y]: [Axis; 2], lines: Vec<Line
         x,
         y,
         lines,
-        given: Vec::new(),
+        given: Vec::new,
     }
 }

@@ -1,7 +1,5 @@
 //! What things cost. Times in nanoseconds, rates in picoseconds a byte.
 
-use std::sync::Arc;
-
 use crate::peers::Rank;
 
 /// Costs of a network: of its NICs and links, and of looking at what they wrote.
@@ -54,5 +52,21 @@ pub enum Charge {
     Rides,
 }
 
-/// Says what a push counts for: of whose row, from where, how many bytes.
-pub type Measure = Arc<dyn Fn(Rank, usize, usize) -> Charge + Send + Sync>;
+/// Says what the owner of a row spends on what it does to it.
+pub trait Measure: Send + Sync {
+    /// What a push of `len` bytes from `at` on counts for.
+    fn push(&self, owner: Rank, at: usize, len: usize) -> Charge;
+
+    /// Time for the work that is done when a word has risen by so much, in nanoseconds.
+    fn rise(&self, word: usize, by: u64) -> u64 {
+        let _ = (word, by);
+        0
+    }
+}
+
+/// Stores cost nothing.
+impl<F: Fn(Rank, usize, usize) -> Charge + Send + Sync> Measure for F {
+    fn push(&self, owner: Rank, at: usize, len: usize) -> Charge {
+        self(owner, at, len)
+    }
+}

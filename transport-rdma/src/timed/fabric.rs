@@ -1,8 +1,10 @@
 //! One node's end of a segment.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::costs::Measure;
 use super::network::{Posted, TimedNetwork};
 use crate::fabric::{FABRIC_AREA, Fabric, FabricCounters, Failure, Want};
 use crate::mem::Region;
@@ -10,12 +12,12 @@ use crate::peers::{PeerSet, Rank};
 
 /// A [`Fabric`] over a segment of a [`TimedNetwork`]: a push takes time of its node, and
 /// lands later.
-#[derive(Debug)]
 pub struct TimedFabric {
     network: TimedNetwork,
     segment: usize,
     me: usize,
     rows: Vec<Region>,
+    measure: Arc<dyn Measure>,
     pushes: AtomicU64,
     word_pushes: AtomicU64,
     bytes_pushed: AtomicU64,
@@ -24,6 +26,7 @@ pub struct TimedFabric {
     wire_bytes: AtomicU64,
     posting_ns: AtomicU64,
     looks: AtomicU64,
+    rising_ns: AtomicU64,
 }
 
 /// What a node has spent on a segment.
@@ -39,6 +42,8 @@ pub struct Spent {
     pub posting_ns: u64,
     /// Time for looking at rows of others.
     pub looking_ns: u64,
+    /// Time for the work behind words that rose.
+    pub rising_ns: u64,
 }
 
 fn add(counter: &AtomicU64, more: u64) {
@@ -46,13 +51,19 @@ fn add(counter: &AtomicU64, more: u64) {
 }
 
 impl TimedFabric {
-    pub(super) fn new(network: TimedNetwork, segment: usize, me: usize, rows: Vec<Region>) -> Self {
+    pub(super) fn new(
+        network: TimedNetwork,
+        (segment, me): (usize, usize),
+        rows: Vec<Region>,
+        measure: Arc<dyn Measure>,
+    ) -> Self {
         let zero = || AtomicU64::new(0);
         Self {
             network,
             segment,
             me,
             rows,
+            measure,
             pushes: zero(),
             word_pushes: zero(),
             bytes_pushed: zero(),
@@ -61,6 +72,7 @@ impl TimedFabric {
             wire_bytes: zero(),
             posting_ns: zero(),
             looks: zero(),
+            rising_ns: zero(),
         }
     }
 
@@ -73,6 +85,7 @@ impl TimedFabric {
             wire_bytes: load(&self.wire_bytes),
             posting_ns: load(&self.posting_ns),
             looking_ns: load(&self.looks) * self.network.costs().look_ns,
+            rising_ns: load(&self.rising_ns),
         }
     }
 
@@ -121,7 +134,14 @@ impl Fabric for TimedFabric {
     }
 
     fn store(&self, word: usize, value: u64) {
-        self.rows[self.me].store(word, value);
+        let row = &self.rows[self.me];
+        let rise = value.saturating_sub(row.load(word));
+        row.store(word, value);
+        let ns = self.measure.rise(word, rise);
+        if ns > 0 {
+            add(&self.rising_ns, ns);
+            self.network.spend(self.me, ns);
+        }
     }
 
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
@@ -171,5 +191,14 @@ impl Fabric for TimedFabric {
             bytes_pushed: load(&self.bytes_pushed),
             ..FabricCounters::default()
         }
+    }
+}
+
+impl fmt::Debug for TimedFabric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimedFabric")
+            .field("segment", &self.segment)
+            .field("me", &self.me)
+            .finish_non_exhaustive()
     }
 }

@@ -50,7 +50,7 @@ struct Node {
 }
 
 struct Segment {
-    measure: Measure,
+    measure: Arc<dyn Measure>,
     /// By reader, then by owner.
     rows: Vec<Vec<Region>>,
     /// By reader and owner: nothing more of it is seen.
@@ -127,8 +127,8 @@ impl TimedNetwork {
     }
 
     /// A segment of all nodes: a fabric for each, whose rank is the node. Rows have the
-    /// lengths given; `measure` says what a push of them counts for.
-    pub fn segment(&self, row_lens: &[usize], measure: Measure) -> Vec<TimedFabric> {
+    /// lengths given; `measure` says what is spent on them.
+    pub fn segment(&self, row_lens: &[usize], measure: Arc<dyn Measure>) -> Vec<TimedFabric> {
         let mut state = self.state();
         let nodes = state.nodes.len();
         assert_eq!(row_lens.len(), nodes, "a row for each node");
@@ -141,7 +141,7 @@ impl TimedNetwork {
                 true => row.clone(),
                 false => row.read_only(),
             });
-            TimedFabric::new(self.clone(), at, me, seen.collect())
+            TimedFabric::new(self.clone(), (at, me), seen.collect(), measure.clone())
         };
         let fabrics = rows.iter().enumerate().map(fabric).collect();
         state.segments.push(Segment {
@@ -213,7 +213,9 @@ impl TimedNetwork {
         to: &PeerSet,
     ) -> Posted {
         let mut state = self.state();
-        let charge = (state.segments[segment].measure)(Rank(me as u16), offset, bytes.len());
+        let charge = state.segments[segment]
+            .measure
+            .push(Rank(me as u16), offset, bytes.len());
         self.count_looks(&mut state, me);
         let mut posted = Posted::default();
         let peers = to.iter().map(Rank::index).filter(|peer| *peer != me);

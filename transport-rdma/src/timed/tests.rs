@@ -19,14 +19,14 @@ const COSTS: Costs = Costs {
 const ROW_LEN: usize = 1 << 16;
 const AT: usize = FABRIC_AREA;
 
-fn group(members: usize, measure: Measure) -> (TimedNetwork, Vec<TimedFabric>) {
+fn group(members: usize, measure: Arc<dyn Measure>) -> (TimedNetwork, Vec<TimedFabric>) {
     let network = TimedNetwork::new(members, COSTS);
     let fabrics = network.segment(&vec![ROW_LEN; members], measure);
     (network, fabrics)
 }
 
-fn as_pushed() -> Measure {
-    Arc::new(|_, _, len| Charge::Write(len as u64))
+fn as_pushed() -> Arc<dyn Measure> {
+    Arc::new(|_: Rank, _: usize, len: usize| Charge::Write(len as u64))
 }
 
 fn to(ranks: &[u16]) -> PeerSet {
@@ -113,7 +113,7 @@ fn pairs_keep_their_order() {
 
 #[test]
 fn what_rides_costs_nothing_and_lands_with_the_write_before() {
-    let measure: Measure = Arc::new(|_, at, len| match at {
+    let measure = Arc::new(|_: Rank, at: usize, len: usize| match at {
         AT => Charge::Write(100 * len as u64),
         _ => Charge::Rides,
     });
@@ -153,4 +153,23 @@ fn nothing_lands_behind_a_fence() {
     fabrics[1].fence(Rank(0));
     assert_eq!(landings(&network), []);
     assert_eq!(fabrics[1].row(Rank(0)).load(AT), 0);
+}
+
+#[test]
+fn work_behind_words_takes_time() {
+    struct Tenfold;
+    impl Measure for Tenfold {
+        fn push(&self, _: Rank, _: usize, len: usize) -> Charge {
+            Charge::Write(len as u64)
+        }
+        fn rise(&self, word: usize, by: u64) -> u64 {
+            if word == AT { 10 * by } else { 0 }
+        }
+    }
+    let (network, fabrics) = group(2, Arc::new(Tenfold));
+    fabrics[0].store(AT, 5);
+    fabrics[0].store(AT, 7);
+    fabrics[0].store(AT, 6);
+    fabrics[0].store(AT + 8, 100);
+    assert_eq!((network.now(0), fabrics[0].spent().rising_ns), (70, 70));
 }

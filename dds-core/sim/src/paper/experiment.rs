@@ -44,6 +44,18 @@ pub enum Slots {
     Rings,
 }
 
+/// What an application that sends has to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lock {
+    /// The paper's lock, which the polling thread holds over a predicate and its posts.
+    OverPosts,
+    /// The paper's lock, which it gives back before it posts (§III-C).
+    BeforePosts,
+    /// Nothing: our claims and commits.
+    Free,
+}
+
 /// Which senders are delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -85,6 +97,8 @@ pub struct Experiment {
     pub config: EngineConfig,
     /// How messages leave.
     pub slots: Slots,
+    /// What applications contend for.
+    pub lock: Lock,
     /// Senders that wait.
     pub delay: Option<Delay>,
     /// Time that an upcall takes: for each message, or for each batch of them.
@@ -97,7 +111,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// The paper's usual one: one subgroup, all send messages of 10 KB, a window of 100.
-    pub const fn new(members: usize, config: EngineConfig, slots: Slots) -> Self {
+    pub const fn new(members: usize, config: EngineConfig, slots: Slots, lock: Lock) -> Self {
         Self {
             members,
             senders: Senders::All,
@@ -108,6 +122,7 @@ impl Experiment {
             active: 1,
             config,
             slots,
+            lock,
             delay: None,
             upcall_ns: 0,
             copies: false,

@@ -7,7 +7,7 @@ use spindle_dds_transport::timed::{TimedFabric, TimedNetwork};
 
 use super::application::{Application, Tried};
 use super::constants::LOCK;
-use super::experiment::Experiment;
+use super::experiment::{Experiment, Lock};
 use super::receiver::Receiver;
 use super::world::Broken;
 
@@ -20,8 +20,9 @@ pub(super) struct Member {
     pub(super) engine: Engine<TimedFabric, Receiver>,
     pub(super) lanes: Vec<Arc<Lane<TimedFabric>>>,
     pub(super) applications: Vec<Application>,
-    /// Its polling thread holds a lock that applications need.
-    locks: bool,
+    lock: Lock,
+    /// Subgroups in which anything is sent.
+    active: usize,
     ring: Ring,
     /// The step that found something ends then.
     pub(super) busy_until: u64,
@@ -77,7 +78,8 @@ impl Member {
             engine,
             lanes,
             applications,
-            locks: !experiment.config.late_pushes,
+            lock: experiment.lock,
+            active: experiment.active,
             ring: experiment.ring(),
             busy_until: 0,
             idle: None,
@@ -89,6 +91,7 @@ impl Member {
     /// One pass of the polling thread.
     pub(super) fn step(&mut self, at: u64) -> Result<Next, Broken> {
         self.network.wait_until(self.node, at);
+        let free = self.free_ns();
         let Some(outcome) = self.engine.step(at) else {
             return Err(Broken::Owned);
         };
@@ -100,26 +103,42 @@ impl Member {
             });
             return Ok(Next::default());
         }
-        let mut next = Next::default();
-        let end = match self.locks {
-            true => self.hand_over_lock(at, end, &mut next)?,
-            false => end,
+        // In the model the lock is free at the end of a step.
+        let free = end - (self.free_ns() - free);
+        let handing_over = match self.lock {
+            Lock::OverPosts => self.hand_over_lock(at, free)?,
+            Lock::BeforePosts | Lock::Free => 0,
         };
-        self.busy_until = end;
-        next.step = Some(end);
-        for (which, application) in self.applications.iter_mut().enumerate() {
-            let may_go = !self.locks && application.is_waiting() && !application.has_turn;
-            if may_go && application.has_room() {
-                application.has_turn = true;
-                next.turns.push((end, which));
-            }
+        let end = self.network.spend(self.node, handing_over);
+        if self.lock != Lock::Free {
+            self.go_while_free(free + handing_over, end)?;
         }
-        Ok(next)
+        self.busy_until = end;
+        Ok(Next {
+            step: Some(end),
+            turns: self.turns_after(end),
+        })
     }
 
-    /// Behind each predicate of a step, whoever waits for the lock has one go. Returns when
-    /// the step is over.
-    fn hand_over_lock(&mut self, begin: u64, end: u64, next: &mut Next) -> Result<u64, Broken> {
+    /// Time in which the polling thread has not held the lock, of all so far: it looked at
+    /// subgroups where nobody sends, or posted when that needs no lock.
+    fn free_ns(&self) -> u64 {
+        let spent = |lane: &Arc<Lane<TimedFabric>>| lane.fabric().spent();
+        let (active, inactive) = self.lanes.split_at(self.active);
+        let looking = || inactive.iter().map(|lane| spent(lane).looking_ns).sum();
+        match self.lock {
+            Lock::Free => 0,
+            Lock::OverPosts => looking(),
+            Lock::BeforePosts => {
+                let posting: u64 = active.iter().map(|lane| spent(lane).posting_ns).sum();
+                posting + looking()
+            }
+        }
+    }
+
+    /// Behind each predicate of a step, whoever waits for the lock has one go. Returns how
+    /// long it took to hand it over.
+    fn hand_over_lock(&mut self, begin: u64, end: u64) -> Result<u64, Broken> {
         let mut handing_over = 0;
         for nth in 1..=PREDICATES {
             for which in 0..self.applications.len() {
@@ -133,15 +152,39 @@ impl Member {
             }
         }
         self.lock_ns += handing_over;
-        let end = self.network.spend(self.node, handing_over);
-        for (which, application) in self.applications.iter_mut().enumerate() {
-            let is_free = !application.is_done() && !application.is_waiting();
-            if is_free && !application.has_turn {
-                application.has_turn = true;
-                next.turns.push((end.max(application.ready_at), which));
+        Ok(handing_over)
+    }
+
+    /// What applications send while the lock is free.
+    fn go_while_free(&mut self, from: u64, to: u64) -> Result<(), Broken> {
+        for which in 0..self.applications.len() {
+            loop {
+                let application = &self.applications[which];
+                let now = application.ready_at.max(from);
+                let over = application.is_done() || now >= to;
+                if over || self.go(which, now)? == Tried::NoRoom {
+                    break;
+                }
             }
         }
-        Ok(end)
+        Ok(())
+    }
+
+    /// Turns of those that are not served in the next step.
+    fn turns_after(&mut self, end: u64) -> Vec<(u64, usize)> {
+        let locks = self.lock != Lock::Free;
+        let mut turns = Vec::new();
+        for (which, application) in self.applications.iter_mut().enumerate() {
+            let is_free = match locks {
+                true => !application.is_waiting(),
+                false => application.is_waiting() && application.has_room(),
+            };
+            if is_free && !application.is_done() && !application.has_turn {
+                application.has_turn = true;
+                turns.push((end.max(application.ready_at), which));
+            }
+        }
+        turns
     }
 
     fn go(&mut self, which: usize, at: u64) -> Result<Tried, Broken> {
@@ -162,7 +205,7 @@ impl Member {
         if self.applications[which].is_done() {
             return Ok(next);
         }
-        if self.locks && self.busy_until > at {
+        if self.lock != Lock::Free && self.busy_until > at {
             // It is served with the lock, or when that is free.
             self.applications[which].has_turn = true;
             next.turns.push((self.busy_until, which));

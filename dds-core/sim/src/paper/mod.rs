@@ -18,11 +18,11 @@
 //!
 //! # The lock of the paper
 //!
-//! Where an [`EngineConfig`](spindle_dds_core::EngineConfig) does not push late, the polling
-//! thread holds the paper's lock over its posts (§III-C): an application that sends, or looks
-//! for room, waits for it. Of each of the three predicates of a pass, the application gets
-//! one go, and the polling thread loses the time of handing the lock over. With late pushes
-//! there is no lock, as there is none in our engine.
+//! The paper's polling thread shares a lock with the applications. It holds it over each of
+//! the three predicates of an active subgroup, and, before §III-C, over their posts; behind
+//! each of these an application that waits has one go, and the polling thread loses the time
+//! of handing the lock over. While it looks at inactive subgroups, and while it posts without
+//! the lock, applications go on as fast as they can. Our engine has no such lock: see [`Lock`].
 //!
 //! # Slots
 //!
@@ -39,6 +39,6 @@ mod receiver;
 mod tests;
 mod world;
 
-pub use experiment::{Delay, Delayed, Experiment, MESSAGES_MAX, Senders, Slots};
+pub use experiment::{Delay, Delayed, Experiment, Lock, MESSAGES_MAX, Senders, Slots};
 pub use measured::{Batches, Measured};
 pub use world::{Broken, run};

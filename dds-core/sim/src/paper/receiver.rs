@@ -5,14 +5,16 @@ use std::collections::VecDeque;
 use spindle_dds_core::{Delivery, Event, Sink, StopReason, SubgroupId};
 use spindle_dds_transport::timed::{TimedFabric, TimedNetwork};
 
-use super::constants::{MESSAGE, copy_ns};
+use super::constants::{DELIVER, RECEIVE, copy_ns};
 use super::experiment::Experiment;
 
 /// A member's upcalls.
 pub(super) struct Receiver {
     network: TimedNetwork,
     node: usize,
-    message_ns: u64,
+    deliver_ns: u64,
+    /// Receipts of all are told, and charged, but of one's own, and of what is not ordered.
+    unordered: bool,
     upcall_ns: u64,
     /// Deliveries of a subgroup after which it is done.
     enough: u64,
@@ -46,7 +48,8 @@ impl Receiver {
         Self {
             network,
             node,
-            message_ns: MESSAGE.value + copies * copy_ns(experiment.size),
+            deliver_ns: DELIVER.value + copies * copy_ns(experiment.size),
+            unordered: experiment.unordered,
             upcall_ns: experiment.upcall_ns,
             enough: experiment.deliveries(),
             open: experiment.active,
@@ -63,13 +66,16 @@ impl Receiver {
 
 impl Sink<TimedFabric> for Receiver {
     fn deliver(&mut self, delivery: &Delivery<'_, TimedFabric>) {
-        let now = self.network.spend(self.node, self.message_ns);
+        let is_mine = delivery.sender.index() == self.node;
+        let ns = match is_mine || self.unordered {
+            true => self.deliver_ns + RECEIVE.value,
+            false => self.deliver_ns,
+        };
+        let now = self.network.spend(self.node, ns);
         self.due = true;
         let lane = &mut self.lanes[delivery.lane.subgroup().index()];
-        lane.spent_ns += self.message_ns;
-        if delivery.sender.index() == self.node
-            && let Some(claimed) = lane.claimed.pop_front()
-        {
+        lane.spent_ns += ns;
+        if is_mine && let Some(claimed) = lane.claimed.pop_front() {
             self.latencies.push(now - claimed);
         }
         lane.delivered += 1;

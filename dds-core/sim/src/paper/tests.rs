@@ -5,7 +5,7 @@ use spindle_dds_core::EngineConfig;
 
 use super::constants::COSTS;
 use super::world::run_with;
-use super::{Delay, Delayed, Experiment, Measured, Senders, Slots, run};
+use super::{Delay, Delayed, Experiment, Lock, Measured, Senders, Slots, run};
 
 const BASELINE: EngineConfig = EngineConfig::BASELINE;
 const SPINDLE: EngineConfig = EngineConfig::SPINDLE;
@@ -13,14 +13,14 @@ const SPINDLE: EngineConfig = EngineConfig::SPINDLE;
 fn baseline(members: usize) -> Experiment {
     Experiment {
         messages: 300,
-        ..Experiment::new(members, BASELINE, Slots::Fixed)
+        ..Experiment::new(members, BASELINE, Slots::Fixed, Lock::OverPosts)
     }
 }
 
 fn spindle(members: usize) -> Experiment {
     Experiment {
         messages: 2000,
-        ..Experiment::new(members, SPINDLE, Slots::Rings)
+        ..Experiment::new(members, SPINDLE, Slots::Rings, Lock::Free)
     }
 }
 

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use spindle_dds_core::{CONTROL_ROW_LEN, ClaimError, Layout, SpecError, StopReason};
-use spindle_dds_transport::Rank;
+use spindle_dds_core::{CONTROL_ROW_LEN, ClaimError, Layout, RingSpec, SpecError, StopReason};
 use spindle_dds_transport::timed::{Charge, Costs, Measure, Spent, TimedNetwork};
+use spindle_dds_transport::{FABRIC_AREA, Rank};
 
-use super::constants::COSTS;
+use super::constants::{COSTS, RECEIVE};
 use super::experiment::{Experiment, MESSAGES_MAX, STAND_IN, Slots};
 use super::measured::{Batches, Measured};
 use super::member::{Member, Next};
@@ -110,14 +110,22 @@ impl World {
                 ..*costs
             },
         );
-        let plain: Measure = Arc::new(|_, _, len| Charge::Write(len as u64));
+        let plain = Arc::new(|_: Rank, _: usize, len: usize| Charge::Write(len as u64));
         let control = free.segment(&vec![CONTROL_ROW_LEN; nodes], plain);
         let mut segments: Vec<Vec<_>> = (0..nodes).map(|_| Vec::new()).collect();
         for subgroup in 0..experiment.subgroups {
             let layout = Layout::new(&experiment.lane(subgroup))?;
             let row_lens = layout.row_lens();
-            let measure = measure(experiment, &row_lens);
-            let fabrics = network.segment(&row_lens, measure);
+            let fabrics = network.segment(
+                &row_lens,
+                Arc::new(Rows {
+                    size: u64::from(experiment.size),
+                    slots: experiment.slots,
+                    senders: experiment.senders.of(nodes),
+                    ring: experiment.ring_spec(),
+                    lens: row_lens.clone(),
+                }),
+            );
             for (segments, fabric) in segments.iter_mut().zip(fabrics) {
                 segments.push(fabric);
             }
@@ -335,7 +343,12 @@ impl Part {
         Self {
             seconds: done_at as f64 / 1e9,
             spent: spent(&member.lanes),
-            active_ns: active.posting_ns + active.looking_ns + delivering + member.lock_ns + idle,
+            active_ns: active.posting_ns
+                + active.looking_ns
+                + active.rising_ns
+                + delivering
+                + member.lock_ns
+                + idle,
             sends: !member.applications.is_empty(),
             waited_ns: waited / member.applications.len().max(1) as u64,
             latencies,
@@ -350,6 +363,7 @@ fn add(one: Spent, other: Spent) -> Spent {
         wire_bytes: one.wire_bytes + other.wire_bytes,
         posting_ns: one.posting_ns + other.posting_ns,
         looking_ns: one.looking_ns + other.looking_ns,
+        rising_ns: one.rising_ns + other.rising_ns,
     }
 }
 
@@ -364,22 +378,33 @@ impl Member {
     }
 }
 
-/// What a push counts for: a row ends with its headers and its payload.
-fn measure(experiment: &Experiment, row_lens: &[usize]) -> Measure {
-    let spec = experiment.ring_spec();
-    let (size, slots) = (u64::from(experiment.size), experiment.slots);
-    let ends: Vec<usize> = row_lens.to_vec();
-    let senders = experiment.senders.of(experiment.members);
-    Arc::new(move |me: Rank, at: usize, len: usize| {
-        if me.index() >= senders {
+/// What a member spends on its row of a subgroup. A row begins with what it has received of
+/// whom, and ends with its headers and its payload.
+struct Rows {
+    size: u64,
+    slots: Slots,
+    senders: usize,
+    ring: RingSpec,
+    lens: Vec<usize>,
+}
+
+impl Measure for Rows {
+    fn push(&self, owner: Rank, at: usize, len: usize) -> Charge {
+        if owner.index() >= self.senders {
             return Charge::Write(len as u64);
         }
-        let payload = ends[me.index()] - spec.bytes as usize;
-        let headers = payload - spec.messages as usize * HEADER_LEN;
-        match slots {
-            _ if at >= payload => Charge::Write(len as u64 / u64::from(STAND_IN) * size),
+        let payload = self.lens[owner.index()] - self.ring.bytes as usize;
+        let headers = payload - self.ring.messages as usize * HEADER_LEN;
+        match self.slots {
+            _ if at >= payload => Charge::Write(len as u64 / u64::from(STAND_IN) * self.size),
             Slots::Fixed if at >= headers => Charge::Rides,
             Slots::Fixed | Slots::Rings => Charge::Write(len as u64),
         }
-    })
+    }
+
+    fn rise(&self, word: usize, by: u64) -> u64 {
+        let counts = FABRIC_AREA + 8;
+        let is_count = (counts..counts + self.senders * 8).contains(&word);
+        if is_count { by * RECEIVE.value } else { 0 }
+    }
 }
