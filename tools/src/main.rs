@@ -1,7 +1,8 @@
-//! The `spindle` command: measures the middleware, examines machines, and checks IDL and
-//! QoS files.
+//! The `spindle` command: measures the middleware, runs the paper's experiments again,
+//! examines machines, and checks IDL and QoS files.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod doctor;
 mod idl;
 mod perf;
@@ -24,6 +25,8 @@ enum Command {
     /// Measure throughput, latency and the cost of idling, in processes of its own.
     #[command(subcommand)]
     Perf(perf::Command),
+    /// Run the experiments of the Spindle paper again, and write a report of them.
+    Bench(bench::BenchOptions),
     /// Say whether this machine is fit, and by which fabric peers would be reached.
     Doctor(doctor::DoctorOptions),
     /// Work with IDL files.
@@ -37,6 +40,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Perf(command) => perf::run(command),
+        Command::Bench(options) => bench::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Idl(command) => idl::run(&command),
         Command::Qos(command) => qos::run(&command),

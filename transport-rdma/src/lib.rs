@@ -15,6 +15,7 @@
 //!      |   tcp   a connection a pair; a push is a record in it
 //!      |   verbs a queue pair a pair; a push is a write of the device (feature)
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
+//!      +-- timed none of its freedom, and what everything costs  (experiments)
 //!
 //!   mem          what a row is: atomic words, bytes that a word vouches for
 //!   sleep        the one handshake that all backends sleep by, run under loom
@@ -46,6 +47,7 @@ pub mod sim;
 pub mod sleep;
 mod station_error;
 pub mod tcp;
+pub mod timed;
 #[cfg(feature = "verbs")]
 mod verbs;
 #[cfg(not(feature = "verbs"))]

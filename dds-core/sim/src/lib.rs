@@ -13,21 +13,40 @@
 //!
 //! A run ends in a [`Report`], or in a [`Violation`] that names the property
 //! (docs/properties.md) and the seed; the same seed gives the same run.
+//!
+//! [`paper`] is a world of another kind: nothing fails in it, and everything takes the time
+//! that it takes in the Spindle paper.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "planted")]
 mod change;
+#[cfg(feature = "planted")]
 pub mod invariants;
+#[cfg(feature = "planted")]
 mod life;
+#[cfg(feature = "planted")]
 mod node;
+pub mod paper;
+#[cfg(feature = "planted")]
 mod plan;
+#[cfg(feature = "planted")]
 mod recorder;
+#[cfg(feature = "planted")]
 mod violation;
+#[cfg(feature = "planted")]
 mod world;
 
+#[cfg(feature = "planted")]
 pub use life::{Deed, LifePlan, LifeReport, Line, live, live_traced, shrink};
+#[cfg(feature = "planted")]
 pub use node::Blunder;
+#[cfg(feature = "planted")]
 pub use plan::{GroupPlan, Plan, SenderPlan};
+#[cfg(feature = "planted")]
 pub use recorder::{Record, SentMessage};
+pub use spindle_dds_core::EngineConfig;
+#[cfg(feature = "planted")]
 pub use violation::{Finding, Violation};
+#[cfg(feature = "planted")]
 pub use world::{Report, run};

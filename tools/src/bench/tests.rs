@@ -1,0 +1,109 @@
+//! The report, from a quick figure: its raw numbers, and its page.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::report::{Report, Verdict};
+use super::{BenchOptions, figures, make, page};
+
+fn quick(figure: &[u32]) -> (Report, Vec<String>) {
+    let options = BenchOptions {
+        figure: figure.to_vec(),
+        quick: true,
+        simulated: true,
+        out: PathBuf::from("report"),
+    };
+    make(&options).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// Runs of a figure, with few digits: the figures of the model, and what it says of claims.
+#[test]
+fn raw_numbers_of_a_quick_figure() {
+    let (_, lines) = quick(&[12]);
+    let told: Vec<String> = lines
+        .iter()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .filter_map(|line: serde_json::Value| match line["kind"].as_str() {
+            Some("run") => Some(format!(
+                "{} of {} {}: {:.2} GB/s, {:.0} µs, {:.3} requests a message",
+                line["series"].as_str()?,
+                line["x"],
+                line["source"],
+                line["measured"]["gb_per_s"].as_f64()?,
+                line["measured"]["latency_mean_us"].as_f64()?,
+                line["measured"]["requests"].as_f64()? / line["experiment"]["messages"].as_f64()?,
+            )),
+            Some("claim") => Some(format!(
+                "{} {}: {}",
+                line["claim"]["verdict"], line["claim"]["text"], line["claim"]["ours"]
+            )),
+            _ => None,
+        })
+        .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn the_same_command_makes_the_same_report() {
+    let (report, lines) = quick(&[5, 7]);
+    let (again, other) = quick(&[5, 7]);
+    assert_eq!((page::page(&report), lines), (page::page(&again), other));
+}
+
+#[test]
+fn the_page_needs_nothing_from_outside() {
+    let (report, _) = quick(&[7, 16]);
+    let page = page::page(&report);
+    for word in ["<script", "src=", "url(", "@import", "<link", "<img"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    let addresses = page.matches("http").count();
+    assert_eq!(
+        addresses,
+        page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count()
+    );
+    for name in [
+        "baseline",
+        "Spindle",
+        "GB/s",
+        "members",
+        "posting a work request",
+    ] {
+        assert!(page.contains(name), "{name}");
+    }
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+}
+
+/// Where a claim does not hold, the report says why; where it holds, it does not.
+#[test]
+fn what_differs_is_explained() {
+    let (report, _) = quick(&figures::NUMBERS);
+    assert_eq!(report.figures.len(), figures::NUMBERS.len());
+    for figure in &report.figures {
+        for claim in &figure.claims {
+            let differs = matches!(claim.verdict, Verdict::Shape | Verdict::Differs);
+            assert!(differs || claim.why.is_none(), "{}", claim.text);
+        }
+    }
+}
+
+#[test]
+fn figures_that_are_no_experiments_are_refused() {
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        bench: BenchOptions,
+    }
+    let check = |line: &str| Command::try_parse_from(line.split(' '));
+    let good = check("bench --simulated --figure 3 --figure 18 --out d").expect("a command");
+    assert_eq!(good.bench.figure, [3, 18]);
+    for bad in [
+        "bench --simulated --figure 2 --out d",
+        "bench --simulated --figure x --out d",
+        "bench --out d",
+        "bench --simulated",
+    ] {
+        assert!(check(bad).is_err(), "{bad}");
+    }
+}
