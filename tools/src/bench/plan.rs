@@ -162,7 +162,7 @@ pub(super) struct Saying {
 impl Saying {
     /// With what was found: `None` where this report has no runs for it.
     pub(super) fn with(self, ours: Option<(String, Verdict)>) -> Claim {
-        let (ours, verdict) = ours.unwrap_or(("–".to_owned(), Verdict::Untold));
+        let (ours, verdict) = ours.unwrap_or_else(|| ("–".to_owned(), Verdict::Untold));
         let explains = matches!(verdict, Verdict::Shape | Verdict::Differs) && !self.why.is_empty();
         Claim {
             section: self.section,

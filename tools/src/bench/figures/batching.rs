@@ -34,6 +34,8 @@ pub(super) fn figure_3(scale: Scale) -> Plan {
         notes: vec![
             "Messages of 10 KB, a window of 100. Batching of sends, receives and deliveries; no \
              nulls; posts inside of the paper's lock.",
+            "What a message costs the processor is computed from this figure's peak, so that claim \
+             is no independent one.",
         ],
         panels: panels.into(),
         claims: claims_3,
