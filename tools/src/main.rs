@@ -2,6 +2,7 @@
 //! QoS files.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod doctor;
 mod idl;
 mod perf;
@@ -24,6 +25,8 @@ enum Command {
     /// Measure throughput, latency and the cost of idling, in processes of its own.
     #[command(subcommand)]
     Perf(perf::Command),
+    /// Run experiments that take minutes: Spindle beside other middleware.
+    Bench(bench::BenchOptions),
     /// Say whether this machine is fit, and by which fabric peers would be reached.
     Doctor(doctor::DoctorOptions),
     /// Work with IDL files.
@@ -37,6 +40,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Perf(command) => perf::run(command),
+        Command::Bench(options) => bench::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Idl(command) => idl::run(&command),
         Command::Qos(command) => qos::run(&command),
