@@ -6,6 +6,7 @@
 use core::time::Duration;
 use std::process::ExitCode;
 
+use iceoryx2::port::DegradationAction;
 use iceoryx2::port::listener::Listener;
 use iceoryx2::port::notifier::Notifier;
 use iceoryx2::port::publisher::Publisher;
@@ -52,15 +53,15 @@ impl Iceoryx2 {
             .enable_safe_overflow(false)
             .history_size(0)
             .max_publishers(1)
-            .max_subscribers(READERS_MAX)
-            .subscriber_max_buffer_size(BUFFER_SAMPLES)
+            .max_subscribers(self.readers())
+            .subscriber_max_buffer_size(self.buffer_samples())
             .open_or_create()?)
     }
 
     fn events(&self, topic: &str) -> Result<EventFactory<Service>, Failure> {
         let name = self.name(topic, "event")?;
         let builder = self.node.service_builder(&name).event();
-        Ok(builder.max_listeners(READERS_MAX).open_or_create()?)
+        Ok(builder.max_listeners(self.readers()).open_or_create()?)
     }
 
     fn name(&self, topic: &str, kind: &str) -> Result<ServiceName, Failure> {
@@ -68,6 +69,17 @@ impl Iceoryx2 {
         Ok(ServiceName::new(&format!(
             "spindle-bench/{session}/{topic}/{kind}"
         ))?)
+    }
+
+    fn readers(&self) -> usize {
+        self.arguments.readers as usize
+    }
+
+    /// As many as are in flight of one writer of Spindle, and no more memory than it takes:
+    /// each reader may hold up as many.
+    fn buffer_samples(&self) -> usize {
+        let room = BYTES_MAX / self.arguments.size.max(1) / self.readers().max(1);
+        room.clamp(2, BUFFER_SAMPLES)
     }
 
     fn blocks(&self) -> bool {
@@ -85,6 +97,7 @@ impl Peer for Iceoryx2 {
             .publisher_builder()
             .initial_max_slice_len(self.arguments.size)
             .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
+            .set_degradation_handler(|_, _| DegradationAction::DegradeAndFail)
             .create()?;
         let notifier = match self.blocks() {
             true => Some(self.events(topic)?.notifier_builder().create()?),
@@ -123,7 +136,13 @@ struct Writer {
 
 impl Outlet for Writer {
     fn readers(&mut self) -> Result<usize, Failure> {
-        Ok(self.service.dynamic_config().number_of_subscribers())
+        let readers = self.service.dynamic_config().number_of_subscribers();
+        // A subscriber connects when it looks. Until then a writer does not wait for room:
+        // what finds none is dropped. So those who sleep are called.
+        if let Some(notifier) = &self.notifier {
+            notifier.notify()?;
+        }
+        Ok(readers)
     }
 
     fn send(&mut self, stamp: Stamp, write: impl Fn(&mut [u8])) -> Result<(), Failure> {
@@ -183,8 +202,7 @@ impl Reader {
     }
 }
 
-/// As many as are in flight of one writer of Spindle.
 const BUFFER_SAMPLES: usize = 1024;
-const READERS_MAX: usize = 8;
+const BYTES_MAX: usize = 1 << 30;
 /// Between looks at whether it is over.
 const TAKE_MAX: usize = 256;

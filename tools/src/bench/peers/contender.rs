@@ -79,7 +79,8 @@ pub(super) enum LatencyKind {
 
 /// All, Spindle first.
 pub(super) fn all(options: &PeersOptions) -> Vec<Box<dyn Contender>> {
-    let mut all: Vec<Box<dyn Contender>> = vec![Box::new(Spindle), Box::new(Cyclone)];
+    let wait = options.spindle_wait.clone();
+    let mut all: Vec<Box<dyn Contender>> = vec![Box::new(Spindle { wait }), Box::new(Cyclone)];
     for program in Program::all(&options.programs) {
         all.push(Box::new(program));
     }

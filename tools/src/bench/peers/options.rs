@@ -40,6 +40,11 @@ pub(crate) struct PeersOptions {
     /// Samples a second where latency is measured.
     #[arg(long, requires = "peers", default_value_t = 1000.0, value_parser = positive)]
     pub(super) rate: f64,
+    /// `spindle.wait` of Spindle's participants where readers poll: what their other threads
+    /// do. Spinning pays only where there are processors for all of them.
+    #[arg(long, requires = "peers", value_name = "WAIT", default_value = "balanced",
+          value_parser = ["spin", "balanced", "block"])]
+    pub(super) spindle_wait: String,
     /// Only these, and Spindle.
     #[arg(
         long,

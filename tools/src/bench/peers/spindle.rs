@@ -9,7 +9,10 @@ use super::contender::{Contender, Figures, Latency, LatencyKind, SPINDLE, Setup}
 use super::options::{Measure, Read, Wait};
 
 /// This program.
-pub(super) struct Spindle;
+pub(super) struct Spindle {
+    /// `spindle.wait` where readers poll.
+    pub(super) wait: String,
+}
 
 impl Contender for Spindle {
     fn name(&self) -> &'static str {
@@ -47,8 +50,8 @@ impl Contender for Spindle {
         command.args(["--json", "--size", &size, "--readers", &readers]);
         command.args(["--timeout", &setup.limit.as_secs().to_string()]);
         command.args(match cell.wait {
-            Wait::Poll => &["--poll", "--wait", "spin"][..],
-            Wait::Block => &["--wait", "block"],
+            Wait::Poll => vec!["--poll", "--wait", &self.wait],
+            Wait::Block => vec!["--wait", "block"],
         });
         if cell.read == Read::Sum {
             command.arg("--fill");
