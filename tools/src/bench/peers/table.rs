@@ -19,6 +19,11 @@ pub(super) fn print(
         "medians of {} rounds of {} s in turns, [least .. most]; the ratio is spindle / peer",
         options.rounds, options.seconds
     )?;
+    writeln!(
+        out,
+        "CPU is of all processes of a trial, for each sample that a reader got; foreign what \
+         else used the processors, noisy if that was above {NOISY_PERCENT} % in a round"
+    )?;
     for tally in tallies {
         let rows = tally.rows();
         if rows.is_empty() {
@@ -73,6 +78,9 @@ fn line(out: &mut impl Write, cell: &Cell, row: &Row) -> io::Result<()> {
     if row.latency == Some(LatencyKind::HalfRoundTrip) {
         write!(out, "  half a round trip")?;
     }
+    if foreign.is_some_and(|foreign| foreign.max > NOISY_PERCENT) {
+        write!(out, "  noisy")?;
+    }
     if let Some(error) = &row.error {
         write!(out, "  after {} rounds: {error}", row.rounds)?;
     }
@@ -102,3 +110,6 @@ impl Spread {
         }
     }
 }
+
+/// What else the machine did in some round was more than noise.
+const NOISY_PERCENT: f64 = 5.0;
