@@ -25,7 +25,7 @@ enum Command {
     /// Measure throughput, latency and the cost of idling, in processes of its own.
     #[command(subcommand)]
     Perf(perf::Command),
-    /// Run the experiments of the Spindle paper again, and write a report of them.
+    /// Run the experiments of the Spindle paper again, or Spindle beside other middleware.
     Bench(bench::BenchOptions),
     /// Say whether this machine is fit, and by which fabric peers would be reached.
     Doctor(doctor::DoctorOptions),

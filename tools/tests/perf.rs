@@ -107,6 +107,13 @@ fn places_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn throughput_of_readers_that_poll() {
+    let poll = ["--poll", "--wait", "spin", "--readers", "2"];
+    let outcome = check_throughput(&[&poll[..], &["--samples", "2000"]].concat(), 2000);
+    assert_eq!(outcome["poll"], true);
+}
+
+#[test]
 fn throughput_of_large_samples() {
     let large = ["--size", "1000000", "--samples", "200"];
     check_throughput(&large, 200);

@@ -125,6 +125,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         ring_bytes: 1 << 16,
         copy: false,
         fill: false,
+        poll: false,
         size: 64,
         samples: options.wakes,
         warm_up: 0,

@@ -37,6 +37,8 @@ pub(super) struct Job {
     pub(super) ring_bytes: u64,
     pub(super) copy: bool,
     pub(super) fill: bool,
+    /// The readers look again and again.
+    pub(super) poll: bool,
     /// Bytes of payload.
     pub(super) size: usize,
     /// Samples of each writer, those for warming up not counted.
@@ -91,6 +93,7 @@ impl Job {
             // The readers' storage is the default one.
             copy: true,
             fill: false,
+            poll: false,
             size,
             samples: 0,
             warm_up: 0,

@@ -44,6 +44,9 @@ pub(crate) struct Common {
     /// Write and sum every byte, instead of touching the first and the last.
     #[arg(long)]
     pub(crate) fill: bool,
+    /// Have readers look for samples again and again, and yield while there are none.
+    #[arg(long)]
+    pub(crate) poll: bool,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
     /// Print one JSON object instead of a table.
@@ -86,7 +89,7 @@ pub(crate) struct ThroughputOptions {
     #[arg(
         long,
         value_parser = clap::value_parser!(u32).range(2..=32),
-        conflicts_with_all = ["writers", "readers"]
+        conflicts_with_all = ["writers", "readers", "poll"]
     )]
     pub(crate) members: Option<u32>,
 }

@@ -54,14 +54,13 @@ pub(super) fn logged_reader(
     topic: &Topic<Probe>,
 ) -> Result<(DataReader<Probe>, Arc<Mutex<Log>>), Failure> {
     let log = Arc::new(Mutex::new(Log::new(job)?));
-    let reader = participant
-        .subscriber()
-        .create()?
-        .reader(topic)
-        .qos(reader_qos(job))
-        .listener(StatusMask::DATA_AVAILABLE, Taker(log.clone()))
-        .create()?;
-    Ok((reader, log))
+    let subscriber = participant.subscriber().create()?;
+    let reader = subscriber.reader(topic).qos(reader_qos(job));
+    let reader = match job.poll {
+        true => reader,
+        false => reader.listener(StatusMask::DATA_AVAILABLE, Taker(log.clone())),
+    };
+    Ok((reader.create()?, log))
 }
 
 /// Enables it, and blocks until all participants of the measurement are there.
@@ -132,6 +131,33 @@ pub(super) fn wait_until(
     }
 }
 
+/// Looks again and again, until the reader's matches are as wanted.
+pub(super) fn poll_until(
+    reader: &DataReader<Probe>,
+    log: &Mutex<Log>,
+    done: impl Fn(&SubscriptionMatchedStatus) -> bool,
+) -> Result<(), Failure> {
+    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut idle = 0;
+    loop {
+        if log.take_some(reader)? {
+            idle = 0;
+            continue;
+        }
+        idle += 1;
+        if idle <= SPINS {
+            std::hint::spin_loop();
+            continue;
+        }
+        // There may be more readers than processors.
+        std::thread::yield_now();
+        // Who has left has left after its last sample: look first, then take.
+        if done(&reader.subscription_matched_status()?) {
+            return log.take_all(reader);
+        }
+    }
+}
+
 fn reliability(level: Level) -> ReliabilityKind {
     match level {
         Level::Atomic => ReliabilityKind::Reliable,
@@ -143,4 +169,6 @@ fn reliability(level: Level) -> ReliabilityKind {
 const BLOCKING_S: u64 = 60;
 /// A failed group says so when samples are taken.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Of a reader that polls, before it yields.
+const SPINS: u32 = 200;
 const LOOK_FOR_OTHERS_AFTER: std::time::Duration = std::time::Duration::from_millis(1);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
-use spindle_dds::{DataReader, DataReaderListener};
+use spindle_dds::{DataReader, DataReaderListener, SubscriptionMatchedStatus};
 
 use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
@@ -16,9 +16,13 @@ pub(super) fn run(job: &Job) -> Result<Report, Failure> {
     participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
     let writers = job.writers;
-    participant::wait_until(&reader, &log, |matched| {
+    let done = |matched: &SubscriptionMatchedStatus| {
         matched.total_count >= writers && matched.current_count == 0
-    })?;
+    };
+    match job.poll {
+        true => participant::poll_until(&reader, &log, done)?,
+        false => participant::wait_until(&reader, &log, done)?,
+    }
     let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
     report.counts = Counts::from(&participant.counters()?);
@@ -94,7 +98,8 @@ impl Log {
         Ok(())
     }
 
-    fn take_some(&mut self, reader: &DataReader<Probe>) -> Result<bool, Failure> {
+    /// Takes what is there, up to a limit; whether there was any.
+    pub(super) fn take_some(&mut self, reader: &DataReader<Probe>) -> Result<bool, Failure> {
         let samples = match reader.take(TAKE_MAX) {
             Ok(samples) => samples,
             Err(error) if error.is_no_data() => return Ok(false),

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::report::{Report, Verdict};
-use super::{BenchOptions, figures, make, page};
+use super::{PaperOptions, figures, make, page};
 
 fn quick(figure: &[u32]) -> (Report, Vec<String>) {
-    let options = BenchOptions {
+    let options = PaperOptions {
         figure: figure.to_vec(),
         quick: true,
-        simulated: true,
         out: PathBuf::from("report"),
     };
     make(&options).unwrap_or_else(|failure| panic!("{failure}"))
@@ -112,16 +111,19 @@ fn figures_that_are_no_experiments_are_refused() {
     #[derive(Debug, Parser)]
     struct Command {
         #[command(flatten)]
-        bench: BenchOptions,
+        bench: crate::bench::BenchOptions,
     }
     let check = |line: &str| Command::try_parse_from(line.split(' '));
     let good = check("bench --simulated --figure 3 --figure 18 --out d").expect("a command");
-    assert_eq!(good.bench.figure, [3, 18]);
+    assert_eq!(good.bench.of_paper.figure, [3, 18]);
     for bad in [
         "bench --simulated --figure 2 --out d",
         "bench --simulated --figure x --out d",
         "bench --out d",
-        "bench --simulated",
+        "bench --figure 3",
+        "bench --peers --figure 3",
+        "bench --peers --simulated",
+        "bench --simulated --rounds 3",
     ] {
         assert!(check(bad).is_err(), "{bad}");
     }

@@ -1,12 +1,12 @@
 //! Figures 16, 17, 18: everything on.
 
 use super::batching::SENDERS;
-use crate::bench::plan::{
+use crate::bench::paper::plan::{
     Found, LATENCY, MEMBERS, Plan, Saying, THROUGHPUT, latency, mean, near, peak, throughput,
     trough, values, verdict,
 };
-use crate::bench::report::{Axis, Claim};
-use crate::bench::systems::{Scale, Stage, panel};
+use crate::bench::paper::report::{Axis, Claim};
+use crate::bench::paper::systems::{Scale, Stage, panel};
 
 const BASELINE: &str = "baseline";
 const SPINDLE: &str = "Spindle";
@@ -15,7 +15,7 @@ fn by_senders(
     scale: Scale,
     axes: [Axis; 2],
     read: fn(&spindle_dds_sim::paper::Measured) -> f64,
-) -> Vec<crate::bench::plan::PanelPlan> {
+) -> Vec<crate::bench::paper::plan::PanelPlan> {
     let panels = SENDERS.map(|(senders, title)| {
         let line = |stage| {
             scale.line(stage, scale.members(), read, |experiment| {

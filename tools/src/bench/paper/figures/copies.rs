@@ -6,11 +6,11 @@ use std::time::Instant;
 use spindle_dds_sim::paper::constants::COPY;
 
 use super::batching::SENDERS;
-use crate::bench::plan::{
+use crate::bench::paper::plan::{
     Found, MEMBERS, Plan, Saying, THROUGHPUT, mean, near, throughput, values, verdict,
 };
-use crate::bench::report::{Axis, Claim, Series, Source, System};
-use crate::bench::systems::{Scale, Stage, panel};
+use crate::bench::paper::report::{Axis, Claim, Series, Source, System};
+use crate::bench::paper::systems::{Scale, Stage, panel};
 
 pub(super) fn figure_14() -> Plan {
     let axes = [

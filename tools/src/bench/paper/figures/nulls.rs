@@ -3,11 +3,11 @@
 use spindle_dds_sim::paper::{Delay, Delayed, Senders};
 
 use super::batching::SENDERS;
-use crate::bench::plan::{
+use crate::bench::paper::plan::{
     Found, MEMBERS, Plan, Saying, THROUGHPUT, mean, peak, throughput, trough, verdict,
 };
-use crate::bench::report::Claim;
-use crate::bench::systems::{Scale, Stage, panel};
+use crate::bench::paper::report::Claim;
+use crate::bench::paper::systems::{Scale, Stage, panel};
 
 const CASES: [(&str, Option<u64>); 3] = [
     ("1 µs", Some(1000)),
@@ -82,13 +82,13 @@ fn claims_10(found: &Found) -> Vec<Claim> {
     let most = || {
         let all = [0, 1].map(|panel| {
             let lines = CASES
-                .map(|(name, _)| crate::bench::plan::values(found.line(panel, name), throughput));
+                .map(|(name, _)| crate::bench::paper::plan::values(found.line(panel, name), throughput));
             lines.concat()
         });
         let (members, ours) = peak(&all.concat())?;
         Some((
             format!("{ours:.1} GB/s at {members} members"),
-            verdict(crate::bench::plan::near(ours, 10.0), false),
+            verdict(crate::bench::paper::plan::near(ours, 10.0), false),
         ))
     };
     let control = || {

@@ -2,12 +2,12 @@
 
 use spindle_dds_sim::paper::{Batches, Measured};
 
-use crate::bench::plan::{
+use crate::bench::paper::plan::{
     Found, Line, MEMBERS, Plan, Reading, Saying, THROUGHPUT, Work, mean, near, throughput, values,
     verdict,
 };
-use crate::bench::report::{Axis, Claim, System};
-use crate::bench::systems::{Scale, Stage, panel};
+use crate::bench::paper::report::{Axis, Claim, System};
+use crate::bench::paper::systems::{Scale, Stage, panel};
 
 const WINDOWS: [(u32, &str); 6] = [
     (5, "window 5"),

@@ -2,12 +2,12 @@
 
 use spindle_dds_sim::paper::{Measured, Senders};
 
-use crate::bench::plan::{
+use crate::bench::paper::plan::{
     Found, LATENCY, MEMBERS, Plan, Saying, THROUGHPUT, latency, mean, near, peak, throughput,
     values, verdict,
 };
-use crate::bench::report::{Axis, Claim, Verdict};
-use crate::bench::systems::{Scale, Stage, panel};
+use crate::bench::paper::report::{Axis, Claim, Verdict};
+use crate::bench::paper::systems::{Scale, Stage, panel};
 
 const BASELINE: &str = "baseline";
 const BATCHING: &str = "batching";
@@ -182,7 +182,7 @@ pub(super) fn figure_4(scale: Scale) -> Plan {
             let spread = |panel| {
                 let rate = |found: &Measured| found.messages_per_s;
                 let ratios = found.ratios((panel, "1 B"), (panel, "10 KB"), rate);
-                let (members, least) = crate::bench::plan::trough(&ratios)?;
+                let (members, least) = crate::bench::paper::plan::trough(&ratios)?;
                 Some((
                     format!("10 KB at {least:.2} of the rate of 1 B, at {members} members"),
                     verdict(least >= 0.8, least >= 0.5),
@@ -336,7 +336,7 @@ fn claims_5(found: &Found) -> Vec<Claim> {
 
 fn share(found: &Found) -> Option<(String, Verdict)> {
     let shares = values(found.line(0, BASELINE), |found| found.posting_share * 100.0);
-    let least = crate::bench::plan::trough(&shares)?.1;
+    let least = crate::bench::paper::plan::trough(&shares)?.1;
     let most = peak(&shares)?.1;
     Some((
         format!("{least:.0} to {most:.0} %"),

@@ -1,10 +1,10 @@
 //! Figure 12: posts at the end of a step, outside of any lock.
 
-use crate::bench::plan::{
+use crate::bench::paper::plan::{
     Found, MEMBERS, Plan, Saying, THROUGHPUT, mean, near, peak, throughput, trough, values, verdict,
 };
-use crate::bench::report::Claim;
-use crate::bench::systems::{Scale, Stage, panel};
+use crate::bench::paper::report::Claim;
+use crate::bench::paper::systems::{Scale, Stage, panel};
 
 const BEFORE: &str = "batching and nulls";
 const AFTER: &str = "late pushes";

@@ -2,11 +2,11 @@
 
 use spindle_dds_sim::paper::Measured;
 
-use crate::bench::plan::{
+use crate::bench::paper::plan::{
     Found, MEMBERS, Plan, Saying, THROUGHPUT, mean, near, throughput, trough, values, verdict,
 };
-use crate::bench::report::{Claim, Verdict};
-use crate::bench::systems::{Scale, Stage, panel};
+use crate::bench::paper::report::{Claim, Verdict};
+use crate::bench::paper::systems::{Scale, Stage, panel};
 
 fn name(subgroups: usize) -> String {
     match subgroups {
@@ -15,7 +15,7 @@ fn name(subgroups: usize) -> String {
     }
 }
 
-fn one_active(scale: Scale, stage: Stage) -> Vec<crate::bench::plan::Line> {
+fn one_active(scale: Scale, stage: Stage) -> Vec<crate::bench::paper::plan::Line> {
     let line = |subgroups: &usize| {
         let line = scale.line(stage, scale.few_members(), throughput, |experiment| {
             experiment.subgroups = *subgroups;
@@ -161,7 +161,7 @@ fn claims_9(found: &Found) -> Vec<Claim> {
     let even_more = || {
         let ratios = [2, 10, 50]
             .map(|subgroups| found.ratios((0, &name(1)), (0, &name(subgroups)), throughput));
-        let best = crate::bench::plan::peak(&ratios.concat())?;
+        let best = crate::bench::paper::plan::peak(&ratios.concat())?;
         Some((
             format!("{:.2}× at best, at {} members", best.1, best.0),
             verdict(best.1 >= 1.0, false),
@@ -294,7 +294,7 @@ fn claims_13(found: &Found) -> Vec<Claim> {
     };
     let stable = || {
         let rates = values(found.line(1, &name(10)), throughput);
-        let (low, high) = (trough(&rates)?, crate::bench::plan::peak(&rates)?);
+        let (low, high) = (trough(&rates)?, crate::bench::paper::plan::peak(&rates)?);
         Some((
             format!("10 subgroups: {:.2} to {:.2} GB/s", low.1, high.1),
             verdict(low.1 > 0.8 * high.1, low.1 > 0.5 * high.1),

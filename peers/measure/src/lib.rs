@@ -1,0 +1,22 @@
+//! What the programs for peers have in common: their command line, the loops of the four
+//! roles, and the line that each prints.
+//!
+//! A program implements [`Outlet`] and [`Inlet`] for its middleware and calls [`run`]. So
+//! all of them send, count and time in the same way, and `spindle bench --peers` compares
+//! what is between the two and not the loops around it.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod clock;
+mod meter;
+mod report;
+mod roles;
+mod schedule;
+
+pub use arguments::{Arguments, Read, Role, Wait};
+pub use clock::monotonic_ns;
+pub use roles::{Inlet, Outlet, Peer, run};
+pub use schedule::Stamp;
+
+/// Whatever a peer complains of.
+pub type Failure = Box<dyn std::error::Error>;

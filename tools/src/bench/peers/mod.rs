@@ -1,0 +1,223 @@
+//! `spindle bench --peers`: Spindle and other middleware, in turns.
+//!
+//! A *cell* is what is measured: a size, a number of readers, what they do with a sample,
+//! how they wait. Its *contenders* run one after the other, round by round, so that what
+//! else the machine does hits all of them. Each run of a contender is a *trial*, in
+//! processes of its own; how busy the machine was with anything else is noted with it.
+//!
+//! ```text
+//!   options     which cells, how long, how often
+//!   cell        what is measured
+//!   contender   who can be measured: spindle, cyclone, and programs of `peers/`
+//!   trial       starts processes, listens, kills those that hang
+//!   load        processor time: of the trial, and of everything else
+//!   tally       trials of a cell become medians and ratios
+//!   table       prints them
+//! ```
+
+mod cell;
+mod contender;
+mod cyclone;
+mod load;
+mod options;
+mod program;
+mod spindle;
+mod table;
+mod tally;
+mod trial;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use cell::Cell;
+use contender::{Contender, Setup};
+pub(crate) use options::PeersOptions;
+use tally::Tally;
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("--only {name}: there is {known}")]
+    Unknown { name: String, known: String },
+    #[error("spindle has no figure for: {0}")]
+    Spindle(String),
+}
+
+/// Runs all cells. It fails if Spindle does; peers may.
+pub(crate) fn run(options: &PeersOptions) -> ExitCode {
+    match measure(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("spindle bench --peers: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: &PeersOptions) -> Result<(), Failure> {
+    let present = present(options)?;
+    let cells: Vec<Cell> = Cell::all(options);
+    let runs = |cell: &Cell| present.iter().filter(|it| it.takes_part(cell)).count();
+    let trials: usize = cells.iter().map(runs).sum::<usize>() * (options.rounds + 1);
+    let mut bench = Bench {
+        options,
+        progress: progress(trials as u64),
+        sessions: 0,
+    };
+    bench.say(&json!({ "kind": "machine", "machine": load::machine() }))?;
+    let mut tallies = Vec::new();
+    for cell in cells {
+        tallies.push(bench.cell(&cell, &present)?);
+    }
+    bench.progress.finish_and_clear();
+    let mut out = io::stdout().lock();
+    if !options.json {
+        table::print(&mut out, &tallies, options)?;
+    }
+    let without: Vec<String> = tallies
+        .iter()
+        .filter(|tally| tally.lacks_spindle())
+        .map(|tally| tally.cell.to_string())
+        .collect();
+    match without.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Spindle(without.join("; "))),
+    }
+}
+
+/// Those that can be measured here, Spindle first. Of the others, how to get them.
+fn present(options: &PeersOptions) -> Result<Vec<Box<dyn Contender>>, Failure> {
+    let all = contender::all(options);
+    let known = || all.iter().map(|it| it.name()).collect::<Vec<_>>();
+    for name in &options.only {
+        if !known().contains(&name.as_str()) {
+            let known = known().join(", ");
+            let name = name.clone();
+            return Err(Failure::Unknown { name, known });
+        }
+    }
+    let mut present = Vec::new();
+    for contender in all {
+        let name = contender.name();
+        let wanted = options.only.is_empty() || options.only.iter().any(|it| it == name);
+        if name != contender::SPINDLE && !wanted {
+            continue;
+        }
+        match contender.missing() {
+            None => present.push(contender),
+            Some(how) if options.json => {
+                let line = json!({ "kind": "absent", "contender": name, "install": how });
+                writeln!(io::stdout(), "{line}")?;
+            }
+            Some(how) => writeln!(io::stdout(), "not installed: {name:<15} {how}")?,
+        }
+    }
+    Ok(present)
+}
+
+fn progress(trials: u64) -> ProgressBar {
+    let progress = ProgressBar::new(trials);
+    let style = "{elapsed:>4} {wide_bar} {pos}/{len} {eta:>4} {msg:<60}";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        progress.set_style(style);
+    }
+    progress
+}
+
+struct Bench<'a> {
+    options: &'a PeersOptions,
+    progress: ProgressBar,
+    sessions: u64,
+}
+
+impl Bench<'_> {
+    fn cell(&mut self, cell: &Cell, present: &[Box<dyn Contender>]) -> Result<Tally, Failure> {
+        let mut tally = Tally::new(cell.clone());
+        let mut in_turn: Vec<&dyn Contender> = present
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|contender| contender.takes_part(cell))
+            .collect();
+        // Round 0 warms up, finds out how many samples fit, and whether it works at all.
+        for round in 0..=self.options.rounds {
+            let mut failed = Vec::new();
+            for contender in &in_turn {
+                let name = contender.name();
+                self.progress.set_message(format!("{cell}: {name}"));
+                let rate_hz = tally.rate_hz(name);
+                let setup = self.setup(round, rate_hz);
+                let outcome = trial::run(*contender, cell, &setup)?;
+                self.report(cell, name, round, &outcome)?;
+                self.progress.inc(1);
+                if outcome.is_err() {
+                    failed.push(name);
+                }
+                tally.add(name, round, outcome);
+            }
+            // Who hangs once would cost its time limit each round.
+            let still = in_turn.len();
+            in_turn.retain(|contender| !failed.contains(&contender.name()));
+            let left = (self.options.rounds - round) as u64;
+            self.progress.inc((still - in_turn.len()) as u64 * left);
+        }
+        for row in tally.rows() {
+            self.say(&json!({ "kind": "row", "cell": cell, "row": row }))?;
+        }
+        Ok(tally)
+    }
+
+    fn setup(&mut self, round: usize, rate_hz: Option<f64>) -> Setup {
+        self.sessions += 1;
+        let seconds = match round {
+            0 => (self.options.seconds / 4.0).min(WARM_UP_S),
+            _ => self.options.seconds,
+        };
+        Setup {
+            session: format!("{}x{}", std::process::id(), self.sessions),
+            seconds,
+            samples: rate_hz.map(|rate_hz| (rate_hz * seconds) as u64),
+            rate_hz: self.options.rate,
+            limit: Duration::from_secs(self.options.limit),
+        }
+    }
+
+    fn report(
+        &self,
+        cell: &Cell,
+        name: &str,
+        round: usize,
+        outcome: &Result<trial::Trial, String>,
+    ) -> Result<(), Failure> {
+        let mut line = json!({
+            "kind": "trial", "cell": cell, "contender": name, "round": round,
+        });
+        match outcome {
+            Ok(trial) => line["trial"] = json!(trial),
+            Err(error) => {
+                line["error"] = json!(error);
+                let told = || eprintln!("{cell}: {name}: {error}");
+                self.progress.suspend(told);
+            }
+        }
+        self.say(&line)
+    }
+
+    /// A line for machines.
+    fn say(&self, line: &serde_json::Value) -> Result<(), Failure> {
+        if self.options.json {
+            let written = self.progress.suspend(|| writeln!(io::stdout(), "{line}"));
+            written?;
+        }
+        Ok(())
+    }
+}
+
+const WARM_UP_S: f64 = 0.25;
