@@ -105,6 +105,13 @@ fn what_waits_for_a_reader_does_not_grow_with_the_lanes() {
         for change in 0..CHANGES {
             let other = subscriber.reader(&there).create().expect("a reader");
             wait_for_readers(&writer, 2);
+            // The lane behind the first takes messages; were it over before the writer's
+            // turn comes, the reader would be too late for all others.
+            let end = Instant::now() + Duration::from_secs(60);
+            while written.load(Ordering::SeqCst) <= RING_MESSAGES {
+                assert!(Instant::now() < end, "the next lane takes nothing");
+                thread::sleep(Duration::from_micros(100));
+            }
             subscriber.delete_datareader(&other).expect("no samples");
             wait_for_readers(&writer, 1);
             // It may fill what it has.
