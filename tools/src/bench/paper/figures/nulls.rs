@@ -81,8 +81,9 @@ fn claims_10(found: &Found) -> Vec<Claim> {
     };
     let most = || {
         let all = [0, 1].map(|panel| {
-            let lines = CASES
-                .map(|(name, _)| crate::bench::paper::plan::values(found.line(panel, name), throughput));
+            let lines = CASES.map(|(name, _)| {
+                crate::bench::paper::plan::values(found.line(panel, name), throughput)
+            });
             lines.concat()
         });
         let (members, ours) = peak(&all.concat())?;
