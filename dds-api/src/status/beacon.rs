@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::mask::StatusMask;
-use crate::condition::Observers;
+use crate::condition::{Couch, Observers, Subject};
 use crate::driver::Bells;
 
 /// Raised by whoever changes a status, the engine's thread included: nothing
@@ -35,12 +35,29 @@ impl Beacon {
         }
     }
 
-    /// Statuses changed: tells listeners and conditions.
+    /// Statuses changed: tells listeners, if there is one for any of them, and conditions
+    /// that look at them.
     pub(crate) fn raise(&self, statuses: StatusMask) {
         self.changes.fetch_or(statuses.bits(), Ordering::AcqRel);
-        self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
-        self.bells.listeners.ring();
-        self.observers.notify();
+        if self.bells.are_heard(statuses) {
+            self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
+            self.bells.listeners.ring();
+        }
+        self.observers.notify_of(|subject| match subject {
+            Subject::Statuses => self.enabled().intersects(statuses),
+            Subject::Samples => statuses.contains(StatusMask::DATA_AVAILABLE),
+            Subject::Guard => true,
+        });
+    }
+
+    /// A listener with this mask is about to be set.
+    pub(crate) fn hears(&self, mask: StatusMask) {
+        self.bells.hear(mask);
+    }
+
+    /// Where who waits for it can look for itself.
+    pub(crate) fn couch(&self) -> Option<Arc<dyn Couch>> {
+        self.bells.couch()
     }
 
     /// The entity is deleted: its conditions hold from now on, so that nobody
