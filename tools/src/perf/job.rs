@@ -37,6 +37,10 @@ pub(super) struct Job {
     pub(super) ring_bytes: u64,
     pub(super) copy: bool,
     pub(super) fill: bool,
+    /// The readers are told of samples by a listener, instead of waiting for them.
+    pub(super) listener: bool,
+    /// Topics beside the measured one, in which nothing is sent.
+    pub(super) idle_topics: u32,
     /// Bytes of payload.
     pub(super) size: usize,
     /// Samples of each writer, those for warming up not counted.
@@ -91,6 +95,8 @@ impl Job {
             // The readers' storage is the default one.
             copy: true,
             fill: false,
+            listener: true,
+            idle_topics: 0,
             size,
             samples: 0,
             warm_up: 0,
@@ -156,6 +162,8 @@ pub(super) struct Report {
     pub(super) elapsed_ns: u64,
     /// Processor time from the formation of the group to the end.
     pub(super) cpu_ns: u64,
+    /// How often its threads went to sleep in that time.
+    pub(super) switches: u64,
     /// Processor time while idle.
     pub(super) idle_cpu_ns: u64,
     /// From when samples were due.

@@ -12,7 +12,7 @@ use spindle_dds::PeerWay;
 
 use super::figures::{Counts, Quantiles, merged};
 use super::options::LatencyOptions;
-use super::throughput::{CpuSeconds, job, roles};
+use super::throughput::{CpuSeconds, Switches, job, roles};
 use super::{Failure, fleet};
 
 /// What is printed.
@@ -27,6 +27,8 @@ struct Outcome {
     fill: bool,
     doorbell: String,
     wait: String,
+    listener: bool,
+    idle_topics: u32,
     rate_hz: f64,
     /// Latencies measured, over all readers.
     samples: u64,
@@ -36,6 +38,7 @@ struct Outcome {
     uncorrected: Quantiles,
     lost: u64,
     cpu_seconds: CpuSeconds,
+    voluntary_switches: Switches,
     reader_counters: Vec<Counts>,
     writer_counters: Vec<Counts>,
     /// For each writer, how its samples went to the other participants.
@@ -66,6 +69,8 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         fill: common.fill,
         doorbell: job.doorbell.to_string(),
         wait: job.wait.to_string(),
+        listener: job.listener,
+        idle_topics: job.idle_topics,
         rate_hz: options.rate,
         samples: latency.len(),
         seconds: readers
@@ -78,6 +83,7 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         uncorrected: Quantiles::from(&uncorrected),
         lost: readers.iter().map(|report| report.lost).sum(),
         cpu_seconds: CpuSeconds::of(readers, writers),
+        voluntary_switches: Switches::of(readers, writers),
         reader_counters: readers.iter().map(|report| report.counts).collect(),
         writer_counters: writers.iter().map(|report| report.counts).collect(),
         writer_peers: writers.iter().map(|report| report.peers.clone()).collect(),
