@@ -116,10 +116,11 @@ impl Process {
         self.data.load(Ordering::Acquire) == value
     }
 
-    /// The keeper, which was asleep with bells noted `before` and is woken by the clock once,
-    /// until it has seen the last value.
-    fn keep(&self, mut before: u64, last: u64, woke: Woke) {
+    /// The keeper, which was asleep and is woken by the clock once, until it has seen the
+    /// last value.
+    fn keep(&self, last: u64, woke: Woke) {
         loop {
+            let before;
             let noted = self.keepers.note();
             match woke(&self.duty) {
                 Found::Mine => {
@@ -181,11 +182,10 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 fn guest_and_keeper(values: u64, woke: Woke) {
     model(move || {
         let process = Process::with_keeper_asleep();
-        let before = process.keepers.note();
         let (pusher, guest) = (Arc::clone(&process), Arc::clone(&process));
         let pusher = thread::spawn(move || pusher.push(values));
         let guest = thread::spawn(move || guest.visit());
-        process.keep(before, values, woke);
+        process.keep(values, woke);
         pusher.join().expect("no panic");
         guest.join().expect("no panic");
     });

@@ -161,8 +161,10 @@ impl Session {
         let fabric = self.handle().fabric();
         fabric.announce_awake();
         let (mut idle, mut slept) = (0, false);
+        let mut want = Want::DataAndAcks;
         let visit = loop {
             let outcome = self.step();
+            want = outcome.map_or(want, |outcome| outcome.want);
             if signal.is_raised() {
                 break Visit::Raised;
             }
@@ -192,9 +194,11 @@ impl Session {
                 }
             }
         };
+        // Somebody may wait for acknowledgements, who has not gone anywhere.
+        let leaves_nothing = !slept && want == Want::Data;
         match visit {
-            Visit::Raised if !slept && self.seat().trusts() => self.go_away(),
-            _ => self.give_back(matches!(visit, Visit::Refused)),
+            Visit::Raised if leaves_nothing && self.seat().trusts() => self.go_away(),
+            _ => self.give_back(want, matches!(visit, Visit::Refused)),
         }
         visit
     }
@@ -239,11 +243,9 @@ impl Session {
     }
 
     /// It may be long: the keeper is rung from now on.
-    fn give_back(&self, wakes: bool) {
+    fn give_back(&self, mut want: Want, mut wakes: bool) {
         let (seat, fabric) = (self.seat(), self.handle().fabric());
         seat.duty.begin_giving_back();
-        let mut wakes = wakes;
-        let mut want = Want::Data;
         for look in 1.. {
             if !fabric.announce_keeper(want) {
                 wakes = true;
