@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn visits_are_counted_round() {
-        let duty = Duty(AtomicU32::new(u32::MAX & !(STATE | MARK) | ASLEEP));
+        let duty = Duty(AtomicU32::new(!(STATE | MARK) | ASLEEP));
         assert!(duty.take());
         duty.go_away();
         assert_eq!(duty.keeper_woke(), Found::Away(0));

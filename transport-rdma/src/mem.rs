@@ -157,10 +157,10 @@ impl Region {
 
     /// Its high half, the same way.
     pub(crate) fn futex_high(&self, at: usize) -> &AtomicU32 {
-        let word: *mut AtomicU32 = core::ptr::from_ref(self.word(at)).cast_mut().cast();
-        // SAFETY: the second half of a live word, eight bytes long, and never accessed
-        // through this reference.
-        unsafe { AtomicU32::from_ptr(word.add(1).cast()) }
+        let word: *mut u32 = core::ptr::from_ref(self.word(at)).cast_mut().cast();
+        // SAFETY: the second half of a live word of eight bytes, and never accessed through
+        // this reference.
+        unsafe { AtomicU32::from_ptr(word.wrapping_add(1)) }
     }
 
     /// All words, for backends that write a copy on a peer's behalf. Nothing
