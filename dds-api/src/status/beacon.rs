@@ -103,3 +103,40 @@ impl Beacon {
         &self.observers
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::Signal;
+
+    #[test]
+    fn who_waits_is_woken_by_what_its_condition_looks_at() {
+        let beacon = Beacon::new(Arc::default());
+        beacon.set_enabled(StatusMask::SUBSCRIPTION_MATCHED);
+        let check = |subject, status, expected| {
+            let signal = Arc::new(Signal::default());
+            beacon.observers().attach(subject, &signal);
+            signal.reset();
+            beacon.raise(status);
+            assert_eq!(signal.is_raised(), expected, "{subject:?} {status:?}");
+            beacon.observers().detach(subject, &signal);
+        };
+        check(Subject::Statuses, StatusMask::DATA_AVAILABLE, false);
+        check(Subject::Statuses, StatusMask::SUBSCRIPTION_MATCHED, true);
+        check(Subject::Samples, StatusMask::DATA_AVAILABLE, true);
+        check(Subject::Samples, StatusMask::SUBSCRIPTION_MATCHED, false);
+    }
+
+    #[test]
+    fn listeners_are_told_of_what_the_mask_of_one_has() {
+        let beacon = Beacon::new(Arc::default());
+        let data = StatusMask::DATA_AVAILABLE;
+        beacon.raise(data);
+        assert_eq!(beacon.take_pending(), StatusMask::NONE);
+        // Told of data on readers by what comes in one.
+        beacon.hears(StatusMask::DATA_ON_READERS);
+        beacon.raise(data);
+        beacon.raise(StatusMask::SAMPLE_LOST);
+        assert_eq!(beacon.take_pending(), data);
+    }
+}
