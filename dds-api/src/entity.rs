@@ -7,7 +7,7 @@ use crate::condition::StatusCondition;
 use crate::driver::Bells;
 use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
-use crate::status::Beacon;
+use crate::status::{Beacon, StatusMask};
 
 /// Identity, life and statuses of an entity.
 #[derive(Debug)]
@@ -45,6 +45,11 @@ impl EntityBase {
 
     pub(crate) fn beacon(&self) -> &Arc<Beacon> {
         &self.beacon
+    }
+
+    /// A listener with this mask is about to be set.
+    pub(crate) fn hears(&self, mask: StatusMask) {
+        self.beacon.hears(mask);
     }
 
     pub(crate) fn condition(&self) -> StatusCondition {

@@ -153,6 +153,7 @@ impl<T> Topic<T> {
         listener: Option<Box<dyn TopicListener>>,
     ) -> Result<()> {
         self.core.base.alive()?;
+        self.core.base.hears(mask);
         self.core.listener.set(mask, listener);
         Ok(())
     }
@@ -282,6 +283,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         ParticipantConfig::check_topic(&qos.property)?;
         let listener = ListenerSlot::default();
         if let Some((mask, boxed)) = self.listener {
+            participant.bells().hear(mask);
             listener.set(mask, Some(boxed));
         }
         let name = self.name;

@@ -222,7 +222,7 @@ impl<F: Fabric> Drop for Claim<F> {
         if let Some((outbox, _, reserved)) = self.parts() {
             outbox.withdraw(reserved);
             // Somebody may wait for this room. (The nudge fences before it looks.)
-            self.lane.fabric.nudge();
+            self.lane.nudge();
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct EngineConfig {
     pub late_pushes: bool,
     /// Tell the layer above once a batch, else after each message (§III-D).
     pub batched_upcalls: bool,
+    /// Look into lanes at rest only when something has changed there, else at every step.
+    pub summary_polling: bool,
     /// A bug, for a harness to find.
     #[cfg(feature = "planted")]
     pub planted: Option<PlantedBug>,
@@ -81,6 +83,10 @@ pub enum PlantedBug {
     ReceiptByWedge,
     /// Nobody is told that what was committed in an earlier lane has been received by all.
     ForgetsReceipt,
+    /// What comes in a lane at rest is not noticed.
+    RestsForEver,
+    /// What threads of this participant leave in a lane at rest is not noticed.
+    NotStirred,
 }
 
 impl EngineConfig {
@@ -101,6 +107,7 @@ impl EngineConfig {
         null_sends: true,
         late_pushes: true,
         batched_upcalls: true,
+        summary_polling: true,
         #[cfg(feature = "planted")]
         planted: None,
     };
@@ -113,6 +120,7 @@ impl EngineConfig {
         null_sends: false,
         late_pushes: false,
         batched_upcalls: false,
+        summary_polling: false,
         #[cfg(feature = "planted")]
         planted: None,
     };

@@ -23,6 +23,7 @@ use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
 use crate::membership::{Decision, Finish, OutReason, Request, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
+use crate::rest::Rota;
 use crate::spec::{LaneSpec, SpecError};
 use crate::stream::Nonsense;
 use crate::sync::Ordering;
@@ -42,7 +43,7 @@ pub trait Sink<F: Fabric> {
     fn event(&mut self, event: Event);
 
     /// Whether somebody here reads topics of the subgroup: only then its own
-    /// messages are worth waking up for.
+    /// messages are worth waking up for. Changes with a view at most.
     fn is_reading(&self, subgroup: SubgroupId) -> bool;
 
     /// Whether messages of the subgroup are welcome, in a lane that has begun with a
@@ -192,6 +193,7 @@ pub struct Engine<F: Fabric, S> {
 pub(crate) struct State<F, S> {
     pub(crate) config: EngineConfig,
     pub(crate) groups: Vec<Group<F>>,
+    rota: Rota,
     sink: S,
     pushes: Pushes,
     seqs: WriterSeqs,
@@ -216,6 +218,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         );
         let state = State {
             groups: Vec::new(),
+            rota: Rota::default(),
             sink,
             pushes: Pushes::new(config.late_pushes),
             seqs: WriterSeqs::default(),
@@ -291,7 +294,9 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// steps, or sleeps, does.
     pub fn publish(&self, lane: &Arc<Lane<F>>) {
         let Some(mut state) = self.try_state() else {
-            lane.fabric.nudge();
+            let left_commits = &self.participant.common.left_commits;
+            left_commits.store(true, Ordering::Relaxed);
+            lane.nudge();
             return;
         };
         if state.publish(&self.participant, lane) == Want::DataAndAcks {
@@ -351,14 +356,12 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
                 due = when;
             }
         }
-        let groups = self.groups.iter();
-        let wants_acks = groups.map(|group| group.wants_acks(&self.sink));
         Outcome {
-            progress: progress.any || progress.stable || progress.room,
+            progress: progress.is_any(),
             room: progress.room,
             stable: progress.stable,
             stopped: self.stopped,
-            want: want(participant, wants_acks),
+            want: want(participant, self.wants_acks()),
             due,
         }
     }
@@ -382,24 +385,85 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         (groups, context)
     }
 
+    /// Those that are awake; and all others, unless there is enough to do as it is.
     fn step_groups(
         &mut self,
         participant: &Participant<F>,
         progress: &mut Progress,
     ) -> Result<(), StopReason> {
-        for at in 0..self.groups.len() {
-            let (groups, mut context) = self.split();
-            let stepped = groups[at].step(&mut context);
-            match stepped {
-                Ok(of_group) => {
-                    progress.any |= of_group.any;
-                    progress.room |= of_group.room;
-                    progress.stable |= of_group.stable;
-                }
-                Err(trouble) => self.blame(participant, at, trouble)?,
+        // Before the first look: who leaves more meanwhile says so again.
+        if participant.common.left_commits.load(Ordering::Relaxed) {
+            participant
+                .common
+                .left_commits
+                .swap(false, Ordering::AcqRel);
+        }
+        if participant.common.stirred.take() {
+            self.wake_stirred();
+        }
+        let looks = self.rota.is_due();
+        let mut at = 0;
+        while let Some(awake) = self.rota.next(at, true) {
+            self.step_group(participant, awake, progress)?;
+            at = awake + 1;
+        }
+        if !looks && progress.is_any() {
+            return Ok(());
+        }
+        at = 0;
+        while let Some(resting) = self.rota.next(at, false) {
+            let (groups, context) = self.split();
+            if groups[resting].has_news(&context) {
+                self.rota.wake(resting);
+                self.step_group(participant, resting, progress)?;
             }
+            at = resting + 1;
         }
         Ok(())
+    }
+
+    fn step_group(
+        &mut self,
+        participant: &Participant<F>,
+        at: usize,
+        progress: &mut Progress,
+    ) -> Result<(), StopReason> {
+        let (groups, mut context) = self.split();
+        let group = &mut groups[at];
+        match group.step(&mut context) {
+            Ok(of_group) => {
+                progress.add(of_group);
+                if of_group.rests {
+                    let wants_acks = group.wants_acks(&*context.sink);
+                    self.rota.lay(at, wants_acks);
+                }
+                Ok(())
+            }
+            Err(trouble) => self.blame(participant, at, trouble),
+        }
+    }
+
+    /// Each lane is looked at again: something has changed that concerns them.
+    pub(crate) fn wake_lanes(&mut self) {
+        self.rota.wake_all(self.groups.len());
+    }
+
+    /// Threads have left something in lanes at rest.
+    fn wake_stirred(&mut self) {
+        let mut at = 0;
+        while let Some(resting) = self.rota.next(at, false) {
+            if self.groups[resting].is_stirred() {
+                self.rota.wake(resting);
+            }
+            at = resting + 1;
+        }
+    }
+
+    /// Whether acknowledgements of others would let a lane go on.
+    fn wants_acks(&self) -> bool {
+        let first = self.rota.next(0, true);
+        let mut awake = std::iter::successors(first, |at| self.rota.next(at + 1, true));
+        self.rota.wants_acks() || awake.any(|at| self.groups[at].wants_acks(&self.sink))
     }
 
     /// A member of a lane is broken: it is suspected, or all is over.
@@ -423,18 +487,19 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         if self.stopped || self.left {
             return Want::Data;
         }
-        let (groups, mut context) = self.split();
-        let Some(group) = groups
-            .iter_mut()
-            .find(|group| Arc::ptr_eq(&group.lane, lane))
-        else {
+        let mut groups = self.groups.iter();
+        let Some(at) = groups.position(|group| Arc::ptr_eq(&group.lane, lane)) else {
             // It has ended: what was committed was published before.
             return Want::Data;
         };
+        // What is published waits for its delivery.
+        self.rota.wake(at);
+        let (groups, mut context) = self.split();
+        let group = &mut groups[at];
         // Only its own row is read here: the next step tells what is wrong there.
         let _ = group.publish(&mut context);
         let wants_acks = group.wants_acks(&*context.sink);
-        want(participant, [wants_acks].into_iter())
+        want(participant, wants_acks)
     }
 
     /// Members that have left say so in their rows, after their last guards.
@@ -442,6 +507,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         for rank in self.present.iter() {
             if participant.control.row(rank).load(LEFT_WORD) == 1 {
                 self.present.remove(rank);
+                self.wake_lanes();
                 for group in &mut self.groups {
                     if let Some(place) = group.place(rank) {
                         group.member_left(place, &self.config);
@@ -472,6 +538,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     /// Those who left or failed before the last lane was added do so in it too.
     pub(crate) fn settle_last(&mut self, participant: &Participant<F>) {
         let (me, present, config) = (participant.control.me(), self.present, self.config);
+        self.wake_lanes();
         let (groups, mut context) = self.split();
         let Some(group) = groups.last_mut() else {
             return;
@@ -490,6 +557,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
 
     /// Nothing more is read of a member's rows.
     pub(crate) fn fence(&mut self, participant: &Participant<F>, rank: Rank) {
+        self.wake_lanes();
         let (groups, mut context) = self.split();
         for group in groups {
             if let Some(place) = group.place(rank) {
@@ -514,6 +582,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         if self.left || self.stopped {
             return true;
         }
+        self.wake_lanes();
         let (groups, mut context) = self.split();
         for group in groups {
             // Only its own row is read here; what is wrong there, the next step tells.
@@ -532,12 +601,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     }
 }
 
-fn want<F: Fabric>(
-    participant: &Participant<F>,
-    mut wants_acks: impl Iterator<Item = bool>,
-) -> Want {
+fn want<F: Fabric>(participant: &Participant<F>, wants_acks: bool) -> Want {
     let waiters = participant.common.ack_waiters.load(Ordering::SeqCst);
-    if waiters != 0 || wants_acks.any(|wants| wants) {
+    if waiters != 0 || wants_acks {
         Want::DataAndAcks
     } else {
         Want::Data

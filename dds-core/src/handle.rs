@@ -10,13 +10,18 @@ use crate::claim::ClaimError;
 use crate::counters::{Counters, LiveCounters};
 use crate::ids::SubgroupId;
 use crate::lane::{Lane, OPEN};
-use crate::sync::{AtomicU32, Ordering};
+use crate::rest::Stirred;
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// What all lanes of a participant share.
 pub(crate) struct Common {
     pub(crate) counters: LiveCounters,
     /// Threads of the driver that wait for acknowledgements.
     pub(crate) ack_waiters: AtomicU32,
+    /// Something was left in a lane at rest.
+    pub(crate) stirred: Stirred,
+    /// Somebody has committed and found the engine being stepped, since a step began.
+    pub(crate) left_commits: AtomicBool,
 }
 
 impl Common {
@@ -24,6 +29,8 @@ impl Common {
         Self {
             counters: LiveCounters::new(),
             ack_waiters: AtomicU32::new(0),
+            stirred: Stirred::new(),
+            left_commits: AtomicBool::new(false),
         }
     }
 }
@@ -117,6 +124,13 @@ impl<F: Fabric> Handle<F> {
         // The sleeper may have announced that it wants data only.
         self.0.control.nudge();
         AckWait(common)
+    }
+
+    /// Whether a committing thread has found the engine being stepped, and left its message
+    /// to whoever steps next: it has nudged, which wakes who sleeps. To be asked by who ends
+    /// its steps without sleeping, after a fence (SeqCst).
+    pub fn has_left_commits(&self) -> bool {
+        self.0.common.left_commits.load(Ordering::Relaxed)
     }
 
     /// The control segment.

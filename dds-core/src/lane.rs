@@ -28,6 +28,7 @@ use crate::ids::{Ring, SubgroupId};
 use crate::inbox::Inbox;
 use crate::layout::{Columns, Layout, RingColumns};
 use crate::outbox::{Outbox, ReserveError};
+use crate::rest::Rest;
 use crate::spec::{LaneSpec, SpecError};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
@@ -69,6 +70,8 @@ pub struct Lane<F> {
     pub(crate) begun: AtomicBool,
     /// `OPEN`, `LEAVING`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
     pub(crate) gate: Gate,
+    /// Whether the engine looks into it at each step.
+    pub(crate) rest: Rest,
 }
 
 impl<F: Fabric> Lane<F> {
@@ -119,6 +122,7 @@ impl<F: Fabric> Lane<F> {
             changes: AtomicU64::new(0),
             begun: AtomicBool::new(begun),
             gate: Gate::new(),
+            rest: Rest::new(),
             columns,
             fabric,
             common,
@@ -238,6 +242,23 @@ impl<F: Fabric> Lane<F> {
         matches!(self.gate.status(), WEDGED | ENDED)
     }
 
+    /// For a thread that has left work for the engine here (a commit that it does not
+    /// publish by itself, say): makes sure that whoever steps, or sleeps, does it. A system
+    /// call only when the engine sleeps.
+    pub fn nudge(&self) {
+        self.fabric.nudge();
+        self.stir();
+    }
+
+    /// The same, where the fabric was nudged or rung after the work was left: both fence.
+    fn stir(&self) {
+        let stirs = !self.config.plants(PlantedBug::NotStirred);
+        if stirs && self.rest.interrupt(&self.common.stirred) {
+            // What was nudged before may have slept on, or looked, without seeing it.
+            self.fabric.nudge();
+        }
+    }
+
     /// The segment below.
     pub fn fabric(&self) -> &F {
         &self.fabric
@@ -271,6 +292,7 @@ impl<F: Fabric> Lane<F> {
             // be opened again.
             if self.gate.status() < ENDED {
                 self.fabric.acknowledge(word, value, self.senders[sender]);
+                self.stir();
             }
         });
     }

@@ -58,7 +58,9 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
         &self.state.groups
     }
 
+    /// To change them: they are looked at again.
     pub(crate) fn split(&mut self) -> (&mut Vec<Group<F>>, Context<'_, S>) {
+        self.state.wake_lanes();
         self.state.split()
     }
 
@@ -98,6 +100,7 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
         let lane = Arc::new(lane);
         let group = Group::new(lane.clone(), spec.clone(), &layout);
         self.state.groups.push(group);
+        self.state.wake_lanes();
         self.participant.add(lane.clone());
         Ok(lane)
     }
@@ -107,7 +110,7 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     /// guards are final; to be called again until then.
     pub fn wedge(&mut self, subgroup: SubgroupId) -> Result<bool, LaneError> {
         let at = self.at(subgroup)?;
-        let (groups, mut context) = self.state.split();
+        let (groups, mut context) = self.split();
         Ok(groups[at].wedge(&mut context))
     }
 
@@ -116,7 +119,7 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     /// once all of those members are known to be wedged.
     pub fn freeze(&mut self, subgroup: SubgroupId) -> Result<Counts, LaneError> {
         let at = self.at(subgroup)?;
-        let (groups, mut context) = self.state.split();
+        let (groups, mut context) = self.split();
         let group = &mut groups[at];
         match group.freeze(&mut context) {
             Ok(Some(counts)) => Ok(counts),
@@ -138,11 +141,12 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     /// says so in an [`Event::LaneEnded`](crate::Event::LaneEnded).
     pub fn finish(&mut self, subgroup: SubgroupId, trim: &[u64]) -> Result<(), LaneError> {
         let at = self.at(subgroup)?;
-        let (groups, mut context) = self.state.split();
+        let (groups, mut context) = self.split();
         if !groups[at].finish(trim, &mut context) {
             return Err(LaneError::NotReceived(subgroup));
         }
         groups.swap_remove(at);
+        self.state.wake_lanes();
         self.participant.remove(subgroup);
         Ok(())
     }

@@ -46,6 +46,7 @@ pub mod membership;
 mod outbox;
 mod outgoing;
 mod pushes;
+mod rest;
 mod spec;
 mod stream;
 mod sync;

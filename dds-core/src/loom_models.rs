@@ -14,6 +14,7 @@ use loom::thread;
 use crate::gate::Gate;
 use crate::inbox::Inbox;
 use crate::outbox::{Outbox, Published};
+use crate::rest::{Rest, Stirred};
 use crate::spec::RingSpec;
 use crate::sync::Ordering;
 
@@ -279,5 +280,75 @@ fn loom_whoever_lets_go_accounts_for_all() {
         holder.join().unwrap();
         assert_eq!(inbox.released(), 2, "nothing is forgotten");
         assert_eq!(column.load(Ordering::Relaxed), 2);
+    });
+}
+
+/// A lane on its way to rest while two threads leave work in it: what each left is seen by
+/// the last look, or the engine is told.
+fn lay_to_rest(fence_of_engine: fn()) {
+    model(move || {
+        use loom::sync::atomic::{AtomicU64, fence};
+        let lane = Arc::new((Rest::new(), Stirred::new(), [0, 0].map(AtomicU64::new)));
+        let threads = [0, 1].map(|at| {
+            let lane = lane.clone();
+            thread::spawn(move || {
+                let (rest, stirred, work) = &*lane;
+                work[at].store(1, Ordering::Release);
+                // As every nudge does.
+                fence(Ordering::SeqCst);
+                rest.interrupt(stirred);
+            })
+        });
+        let (rest, stirred, work) = &*lane;
+        rest.begin_with(fence_of_engine);
+        let seen = work
+            .each_ref()
+            .map(|work| work.load(Ordering::Acquire) == 1);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let told = stirred.take();
+        assert_eq!(told, !rest.lasts(), "who is told finds the lane");
+        assert!(seen == [true; 2] || told, "{seen:?}");
+    });
+}
+
+#[test]
+fn loom_no_work_is_left_in_a_lane_at_rest() {
+    lay_to_rest(|| crate::sync::fence(Ordering::SeqCst));
+}
+
+/// The planted bug: without its fence the engine may miss what the thread left, and the
+/// thread that the lane is at rest. Loom must see it.
+#[test]
+fn loom_finds_a_rest_without_a_fence() {
+    let found = catch_unwind(|| lay_to_rest(|| {}));
+    assert!(found.is_err(), "a missing fence went unnoticed");
+}
+
+/// Laid to rest again while a thread that had found it awake goes its way.
+#[test]
+fn loom_a_lane_rises_and_rests_again() {
+    model(|| {
+        use loom::sync::atomic::{AtomicU64, fence};
+        let lane = Arc::new((Rest::new(), Stirred::new(), AtomicU64::new(0)));
+        let thread = {
+            let lane = lane.clone();
+            thread::spawn(move || {
+                let (rest, stirred, work) = &*lane;
+                work.store(1, Ordering::Release);
+                fence(Ordering::SeqCst);
+                rest.interrupt(stirred);
+            })
+        };
+        let (rest, stirred, work) = &*lane;
+        rest.begin();
+        let mut seen = work.load(Ordering::Acquire) == 1;
+        rest.end();
+        seen |= work.load(Ordering::Acquire) == 1;
+        rest.begin();
+        seen |= work.load(Ordering::Acquire) == 1;
+        thread.join().unwrap();
+        assert!(seen || stirred.take() && !rest.lasts());
     });
 }

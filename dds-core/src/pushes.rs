@@ -87,13 +87,15 @@ impl Pushes {
     }
 
     /// Issues everything and rings once, if only for nobody: a fabric may hold
-    /// pushes back until then.
-    pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) {
+    /// pushes back until then. Whether there was anything.
+    pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
         self.issue(fabric);
-        if core::mem::take(&mut self.issued) {
+        let issued = core::mem::take(&mut self.issued);
+        if issued {
             fabric.ring(&self.data, &self.acks);
             (self.data, self.acks) = (PeerSet::EMPTY, PeerSet::EMPTY);
         }
+        issued
     }
 }
 

@@ -263,6 +263,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
                 group.reopen();
             }
         }
+        self.wake_lanes();
         for (subgroup, segment) in lanes {
             let spec = view.lane(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;

@@ -147,6 +147,50 @@ pub trait Park: Fabric {
     fn park(&self, timeout: Option<core::time::Duration>) -> bool;
 }
 
+/// Who of a process sleeps. See [`duty`](crate::duty).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sleeper {
+    /// The thread that is always there. What [`Park`] and [`Fabric::announce_sleep`] say
+    /// is said of it.
+    Keeper,
+    /// A thread that has taken its duty for a while.
+    Guest,
+}
+
+/// Places to sleep for two: backends that can tell those who ring whom to wake have them.
+/// The sleep word is written by whoever has the duty, and so one thread at a time calls
+/// `announce_sleep`, `announce_awake`, and what announces here.
+pub trait Berths: Park {
+    /// Whether a guest can be woken by all that ring now, and the keeper beside it.
+    fn has_guest_berth(&self) -> bool;
+
+    /// Notes the keeper's bells, without announcing anything: rung from now on, it does not
+    /// sleep. For a keeper that has not the duty.
+    fn note_bells(&self);
+
+    /// Like `announce_sleep` for the guest, who looks once more and then calls
+    /// `park_guest`. False, and nothing is announced, where it cannot be woken by all that
+    /// ring: too many peers, or none of the system calls that it takes.
+    #[must_use]
+    fn announce_guest(&self, want: Want) -> bool;
+
+    /// Like `announce_sleep` for the keeper, who has been asleep all the while: the guest
+    /// looks once more in its place. False, and nothing is announced, where the keeper
+    /// does not hear all that ring, as peers came since: it has to be woken.
+    #[must_use]
+    fn announce_keeper(&self, want: Want) -> bool;
+
+    /// Awake to peers, who do not ring; but a nudge wakes the keeper. Fences, as an
+    /// announcement of sleep does.
+    fn announce_away(&self);
+
+    /// Blocks the guest as `park` does the keeper.
+    fn park_guest(&self, timeout: Option<core::time::Duration>) -> bool;
+
+    /// Wakes the keeper, whoever has the duty, or has it not go to sleep.
+    fn wake_keeper(&self);
+}
+
 /// What a sleeper wants to be woken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {

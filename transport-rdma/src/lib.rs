@@ -19,6 +19,7 @@
 //!
 //!   mem          what a row is: atomic words, bytes that a word vouches for
 //!   sleep        the one handshake that all backends sleep by, run under loom
+//!   duty         who of a process is woken by it, run under loom
 //! ```
 //!
 //! A backend is a folder: set-up and data path in files of their own. One suite
@@ -31,6 +32,7 @@
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
 mod counters;
+pub mod duty;
 mod event;
 mod fabric;
 mod failures;
@@ -54,7 +56,9 @@ mod verbs;
 #[path = "no_verbs.rs"]
 mod verbs;
 
-pub use fabric::{FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, Want};
+pub use fabric::{
+    Berths, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, Sleeper, Want,
+};
 pub use mem::Region;
 pub use news::{Event, MESSAGE_LEN_MAX};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};

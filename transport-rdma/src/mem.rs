@@ -155,6 +155,14 @@ impl Region {
         unsafe { AtomicU32::from_ptr(word) }
     }
 
+    /// Its high half, the same way.
+    pub(crate) fn futex_high(&self, at: usize) -> &AtomicU32 {
+        let word: *mut u32 = core::ptr::from_ref(self.word(at)).cast_mut().cast();
+        // SAFETY: the second half of a live word of eight bytes, and never accessed through
+        // this reference.
+        unsafe { AtomicU32::from_ptr(word.wrapping_add(1)) }
+    }
+
     /// All words, for backends that write a copy on a peer's behalf. Nothing
     /// may be stored through them unless the region is writable.
     pub(crate) fn words(&self) -> &[AtomicU64] {

@@ -7,8 +7,10 @@ mod states;
 mod status;
 mod wait_set;
 
+use std::sync::Arc;
+
 pub use guard::GuardCondition;
-pub(crate) use observers::Observers;
+pub(crate) use observers::{Couch, Observers, Signal, Subject};
 pub use read::ReadCondition;
 pub use states::{InstanceStateMask, SampleStateMask, StateMasks, ViewStateMask};
 pub use status::StatusCondition;
@@ -43,6 +45,31 @@ impl Condition {
             Self::Status(condition) => condition.observers(),
             Self::Read(condition) => condition.observers(),
         }
+    }
+
+    fn subject(&self) -> Subject {
+        match self {
+            Self::Guard(_) => Subject::Guard,
+            Self::Status(_) => Subject::Statuses,
+            Self::Read(_) => Subject::Samples,
+        }
+    }
+
+    /// Where who waits for it can look for itself: in its participant, once that is enabled.
+    fn couch(&self) -> Option<Arc<dyn Couch>> {
+        match self {
+            Self::Guard(_) => None,
+            Self::Status(condition) => condition.beacon().couch(),
+            Self::Read(condition) => condition.beacon().couch(),
+        }
+    }
+
+    fn attach(&self, signal: &Arc<Signal>) {
+        self.observers().attach(self.subject(), signal);
+    }
+
+    fn detach(&self, signal: &Arc<Signal>) {
+        self.observers().detach(self.subject(), signal);
     }
 }
 

@@ -1,50 +1,72 @@
 //! Waking threads that wait for a condition, from threads that must not wait.
 //!
-//! A waiter raises nothing and polls nothing: it evaluates its conditions and
-//! parks. Whoever changes something calls [`Observers::notify`]: it only tries
-//! locks. A lock that cannot be had shared is being held by somebody who
+//! A waiter raises nothing: it evaluates its conditions and blocks, or looks for what it
+//! waits for by itself (`driver/seat.rs`). Whoever changes something calls
+//! [`Observers::notify`], which only tries locks, and wakes those whom the change concerns.
+//! A lock that cannot be had shared is being held by somebody who
 //! attaches, detaches or begins to wait, and who notifies, or evaluates, after
 //! letting go of it: no wake-up is lost.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
+/// What a condition looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The enabled ones of the entity's statuses.
+    Statuses,
+    /// The samples in a reader.
+    Samples,
+    /// A value that the application sets.
+    Guard,
+}
+
 /// Who is to be woken when something changes.
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
-    signals: RwLock<Vec<Arc<Signal>>>,
+    signals: RwLock<Vec<(Subject, Arc<Signal>)>>,
 }
 
 impl Observers {
     /// Wakes all observers. Never waits, allocates nothing.
     pub(crate) fn notify(&self) {
+        self.notify_of(|_| true);
+    }
+
+    /// Wakes those whom a change of what they look at concerns. Never waits, allocates
+    /// nothing.
+    pub(crate) fn notify_of(&self, concerns: impl Fn(Subject) -> bool) {
         // The change comes before the look at who observes; pairs with the
         // lock taken by `attach`, whose own notification comes after.
         fence(Ordering::SeqCst);
         if let Ok(signals) = self.signals.try_read() {
-            signals.iter().for_each(|signal| signal.raise());
+            let concerned = signals.iter().filter(|(subject, _)| concerns(*subject));
+            concerned.for_each(|(_, signal)| signal.raise());
         }
     }
 
     /// Whether a thread waits just now for one of the conditions.
     pub(crate) fn are_waiting(&self) -> bool {
         let signals = self.signals.read().unwrap_or_else(PoisonError::into_inner);
-        signals.iter().any(|signal| signal.is_waiting())
+        signals.iter().any(|(_, signal)| signal.is_waiting())
     }
 
-    pub(crate) fn attach(&self, signal: &Arc<Signal>) {
+    pub(crate) fn attach(&self, subject: Subject, signal: &Arc<Signal>) {
         let mut signals = self.signals.write().unwrap_or_else(PoisonError::into_inner);
-        signals.push(signal.clone());
+        signals.push((subject, signal.clone()));
         drop(signals);
         self.notify();
     }
 
     /// Takes one attachment of `signal` away.
-    pub(crate) fn detach(&self, signal: &Arc<Signal>) {
+    pub(crate) fn detach(&self, subject: Subject, signal: &Arc<Signal>) {
         let mut signals = self.signals.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = signals.iter().position(|known| Arc::ptr_eq(known, signal)) {
+        let is_it =
+            |(of, known): &(Subject, Arc<Signal>)| *of == subject && Arc::ptr_eq(known, signal);
+        if let Some(at) = signals.iter().position(is_it) {
             signals.swap_remove(at);
         }
         drop(signals);
@@ -52,22 +74,68 @@ impl Observers {
     }
 }
 
+/// Where a waiter can sleep that looks for itself, and is woken there.
+pub(crate) trait Couch: Send + Sync + fmt::Debug {
+    /// Blocks until the signal is raised, or until `deadline`; says which. The calling
+    /// thread has begun to wait.
+    fn wait(&self, signal: &Signal, deadline: Option<Instant>) -> bool;
+
+    /// Wakes who sleeps there. Never waits.
+    fn rouse(&self);
+}
+
 /// Where one waiter can be reached.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     raised: AtomicBool,
-    waiter: RwLock<Option<Thread>>,
+    /// The waiter sleeps, or is about to, where it looks for itself.
+    couched: AtomicBool,
+    waiter: RwLock<Option<Waiter>>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    thread: Thread,
+    couch: Option<Arc<dyn Couch>>,
+}
+
+impl Waiter {
+    fn wake(&self, couched: bool) {
+        match &self.couch {
+            // Who raises it while it looks for itself does not sleep.
+            Some(couch) if couched => {
+                if thread::current().id() != self.thread.id() {
+                    couch.rouse();
+                }
+            }
+            _ => self.thread.unpark(),
+        }
+    }
 }
 
 impl Signal {
     /// Never waits.
     pub(crate) fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
+        // Pairs with the one behind `couch`: either the waiter sees that it is raised, or
+        // where it sleeps is seen here.
+        fence(Ordering::SeqCst);
+        let couched = self.couched.load(Ordering::SeqCst);
         if let Ok(waiter) = self.waiter.try_read()
-            && let Some(thread) = &*waiter
+            && let Some(waiter) = &*waiter
         {
-            thread.unpark();
+            waiter.wake(couched);
         }
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::SeqCst)
+    }
+
+    /// From now on its waiter is woken on its couch, or by its thread.
+    pub(crate) fn couch(&self, couched: bool) {
+        self.couched.store(couched, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 
     fn is_waiting(&self) -> bool {
@@ -76,14 +144,15 @@ impl Signal {
     }
 
     /// Says that the calling thread is about to wait. False when another does.
-    pub(crate) fn begin(&self) -> bool {
+    pub(crate) fn begin(&self, couch: Option<Arc<dyn Couch>>) -> bool {
         let mut waiter = self.waiter.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(first) = &*waiter {
             // A change in this very moment found the lock taken.
-            first.unpark();
+            first.wake(self.couched.load(Ordering::SeqCst));
             return false;
         }
-        *waiter = Some(thread::current());
+        let thread = thread::current();
+        *waiter = Some(Waiter { thread, couch });
         true
     }
 
@@ -99,7 +168,7 @@ impl Signal {
 
     /// Blocks until raised since `reset`, or until `deadline`; says which.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> bool {
-        while !self.raised.load(Ordering::SeqCst) {
+        while !self.is_raised() {
             match deadline {
                 None => thread::park(),
                 Some(deadline) => {
@@ -112,5 +181,40 @@ impl Signal {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_wakes_those_whom_it_concerns() {
+        let observers = Observers::default();
+        let subjects = [Subject::Statuses, Subject::Samples, Subject::Guard];
+        let signals = subjects.map(|subject| {
+            let signal = Arc::new(Signal::default());
+            observers.attach(subject, &signal);
+            signal
+        });
+        let raised = || signals.each_ref().map(|signal| signal.is_raised());
+        signals.iter().for_each(|signal| signal.reset());
+        observers.notify_of(|subject| subject == Subject::Samples);
+        assert_eq!(raised(), [false, true, false]);
+        observers.notify();
+        assert_eq!(raised(), [true; 3]);
+    }
+
+    #[test]
+    fn one_attachment_is_taken_away_and_no_other() {
+        let (observers, signal) = (Observers::default(), Arc::new(Signal::default()));
+        observers.attach(Subject::Statuses, &signal);
+        observers.attach(Subject::Samples, &signal);
+        observers.detach(Subject::Samples, &signal);
+        signal.reset();
+        observers.notify_of(|subject| subject == Subject::Samples);
+        assert!(!signal.is_raised());
+        observers.notify_of(|subject| subject == Subject::Statuses);
+        assert!(signal.is_raised());
     }
 }

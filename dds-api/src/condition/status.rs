@@ -42,6 +42,10 @@ impl StatusCondition {
     pub(super) fn observers(&self) -> &Observers {
         self.beacon.observers()
     }
+
+    pub(super) fn beacon(&self) -> &Beacon {
+        &self.beacon
+    }
 }
 
 impl PartialEq for StatusCondition {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use spindle_dds_qos::Duration;
 
 use super::Condition;
-use super::observers::Signal;
+use super::observers::{Couch, Signal};
 use crate::error::{Error, Result};
 
 /// Blocks a thread until a condition holds (DDS 1.4 §2.2.2.1.6).
@@ -37,7 +37,7 @@ impl WaitSet {
         }
         conditions.push(condition.clone());
         drop(conditions);
-        condition.observers().attach(&self.signal);
+        condition.attach(&self.signal);
     }
 
     /// Takes a condition out.
@@ -53,7 +53,7 @@ impl WaitSet {
         };
         conditions.remove(at);
         drop(conditions);
-        condition.observers().detach(&self.signal);
+        condition.detach(&self.signal);
         Ok(())
     }
 
@@ -71,16 +71,21 @@ impl WaitSet {
         let deadline = timeout
             .as_std()
             .and_then(|span| Instant::now().checked_add(span));
-        if !self.signal.begin() {
+        let couch = self.conditions().iter().find_map(Condition::couch);
+        if !self.signal.begin(couch.clone()) {
             let text = "another thread waits on this wait-set; give each thread its own";
             return Err(Error::PreconditionNotMet(text.to_owned()));
         }
-        let result = self.wait_begun(deadline);
+        let result = self.wait_begun(couch.as_deref(), deadline);
         self.signal.end();
         result.ok_or_else(|| Error::Timeout(format!("no condition held within {timeout}")))
     }
 
-    fn wait_begun(&self, deadline: Option<Instant>) -> Option<Vec<Condition>> {
+    fn wait_begun(
+        &self,
+        couch: Option<&dyn Couch>,
+        deadline: Option<Instant>,
+    ) -> Option<Vec<Condition>> {
         loop {
             self.signal.reset();
             let holding: Vec<Condition> = self
@@ -92,7 +97,11 @@ impl WaitSet {
             if !holding.is_empty() {
                 return Some(holding);
             }
-            if !self.signal.wait(deadline) {
+            let raised = match couch {
+                Some(couch) => couch.wait(&self.signal, deadline),
+                None => self.signal.wait(deadline),
+            };
+            if !raised {
                 return None;
             }
         }
@@ -102,7 +111,7 @@ impl WaitSet {
 impl Drop for WaitSet {
     fn drop(&mut self) {
         for condition in self.conditions().drain(..) {
-            condition.observers().detach(&self.signal);
+            condition.detach(&self.signal);
         }
     }
 }

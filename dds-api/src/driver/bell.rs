@@ -1,7 +1,11 @@
 //! Waking the threads that run user code, from threads that must not wait.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Thread};
+
+use crate::condition::Couch;
+use crate::status::StatusMask;
 
 /// The bell of one thread. Rung before there is one, it is not remembered: the
 /// thread looks at everything when it starts.
@@ -29,4 +33,33 @@ pub(crate) struct Bells {
     pub(crate) listeners: Bell,
     /// Of the waking thread, which no listener holds up.
     pub(crate) wakers: Bell,
+    /// Statuses that the mask of a listener has ever had, of whatever entity.
+    heard: AtomicU32,
+    /// Where threads wait that look for themselves, once it is enabled.
+    couch: OnceLock<Weak<dyn Couch>>,
+}
+
+impl Bells {
+    /// A listener with this mask is set somewhere.
+    pub(crate) fn hear(&self, mask: StatusMask) {
+        let mut heard = mask.bits();
+        if mask.contains(StatusMask::DATA_ON_READERS) {
+            // It is told by what comes in readers.
+            heard |= StatusMask::DATA_AVAILABLE.bits();
+        }
+        self.heard.fetch_or(heard, Ordering::SeqCst);
+    }
+
+    /// Whether a listener may be there for one of them.
+    pub(crate) fn are_heard(&self, statuses: StatusMask) -> bool {
+        StatusMask::from_bits(self.heard.load(Ordering::SeqCst)).intersects(statuses)
+    }
+
+    pub(super) fn set_couch(&self, couch: Weak<dyn Couch>) {
+        let _ = self.couch.set(couch);
+    }
+
+    pub(crate) fn couch(&self) -> Option<Arc<dyn Couch>> {
+        self.couch.get()?.upgrade()
+    }
 }

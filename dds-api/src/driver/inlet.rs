@@ -21,7 +21,7 @@ use super::port::{DISPOSES, WRITER_DELETED};
 use super::shelf::{ReaderStatuses, Shelf};
 use super::streams::Streams;
 use crate::cache::{Cache, Origin, Query};
-use crate::condition::StateMasks;
+use crate::condition::{StateMasks, Subject};
 use crate::error::Error;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{Beacon, StatusMask};
@@ -320,7 +320,7 @@ impl<F: Fabric> Inlet<F> {
             && let Some(lane) = shelf.link().lane()
             && self.held_off.swap(false, Ordering::AcqRel)
         {
-            lane.fabric().nudge();
+            lane.nudge();
         }
     }
 
@@ -340,7 +340,8 @@ impl<F: Fabric> Inlet<F> {
         let items = self.with(|shelf| shelf.select(access, query, self.config));
         if !items.is_empty() {
             // Samples were read, instances looked at: conditions may hold by that.
-            self.reader.observers().notify();
+            let samples = |subject| subject == Subject::Samples;
+            self.reader.observers().notify_of(samples);
         }
         items
     }

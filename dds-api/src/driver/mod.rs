@@ -7,7 +7,8 @@
 //!   control thread   from view to view; lets newcomers in         called by Desk
 //!   dispatch thread  statuses of entities -> listeners            woken by Bells
 //!   waking thread    data -> streams                              woken by Bells
-//!   reader thread    Inlet::select
+//!   reader thread    Inlet::select; in a WaitSet it steps, and sleeps in the fabric, as
+//!                    the guest of the polling thread (Seat)
 //! ```
 //!
 //! Whoever steps the engine never waits here: the sink pushes onto queues that
@@ -27,6 +28,7 @@ mod poll;
 mod port;
 mod reach;
 mod room;
+mod seat;
 mod session;
 mod shelf;
 mod sink;

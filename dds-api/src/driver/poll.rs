@@ -1,28 +1,33 @@
 //! The polling thread: steps the engine, spins briefly, yields, then sleeps.
+//!
+//! It is the keeper of the participant's sleep: while a thread that waits for data is its
+//! guest and has the duty, it sleeps on, and looks now and then (see [`super::seat`]).
 
-use std::hint;
 use std::thread;
 use std::time::Duration;
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::{Fabric, Park, Want};
+use spindle_dds_transport::duty::Found;
+use spindle_dds_transport::{Berths, Fabric, Park};
 
+use super::seat::{BACK_WITHIN, UPKEEP_WITHIN, covers};
 use super::session::Session;
 use crate::properties::WaitPolicy;
 
 /// How often a thread looks again before it sleeps.
 #[derive(Debug, Clone, Copy)]
-struct Patience {
-    spins: u32,
-    yields: u32,
+pub(super) struct Patience {
+    pub(super) spins: u32,
+    pub(super) yields: u32,
 }
 
 impl Patience {
-    /// More polling threads than cores is normal: even `spin` ends soon.
-    const fn of(policy: WaitPolicy) -> Self {
+    /// More polling threads than cores is normal: even `spin` yields soon, and ends after
+    /// some milliseconds.
+    pub(super) const fn of(policy: WaitPolicy) -> Self {
         let (spins, yields) = match policy {
             WaitPolicy::Balanced => (50, 4),
-            WaitPolicy::Spin => (2000, 200),
+            WaitPolicy::Spin => (500, 10_000),
             WaitPolicy::Block => (0, 0),
         };
         Self { spins, yields }
@@ -31,12 +36,15 @@ impl Patience {
 
 /// Samples that are to stay in a ring are copied out when the ring is nearly
 /// full of them and nobody has asked for one for so long.
-const NEGLECTED_AFTER: Duration = Duration::from_millis(20);
+pub(super) const NEGLECTED_AFTER: Duration = Duration::from_millis(20);
+
+/// How long the keeper looks often after a guest's visit.
+const VISITS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
-pub(super) fn run(session: &Session, wait: WaitPolicy) {
-    let patience = Patience::of(wait);
+pub(super) fn run(session: &Session, patience: Patience) {
     let mut idle = 0;
+    let mut watch = Watch::new(session);
     while !session.is_stopping() {
         let Some(outcome) = session.step() else {
             thread::yield_now();
@@ -50,47 +58,124 @@ pub(super) fn run(session: &Session, wait: WaitPolicy) {
             continue;
         }
         idle += 1;
-        if idle <= patience.spins {
-            hint::spin_loop();
-        } else if idle <= patience.spins + patience.yields {
-            thread::yield_now();
-        } else {
-            sleep(session, outcome);
+        // Who waits for data looks for itself.
+        if session.seat().has_visitors() || !patience.looks_again(idle) {
+            sleep(session, &mut watch, outcome);
             idle = 0;
         }
     }
 }
 
-fn sleep(session: &Session, outcome: Outcome) {
-    let upkeep = session
-        .engine()
-        .with_sink(|sink| (sink.relieve(), sink.tight()));
-    let Some((false, tight)) = upkeep else {
+fn sleep(session: &Session, watch: &mut Watch<'_>, outcome: Outcome) {
+    let Some((false, tight)) = session.upkeep() else {
         return;
     };
     let fabric = session.handle().fabric();
     fabric.announce_sleep(outcome.want);
     // The second look: what was pushed before the announcement was seen.
-    let asleep = session.step().filter(|again| {
-        let wants_more = again.want == Want::DataAndAcks && outcome.want == Want::Data;
-        !again.progress && !again.stopped && !wants_more
-    });
+    let asleep = session
+        .step()
+        .filter(|again| !again.progress && !again.stopped && covers(outcome.want, again.want));
     if let Some(again) = asleep
         && !session.is_stopping()
     {
-        // Its heartbeat is due some time, whatever happens.
-        let left = |due: u64| Duration::from_nanos(due.saturating_sub(session.now()));
-        let due = Some(again.due).filter(|due| *due != 0).map(left);
-        let tight_for = tight.map(|_| NEGLECTED_AFTER);
-        let timeout = match (due, tight_for) {
-            (Some(due), Some(tight_for)) => Some(due.min(tight_for)),
-            (due, tight_for) => due.or(tight_for),
-        };
-        let rung = fabric.park(timeout);
-        session.woke_up();
-        if let (false, Some(before)) = (rung, tight) {
-            let _ = session.engine().with_sink(|sink| sink.neglect(before));
-        }
+        watch.due = again.due;
+        session.seat().duty.keeper_sleeps();
+        let rung = watch.sleep(tight.map(|_| NEGLECTED_AFTER));
+        watch.wait_for_duty();
+        session.neglect(rung, tight);
     }
     fabric.announce_awake();
+}
+
+/// The keeper while it sleeps.
+struct Watch<'a> {
+    session: &'a Session,
+    /// When the engine is due, in its time.
+    due: u64,
+    /// Visits of guests when it looked last.
+    visits: u32,
+    /// When there was one, in the engine's time, if there was.
+    visited_at: Option<u64>,
+    /// How often guests had gone away when it looked last.
+    aways: u32,
+    /// The visit after which a guest was away then.
+    away: Option<u32>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(session: &'a Session) -> Self {
+        Self {
+            session,
+            due: 0,
+            visits: 0,
+            visited_at: None,
+            aways: 0,
+            away: None,
+        }
+    }
+
+    /// It is awake. As long as a guest has the duty, it only does what is due.
+    fn wait_for_duty(&mut self) {
+        let session = self.session;
+        let (seat, fabric) = (session.seat(), session.handle().fabric());
+        while !session.is_stopping() {
+            // Before the question: see `duty`.
+            fabric.note_bells();
+            match seat.duty.keeper_woke() {
+                Found::Mine => {
+                    self.away = None;
+                    return;
+                }
+                Found::Away(visit) if self.away == Some(visit) => {
+                    if seat.duty.keeper_takes(visit) {
+                        self.away = None;
+                        seat.distrust();
+                        return;
+                    }
+                }
+                Found::Away(visit) => self.away = Some(visit),
+                Found::Guest => self.away = None,
+            }
+            match session.step() {
+                Some(outcome) if outcome.stopped => return,
+                Some(outcome) if outcome.progress => continue,
+                Some(outcome) => self.due = outcome.due,
+                // The guest is at it.
+                None => {}
+            }
+            self.sleep(None);
+        }
+    }
+
+    /// Sleeps until it is rung, the engine is due, or it is time to look whether guests
+    /// have left something to do. Whether it was rung.
+    fn sleep(&mut self, at_most: Option<Duration>) -> bool {
+        let now = self.session.now();
+        // Its heartbeat is due some time, whatever happens.
+        let left = self.due.saturating_sub(now);
+        let due = (self.due != 0).then(|| Duration::from_nanos(left));
+        let timeouts = [due, at_most, self.expects_guests(now)];
+        let timeout = timeouts.into_iter().flatten().min();
+        let until = timeout.map_or(u64::MAX, |timeout| now + timeout.as_nanos() as u64);
+        self.session.seat().looks_at(until);
+        let rung = self.session.handle().fabric().park(timeout);
+        self.session.woke_up();
+        rung
+    }
+
+    /// How soon to look, if there were guests of late.
+    fn expects_guests(&mut self, now: u64) -> Option<Duration> {
+        let seat = self.session.seat();
+        let visits = seat.duty.visits();
+        if std::mem::replace(&mut self.visits, visits) != visits {
+            self.visited_at = Some(now);
+        }
+        let aways = seat.aways();
+        if std::mem::replace(&mut self.aways, aways) != aways || self.away.is_some() {
+            return Some(BACK_WITHIN);
+        }
+        let since = Duration::from_nanos(now.saturating_sub(self.visited_at?));
+        (since < VISITS_EXPECTED).then_some(UPKEEP_WITHIN)
+    }
 }

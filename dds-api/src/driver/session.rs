@@ -2,22 +2,24 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
 use spindle_dds_core::{Engine, EngineConfig, Handle, Lane, Outcome};
-use spindle_dds_transport::{Fabric, FabricCounters};
+use spindle_dds_transport::{Berths, Fabric, FabricCounters};
 
 use super::bell::Bells;
 use super::control::Control;
 use super::crew::{self, Crew};
 use super::desk::{Desk, News};
 use super::fate::Fate;
-use super::poll;
+use super::poll::{self, Patience};
 use super::room::Room;
+use super::seat::Seat;
 use super::sink::Sink;
+use crate::condition::Couch;
 use crate::discovery::{Matcher, Roll};
 use crate::error::{Error, Result};
 use crate::properties::WaitPolicy;
@@ -37,6 +39,7 @@ pub(crate) struct Session {
     desk: Arc<Desk>,
     stopping: AtomicBool,
     wake_ups: AtomicU64,
+    seat: Seat,
     traffic: Mutex<Traffic>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -56,6 +59,8 @@ pub(crate) struct Start {
     pub(crate) limit: Duration,
     /// Whether it goes on without a majority.
     pub(crate) prefer_availability: bool,
+    /// How threads wait.
+    pub(crate) wait: WaitPolicy,
     pub(crate) first: Arc<View>,
 }
 
@@ -106,6 +111,7 @@ impl Session {
             desk,
             stopping: AtomicBool::new(false),
             wake_ups: AtomicU64::new(0),
+            seat: Seat::new(Patience::of(start.wait)),
             traffic: Mutex::default(),
             threads: Mutex::default(),
         })
@@ -116,14 +122,16 @@ impl Session {
     pub(crate) fn begin(
         self: &Arc<Self>,
         crew: Crew,
-        wait: WaitPolicy,
         control: Control,
         dispatch: impl FnOnce(&Self) + Send + 'static,
         wake: impl FnOnce(&Self) + Send + 'static,
     ) {
         let [polling, controlling, dispatching, waking] = [0; 4].map(|_| self.clone());
+        let couch: Weak<dyn Couch> = Arc::downgrade(&(self.clone() as Arc<dyn Couch>));
+        self.bells.set_couch(couch);
+        let patience = self.seat.patience();
         *self.threads() = crew.begin([
-            Box::new(move || poll::run(&polling, wait)),
+            Box::new(move || poll::run(&polling, patience)),
             Box::new(move || control.run(&controlling)),
             Box::new(move || dispatch(&dispatching)),
             Box::new(move || wake(&waking)),
@@ -173,6 +181,23 @@ impl Session {
     /// Nanoseconds of the engine's time.
     pub(super) fn now(&self) -> u64 {
         u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    /// Before somebody goes to sleep: whether there is more to do, and how often samples
+    /// have been asked for that fill a ring. `None` while another thread steps.
+    pub(super) fn upkeep(&self) -> Option<(bool, Option<u64>)> {
+        self.engine.with_sink(|sink| (sink.relieve(), sink.tight()))
+    }
+
+    /// Who slept until then has woken: whether anybody has asked for those samples.
+    pub(super) fn neglect(&self, rung: bool, tight: Option<u64>) {
+        if let (false, Some(before)) = (rung, tight) {
+            let _ = self.engine.with_sink(|sink| sink.neglect(before));
+        }
     }
 
     /// One step of the engine, by any thread. `None` when another one steps.
@@ -273,6 +298,7 @@ impl Session {
         self.stopping.store(true, Ordering::SeqCst);
         self.room.notify_all();
         self.handle.fabric().nudge();
+        self.handle.fabric().wake_keeper();
         self.desk.call();
         self.bells.listeners.ring();
         self.bells.wakers.ring();

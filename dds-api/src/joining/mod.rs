@@ -79,6 +79,7 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         id: me.id,
         limit: config.failure_limit,
         prefer_availability: config.prefer_availability,
+        wait: config.wait,
         first: view.clone(),
     };
     let bells = participant.bells().clone();
@@ -110,7 +111,6 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
     let sleepers = Sleepers::new(roll.clone());
     session.begin(
         crew,
-        config.wait,
         control,
         |session| targets.run(session),
         |session| sleepers.run(session),

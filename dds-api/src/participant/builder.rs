@@ -126,6 +126,7 @@ impl ParticipantBuilder {
         let config = ParticipantConfig::read(&qos.property)?;
         let core = ParticipantCore::new(self.domain_id, qos, config, profiles);
         if let Some((mask, listener)) = self.listener {
+            core.base.hears(mask);
             core.listener.set(mask, Some(listener));
         }
         let participant = DomainParticipant::of(core);

@@ -211,6 +211,7 @@ impl DomainParticipant {
         listener: Option<Box<dyn DomainParticipantListener>>,
     ) -> Result<()> {
         self.core.base.alive()?;
+        self.core.base.hears(mask);
         self.core.listener.set(mask, listener);
         Ok(())
     }

@@ -183,6 +183,7 @@ impl Publisher {
         listener: Option<Box<dyn PublisherListener>>,
     ) -> Result<()> {
         self.core.base.alive()?;
+        self.core.base.hears(mask);
         self.core.listener.set(mask, listener);
         Ok(())
     }
@@ -320,6 +321,7 @@ impl<'a> PublisherBuilder<'a> {
             writers: Mutex::default(),
         });
         if let Some((mask, listener)) = self.listener {
+            core.base.hears(mask);
             core.listener.set(mask, Some(listener));
         }
         let autoenables = participant.autoenables();

@@ -187,6 +187,7 @@ impl<T: TopicType> DataWriter<T> {
         listener: Option<Box<dyn DataWriterListener<T>>>,
     ) -> Result<()> {
         self.core.base.alive()?;
+        self.core.base.hears(mask);
         self.core.listener.set(mask, listener.map(Typed::erase));
         Ok(())
     }

@@ -121,6 +121,7 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
             qos,
         ));
         if let Some((mask, listener)) = self.listener {
+            core.base.hears(mask);
             core.listener.set(mask, Some(Typed::erase(listener)));
         }
         participant.roll.add(number, Own::Writer(core.clone()))?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::mask::StatusMask;
-use crate::condition::Observers;
+use crate::condition::{Couch, Observers, Subject};
 use crate::driver::Bells;
 
 /// Raised by whoever changes a status, the engine's thread included: nothing
@@ -35,12 +35,29 @@ impl Beacon {
         }
     }
 
-    /// Statuses changed: tells listeners and conditions.
+    /// Statuses changed: tells listeners, if there is one for any of them, and conditions
+    /// that look at them.
     pub(crate) fn raise(&self, statuses: StatusMask) {
         self.changes.fetch_or(statuses.bits(), Ordering::AcqRel);
-        self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
-        self.bells.listeners.ring();
-        self.observers.notify();
+        if self.bells.are_heard(statuses) {
+            self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
+            self.bells.listeners.ring();
+        }
+        self.observers.notify_of(|subject| match subject {
+            Subject::Statuses => self.enabled().intersects(statuses),
+            Subject::Samples => statuses.contains(StatusMask::DATA_AVAILABLE),
+            Subject::Guard => true,
+        });
+    }
+
+    /// A listener with this mask is about to be set.
+    pub(crate) fn hears(&self, mask: StatusMask) {
+        self.bells.hear(mask);
+    }
+
+    /// Where who waits for it can look for itself.
+    pub(crate) fn couch(&self) -> Option<Arc<dyn Couch>> {
+        self.bells.couch()
     }
 
     /// The entity is deleted: its conditions hold from now on, so that nobody
@@ -84,5 +101,42 @@ impl Beacon {
 
     pub(crate) fn observers(&self) -> &Observers {
         &self.observers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::Signal;
+
+    #[test]
+    fn who_waits_is_woken_by_what_its_condition_looks_at() {
+        let beacon = Beacon::new(Arc::default());
+        beacon.set_enabled(StatusMask::SUBSCRIPTION_MATCHED);
+        let check = |subject, status, expected| {
+            let signal = Arc::new(Signal::default());
+            beacon.observers().attach(subject, &signal);
+            signal.reset();
+            beacon.raise(status);
+            assert_eq!(signal.is_raised(), expected, "{subject:?} {status:?}");
+            beacon.observers().detach(subject, &signal);
+        };
+        check(Subject::Statuses, StatusMask::DATA_AVAILABLE, false);
+        check(Subject::Statuses, StatusMask::SUBSCRIPTION_MATCHED, true);
+        check(Subject::Samples, StatusMask::DATA_AVAILABLE, true);
+        check(Subject::Samples, StatusMask::SUBSCRIPTION_MATCHED, false);
+    }
+
+    #[test]
+    fn listeners_are_told_of_what_the_mask_of_one_has() {
+        let beacon = Beacon::new(Arc::default());
+        let data = StatusMask::DATA_AVAILABLE;
+        beacon.raise(data);
+        assert_eq!(beacon.take_pending(), StatusMask::NONE);
+        // Told of data on readers by what comes in one.
+        beacon.hears(StatusMask::DATA_ON_READERS);
+        beacon.raise(data);
+        beacon.raise(StatusMask::SAMPLE_LOST);
+        assert_eq!(beacon.take_pending(), data);
     }
 }

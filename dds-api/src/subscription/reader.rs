@@ -196,6 +196,7 @@ impl<T: TopicType> DataReader<T> {
         listener: Option<Box<dyn DataReaderListener<T>>>,
     ) -> Result<()> {
         self.core.base.alive()?;
+        self.core.base.hears(mask);
         self.core.listener.set(mask, listener.map(Typed::erase));
         Ok(())
     }

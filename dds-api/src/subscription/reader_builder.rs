@@ -114,6 +114,7 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
             inlet,
         ));
         if let Some((mask, listener)) = self.listener {
+            core.base.hears(mask);
             core.listener.set(mask, Some(Typed::erase(listener)));
         }
         participant.roll.add(number, Own::Reader(core.clone()))?;

@@ -185,6 +185,7 @@ impl Subscriber {
         listener: Option<Box<dyn SubscriberListener>>,
     ) -> Result<()> {
         self.core.base.alive()?;
+        self.core.base.hears(mask);
         self.core.listener.set(mask, listener);
         Ok(())
     }
@@ -339,6 +340,7 @@ impl<'a> SubscriberBuilder<'a> {
             readers: Mutex::default(),
         });
         if let Some((mask, listener)) = self.listener {
+            core.base.hears(mask);
             core.listener.set(mask, Some(listener));
         }
         let autoenables = participant.autoenables();

@@ -291,7 +291,7 @@ impl Node {
         if self.rng.chance(plan.self_publish) {
             self.engine.publish(lane);
         } else {
-            lane.fabric().nudge();
+            lane.nudge();
         }
     }
 

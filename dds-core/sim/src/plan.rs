@@ -104,7 +104,7 @@ impl Plan {
         let groups = (0..subgroups)
             .map(|at| draw_group(&mut rng, members, subgroup(at)))
             .collect();
-        let config = draw_config(&mut rng);
+        let config = draw_config(seed, &mut rng);
         let leaving = if rng.chance(0.4) { 0.5 } else { 0.0 };
         let leavers = (0..members as u16)
             .map(Rank)
@@ -181,7 +181,7 @@ fn draw_group(rng: &mut Rng, members: usize, subgroup: SubgroupId) -> GroupPlan 
     }
 }
 
-fn draw_config(rng: &mut Rng) -> EngineConfig {
+fn draw_config(seed: u64, rng: &mut Rng) -> EngineConfig {
     let mut config = EngineConfig::SPINDLE;
     if rng.chance(0.3) {
         config.send_batching = rng.chance(0.5);
@@ -190,5 +190,7 @@ fn draw_config(rng: &mut Rng) -> EngineConfig {
         config.late_pushes = rng.chance(0.5);
         config.batched_upcalls = rng.chance(0.5);
     }
+    // Drawn apart, as it came later: seeds of old stay what they are.
+    config.summary_polling = Rng::new(seed ^ 0x2e57_2e57).chance(0.8);
     config
 }

@@ -379,6 +379,32 @@ fn bugs_of_the_fabric_are_found() {
     }
 }
 
+/// Many lanes, of which few are busy at a time: most are at rest.
+fn many_lanes(seeds: u64, bug: Option<PlantedBug>) -> Vec<LifePlan> {
+    drawn(seeds, |plan| {
+        plan.config.summary_polling = true;
+        plan.config.planted = bug;
+        (plan.subgroups, plan.hosts) = (40, 1);
+        (plan.members, plan.updates) = (3, 0.02);
+        (plan.app_chance, plan.messages) = (0.2, 60);
+    })
+}
+
+#[test]
+fn no_lane_is_forgotten_among_many() {
+    let found = first_violation(&many_lanes(60, None));
+    assert_eq!(found.map(|violation| violation.to_string()), None);
+    // Who forgets a lane is caught by messages that never come, or that nobody sees out.
+    for bug in [PlantedBug::RestsForEver, PlantedBug::NotStirred] {
+        let plans = many_lanes(60, Some(bug));
+        must_be_found(
+            &format!("{bug:?}"),
+            &["L2", "L4", "L7", "C7", "V10"],
+            &plans,
+        );
+    }
+}
+
 /// What is said at every step is seen once all are at rest.
 #[test]
 fn pushes_without_a_message_are_found() {

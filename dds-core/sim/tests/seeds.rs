@@ -80,6 +80,8 @@ fn bugs_of_the_engine_are_found() {
         (PlantedBug::NullsForEver, &endless),
         (PlantedBug::WildGuard, &["A6"]),
         (PlantedBug::LeaverNotForgotten, &stuck),
+        (PlantedBug::RestsForEver, &stuck),
+        (PlantedBug::NotStirred, &stuck),
     ] {
         must_be_found(&format!("{bug:?}"), properties, |plan| {
             plan.config.planted = Some(bug)

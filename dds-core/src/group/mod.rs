@@ -18,6 +18,7 @@ mod begin;
 mod deliver;
 mod end;
 mod receive;
+mod rest;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -64,6 +65,7 @@ pub(crate) struct Group<F> {
     is_ready: bool,
     /// What the rows of others have been told of `released`, by ring and sender.
     released_told: [Vec<u64>; 2],
+    repose: rest::Repose,
 }
 
 /// How far the lane is on its way to its end.
@@ -111,6 +113,21 @@ pub(crate) struct Progress {
     pub(crate) any: bool,
     pub(crate) room: bool,
     pub(crate) stable: bool,
+    /// The lane is at rest now.
+    pub(crate) rests: bool,
+}
+
+impl Progress {
+    /// Whether there was any: else nothing is left to do.
+    pub(crate) fn is_any(self) -> bool {
+        self.any || self.room || self.stable
+    }
+
+    pub(crate) fn add(&mut self, more: Self) {
+        self.any |= more.any;
+        self.room |= more.room;
+        self.stable |= more.stable;
+    }
 }
 
 /// What was found in the row of a member, named by its place.
@@ -180,6 +197,7 @@ impl<F: Fabric> Group<F> {
             digest: Digest::new(spec.epoch, spec.subgroup.0),
             is_ready: false,
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
+            repose: rest::Repose::default(),
             senders,
             spec,
             lane,
@@ -205,11 +223,27 @@ impl<F: Fabric> Group<F> {
         &mut self,
         context: &mut Context<'_, S>,
     ) -> Result<Progress, Trouble> {
+        self.rise();
+        let (mut progress, moved) = self.pass(context)?;
+        if self.tires(moved, context) {
+            self.lie_down();
+            let (more, moved) = self.pass(context)?;
+            progress.add(more);
+            progress.rests = !moved;
+        }
+        Ok(progress)
+    }
+
+    /// One pass over the predicates. Also, whether it changed anything, or said so.
+    fn pass<S: Sink<F>>(
+        &mut self,
+        context: &mut Context<'_, S>,
+    ) -> Result<(Progress, bool), Trouble> {
         let lane = &self.lane.clone();
         context.pushes.address(&self.others);
         let stepped = self.evaluate(lane, context);
-        context.pushes.flush(&lane.fabric);
-        stepped
+        let pushed = context.pushes.flush(&lane.fabric);
+        stepped.map(|progress| (progress, progress.is_any() || pushed))
     }
 
     fn evaluate<S: Sink<F>>(

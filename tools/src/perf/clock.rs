@@ -1,6 +1,8 @@
 //! Clocks: one that all processes of a host share, and this process's own.
 
+use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -12,6 +14,28 @@ pub(super) fn monotonic_ns() -> u64 {
 /// Processor time that all threads of this process have used.
 pub(super) fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::ProcessCPUTime)
+}
+
+/// How often the threads of this process that live have gone to sleep, and so had to be woken.
+pub(super) fn voluntary_switches() -> io::Result<u64> {
+    let mut sum = 0;
+    for task in fs::read_dir("/proc/self/task")? {
+        sum += switches_of(&task?.path())?;
+    }
+    Ok(sum)
+}
+
+fn switches_of(task: &Path) -> io::Result<u64> {
+    let status = match fs::read_to_string(task.join("status")) {
+        Ok(status) => status,
+        // It has ended since it was listed.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    let count = count.and_then(|count| count.trim().parse().ok());
+    count.ok_or_else(|| io::Error::other("the kernel does not count switches of threads"))
 }
 
 /// Sleeps until shortly before `due_at_ns`, then spins: a timer alone is late by more

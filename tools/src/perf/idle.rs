@@ -125,6 +125,8 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         ring_bytes: 1 << 16,
         copy: false,
         fill: false,
+        listener: true,
+        idle_topics: 0,
         poll: false,
         size: 64,
         samples: options.wakes,
@@ -178,7 +180,7 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     } else {
         // The one that wakes the others leaves after the last wake.
         let all = job.writers;
-        participant::wait_until(&reader, &log, |matched| {
+        participant::wait_until(&reader, &log, job.listener, |matched| {
             matched.total_count >= all && matched.current_count < all
         })?;
     }

@@ -37,6 +37,10 @@ pub(super) struct Job {
     pub(super) ring_bytes: u64,
     pub(super) copy: bool,
     pub(super) fill: bool,
+    /// The readers are told of samples by a listener, instead of waiting for them.
+    pub(super) listener: bool,
+    /// Topics beside the measured one, in which nothing is sent.
+    pub(super) idle_topics: u32,
     /// The readers look again and again.
     pub(super) poll: bool,
     /// Bytes of payload.
@@ -93,6 +97,8 @@ impl Job {
             // The readers' storage is the default one.
             copy: true,
             fill: false,
+            listener: true,
+            idle_topics: 0,
             poll: false,
             size,
             samples: 0,
@@ -159,6 +165,8 @@ pub(super) struct Report {
     pub(super) elapsed_ns: u64,
     /// Processor time from the formation of the group to the end.
     pub(super) cpu_ns: u64,
+    /// How often its threads went to sleep in that time.
+    pub(super) switches: u64,
     /// Processor time while idle.
     pub(super) idle_cpu_ns: u64,
     /// From when samples were due.

@@ -12,7 +12,7 @@ use spindle_dds::PeerWay;
 
 use super::figures::{Counts, Quantiles, merged};
 use super::options::LatencyOptions;
-use super::throughput::{CpuSeconds, job, roles};
+use super::throughput::{CpuSeconds, Switches, job, roles};
 use super::{Failure, fleet};
 
 /// What is printed.
@@ -28,6 +28,8 @@ struct Outcome {
     poll: bool,
     doorbell: String,
     wait: String,
+    listener: bool,
+    idle_topics: u32,
     rate_hz: f64,
     /// Latencies measured, over all readers.
     samples: u64,
@@ -37,6 +39,7 @@ struct Outcome {
     uncorrected: Quantiles,
     lost: u64,
     cpu_seconds: CpuSeconds,
+    voluntary_switches: Switches,
     reader_counters: Vec<Counts>,
     writer_counters: Vec<Counts>,
     /// For each writer, how its samples went to the other participants.
@@ -68,6 +71,8 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         poll: job.poll,
         doorbell: job.doorbell.to_string(),
         wait: job.wait.to_string(),
+        listener: job.listener,
+        idle_topics: job.idle_topics,
         rate_hz: options.rate,
         samples: latency.len(),
         seconds: readers
@@ -80,6 +85,7 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         uncorrected: Quantiles::from(&uncorrected),
         lost: readers.iter().map(|report| report.lost).sum(),
         cpu_seconds: CpuSeconds::of(readers, writers),
+        voluntary_switches: Switches::of(readers, writers),
         reader_counters: readers.iter().map(|report| report.counts).collect(),
         writer_counters: writers.iter().map(|report| report.counts).collect(),
         writer_peers: writers.iter().map(|report| report.peers.clone()).collect(),

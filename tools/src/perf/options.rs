@@ -44,8 +44,15 @@ pub(crate) struct Common {
     /// Write and sum every byte, instead of touching the first and the last.
     #[arg(long)]
     pub(crate) fill: bool,
-    /// Have readers look for samples again and again, and yield while there are none.
+    /// Have readers told of samples by a listener, instead of a thread that waits for them.
     #[arg(long)]
+    pub(crate) listener: bool,
+    /// Topics beside the measured one, with the same writers and readers, in which nothing
+    /// is sent.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=500))]
+    pub(crate) idle_topics: u32,
+    /// Have readers look for samples again and again, and yield while there are none.
+    #[arg(long, conflicts_with = "listener")]
     pub(crate) poll: bool,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
@@ -60,7 +67,7 @@ pub(crate) struct Tuning {
     /// What the polling threads sleep on.
     #[arg(long, value_enum, default_value_t = Doorbell::Auto)]
     pub(crate) doorbell: Doorbell,
-    /// How long the polling threads spin before they sleep.
+    /// How long threads that wait, and the polling threads, spin before they sleep.
     #[arg(long, value_enum, default_value_t = Wait::Balanced)]
     pub(crate) wait: Wait,
     /// Messages in flight of one writer.
@@ -224,7 +231,7 @@ pub(crate) enum Doorbell {
 pub(crate) enum Wait {
     /// Briefly.
     Balanced,
-    /// For ever.
+    /// Some milliseconds.
     Spin,
     /// Not at all.
     Block,

@@ -38,6 +38,13 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         None => builder,
         Some(limit_ms) => builder.property("spindle.failure.limit_ms", &limit_ms.to_string()),
     };
+    // Each in a subgroup of its own, so that none shares rings with the measured one.
+    let pinned = (0..job.idle_topics).map(|at| (idle_topic(at), at + 2));
+    let pinned = pinned.chain((job.idle_topics > 0).then(|| ("Probe".to_owned(), 1)));
+    let builder = pinned.fold(builder, |builder, (name, subgroup)| {
+        let property = format!("spindle.topic.{name}.subgroup");
+        builder.property(&property, &subgroup.to_string())
+    });
     builder
         .property("spindle.directory", &job.directory.to_string_lossy())
         .property("spindle.doorbell", &job.doorbell.to_string())
@@ -56,11 +63,45 @@ pub(super) fn logged_reader(
     let log = Arc::new(Mutex::new(Log::new(job)?));
     let subscriber = participant.subscriber().create()?;
     let reader = subscriber.reader(topic).qos(reader_qos(job));
-    let reader = match job.poll {
-        true => reader,
-        false => reader.listener(StatusMask::DATA_AVAILABLE, Taker(log.clone())),
+    let reader = match job.listener {
+        true => reader.listener(StatusMask::DATA_AVAILABLE, Taker(log.clone())),
+        false => reader,
     };
     Ok((reader.create()?, log))
+}
+
+/// Topics in which nothing is sent, beside the measured one.
+pub(super) fn idle_topics(
+    job: &Job,
+    participant: &DomainParticipant,
+) -> Result<Vec<Topic<Probe>>, Failure> {
+    let topics = (0..job.idle_topics).map(|at| Ok(participant.topic(&idle_topic(at)).create()?));
+    topics.collect()
+}
+
+/// Their writers.
+pub(super) fn idle_writers(
+    job: &Job,
+    participant: &DomainParticipant,
+    topics: &[Topic<Probe>],
+) -> Result<Vec<DataWriter<Probe>>, Failure> {
+    let writers = topics.iter().map(|topic| writer(job, participant, topic));
+    writers.collect()
+}
+
+/// Their readers.
+pub(super) fn idle_readers(
+    job: &Job,
+    participant: &DomainParticipant,
+    topics: &[Topic<Probe>],
+) -> Result<Vec<DataReader<Probe>>, Failure> {
+    let subscriber = participant.subscriber().create()?;
+    let reader = |topic| Ok(subscriber.reader(topic).qos(reader_qos(job)).create()?);
+    topics.iter().map(reader).collect()
+}
+
+fn idle_topic(at: u32) -> String {
+    format!("Idle{at}")
 }
 
 /// Enables it, and blocks until all participants of the measurement are there.
@@ -104,15 +145,19 @@ pub(super) fn reader_qos(job: &Job) -> DataReaderQos {
     qos
 }
 
-/// Blocks until the reader's matches are as wanted; takes what the listener leaves.
+/// Takes what comes, or what the listener leaves, until the reader's matches are as wanted.
 pub(super) fn wait_until(
     reader: &DataReader<Probe>,
     log: &Mutex<Log>,
+    listens: bool,
     done: impl Fn(&SubscriptionMatchedStatus) -> bool,
 ) -> Result<(), Failure> {
     let waits = WaitSet::new();
     let condition = reader.status_condition()?;
-    condition.set_enabled_statuses(StatusMask::SUBSCRIPTION_MATCHED);
+    condition.set_enabled_statuses(match listens {
+        true => StatusMask::SUBSCRIPTION_MATCHED,
+        false => StatusMask::SUBSCRIPTION_MATCHED | StatusMask::DATA_AVAILABLE,
+    });
     waits.attach(&condition);
     loop {
         // Who has left has left after its last sample: look first, then take.

@@ -13,18 +13,22 @@ use super::{Failure, clock, participant};
 pub(super) fn run(job: &Job) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
     let (reader, log) = participant::logged_reader(job, &participant, &topic)?;
+    let idle = participant::idle_topics(job, &participant)?;
+    let _idle_readers = participant::idle_readers(job, &participant, &idle)?;
     participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
+    let switches = clock::voluntary_switches()?;
     let writers = job.writers;
     let done = |matched: &SubscriptionMatchedStatus| {
         matched.total_count >= writers && matched.current_count == 0
     };
     match job.poll {
         true => participant::poll_until(&reader, &log, done)?,
-        false => participant::wait_until(&reader, &log, done)?,
+        false => participant::wait_until(&reader, &log, job.listener, done)?,
     }
     let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+    report.switches = clock::voluntary_switches()?.saturating_sub(switches);
     report.counts = Counts::from(&participant.counters()?);
     participant.close()?;
     Ok(report)

@@ -28,6 +28,8 @@ struct Outcome {
     poll: bool,
     doorbell: String,
     wait: String,
+    listener: bool,
+    idle_topics: u32,
     ring_messages: u32,
     ring_bytes: u64,
     /// Samples that every reader got.
@@ -43,6 +45,7 @@ struct Outcome {
     lost: u64,
     retries: u64,
     cpu_seconds: CpuSeconds,
+    voluntary_switches: Switches,
     per_reader: Vec<OfReader>,
     per_writer: Vec<OfWriter>,
 }
@@ -53,6 +56,23 @@ pub(super) struct CpuSeconds {
     writers: Vec<f64>,
     readers: Vec<f64>,
     pub(super) total: f64,
+}
+
+/// How often the threads of each process went to sleep.
+#[derive(Debug, Serialize)]
+pub(super) struct Switches {
+    writers: Vec<u64>,
+    readers: Vec<u64>,
+}
+
+impl Switches {
+    pub(super) fn of(readers: &[Report], writers: &[Report]) -> Self {
+        let switches = |reports: &[Report]| reports.iter().map(|report| report.switches).collect();
+        Self {
+            writers: switches(writers),
+            readers: switches(readers),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -79,6 +99,8 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let mut roles = roles(common);
     if let Some(members) = options.members {
         (job.participants, job.writers) = (members, members as i32);
+        // Who writes cannot wait for samples.
+        job.listener = true;
         roles = (0..members).map(Role::Member).collect();
     }
     let time_limit = Duration::from_secs(common.tuning.timeout);
@@ -133,6 +155,8 @@ pub(super) fn job(
         ring_bytes: tuning.ring_bytes(common.size),
         copy: common.copy,
         fill: common.fill,
+        listener: common.listener,
+        idle_topics: common.idle_topics,
         poll: common.poll,
         size: common.size,
         samples,
@@ -203,6 +227,8 @@ impl Outcome {
             poll: job.poll,
             doorbell: job.doorbell.to_string(),
             wait: job.wait.to_string(),
+            listener: job.listener,
+            idle_topics: job.idle_topics,
             ring_messages: job.ring_messages,
             ring_bytes: job.ring_bytes,
             samples,
@@ -213,6 +239,7 @@ impl Outcome {
             lost: readers.iter().map(|report| report.lost).sum(),
             retries: writers.iter().map(|report| report.retries).sum(),
             cpu_seconds: CpuSeconds::of(readers, writers),
+            voluntary_switches: Switches::of(readers, writers),
             per_writer: writers
                 .iter()
                 .map(|report| OfWriter {

@@ -11,11 +11,15 @@ use super::{Failure, clock, participant};
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
     let writer = participant::writer(job, &participant, &topic)?;
+    let idle = participant::idle_topics(job, &participant)?;
+    let _idle_writers = participant::idle_writers(job, &participant, &idle)?;
     let mut sender = Sender::new(job, index, writer);
     participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
+    let switches = clock::voluntary_switches()?;
     let mut report = sender.send_all(job)?;
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
+    report.switches = clock::voluntary_switches()?.saturating_sub(switches);
     report.counts = Counts::from(&participant.counters()?);
     report.peers = participant::ways(&participant)?;
     participant.close()?;

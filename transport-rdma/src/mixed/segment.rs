@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::rdma::Rdma;
-use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
+use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Park, Want};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentKey;
@@ -53,6 +53,13 @@ impl Away {
 }
 
 impl MixedSegment {
+    /// What I have announced, to those who cannot see it.
+    fn tell_rdma(&self) {
+        if let Some(rdma) = &self.rdma {
+            rdma.core().announce_sleep(self.host.sleep_word());
+        }
+    }
+
     /// Which one it is.
     pub fn key(&self) -> SegmentKey {
         self.host.key()
@@ -120,9 +127,7 @@ impl Fabric for MixedSegment {
 
     fn announce_sleep(&self, want: Want) {
         self.host.announce_sleep(want);
-        if let Some(rdma) = &self.rdma {
-            rdma.core().announce_sleep(self.host.sleep_word());
-        }
+        self.tell_rdma();
     }
 
     fn announce_awake(&self) {
@@ -145,7 +150,7 @@ impl Fabric for MixedSegment {
             Some(to) => self.host.acknowledge(word, value, to),
             None => {
                 self.store(word, value);
-                self.nudge();
+                self.host.nudge_sleeper();
             }
         }
     }
@@ -206,5 +211,46 @@ fn sum(one: FabricCounters, other: FabricCounters) -> FabricCounters {
 impl Park for MixedSegment {
     fn park(&self, timeout: Option<Duration>) -> bool {
         self.host.park(timeout)
+    }
+}
+
+impl Berths for MixedSegment {
+    fn has_guest_berth(&self) -> bool {
+        self.host.has_guest_berth()
+    }
+
+    fn note_bells(&self) {
+        self.host.note_bells();
+    }
+
+    fn announce_guest(&self, want: Want) -> bool {
+        let announced = self.host.announce_guest(want);
+        if announced {
+            self.tell_rdma();
+        }
+        announced
+    }
+
+    fn announce_keeper(&self, want: Want) -> bool {
+        let announced = self.host.announce_keeper(want);
+        if announced {
+            self.tell_rdma();
+        }
+        announced
+    }
+
+    fn announce_away(&self) {
+        self.host.announce_away();
+        if let Some(rdma) = &self.rdma {
+            rdma.core().announce_awake();
+        }
+    }
+
+    fn park_guest(&self, timeout: Option<Duration>) -> bool {
+        self.host.park_guest(timeout)
+    }
+
+    fn wake_keeper(&self) {
+        self.host.wake_keeper();
     }
 }

@@ -135,7 +135,7 @@ impl LifePlan {
             config.delivery_batching = rng.chance(0.5);
             config.late_pushes = rng.chance(0.5);
         }
-        Self {
+        let mut plan = Self {
             seed,
             members: 1 + rng.below(4),
             members_max: 4 + rng.below(4),
@@ -168,7 +168,9 @@ impl LifePlan {
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
             script: Vec::new(),
-        }
+        };
+        plan.config.summary_polling = more.chance(0.8);
+        plan
     }
 
     /// A life with hostile members, who write so many words.

@@ -4,9 +4,10 @@
 //! Each station has a *bell row*, a small memory file that its peers map:
 //!
 //! ```text
-//!   0      sleep word: epoch, what the sleeper waits for, and how it sleeps
+//!   0      sleep word: epoch, what the sleeper waits for, and who sleeps, and how
 //!   128    bell 0: rung by this process itself
-//!   136    bell 1, 2, ...: one for each peer that this station may ring
+//!   136    bell 1, 2, ...: one for each peer that this station may ring; its low half is
+//!          rung at keepers, its high half at guests
 //! ```
 //!
 //! - By **futex** (kernel 5.16, up to 127 peers), the sleeper waits on its bell in
@@ -18,9 +19,12 @@
 //! How it sleeps is told with every epoch, so a participant changes from one to
 //! the other as peers come and go. A peer that comes while somebody is about to
 //! sleep cuts that sleep short: the sleeper does not hear it yet.
+//!
+//! Who sleeps is a *keeper* or its *guest* (see [`duty`](crate::duty)). Both may be in bed:
+//! the word says whose bells are rung. A guest sleeps by futex only.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +34,7 @@ use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
 use crate::counters::SleepCounters;
 use crate::event::write_event;
-use crate::fabric::{Ring, Want};
+use crate::fabric::{Ring, Sleeper, Want};
 use crate::mem::Region;
 use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
 use crate::sleep::{self, Fenced};
@@ -42,6 +46,13 @@ const SLEEP_WORD: usize = 0;
 
 /// In a sleep word: its owner sleeps on its event descriptor.
 const BY_EVENT: u64 = 1 << 63;
+/// In a sleep word: it is the guest who sleeps.
+const GUEST: u64 = 1 << 62;
+/// In the sleep word of who is awake: nobody looks just now, and who has left work here
+/// wakes the keeper.
+const AWAY: u64 = 1 << 61;
+/// What is of no interest elsewhere.
+const HOW: u64 = BY_EVENT | GUEST | AWAY;
 
 /// Bells in a row; the first is the owner's.
 pub(super) const BELLS: usize = 256;
@@ -80,14 +91,47 @@ struct Heard {
     at: usize,
 }
 
+/// Bells that a sleeper hears, and what they said when it noted them.
+#[derive(Debug)]
+struct Listening {
+    bells: Arc<[Arc<Heard>]>,
+    before: [u64; FUTEXES_MAX],
+}
+
+impl Listening {
+    fn new(heard: &Arc<[Arc<Heard>]>) -> Self {
+        Self {
+            bells: Arc::clone(heard),
+            before: [0; FUTEXES_MAX],
+        }
+    }
+
+    fn note(&mut self, heard: &Arc<[Arc<Heard>]>) {
+        if !Arc::ptr_eq(&self.bells, heard) {
+            self.bells = Arc::clone(heard);
+        }
+        for (heard, before) in self.bells.iter().zip(&mut self.before) {
+            // Acquire: pairs with the bump in `ring_bell`.
+            *before = heard.row.load(heard.at);
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Bedding {
     /// My own bell, and those of the peers that there are.
     heard: Arc<[Arc<Heard>]>,
-    /// Those that I have announced to hear, and what they said then.
-    listening: Arc<[Arc<Heard>]>,
-    before: [u64; FUTEXES_MAX],
+    keeper: Listening,
+    guest: Listening,
+    /// The keeper sleeps on its event descriptor.
     by_event: bool,
+}
+
+impl Bedding {
+    /// Whether there are too many bells for one call.
+    fn is_crowded(&self) -> bool {
+        self.heard.len() > FUTEXES_MAX
+    }
 }
 
 /// One participant's.
@@ -117,9 +161,9 @@ impl Bed {
             event,
             futexes,
             bedding: Mutex::new(Bedding {
-                listening: Arc::clone(&heard),
+                keeper: Listening::new(&heard),
+                guest: Listening::new(&heard),
                 heard,
-                before: [0; FUTEXES_MAX],
                 by_event: false,
             }),
             rung: AtomicBool::new(false),
@@ -149,8 +193,9 @@ impl Bed {
         change(&mut heard);
         bedding.heard = heard.into();
         drop(bedding);
-        // Whoever has announced with the old ones looks again.
-        self.wake_myself();
+        // Whoever has noted the old ones looks again.
+        self.wake(Sleeper::Guest);
+        self.wake(Sleeper::Keeper);
     }
 
     fn word(&self) -> &AtomicU64 {
@@ -160,36 +205,71 @@ impl Bed {
     /// One thread at a time, as all of the sleeper's calls.
     pub(super) fn announce_sleep(&self, want: Want) {
         self.rung.store(false, Ordering::Relaxed);
+        // Before the epoch is announced.
         let by_event = self.make_bed();
-        let epoch = ((self.word().load(Ordering::Relaxed) & !BY_EVENT) >> 2) + 1;
-        let how = if by_event { BY_EVENT } else { 0 };
+        self.announce(want, if by_event { BY_EVENT } else { 0 });
+    }
+
+    fn announce(&self, want: Want, how: u64) {
+        let epoch = ((self.word().load(Ordering::Relaxed) & !HOW) >> 2) + 1;
         sleep::announce(self.word(), want.sleep_word(epoch) | how);
         self.counters.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes the state of the bells before the epoch is announced.
     fn make_bed(&self) -> bool {
         let mut bedding = self.bedding();
         let bedding = &mut *bedding;
-        bedding.listening = Arc::clone(&bedding.heard);
-        bedding.by_event = !self.futexes || bedding.listening.len() > FUTEXES_MAX;
-        if !bedding.by_event {
-            for (heard, before) in bedding.listening.iter().zip(&mut bedding.before) {
-                // Acquire: pairs with the bump in `ring_bell`.
-                *before = heard.row.load(heard.at);
-            }
-        }
+        bedding.by_event = !self.futexes || bedding.is_crowded();
+        bedding.keeper.note(&bedding.heard);
         bedding.by_event
     }
 
+    /// The keeper sleeps on after this, whoever has the duty.
+    pub(super) fn note_bells(&self) {
+        self.rung.store(false, Ordering::Relaxed);
+        self.make_bed();
+    }
+
+    pub(super) fn has_guest_berth(&self) -> bool {
+        let bedding = self.bedding();
+        self.futexes && !bedding.is_crowded() && !bedding.by_event
+    }
+
+    pub(super) fn announce_guest(&self, want: Want) -> bool {
+        let mut bedding = self.bedding();
+        let bedding = &mut *bedding;
+        if !self.futexes || bedding.is_crowded() {
+            return false;
+        }
+        bedding.guest.note(&bedding.heard);
+        self.announce(want, GUEST);
+        true
+    }
+
+    pub(super) fn announce_keeper(&self, want: Want) -> bool {
+        let bedding = self.bedding();
+        let hears_all = Arc::ptr_eq(&bedding.keeper.bells, &bedding.heard) && !bedding.by_event;
+        if hears_all {
+            self.announce(want, 0);
+        }
+        hears_all
+    }
+
     pub(super) fn announce_awake(&self) {
-        let awake = self.word().load(Ordering::Relaxed) & !(BY_EVENT | 3);
+        let awake = self.word().load(Ordering::Relaxed) & !(HOW | 3);
         self.word().store(awake, Ordering::Release);
+    }
+
+    /// Awake, so that no peer rings; but who nudges wakes the keeper. Fences as an
+    /// announcement does.
+    pub(super) fn announce_away(&self) {
+        let awake = self.word().load(Ordering::Relaxed) & !(HOW | 3);
+        sleep::announce(self.word(), awake | AWAY);
     }
 
     /// What was announced last, without how it is slept.
     pub(super) fn sleep_word(&self) -> u64 {
-        self.word().load(Ordering::Relaxed) & !BY_EVENT
+        self.word().load(Ordering::Relaxed) & !HOW
     }
 
     /// Wakes a peer if it sleeps and `wants` says that it is to be woken.
@@ -206,7 +286,22 @@ impl Bed {
 
     /// Wakes my own sleeper if it has announced; whether it had.
     pub(super) fn wake_myself(&self) -> bool {
-        self.wake_myself_if(|_| true)
+        let epoch = sleep::before_ring().epoch(self.word());
+        let wakes = epoch & AWAY != 0 || Want::of_sleep_word(epoch).is_some();
+        if wakes {
+            self.ring_bell(epoch, 0, &self.event);
+        }
+        wakes
+    }
+
+    /// Wakes who sleeps, whatever was announced, or has it not go to sleep.
+    pub(super) fn wake(&self, who: Sleeper) {
+        let how = match who {
+            Sleeper::Guest => GUEST,
+            Sleeper::Keeper if self.bedding().by_event => BY_EVENT,
+            Sleeper::Keeper => 0,
+        };
+        self.ring_bell(how, 0, &self.event);
     }
 
     pub(super) fn wake_myself_if(&self, wanted: impl Fn(Want) -> bool) -> bool {
@@ -236,29 +331,34 @@ impl Bed {
         let rung = if epoch & BY_EVENT != 0 {
             write_event(event)
         } else {
-            let at = bell_at(bell);
-            // Release: what I stored before is seen by whoever sees the bump.
-            self.row.word(at).fetch_add(1, Ordering::Release);
+            let (at, who) = (bell_at(bell), Sleeper::of(epoch));
+            // Release: what I stored before is seen by whoever sees the bump. (A low half
+            // that is full rings the high one, too: once in four billion.)
+            self.row.word(at).fetch_add(who.ring(), Ordering::Release);
             let all = i32::MAX as u32;
-            futex::wake(self.row.futex(at), futex::Flags::empty(), all).map(drop)
+            futex::wake(who.futex(&self.row, at), futex::Flags::empty(), all).map(drop)
         };
         debug_assert!(rung.is_ok(), "{rung:?}");
     }
 
-    /// Blocks until rung since `announce_sleep`, a signal, or the time is over.
-    pub(super) fn park(&self, timeout: Option<Duration>) -> bool {
+    /// Blocks until rung since its bells were noted, a signal, or the time is over.
+    pub(super) fn park(&self, who: Sleeper, timeout: Option<Duration>) -> bool {
         let bedding = self.bedding();
-        if bedding.by_event {
-            drop(bedding);
-            return self.park_on_event(timeout);
-        }
-        if !Arc::ptr_eq(&bedding.heard, &bedding.listening) {
+        let listening = match who {
+            Sleeper::Keeper if bedding.by_event => {
+                drop(bedding);
+                return self.park_on_event(timeout);
+            }
+            Sleeper::Keeper => &bedding.keeper,
+            Sleeper::Guest => &bedding.guest,
+        };
+        if !Arc::ptr_eq(&bedding.heard, &listening.bells) {
             return true;
         }
         // Holds on to their rows, whatever becomes of the peers meanwhile.
-        let (listening, before) = (Arc::clone(&bedding.listening), bedding.before);
+        let (bells, before) = (Arc::clone(&listening.bells), listening.before);
         drop(bedding);
-        park_on_futexes(&listening, &before, timeout)
+        park_on_futexes(who, &bells, &before, timeout)
     }
 
     fn park_on_event(&self, timeout: Option<Duration>) -> bool {
@@ -274,16 +374,47 @@ impl Bed {
     }
 }
 
+/// Whose bells: which half of each.
+impl Sleeper {
+    fn of(epoch: u64) -> Self {
+        match epoch & GUEST {
+            0 => Self::Keeper,
+            _ => Self::Guest,
+        }
+    }
+
+    fn ring(self) -> u64 {
+        match self {
+            Self::Keeper => 1,
+            Self::Guest => 1 << 32,
+        }
+    }
+
+    fn half(self, bell: u64) -> u64 {
+        match self {
+            Self::Keeper => bell & u64::from(u32::MAX),
+            Self::Guest => bell >> 32,
+        }
+    }
+
+    fn futex(self, row: &Region, at: usize) -> &AtomicU32 {
+        match self {
+            Self::Keeper => row.futex(at),
+            Self::Guest => row.futex_high(at),
+        }
+    }
+}
+
 fn park_on_futexes(
+    who: Sleeper,
     listening: &[Arc<Heard>],
     before: &[u64; FUTEXES_MAX],
     timeout: Option<Duration>,
 ) -> bool {
     let mut waits = [Wait::new(); FUTEXES_MAX];
     for (wait, (heard, before)) in waits.iter_mut().zip(listening.iter().zip(before)) {
-        // The futex is the low half: the bell counts up from its low end.
-        wait.val = before & u64::from(u32::MAX);
-        wait.uaddr = WaitPtr::new(heard.row.futex(heard.at).as_ptr().cast::<c_void>());
+        wait.val = who.half(*before);
+        wait.uaddr = WaitPtr::new(who.futex(&heard.row, heard.at).as_ptr().cast::<c_void>());
         wait.flags = WaitFlags::SIZE_U32;
     }
     // Whatever it returns (woken, a bell that has changed before, the end of
@@ -296,7 +427,7 @@ fn park_on_futexes(
     );
     // Acquire: pairs with the bump in `ring_bell`.
     let mut each = listening.iter().zip(before);
-    each.any(|(heard, &before)| heard.row.load(heard.at) != before)
+    each.any(|(heard, &before)| who.half(heard.row.load(heard.at)) != who.half(before))
 }
 
 #[cfg(test)]
@@ -330,7 +461,7 @@ mod tests {
                     ringer.ring(&contact, &sleep::before_ring(), |_| true);
                 }
                 assert_eq!(ringer.counters.rings.load(Ordering::Relaxed), sleeps);
-                assert!(sleeper.park(LONG));
+                assert!(sleeper.park(Sleeper::Keeper, LONG));
                 sleeper.announce_awake();
             }
             ringer.ring(&contact, &sleep::before_ring(), |_| true);
@@ -347,7 +478,7 @@ mod tests {
         let (sleeper, ringer) = (bed(true), bed(true));
         thread::scope(|scope| {
             sleeper.announce_sleep(Want::Data);
-            let parked = scope.spawn(|| sleeper.park(LONG));
+            let parked = scope.spawn(|| sleeper.park(Sleeper::Keeper, LONG));
             // Most likely it sleeps by now; if not, it will not.
             thread::sleep(Duration::from_millis(20));
             contact(&ringer, &sleeper, 1);
@@ -357,7 +488,7 @@ mod tests {
         sleeper.announce_sleep(Want::Data);
         contact(&ringer, &sleeper, 2);
         // Its own bell was rung; but for that, it would look who is there.
-        assert!(sleeper.park(LONG));
+        assert!(sleeper.park(Sleeper::Keeper, LONG));
     }
 
     #[test]
@@ -371,12 +502,54 @@ mod tests {
             assert_eq!(by_event, usize::from(bell) == FUTEXES_MAX, "{bell}");
             let last = contacts.last().expect("one");
             ringer.ring(last, &sleep::before_ring(), |_| true);
-            assert!(sleeper.park(LONG), "{bell}");
+            assert!(sleeper.park(Sleeper::Keeper, LONG), "{bell}");
             sleeper.announce_awake();
             assert_eq!(sleeper.word().load(Ordering::Relaxed) & (BY_EVENT | 3), 0);
         }
+        assert!(!sleeper.announce_guest(Want::Data), "too many bells");
         sleeper.unhear(&ringer.row);
         sleeper.announce_sleep(Want::Data);
         assert_eq!(sleeper.word().load(Ordering::Relaxed) & BY_EVENT, 0);
+        assert!(sleeper.announce_guest(Want::Data));
+    }
+
+    /// Both are in bed; who has announced last is rung, and only that one wakes.
+    #[test]
+    fn who_has_the_duty_is_rung() {
+        let (sleeper, ringer) = (bed(true), bed(true));
+        let contact = contact(&ringer, &sleeper, 3);
+        let ring = || ringer.ring(&contact, &sleep::before_ring(), |_| true);
+        let nobody = Some(Duration::ZERO);
+        sleeper.announce_sleep(Want::Data);
+        assert!(sleeper.announce_guest(Want::Data));
+        ring();
+        assert!(!sleeper.park(Sleeper::Keeper, nobody));
+        assert!(sleeper.park(Sleeper::Guest, LONG));
+        // Given back: the keeper has been in bed all the while.
+        assert!(sleeper.announce_guest(Want::Data));
+        assert!(sleeper.announce_keeper(Want::Data));
+        ring();
+        assert!(!sleeper.park(Sleeper::Guest, nobody));
+        assert!(sleeper.park(Sleeper::Keeper, LONG));
+        sleeper.note_bells();
+        sleeper.announce_away();
+        ring();
+        assert!(!sleeper.park(Sleeper::Keeper, nobody), "awake to its peers");
+        assert!(sleeper.wake_myself(), "but who nudges wakes the keeper");
+        assert!(sleeper.park(Sleeper::Keeper, LONG));
+    }
+
+    #[test]
+    fn a_keeper_that_does_not_hear_a_newcomer_is_not_announced() {
+        let (sleeper, ringer) = (bed(true), bed(true));
+        sleeper.announce_sleep(Want::Data);
+        contact(&ringer, &sleeper, 1);
+        assert!(!sleeper.announce_keeper(Want::Data));
+        assert!(
+            sleeper.park(Sleeper::Keeper, LONG),
+            "it is woken, and notes its bells"
+        );
+        sleeper.note_bells();
+        assert!(sleeper.announce_keeper(Want::Data));
     }
 }

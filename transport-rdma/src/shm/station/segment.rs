@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::bed::Contact;
 use super::shared::Shared;
 use crate::counters::PushCounters;
-use crate::fabric::{Fabric, FabricCounters, Failure, Park, Want};
+use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Park, Sleeper, Want};
 use crate::failures::Failures;
 use crate::mapping::Mapping;
 use crate::mem::Region;
@@ -105,6 +105,14 @@ impl ShmSegment {
     /// What I have announced last of my sleep, as [`Want::sleep_word`] has it.
     pub(crate) fn sleep_word(&self) -> u64 {
         self.shared.bed.sleep_word()
+    }
+
+    /// A nudge that can wait for a millisecond: nobody is woken for it who is away.
+    pub(crate) fn nudge_sleeper(&self) {
+        let bed = &self.shared.bed;
+        if bed.wake_myself_if(|_| true) {
+            bed.counters.nudges.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn own_row(&self) -> &Region {
@@ -214,6 +222,36 @@ impl Fabric for ShmSegment {
 
 impl Park for ShmSegment {
     fn park(&self, timeout: Option<Duration>) -> bool {
-        self.shared.bed.park(timeout)
+        self.shared.bed.park(Sleeper::Keeper, timeout)
+    }
+}
+
+impl Berths for ShmSegment {
+    fn has_guest_berth(&self) -> bool {
+        self.shared.bed.has_guest_berth()
+    }
+
+    fn note_bells(&self) {
+        self.shared.bed.note_bells();
+    }
+
+    fn announce_guest(&self, want: Want) -> bool {
+        self.shared.bed.announce_guest(want)
+    }
+
+    fn announce_keeper(&self, want: Want) -> bool {
+        self.shared.bed.announce_keeper(want)
+    }
+
+    fn announce_away(&self) {
+        self.shared.bed.announce_away();
+    }
+
+    fn park_guest(&self, timeout: Option<Duration>) -> bool {
+        self.shared.bed.park(Sleeper::Guest, timeout)
+    }
+
+    fn wake_keeper(&self) {
+        self.shared.bed.wake(Sleeper::Keeper);
     }
 }

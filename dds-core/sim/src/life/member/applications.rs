@@ -2,7 +2,6 @@
 
 use spindle_dds_core::membership::Endpoint;
 use spindle_dds_core::{AckWait, Claim, ClaimError, Committed, Kind, Meta, Ring, SubgroupId};
-use spindle_dds_transport::Fabric;
 use spindle_dds_transport::sim::SimFabric;
 
 use super::Member;
@@ -160,7 +159,7 @@ impl Member {
                 if self.rng.chance(0.5) {
                     self.engine.publish(&lane);
                 } else {
-                    lane.fabric().nudge();
+                    lane.nudge();
                 }
             }
             Err(mut refused) if refused.error == ClaimError::Wedged => {

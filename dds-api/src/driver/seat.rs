@@ -1,0 +1,309 @@
+//! Threads that wait for data look for it themselves.
+//!
+//! The polling thread is the keeper of the participant's sleep, and a thread in a WaitSet
+//! is its guest (see [`duty`](spindle_dds_transport::duty)): it steps the engine, sleeps in
+//! the fabric, is rung by peers, and finds its condition true. Were it woken by the polling
+//! thread, each sample would cost two wake-ups, of which one alone costs more than all else.
+//!
+//! ```text
+//!   waits:      takes the duty | steps until there is nothing | sleeps, is rung, steps ...
+//!   is raised:  had to sleep for it   the keeper's sleep is announced in its place, one
+//!                                     more look, and it goes: a peer's push wakes the keeper
+//!               came while it looked  it goes away on trust, and is back in a moment; the
+//!                                     keeper looks each millisecond whether it is
+//! ```
+//!
+//! Who comes back late once is not trusted for some time: acknowledgements and heartbeats
+//! of a participant must not wait for what its application computes. One thread at a time
+//! is the guest; the others wait to be told, by whoever steps.
+
+use std::hint;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spindle_dds_core::Outcome;
+use spindle_dds_transport::duty::Duty;
+use spindle_dds_transport::{Berths, Fabric, Want};
+
+use super::poll::{NEGLECTED_AFTER, Patience};
+use super::session::Session;
+use crate::condition::{Couch, Signal};
+
+/// Between the polling thread and those that wait for data.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) duty: Duty,
+    /// Threads that wait for data.
+    visitors: AtomicU32,
+    /// When the keeper looks by itself at the latest: nanoseconds of the engine's time.
+    looks_at: AtomicU64,
+    /// How often a guest has gone away on trust.
+    aways: AtomicU32,
+    /// Visits that a guest is not trusted to return from.
+    distrust: AtomicU32,
+    patience: Patience,
+}
+
+/// How soon the keeper looks whether a guest that is away comes back.
+pub(super) const BACK_WITHIN: Duration = Duration::from_millis(1);
+/// How soon the keeper does its upkeep after a guest has gone.
+pub(super) const UPKEEP_WITHIN: Duration = NEGLECTED_AFTER;
+/// Visits after one from which a guest did not return in time.
+const DISTRUST: u32 = 64;
+/// How often a guest that leaves looks for more, before it leaves that to the keeper.
+const LOOKS_MAX: u32 = 8;
+/// How often a thread finds the keeper awake before it waits to be told.
+const KEEPER_AWAKE_MAX: u32 = 20;
+
+impl Seat {
+    pub(super) fn new(patience: Patience) -> Self {
+        Self {
+            duty: Duty::new(),
+            visitors: AtomicU32::new(0),
+            looks_at: AtomicU64::new(u64::MAX),
+            aways: AtomicU32::new(0),
+            distrust: AtomicU32::new(0),
+            patience,
+        }
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// Whether somebody waits for data, and looks for it if the keeper does not.
+    pub(super) fn has_visitors(&self) -> bool {
+        self.visitors.load(Ordering::Relaxed) != 0
+    }
+
+    /// The keeper sleeps until then.
+    pub(super) fn looks_at(&self, then: u64) {
+        self.looks_at.store(then, Ordering::Relaxed);
+    }
+
+    /// How often a guest has gone away on trust.
+    pub(super) fn aways(&self) -> u32 {
+        self.aways.load(Ordering::Relaxed)
+    }
+
+    /// A guest was away, and did not come back.
+    pub(super) fn distrust(&self) {
+        self.distrust.store(DISTRUST, Ordering::Relaxed);
+    }
+
+    fn trusts(&self) -> bool {
+        let left = self.distrust.load(Ordering::Relaxed);
+        if left > 0 {
+            // One guest at a time; the keeper starts anew meanwhile at worst.
+            self.distrust.store(left - 1, Ordering::Relaxed);
+        }
+        left == 0
+    }
+}
+
+/// How a visit ended.
+enum Visit {
+    Raised,
+    TimedOut,
+    /// It cannot look for itself here: it waits to be told.
+    Refused,
+}
+
+impl Couch for Session {
+    fn wait(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
+        let visitors = &self.seat().visitors;
+        visitors.fetch_add(1, Ordering::Relaxed);
+        signal.couch(true);
+        let visit = self.visit(signal, deadline);
+        signal.couch(false);
+        visitors.fetch_sub(1, Ordering::Relaxed);
+        match visit {
+            Visit::Raised => true,
+            Visit::TimedOut => false,
+            Visit::Refused => signal.wait(deadline),
+        }
+    }
+
+    fn rouse(&self) {
+        self.handle().fabric().nudge();
+    }
+}
+
+impl Session {
+    /// Waits for the duty a little: the keeper may be about to sleep.
+    fn visit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
+        let duty = &self.seat().duty;
+        if !self.handle().fabric().has_guest_berth() {
+            return Visit::Refused;
+        }
+        for _ in 0..KEEPER_AWAKE_MAX {
+            if self.is_stopping() {
+                return Visit::Refused;
+            }
+            if duty.take() {
+                return self.sit(signal, deadline);
+            }
+            if !duty.is_keepers() {
+                return Visit::Refused;
+            }
+            self.step();
+            if signal.is_raised() {
+                return Visit::Raised;
+            }
+            thread::yield_now();
+        }
+        Visit::Refused
+    }
+
+    /// With the duty.
+    fn sit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
+        let fabric = self.handle().fabric();
+        fabric.announce_awake();
+        let (mut idle, mut slept) = (0, false);
+        let mut want = Want::DataAndAcks;
+        let visit = loop {
+            let outcome = self.step();
+            want = outcome.map_or(want, |outcome| outcome.want);
+            if signal.is_raised() {
+                break Visit::Raised;
+            }
+            let over = self.is_stopping() || outcome.is_some_and(|outcome| outcome.stopped);
+            if over {
+                break Visit::Refused;
+            }
+            match outcome {
+                // Somebody else steps, for a moment.
+                None => thread::yield_now(),
+                Some(outcome) if outcome.progress => idle = 0,
+                Some(outcome) => {
+                    self.keeps_time(outcome.due);
+                    idle += 1;
+                    if self.seat().patience.looks_again(idle) {
+                        continue;
+                    }
+                    idle = 0;
+                    slept = true;
+                    if !self.sleep_as_guest(signal, outcome, deadline) {
+                        break Visit::Refused;
+                    }
+                    let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+                    if over && !signal.is_raised() {
+                        break Visit::TimedOut;
+                    }
+                }
+            }
+        };
+        // Somebody may wait for acknowledgements, who has not gone anywhere.
+        let leaves_nothing = !slept && want == Want::Data;
+        match visit {
+            Visit::Raised if leaves_nothing && self.seat().trusts() => self.go_away(),
+            _ => self.give_back(want, matches!(visit, Visit::Refused)),
+        }
+        visit
+    }
+
+    /// False where it cannot be woken.
+    fn sleep_as_guest(&self, signal: &Signal, outcome: Outcome, deadline: Option<Instant>) -> bool {
+        let fabric = self.handle().fabric();
+        let upkeep = self.upkeep();
+        let Some((false, tight)) = upkeep else {
+            return true;
+        };
+        if !fabric.announce_guest(outcome.want) {
+            return false;
+        }
+        // The second look: what was pushed, or raised, before the announcement was seen.
+        let asleep = self.step().is_some_and(|again| {
+            self.keeps_time(again.due);
+            !again.progress && !again.stopped && covers(outcome.want, again.want)
+        });
+        if asleep && !signal.is_raised() && !self.is_stopping() {
+            let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
+            let timeout = [left, tight.map(|_| NEGLECTED_AFTER)];
+            let rung = fabric.park_guest(timeout.into_iter().flatten().min());
+            self.woke_up();
+            self.neglect(rung, tight);
+        }
+        fabric.announce_awake();
+        true
+    }
+
+    /// It will be back in a moment.
+    fn go_away(&self) {
+        let (seat, fabric) = (self.seat(), self.handle().fabric());
+        fabric.announce_away();
+        // A commit that found the engine being stepped, and nobody asleep.
+        if self.handle().has_left_commits() {
+            self.step();
+        }
+        seat.aways.fetch_add(1, Ordering::Relaxed);
+        seat.duty.go_away();
+        self.has_keeper_look(BACK_WITHIN);
+    }
+
+    /// It may be long: the keeper is rung from now on.
+    fn give_back(&self, mut want: Want, mut wakes: bool) {
+        let (seat, fabric) = (self.seat(), self.handle().fabric());
+        seat.duty.begin_giving_back();
+        for look in 1.. {
+            if !fabric.announce_keeper(want) {
+                wakes = true;
+                break;
+            }
+            // The second look, in the keeper's place.
+            let again = self.step();
+            let asleep = again.is_some_and(|again| {
+                self.keeps_time(again.due);
+                !again.progress && covers(want, again.want)
+            });
+            if asleep || wakes {
+                break;
+            }
+            wakes = look == LOOKS_MAX;
+            want = again.map_or(want, |again| again.want);
+        }
+        if seat.duty.give_back() || wakes {
+            fabric.wake_keeper();
+        } else {
+            self.has_keeper_look(UPKEEP_WITHIN);
+        }
+    }
+
+    /// The keeper does what is due, but sleeps until it knew of.
+    fn keeps_time(&self, due: u64) {
+        if due != 0 && due < self.seat().looks_at.load(Ordering::Relaxed) {
+            self.seat().looks_at(due);
+            self.handle().fabric().wake_keeper();
+        }
+    }
+
+    /// The keeper looks within twice that time.
+    fn has_keeper_look(&self, within: Duration) {
+        let within = within.as_nanos() as u64;
+        let soon = self.now() + within;
+        if self.seat().looks_at.load(Ordering::Relaxed) > soon + within {
+            self.seat().looks_at(soon);
+            self.handle().fabric().wake_keeper();
+        }
+    }
+}
+
+/// Whether who sleeps for `announced` is woken for what is wanted.
+pub(super) fn covers(announced: Want, wanted: Want) -> bool {
+    announced == Want::DataAndAcks || wanted == Want::Data
+}
+
+impl Patience {
+    /// Whether to look once more, after so many looks in vain: spins, or yields, first.
+    pub(super) fn looks_again(self, idle: u32) -> bool {
+        if idle <= self.spins {
+            hint::spin_loop();
+        } else if idle <= self.spins + self.yields {
+            thread::yield_now();
+        } else {
+            return false;
+        }
+        true
+    }
+}

@@ -1,0 +1,161 @@
+//! What lanes in which nothing happens cost beside one that is busy: two engines that
+//! share memory, stepped by turns by one thread. Prints one JSON line for each number of
+//! idle lanes, with and without rest: what a step costs that finds nothing at all. The
+//! fabric is the simulator's, which only the steps that move something use.
+//!
+//! `cargo bench -p spindle-dds-core --bench idle_lanes`. In instructions, of the four steps
+//! that come to a message: `valgrind --tool=callgrind --toggle-collect='*stepped*'
+//! <binary> 50 on 1000`
+
+// The crate under test has no clock; who measures it needs one.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spindle_dds_core::{
+    CONTROL_ROW_LEN, Delivery, Engine, EngineConfig, Event, Kind, Lane, LaneSpec, Layout, Meta,
+    Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+};
+use spindle_dds_transport::Rank;
+use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
+
+struct Nothing;
+
+impl Sink<SimFabric> for Nothing {
+    fn deliver(&mut self, _: &Delivery<'_, SimFabric>) {}
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, event: Event) {
+        if let Event::Stopped(reason) = event {
+            panic!("{reason}");
+        }
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
+}
+
+type Node = Engine<SimFabric, Nothing>;
+
+/// The first of the two sends.
+fn lane(subgroup: u32) -> LaneSpec {
+    let ring = Some(RingSpec {
+        messages: 64,
+        bytes: 1 << 14,
+    });
+    LaneSpec {
+        subgroup: SubgroupId(subgroup),
+        epoch: 1,
+        base: 0,
+        members: vec![Rank(0), Rank(1)],
+        senders: vec![SenderSpec {
+            rank: Rank(0),
+            rings: [ring, None],
+        }],
+        topics: vec![TopicKey::of_name("bench")],
+    }
+}
+
+/// Two members that share memory, each with all lanes.
+fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
+    let options = SimOptions {
+        shared_pairs: 1.0,
+        ..SimOptions::default()
+    };
+    let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
+    let nodes: Vec<_> = controls
+        .into_iter()
+        .map(|control| Engine::new(control, config, Nothing))
+        .collect();
+    for spec in (0..=idle).map(lane) {
+        let lens = Layout::new(&spec).expect("a lane").row_lens();
+        let ends: Vec<_> = [0, 1].map(NodeId).into_iter().zip(lens).collect();
+        let segment = network.open(&ends);
+        for (rank, node) in (0..).map(Rank).zip(&nodes) {
+            let added = node.add_lane(&spec, network.fabric(segment, rank));
+            added.expect("a lane");
+        }
+    }
+    let Ok(nodes) = nodes.try_into() else {
+        unreachable!("two")
+    };
+    (network, nodes)
+}
+
+/// A message, on its way to its receiver and back to its sender.
+fn turn(network: &SimNetwork, nodes: &[Node], lane: &Arc<Lane<SimFabric>>) {
+    let claim = lane.claim(Ring::Ordered, 64).expect("room");
+    let meta = Meta {
+        kind: Kind::Data,
+        flags: 0,
+        encapsulation: 1,
+        writer: 0,
+        timestamp: 0,
+        topic: TopicKey::of_name("bench").low(),
+        key_hash: [0; 16],
+        skipped: 0,
+    };
+    claim.commit(64, &meta).expect("a commit");
+    nodes[0].publish(lane);
+    for node in [1, 0] {
+        network.settle();
+        assert!(stepped(&nodes[node]));
+    }
+    network.settle();
+}
+
+/// What is measured. Whether it moved something.
+#[inline(never)]
+fn stepped(node: &Node) -> bool {
+    node.step(0).expect("a step").progress
+}
+
+fn run(idle: u32, rests: bool, count: u32) -> f64 {
+    let config = EngineConfig {
+        summary_polling: rests,
+        ..EngineConfig::SPINDLE
+    };
+    let (network, nodes) = pair(idle, config);
+    // The last one is busy.
+    let lane = nodes[0].handle().lane(SubgroupId(idle)).expect("a lane");
+    let all = |step: &dyn Fn(&Node)| nodes.iter().for_each(step);
+    for _ in 0..100 {
+        all(&|node| {
+            node.step(0);
+        });
+    }
+    let mut spent = Duration::ZERO;
+    for _ in 0..count {
+        turn(&network, &nodes, &lane);
+        // The two that are measured again: with nothing to do in the busy lane.
+        let begin = Instant::now();
+        all(&|node| {
+            stepped(node);
+        });
+        spent += begin.elapsed();
+    }
+    spent.as_nanos() as f64 / f64::from(2 * count)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given: Vec<u32> = arguments.iter().filter_map(|it| it.parse().ok()).collect();
+    if let [idle, count] = given[..] {
+        let rests = arguments.iter().any(|it| it == "on");
+        run(idle, rests, count);
+        return;
+    }
+    for idle in [0, 10, 50] {
+        for rests in [true, false] {
+            let mut ns: Vec<f64> = (0..5).map(|_| run(idle, rests, 500)).collect();
+            ns.sort_by(f64::total_cmp);
+            println!(
+                "{{\"idle_lanes\":{idle},\"summary_polling\":{rests},\"ns_per_idle_step\":{:.0}}}",
+                ns[2]
+            );
+        }
+    }
+}
