@@ -17,6 +17,7 @@
 mod begin;
 mod deliver;
 mod end;
+mod figures;
 mod receive;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 pub use end::Counts;
+pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
 
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
@@ -64,6 +66,8 @@ pub(crate) struct Group<F> {
     is_ready: bool,
     /// What the rows of others have been told of `released`, by ring and sender.
     released_told: [Vec<u64>; 2],
+    /// Messages delivered, and the bytes of their payload.
+    delivered: (u64, u64),
 }
 
 /// How far the lane is on its way to its end.
@@ -170,7 +174,10 @@ impl<F: Fabric> Group<F> {
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].streams[0].is_some())
                 .collect(),
-            outgoing: lane.columns.rings.map(|ring| ring.map(Outgoing::new)),
+            outgoing: lane
+                .columns
+                .rings
+                .map(|ring| Some(Outgoing::new(ring?, !lane.config.variable_lengths))),
             received_num: 0,
             delivered_num: 0,
             stable: 0,
@@ -180,6 +187,7 @@ impl<F: Fabric> Group<F> {
             digest: Digest::new(spec.epoch, spec.subgroup.0),
             is_ready: false,
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
+            delivered: (0, 0),
             senders,
             spec,
             lane,
