@@ -20,6 +20,7 @@ mod crew;
 mod desk;
 mod dispatch;
 mod fate;
+mod figures;
 mod inlet;
 mod link;
 mod payload;
@@ -30,6 +31,7 @@ mod room;
 mod session;
 mod shelf;
 mod sink;
+mod stopwatch;
 mod streams;
 mod wake;
 
