@@ -394,6 +394,18 @@ fn switch(name: &str) -> Option<&'static Switch> {
     SWITCHES.iter().find(|switch| switch.name == name)
 }
 
+/// The property that switches an optimisation of the engine off, for measuring; `None` if
+/// there is no such switch.
+pub fn engine_switch(name: &str) -> Option<String> {
+    let known = engine_switches().any(|switch| switch == name);
+    known.then(|| format!("{ENGINE_PREFIX}{name}"))
+}
+
+/// The names of all switches of the engine.
+pub fn engine_switches() -> impl Iterator<Item = &'static str> {
+    SWITCHES.iter().map(|switch| switch.name)
+}
+
 fn engine(properties: &Properties) -> Result<EngineConfig> {
     let mut engine = EngineConfig::SPINDLE;
     for property in properties {
