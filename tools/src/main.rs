@@ -1,11 +1,12 @@
-//! The `spindle` command: measures the middleware, examines machines, and checks IDL and
-//! QoS files.
+//! The `spindle` command: measures the middleware, shows what runs, examines machines, and
+//! checks IDL and QoS files.
 #![forbid(unsafe_code)]
 
 mod doctor;
 mod idl;
 mod perf;
 mod qos;
+mod top;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,9 @@ enum Command {
     Perf(perf::Command),
     /// Say whether this machine is fit, and by which fabric peers would be reached.
     Doctor(doctor::DoctorOptions),
+    /// Show the participants of a domain on this host, live: rates, batches, latencies, the
+    /// view, and who holds whom up.
+    Top(top::TopOptions),
     /// Work with IDL files.
     #[command(subcommand)]
     Idl(idl::Command),
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Perf(command) => perf::run(command),
         Command::Doctor(options) => doctor::run(&options),
+        Command::Top(options) => top::run(&options),
         Command::Idl(command) => idl::run(&command),
         Command::Qos(command) => qos::run(&command),
     }
