@@ -29,6 +29,7 @@ mod handle;
 mod joining;
 mod lease;
 mod listener;
+pub mod monitor;
 mod participant;
 mod profiles;
 pub mod properties;

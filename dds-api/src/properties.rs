@@ -20,6 +20,7 @@
 //! | `spindle.rdma.gid_index` | participant | index of the GID, 0 to 255 | RoCE v2 with the address of `spindle.listen`, else with any IPv4 address, else any; 0 on InfiniBand |
 //! | `spindle.rdma.mtu` | participant | path MTU: 256, 512, 1024, 2048 or 4096; of two participants the smaller holds | the port's active one |
 //! | `spindle.prefer_availability` | participant | `true`: members that are cut off from the majority go on, and the first contact founds without a majority after `spindle.failure.limit_ms`: there may be several groups then, which never become one again. Give all the same | `false` |
+//! | `spindle.engine.<switch>` | participant | for measuring alone: `false` turns off one of `send_batching`, `receive_batching`, `delivery_batching`, `null_sends`, `late_pushes`, `batched_upcalls`, `summary_polling`, `variable_lengths`. Without `null_sends` a writer that is silent stops the others of its subgroup; without `variable_lengths` each sample takes a slot of `spindle.ring.bytes` / `spindle.ring.messages`, and none is larger | `true` |
 //! | `spindle.reader.storage` | participant, reader | `copy`: taken samples are copies; `ring`: they stay where their writer built them until given back | `copy` |
 //! | `spindle.reader.untrusted_peers` | participant, reader | `true`: samples are copied before they are looked at, for peers that may alter what they have sent | `false` |
 //!
@@ -32,10 +33,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spindle_dds_core::TopicKey;
 use spindle_dds_core::limits::{
     RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
 };
+use spindle_dds_core::{EngineConfig, SWITCHES, Switch, TopicKey};
 use spindle_dds_qos::{Properties, Property};
 use spindle_dds_transport::RdmaOptions;
 use spindle_dds_transport::mixed::RdmaUse;
@@ -63,6 +64,7 @@ const RDMA_GID_INDEX: &str = "spindle.rdma.gid_index";
 const RDMA_MTU: &str = "spindle.rdma.mtu";
 /// Those that need another one.
 const RDMA_DETAILS: [&str; 4] = [RDMA_DEVICE, RDMA_PORT, RDMA_GID_INDEX, RDMA_MTU];
+const ENGINE_PREFIX: &str = "spindle.engine.";
 const STORAGE: &str = "spindle.reader.storage";
 const UNTRUSTED: &str = "spindle.reader.untrusted_peers";
 
@@ -92,6 +94,7 @@ pub(crate) struct ParticipantConfig {
     pub(crate) directory: Option<PathBuf>,
     pub(crate) network: Option<NetworkConfig>,
     pub(crate) prefer_availability: bool,
+    pub(crate) engine: EngineConfig,
     pub(crate) ring: RingSize,
     pub(crate) reader: ReaderConfig,
 }
@@ -191,7 +194,7 @@ impl ParticipantConfig {
             UNTRUSTED,
         ];
         check_names(properties, "a participant", |name| {
-            known.contains(&name) || pinned_topic(name).is_some()
+            known.contains(&name) || pinned_topic(name).is_some() || switch(name).is_some()
         })?;
         let subgroups =
             number(properties, SUBGROUPS, 2, SUBGROUPS_MAX as u64)?.unwrap_or(SUBGROUPS_DEFAULT);
@@ -226,6 +229,7 @@ impl ParticipantConfig {
             network: NetworkConfig::read(properties)?,
             prefer_availability: choice(properties, PREFER_AVAILABILITY, &TRUTHS)?
                 .unwrap_or_default(),
+            engine: engine(properties)?,
             ring: RingSize::DEFAULT.read(properties)?,
             reader: ReaderConfig::default().read(properties)?,
         })
@@ -384,6 +388,36 @@ fn pins(properties: &Properties, subgroups: u64) -> Result<BTreeMap<String, u32>
     Ok(pins)
 }
 
+/// What a property switches in the engine.
+fn switch(name: &str) -> Option<&'static Switch> {
+    let name = name.strip_prefix(ENGINE_PREFIX)?;
+    SWITCHES.iter().find(|switch| switch.name == name)
+}
+
+/// The property that switches an optimisation of the engine off, for measuring; `None` if
+/// there is no such switch.
+pub fn engine_switch(name: &str) -> Option<String> {
+    let known = engine_switches().any(|switch| switch == name);
+    known.then(|| format!("{ENGINE_PREFIX}{name}"))
+}
+
+/// The names of all switches of the engine.
+pub fn engine_switches() -> impl Iterator<Item = &'static str> {
+    SWITCHES.iter().map(|switch| switch.name)
+}
+
+fn engine(properties: &Properties) -> Result<EngineConfig> {
+    let mut engine = EngineConfig::SPINDLE;
+    for property in properties {
+        if let Some(switch) = switch(&property.name)
+            && let Some(on) = choice(properties, &property.name, &TRUTHS)?
+        {
+            switch.set(&mut engine, on);
+        }
+    }
+    Ok(engine)
+}
+
 fn number(properties: &Properties, name: &str, least: u64, most: u64) -> Result<Option<u64>> {
     let Some(text) = properties.get(name) else {
         return Ok(None);
@@ -456,6 +490,8 @@ mod tests {
             ("spindle.topic.A.subgroup", "1024"),
             ("spindle.topic..subgroup", "1"),
             ("spindle.ring.messages", "1"),
+            ("spindle.engine.null_sends", "off"),
+            ("spindle.engine.nulls", "true"),
         ] {
             let error = read(&[pair]).unwrap_err();
             assert!(matches!(error, Error::BadParameter(_)), "{pair:?}: {error}");
@@ -463,6 +499,31 @@ mod tests {
         }
         let reader = [("spindle.ring.bytes", "4096")].into_iter().collect();
         assert!(read(&[]).unwrap().reader_of(&reader).is_err());
+    }
+
+    #[test]
+    fn switches_of_the_engine() {
+        assert_eq!(read(&[]).unwrap().engine, EngineConfig::SPINDLE);
+        let off: Vec<(String, &str)> = SWITCHES
+            .iter()
+            .map(|switch| (format!("{ENGINE_PREFIX}{}", switch.name), "false"))
+            .collect();
+        let all: Vec<(&str, &str)> = off.iter().map(|(name, off)| (&**name, *off)).collect();
+        assert_eq!(read(&all).unwrap().engine, EngineConfig::BASELINE);
+        let one = read(&[("spindle.engine.null_sends", "false")]).unwrap();
+        let expected = EngineConfig {
+            null_sends: false,
+            ..EngineConfig::SPINDLE
+        };
+        assert_eq!(one.engine, expected);
+        let table = include_str!("properties.rs");
+        let row = table
+            .lines()
+            .find(|line| line.starts_with("//! | `spindle.engine."));
+        for switch in SWITCHES {
+            let name = format!("`{}`", switch.name);
+            assert!(row.unwrap().contains(&name), "the table lacks {name}");
+        }
     }
 
     #[test]

@@ -18,9 +18,46 @@ pub struct EngineConfig {
     pub batched_upcalls: bool,
     /// Look into lanes at rest only when something has changed there, else at every step.
     pub summary_polling: bool,
+    /// A message takes, and pushes, as much payload as it has; else a slot of fixed size,
+    /// as in the paper: the bytes of its ring, divided by its messages, which no message
+    /// can exceed (§II-B).
+    pub variable_lengths: bool,
     /// A bug, for a harness to find.
     #[cfg(feature = "planted")]
     pub planted: Option<PlantedBug>,
+}
+
+/// A switch by its name, which is that of its field.
+#[derive(Debug, Clone, Copy)]
+pub struct Switch {
+    /// Its name.
+    pub name: &'static str,
+    at: fn(&mut EngineConfig) -> &mut bool,
+}
+
+macro_rules! switches {
+    ($($name:ident),+ $(,)?) => {
+        [$(Switch { name: stringify!($name), at: |config| &mut config.$name }),+]
+    };
+}
+
+/// All switches of [`EngineConfig`]: what tunes an engine by name knows no others.
+pub const SWITCHES: &[Switch] = &switches![
+    send_batching,
+    receive_batching,
+    delivery_batching,
+    null_sends,
+    late_pushes,
+    batched_upcalls,
+    summary_polling,
+    variable_lengths,
+];
+
+impl Switch {
+    /// Turns it on or off.
+    pub fn set(&self, config: &mut EngineConfig, on: bool) {
+        *(self.at)(config) = on;
+    }
 }
 
 /// Bugs that a harness can plant in an engine, if it is built with them.
@@ -108,6 +145,7 @@ impl EngineConfig {
         late_pushes: true,
         batched_upcalls: true,
         summary_polling: true,
+        variable_lengths: true,
         #[cfg(feature = "planted")]
         planted: None,
     };
@@ -121,6 +159,7 @@ impl EngineConfig {
         late_pushes: false,
         batched_upcalls: false,
         summary_polling: false,
+        variable_lengths: false,
         #[cfg(feature = "planted")]
         planted: None,
     };
@@ -129,5 +168,24 @@ impl EngineConfig {
 impl Default for EngineConfig {
     fn default() -> Self {
         Self::SPINDLE
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Whoever adds a field and forgets its switch leaves it on here.
+    #[test]
+    fn all_switches_off_are_the_baseline() {
+        let mut config = EngineConfig::SPINDLE;
+        for switch in SWITCHES {
+            let before = config;
+            switch.set(&mut config, false);
+            assert_ne!(config, before, "{}", switch.name);
+        }
+        assert_eq!(config, EngineConfig::BASELINE);
+        SWITCHES.iter().for_each(|it| it.set(&mut config, true));
+        assert_eq!(config, EngineConfig::SPINDLE);
     }
 }

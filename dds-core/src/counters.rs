@@ -1,5 +1,8 @@
 //! What an engine has done: counters instead of logs on the path of a message.
 
+use crossbeam_utils::CachePadded;
+use serde::{Deserialize, Serialize};
+
 use crate::sync::{AtomicU64, Ordering};
 
 /// Buckets of a batch histogram.
@@ -7,9 +10,36 @@ pub const BATCH_BUCKETS: usize = 64;
 
 /// Sizes of batches. Sizes below 16 are exact, larger ones fall into four
 /// buckets an octave.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct BatchHistogram {
     counts: [u64; BATCH_BUCKETS],
+}
+
+impl Default for BatchHistogram {
+    fn default() -> Self {
+        Self {
+            counts: [0; BATCH_BUCKETS],
+        }
+    }
+}
+
+/// Pairs as those of [`BatchHistogram::buckets`]; any size will do.
+impl From<Vec<(u64, u64)>> for BatchHistogram {
+    fn from(pairs: Vec<(u64, u64)>) -> Self {
+        let mut histogram = Self::default();
+        for (size, batches) in pairs {
+            let count = &mut histogram.counts[Self::bucket(size)];
+            *count = count.saturating_add(batches);
+        }
+        histogram
+    }
+}
+
+impl From<BatchHistogram> for Vec<(u64, u64)> {
+    fn from(histogram: BatchHistogram) -> Self {
+        histogram.buckets().collect()
+    }
 }
 
 impl BatchHistogram {
@@ -33,7 +63,18 @@ impl BatchHistogram {
 
     /// How many batches.
     pub fn batches(&self) -> u64 {
-        self.counts.iter().sum()
+        let counts = self.counts.iter();
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// What has come since an earlier snapshot.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut counts = self.counts;
+        for (count, before) in counts.iter_mut().zip(&earlier.counts) {
+            *count = count.saturating_sub(*before);
+        }
+        Self { counts }
     }
 
     /// The size below which a part `q` (0 to 1) of the batches lies: the
@@ -42,7 +83,7 @@ impl BatchHistogram {
         let rank = (q.clamp(0.0, 1.0) * self.batches().saturating_sub(1) as f64) as u64;
         let mut below = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
-            below += count;
+            below = count.saturating_add(below);
             if below > rank {
                 return Self::floor(bucket);
             }
@@ -60,17 +101,38 @@ impl BatchHistogram {
     }
 }
 
+/// Pushes, times the peers of each, and the bytes that they carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// How many.
+    pub pushes: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
 /// A snapshot of an engine's counters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Messages published, nulls not counted.
     pub sent: u64,
+    /// Bytes of their payload.
+    pub sent_bytes: u64,
     /// Nulls published.
     pub nulls: u64,
     /// Messages received, own ones and nulls not counted.
     pub received: u64,
     /// Messages delivered, own ones included.
     pub delivered: u64,
+    /// Bytes of their payload.
+    pub delivered_bytes: u64,
+    /// Times that the layer above was told that there is something new.
+    pub upcalls: u64,
+    /// Pushes of payload, headers and guards.
+    pub data: Traffic,
+    /// Pushes of acknowledgements: what was received, what was released.
+    pub acks: Traffic,
+    /// Pushes of the digests of orders.
+    pub digests: Traffic,
     /// Steps that found something to do.
     pub steps: u64,
     /// Steps that found nothing.
@@ -85,19 +147,56 @@ pub struct Counters {
     pub delivery_batches: BatchHistogram,
 }
 
-/// Counters as the engine keeps them: one writer each, read by anybody.
+/// Pushes of one kind.
+#[derive(Debug)]
+pub(crate) struct LiveTraffic {
+    pushes: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl LiveTraffic {
+    fn new() -> Self {
+        Self {
+            pushes: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// A push of so many bytes to so many peers.
+    pub(crate) fn add(&self, peers: usize, len: usize) {
+        bump(&self.pushes, peers as u64);
+        bump(&self.bytes, (peers * len) as u64);
+    }
+
+    fn snapshot(&self) -> Traffic {
+        Traffic {
+            pushes: self.pushes.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Counters as the engine keeps them: one writer each (whoever steps, but for the last),
+/// read by anybody.
 #[derive(Debug)]
 pub(crate) struct LiveCounters {
     pub(crate) sent: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
     pub(crate) nulls: AtomicU64,
     pub(crate) received: AtomicU64,
     pub(crate) delivered: AtomicU64,
+    pub(crate) delivered_bytes: AtomicU64,
+    pub(crate) upcalls: AtomicU64,
+    pub(crate) data: LiveTraffic,
+    pub(crate) acks: LiveTraffic,
+    pub(crate) digests: LiveTraffic,
     pub(crate) steps: AtomicU64,
     pub(crate) idle_steps: AtomicU64,
-    pub(crate) claims_without_room: AtomicU64,
     pub(crate) send_batches: LiveHistogram,
     pub(crate) receive_batches: LiveHistogram,
     pub(crate) delivery_batches: LiveHistogram,
+    /// Counted by any thread that claims: on a line of its own.
+    pub(crate) claims_without_room: CachePadded<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -134,12 +233,18 @@ impl LiveCounters {
         let zero = || AtomicU64::new(0);
         Self {
             sent: zero(),
+            sent_bytes: zero(),
             nulls: zero(),
             received: zero(),
             delivered: zero(),
+            delivered_bytes: zero(),
+            upcalls: zero(),
+            data: LiveTraffic::new(),
+            acks: LiveTraffic::new(),
+            digests: LiveTraffic::new(),
             steps: zero(),
             idle_steps: zero(),
-            claims_without_room: zero(),
+            claims_without_room: CachePadded::new(zero()),
             send_batches: LiveHistogram::new(),
             receive_batches: LiveHistogram::new(),
             delivery_batches: LiveHistogram::new(),
@@ -150,9 +255,15 @@ impl LiveCounters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {
             sent: read(&self.sent),
+            sent_bytes: read(&self.sent_bytes),
             nulls: read(&self.nulls),
             received: read(&self.received),
             delivered: read(&self.delivered),
+            delivered_bytes: read(&self.delivered_bytes),
+            upcalls: read(&self.upcalls),
+            data: self.data.snapshot(),
+            acks: self.acks.snapshot(),
+            digests: self.digests.snapshot(),
             steps: read(&self.steps),
             idle_steps: read(&self.idle_steps),
             claims_without_room: read(&self.claims_without_room),
@@ -181,5 +292,13 @@ mod tests {
         assert_eq!(histogram.batches(), 10);
         assert_eq!(histogram.quantile(0.5), 5);
         assert_eq!(histogram.quantile(1.0), 896);
+        live.record(7);
+        let more = live.snapshot().since(&histogram);
+        assert_eq!(more.buckets().collect::<Vec<_>>(), [(7, 1)]);
+        let pairs = Vec::from(histogram.clone());
+        assert_eq!(BatchHistogram::from(pairs), histogram);
+        let wild = BatchHistogram::from(vec![(u64::MAX, u64::MAX), (0, u64::MAX)]);
+        assert_eq!(wild.batches(), u64::MAX);
+        assert_eq!(wild.quantile(0.0), 0);
     }
 }

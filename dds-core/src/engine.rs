@@ -196,7 +196,7 @@ pub(crate) struct State<F, S> {
     rota: Rota,
     sink: S,
     pushes: Pushes,
-    seqs: WriterSeqs,
+    pub(crate) seqs: WriterSeqs,
     /// Members that neither left nor failed, me excluded.
     present: PeerSet,
     stopped: bool,
@@ -216,20 +216,22 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
                 .clone()
                 .all(|rank| control.row(rank).len() >= CONTROL_ROW_LEN)
         );
+        let present = members.filter(|rank| *rank != me).collect();
+        let participant = Participant::new(control);
         let state = State {
             groups: Vec::new(),
             rota: Rota::default(),
             sink,
-            pushes: Pushes::new(config.late_pushes),
+            pushes: Pushes::new(config.late_pushes, participant.common.clone()),
             seqs: WriterSeqs::default(),
-            present: members.filter(|rank| *rank != me).collect(),
+            present,
             config,
             stopped: false,
             left: false,
             views: None,
         };
         Self {
-            participant: Arc::new(Participant::new(control)),
+            participant: Arc::new(participant),
             state: Mutex::new(state),
         }
     }

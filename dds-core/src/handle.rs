@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crossbeam_utils::CachePadded;
 use spindle_dds_transport::Fabric;
 
 use crate::claim::ClaimError;
@@ -14,10 +15,11 @@ use crate::rest::Stirred;
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// What all lanes of a participant share.
+#[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) counters: LiveCounters,
-    /// Threads of the driver that wait for acknowledgements.
-    pub(crate) ack_waiters: AtomicU32,
+    /// Threads of the driver that wait for acknowledgements: on a line of their own.
+    pub(crate) ack_waiters: CachePadded<AtomicU32>,
     /// Something was left in a lane at rest.
     pub(crate) stirred: Stirred,
     /// Somebody has committed and found the engine being stepped, since a step began.
@@ -28,7 +30,7 @@ impl Common {
     pub(crate) fn new() -> Self {
         Self {
             counters: LiveCounters::new(),
-            ack_waiters: AtomicU32::new(0),
+            ack_waiters: CachePadded::new(AtomicU32::new(0)),
             stirred: Stirred::new(),
             left_commits: AtomicBool::new(false),
         }

@@ -103,7 +103,9 @@ impl<F: Fabric> Lane<F> {
             subgroup: spec.subgroup,
             epoch: spec.epoch,
             base: spec.base,
-            outboxes: columns.rings.map(|ring| Some(Outbox::new(&ring?.spec))),
+            outboxes: columns
+                .rings
+                .map(|ring| Some(Outbox::new(&ring?.spec, !config.variable_lengths))),
             inboxes: Ring::BOTH.map(|ring| {
                 rings[ring.index()]
                     .iter()

@@ -27,6 +27,7 @@ mod config;
 mod counters;
 mod digest;
 mod engine;
+mod figures;
 mod gate;
 mod group;
 mod handle;
@@ -53,12 +54,13 @@ mod sync;
 mod views;
 
 pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
-pub use config::EngineConfig;
 #[cfg(feature = "planted")]
 pub use config::PlantedBug;
-pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters};
+pub use config::{EngineConfig, SWITCHES, Switch};
+pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::{Engine, Event, Outcome, Position, Sink, StopReason};
-pub use group::Counts;
+pub use figures::{Figures, WriterFigures};
+pub use group::{Counts, LaneFigures, LanePhase, RingFigures, Wait};
 pub use handle::{AckWait, Handle};
 pub use header::{Header, Kind};
 pub use held::{Delivery, Held};

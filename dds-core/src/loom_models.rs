@@ -46,7 +46,7 @@ unsafe impl Send for Ring {}
 impl Ring {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            outbox: Outbox::new(&RING),
+            outbox: Outbox::new(&RING, false),
             bytes: Default::default(),
             headers: Default::default(),
         })

@@ -53,6 +53,8 @@ pub(crate) struct Outbox {
     extents: Box<[Extent]>,
     ready: Box<[AtomicU64]>,
     granules: u32,
+    /// Granules of an extent where all have one size.
+    slot: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -112,7 +114,8 @@ const fn unpack(word: u64) -> (u32, u32) {
 }
 
 impl Outbox {
-    pub(crate) fn new(spec: &RingSpec) -> Self {
+    /// `slots`: each extent takes its part of the ring, whatever is asked for.
+    pub(crate) fn new(spec: &RingSpec, slots: bool) -> Self {
         let messages = spec.messages as usize;
         let extent = || Extent {
             state: AtomicU64::new(BUILDING),
@@ -125,12 +128,25 @@ impl Outbox {
             extents: (0..messages).map(|_| extent()).collect(),
             ready: (0..messages).map(|_| AtomicU64::new(0)).collect(),
             granules: (spec.bytes / GRANULE as u64) as u32,
+            slot: slots.then(|| (spec.slot_len() / GRANULE as u64) as u32),
         }
     }
 
     /// Bytes of the largest extent.
     pub(crate) fn len_max(&self) -> u64 {
-        u64::from(self.granules / 2) * GRANULE as u64
+        u64::from(self.slot.unwrap_or(self.granules / 2)) * GRANULE as u64
+    }
+
+    /// Messages and bytes that are taken: claimed, and not free again.
+    pub(crate) fn in_use(&self) -> (u32, u64) {
+        // The tail first: it never passes a head that is read after it.
+        let (tail_at, tail_ticket) = unpack(self.tail.load(Ordering::Acquire));
+        let (at, ticket) = unpack(self.head.load(Ordering::Acquire));
+        let granules = at.wrapping_sub(tail_at).min(self.granules);
+        let messages = ticket
+            .wrapping_sub(tail_ticket)
+            .min(self.extents.len() as u32);
+        (messages, u64::from(granules) * GRANULE as u64)
     }
 
     /// Takes an extent of `len` bytes, or says that there is no room. Lock-free.
@@ -138,7 +154,7 @@ impl Outbox {
         if u64::from(len) > self.len_max() {
             return Err(ReserveError::TooLarge);
         }
-        let need = len.div_ceil(GRANULE as u32);
+        let need = self.slot.unwrap_or_else(|| len.div_ceil(GRANULE as u32));
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             // Acquire: pairs with the release in `reclaim`; the readers are done
@@ -231,6 +247,7 @@ impl Outbox {
         let mut span = reserved.span;
         let shorter = match state {
             WITHDRAWN => 0,
+            _ if self.slot.is_some() => span,
             _ => reserved.skipped + used.div_ceil(GRANULE as u32),
         };
         if shorter < span {
@@ -335,7 +352,7 @@ mod tests {
     use super::*;
 
     fn outbox(messages: u32, bytes: u64) -> Outbox {
-        Outbox::new(&RingSpec { messages, bytes })
+        Outbox::new(&RingSpec { messages, bytes }, false)
     }
 
     #[test]
@@ -376,6 +393,31 @@ mod tests {
             outbox.written(place);
             outbox.reclaim(place.index + 1);
         }
+    }
+
+    #[test]
+    fn slots_are_alike() {
+        let spec = RingSpec {
+            messages: 4,
+            bytes: 256,
+        };
+        let outbox = Outbox::new(&spec, true);
+        assert_eq!(outbox.len_max(), 64);
+        assert_eq!(outbox.reserve(65), Err(ReserveError::TooLarge));
+        let first = outbox.reserve(64).unwrap();
+        let place = outbox.commit(first, 1).unwrap();
+        outbox.written(place);
+        let second = outbox.reserve(0).unwrap();
+        assert_eq!(
+            (first.offset, second.offset),
+            (0, 64),
+            "nothing is given back"
+        );
+        assert_eq!(outbox.in_use(), (2, 128));
+        outbox.withdraw(second);
+        assert_eq!(outbox.reserve(1).unwrap().offset, 64);
+        assert!(outbox.reclaim(place.index + 1));
+        assert_eq!(outbox.in_use(), (1, 64));
     }
 
     #[test]

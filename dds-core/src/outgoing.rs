@@ -14,26 +14,53 @@ use crate::pushes::Pushes;
 pub(crate) struct Outgoing {
     columns: RingColumns,
     pub(crate) published: Published,
+    /// Bytes of payload published.
+    pub(crate) bytes: u64,
+    /// Payload is pushed in multiples of this.
+    unit: usize,
 }
 
-/// Sequence numbers of this participant's writers: (writer, last).
+/// What this participant's writers have published.
 #[derive(Debug, Default)]
-pub(crate) struct WriterSeqs(Vec<(u32, u64)>);
+pub(crate) struct WriterSeqs(Vec<WriterSeq>);
+
+#[derive(Debug)]
+struct WriterSeq {
+    writer: u32,
+    /// Sequence number of its last message.
+    last: u64,
+    messages: u64,
+    bytes: u64,
+}
 
 impl WriterSeqs {
-    /// The number of a writer's next message; `skipped` ones are left out.
-    fn next(&mut self, writer: u32, skipped: u64) -> u64 {
+    /// The number of a writer's next message, which has `len` bytes; `skipped` ones are
+    /// left out.
+    fn next(&mut self, writer: u32, skipped: u64, len: u64) -> u64 {
         // Writers of a participant are few, and a run of messages is mostly of one.
-        match self.0.iter_mut().find(|(known, _)| *known == writer) {
-            Some((_, last)) => {
-                *last += 1 + skipped;
-                *last
+        match self.0.iter_mut().find(|known| known.writer == writer) {
+            Some(known) => {
+                known.last += 1 + skipped;
+                known.messages += 1;
+                known.bytes += len;
+                known.last
             }
             None => {
-                self.0.push((writer, 1 + skipped));
+                self.0.push(WriterSeq {
+                    writer,
+                    last: 1 + skipped,
+                    messages: 1,
+                    bytes: len,
+                });
                 1 + skipped
             }
         }
+    }
+
+    /// Messages that a writer has published, and the bytes of their payload.
+    pub(crate) fn published(&self) -> impl Iterator<Item = (u32, u64, u64)> + '_ {
+        let known = self.0.iter();
+        known.map(|it| (it.writer, it.messages, it.bytes))
     }
 }
 
@@ -55,10 +82,16 @@ struct Run {
 }
 
 impl Outgoing {
-    pub(crate) fn new(columns: RingColumns) -> Self {
+    /// With `slots`, a message's payload is pushed with all of its slot.
+    pub(crate) fn new(columns: RingColumns, slots: bool) -> Self {
         Self {
             columns,
             published: Published::default(),
+            bytes: 0,
+            unit: match slots {
+                true => columns.spec.slot_len() as usize,
+                false => GRANULE,
+            },
         }
     }
 
@@ -82,7 +115,7 @@ impl Outgoing {
                 break;
             };
             let at = self.columns.header(self.published.real);
-            self.number(fabric, row, at, seqs);
+            self.bytes += self.number(fabric, row, at, seqs);
             self.extend_payload(row, at, &mut payload, pushes);
             match &mut headers {
                 Some(run) if run.at + run.len == at => run.len += HEADER_LEN,
@@ -113,17 +146,25 @@ impl Outgoing {
         pushes.word(fabric, self.columns.guard, self.published.index + wild);
     }
 
-    /// Gives a message its writer sequence number, in place of how many it skips.
-    fn number<F: Fabric>(&self, fabric: &F, row: &Region, at: usize, seqs: &mut WriterSeqs) {
+    /// Gives a message its writer sequence number, in place of how many it skips. Returns
+    /// the bytes of its payload.
+    fn number<F: Fabric>(&self, fabric: &F, row: &Region, at: usize, seqs: &mut WriterSeqs) -> u64 {
+        let len = row.load(at + 8) >> 32;
         let writer = (row.load(at + 16) >> 32) as u32;
         let word = at + WRITER_SEQ_WORD * 8;
-        fabric.store(word, seqs.next(writer, row.load(word)));
+        fabric.store(word, seqs.next(writer, row.load(word), len));
+        len
     }
 
     fn extend_payload(&self, row: &Region, at: usize, run: &mut Option<Run>, pushes: &mut Pushes) {
         let word = row.load(at + 8);
         let offset = (word & 0xffff_ffff) as usize * GRANULE;
-        let len = ((word >> 32) as usize).next_multiple_of(GRANULE);
+        let len = (word >> 32) as usize;
+        // A slot goes out as it is, even for a message without payload.
+        let len = match self.unit {
+            GRANULE => len.next_multiple_of(GRANULE),
+            slot => slot,
+        };
         if len == 0 {
             return;
         }
@@ -146,15 +187,19 @@ mod tests {
     #[test]
     fn writers_are_numbered_each_from_one() {
         let mut seqs = WriterSeqs::default();
-        let numbers: Vec<u64> = [7, 7, 9, 7, 9].map(|writer| seqs.next(writer, 0)).into();
+        let numbers: Vec<u64> = [7, 7, 9, 7, 9]
+            .map(|writer| seqs.next(writer, 0, 10))
+            .into();
         assert_eq!(numbers, [1, 2, 1, 3, 2]);
+        let published: Vec<_> = seqs.published().collect();
+        assert_eq!(published, [(7, 3, 30), (9, 2, 20)]);
     }
 
     #[test]
     fn what_was_dropped_leaves_a_gap() {
         let mut seqs = WriterSeqs::default();
         let numbers = [(7, 2), (9, 0), (7, 0), (9, 3)];
-        let numbers = numbers.map(|(writer, skipped)| seqs.next(writer, skipped));
+        let numbers = numbers.map(|(writer, skipped)| seqs.next(writer, skipped, 0));
         assert_eq!(numbers, [3, 1, 4, 5]);
     }
 }

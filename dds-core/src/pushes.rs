@@ -1,6 +1,10 @@
 //! Pushes of a step: collected, and issued last, in order.
 
+use std::sync::Arc;
+
 use spindle_dds_transport::{Fabric, PeerSet};
+
+use crate::handle::Common;
 
 /// A list of pushes to one set of peers after another. Kept between steps, so
 /// that it allocates only while it grows.
@@ -14,6 +18,8 @@ pub(crate) struct Pushes {
     issued: bool,
     data: PeerSet,
     acks: PeerSet,
+    /// Where they are counted.
+    common: Arc<Common>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +29,7 @@ enum Push {
 }
 
 impl Pushes {
-    pub(crate) fn new(late: bool) -> Self {
+    pub(crate) fn new(late: bool, common: Arc<Common>) -> Self {
         Self {
             list: Vec::with_capacity(64),
             to: PeerSet::EMPTY,
@@ -31,6 +37,7 @@ impl Pushes {
             issued: false,
             data: PeerSet::EMPTY,
             acks: PeerSet::EMPTY,
+            common,
         }
     }
 
@@ -48,12 +55,14 @@ impl Pushes {
 
     /// A range, issued with the next push at the latest.
     pub(crate) fn range_later(&mut self, at: usize, len: usize) {
+        self.common.counters.data.add(self.to.len(), len);
         self.list.push((self.to, Push::Range { at, len }));
     }
 
     /// A word that vouches for what was pushed before: wakes those who sleep for data.
     pub(crate) fn word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
         self.data = self.data.union(&self.to);
+        self.common.counters.data.add(self.to.len(), 8);
         self.list.push((self.to, Push::Word { word, value }));
         self.unless_late(fabric);
     }
@@ -61,11 +70,14 @@ impl Pushes {
     /// Acknowledgements: wakes those who sleep for them.
     pub(crate) fn acks<F: Fabric>(&mut self, fabric: &F, at: usize, len: usize) {
         self.acks = self.acks.union(&self.to);
-        self.range(fabric, at, len);
+        self.common.counters.acks.add(self.to.len(), len);
+        self.list.push((self.to, Push::Range { at, len }));
+        self.unless_late(fabric);
     }
 
-    /// A word that goes out with the value given here and wakes nobody.
-    pub(crate) fn quiet_word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
+    /// A word of a digest, which goes out with the value given here and wakes nobody.
+    pub(crate) fn digest_word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
+        self.common.counters.digests.add(self.to.len(), 8);
         self.list.push((self.to, Push::Word { word, value }));
         self.unless_late(fabric);
     }
@@ -118,9 +130,9 @@ mod tests {
             let [from, to] = &fabrics[..] else {
                 unreachable!("a fabric for each")
             };
-            let mut pushes = Pushes::new(late);
+            let mut pushes = Pushes::new(late, Arc::new(Common::new()));
             pushes.address(&[Rank(1)].into_iter().collect());
-            pushes.quiet_word(from, FABRIC_AREA, 7);
+            pushes.digest_word(from, FABRIC_AREA, 7);
             pushes.flush(from);
             network.settle();
             assert_eq!(to.row(Rank(0)).load(FABRIC_AREA), 7);

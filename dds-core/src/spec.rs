@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use crate::ids::{Ring, SubgroupId, TopicKey};
-use crate::limits::{RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN};
+use crate::limits::{
+    GRANULE, RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN,
+};
 
 /// A subgroup from one change of its members to the next: it has a segment, an
 /// order and rings of its own. A member's index in [`members`](Self::members)
@@ -53,6 +55,11 @@ impl RingSpec {
             .clamp(RING_BYTES_MIN, RING_BYTES_MAX)
             .next_power_of_two();
         Self { messages, bytes }
+    }
+
+    /// Bytes of each message's part, where all take the same.
+    pub(crate) fn slot_len(self) -> u64 {
+        (self.bytes / u64::from(self.messages)).max(GRANULE as u64)
     }
 
     /// As large as either.

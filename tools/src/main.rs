@@ -1,5 +1,5 @@
-//! The `spindle` command: measures the middleware, runs the paper's experiments again,
-//! examines machines, and checks IDL and QoS files.
+//! The `spindle` command: measures the middleware, shows what runs, runs the paper's
+//! experiments again, examines machines, and checks IDL and QoS files.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -7,6 +7,7 @@ mod doctor;
 mod idl;
 mod perf;
 mod qos;
+mod top;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,9 @@ enum Command {
     Bench(bench::BenchOptions),
     /// Say whether this machine is fit, and by which fabric peers would be reached.
     Doctor(doctor::DoctorOptions),
+    /// Show the participants of a domain on this host, live: rates, batches, latencies, the
+    /// view, and who holds whom up.
+    Top(top::TopOptions),
     /// Work with IDL files.
     #[command(subcommand)]
     Idl(idl::Command),
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         Command::Perf(command) => perf::run(command),
         Command::Bench(options) => bench::run(&options),
         Command::Doctor(options) => doctor::run(&options),
+        Command::Top(options) => top::run(&options),
         Command::Idl(command) => idl::run(&command),
         Command::Qos(command) => qos::run(&command),
     }

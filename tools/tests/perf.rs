@@ -81,6 +81,47 @@ fn throughput_of_members_that_all_send() {
     }
 }
 
+/// What is off is off in every participant, and all arrives nonetheless.
+#[test]
+fn throughput_without_optimisations() {
+    let few = ["--samples", "500", "--size", "100"];
+    let without = [
+        "--without",
+        "send_batching,receive_batching,delivery_batching",
+    ];
+    let outcome = check_throughput(&[&few[..], &without].concat(), 500);
+    let batches = |who: &str, stage: &str| outcome[who][0]["counters"][stage]["max"].as_u64();
+    assert_eq!(batches("per_writer", "send_batch"), Some(1), "{outcome}");
+    assert_eq!(batches("per_reader", "receive_batch"), Some(1), "{outcome}");
+    assert_eq!(
+        batches("per_reader", "delivery_batch"),
+        Some(1),
+        "{outcome}"
+    );
+    let outcome = check_throughput(&[&few[..], &["--baseline"]].concat(), 500);
+    let off = outcome["without"].as_array().expect("switches");
+    assert!(off.iter().any(|it| it == "null_sends"), "{outcome}");
+    let reader = &outcome["per_reader"][0]["counters"];
+    assert_eq!(reader["upcalls"], reader["delivered"], "{outcome}");
+    // A ring of 1 MiB has slots of 1024 bytes.
+    let pushed = outcome["per_writer"][0]["counters"]["data_bytes_pushed"].as_u64();
+    assert!(pushed >= Some(500 * 1024), "{outcome}");
+}
+
+#[test]
+fn switches_that_there_are_not_are_refused() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+    let output = command
+        .args(["perf", "throughput", "--without", "luck"])
+        .output()
+        .expect("spindle starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("null_sends"),
+        "{said}"
+    );
+}
+
 /// Hosts, devices and what carries the samples have to fit.
 #[test]
 fn places_that_do_not_fit_are_refused() {

@@ -1,5 +1,7 @@
 //! The `Fabric` contract: what every backend promises, and nothing more.
 
+use serde::{Deserialize, Serialize};
+
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
@@ -252,7 +254,7 @@ pub enum FailureCause {
 
 /// Counters of one fabric since it was made: pushes are those of its segment,
 /// rings, sleeps and nudges those of the process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FabricCounters {
     /// Calls of `push`, times the peers of each.
     pub pushes: u64,

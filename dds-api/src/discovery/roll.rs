@@ -135,6 +135,11 @@ impl Roll {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// In which subgroup a topic is.
+    pub(crate) fn subgroup_of(&self, topic: &str) -> u32 {
+        self.config.subgroup_of(topic)
+    }
+
     /// All there are.
     pub(crate) fn all(&self) -> Vec<Own> {
         self.state().own.values().cloned().collect()

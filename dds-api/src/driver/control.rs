@@ -4,6 +4,7 @@
 //!   engine --Decide--> record of the domain --> Engine::decided
 //!          --Ended---> record, segments with the peers --> Engine::install
 //!   station --Ask--> Engine::request(Join) ... next view --> Welcome
+//!           --Tell--> how this participant stands --> Told
 //!   roll --updates--> Engine::request(Update)
 //!   engine --Refused--> a newcomer is told, an endpoint is warned of
 //! ```
@@ -24,6 +25,7 @@ use spindle_dds_transport::shm::{self, Entry, Event, Register};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use super::desk::News;
+use super::figures;
 use super::reach;
 use super::session::Session;
 use crate::discovery::{ParticipantInfo, Roll};
@@ -317,8 +319,14 @@ impl Control {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
                     self.asked_by(session, ask.member);
                 }
+                Ok(Packet::Tell) => self.tell(session, from),
                 // Somebody asked before is late.
-                Ok(Packet::Welcome { .. } | Packet::Refused(_) | Packet::NotYet(_)) => {}
+                Ok(
+                    Packet::Welcome { .. }
+                    | Packet::Refused(_)
+                    | Packet::NotYet(_)
+                    | Packet::Told { .. },
+                ) => {}
                 Ok(Packet::Ask(_)) => self.refuse(from, "it asks for somebody else"),
                 Err(reason) => self.refuse(from, &reason),
             },
@@ -386,6 +394,20 @@ impl Control {
     fn welcome(&self, id: u128) {
         for packet in Packet::welcome(&self.view, self.digest) {
             self.send(id, &packet);
+        }
+    }
+
+    /// How this participant stands.
+    fn tell(&self, session: &Session, to: u128) {
+        let figures = figures::of(session, &self.roll, self.me);
+        match serde_json::to_vec(&figures) {
+            Ok(bytes) => {
+                for packet in Packet::told(&bytes) {
+                    // Who has gone meanwhile has no need to know.
+                    let _ = self.station.send(to, &packet);
+                }
+            }
+            Err(error) => self.refuse(to, &error.to_string()),
         }
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Inlet<F: Fabric> {
     refused: OnceLock<String>,
     /// Something arrived in this batch. The engine's thread alone.
     touched: AtomicBool,
+    /// What has arrived so far, and the bytes of its payload. The engine's thread alone.
+    arrived: [AtomicU64; 2],
     /// How often samples were asked for, or given back.
     selects: AtomicU64,
     /// Samples are to stay in the ring, but nobody takes them: while this is
@@ -104,6 +106,7 @@ impl<F: Fabric> Inlet<F> {
             closed: AtomicBool::new(false),
             refused: OnceLock::new(),
             touched: AtomicBool::new(false),
+            arrived: [const { AtomicU64::new(0) }; 2],
             selects: AtomicU64::new(0),
             neglected: AtomicBool::new(false),
         }
@@ -166,6 +169,9 @@ impl<F: Fabric> Inlet<F> {
             },
             held,
         });
+        for (sum, more) in self.arrived.iter().zip([1, u64::from(header.len)]) {
+            sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        }
         // The queue holds all that can be in flight: never full.
         let pushed = link.arrivals.push(arrival);
         debug_assert!(pushed.is_ok());
@@ -258,6 +264,16 @@ impl<F: Fabric> Inlet<F> {
     }
 
     // ---- any thread ----
+
+    /// What has arrived so far: samples, and bytes of their payload.
+    pub(crate) fn arrived(&self) -> [u64; 2] {
+        [0, 1].map(|at: usize| self.arrived[at].load(Ordering::Relaxed))
+    }
+
+    /// Whether it takes no more samples until some are taken from it: it is full of them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
+    }
 
     /// How much of a ring may be held. Samples that stay in the ring hold back
     /// their writer until they are taken: that is what was asked for, unless

@@ -21,6 +21,7 @@ mod crew;
 mod desk;
 mod dispatch;
 mod fate;
+mod figures;
 mod inlet;
 mod link;
 mod payload;
@@ -32,6 +33,7 @@ mod seat;
 mod session;
 mod shelf;
 mod sink;
+mod stopwatch;
 mod streams;
 mod wake;
 

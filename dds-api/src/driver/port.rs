@@ -182,6 +182,7 @@ impl Port {
         let session = &self.session;
         let mut deadline = Deadline::after(patience);
         let _acks = session.handle().waiting_for_acks();
+        let _waiting = session.room().waiting(self.subgroup);
         // What would bring room may have come and not been looked at yet.
         session.step();
         let mut known = true;
@@ -263,6 +264,7 @@ impl Port {
             return Ok(attempt(self.released()));
         };
         let _acks = session.handle().waiting_for_acks();
+        let _waiting = session.room().waiting(self.subgroup);
         session.step();
         let waited = session.room().wait(self.subgroup, deadline, || {
             let result = attempt(self.released());

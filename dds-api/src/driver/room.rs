@@ -4,10 +4,12 @@
 //! each acknowledgement of another, and so does not slow it down.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Instant;
 
 use spindle_dds_core::SubgroupId;
 
+use crate::monitor::WaitFigures;
 use crate::time::Deadline;
 
 /// Condition variables that cost nothing while nobody waits.
@@ -27,9 +29,62 @@ struct Place {
     told: AtomicU64,
     mutex: Mutex<()>,
     changed: Condvar,
+    since: Instant,
+    waits: Mutex<Waits>,
+}
+
+/// Waiting for room, of all threads that do.
+#[derive(Debug, Default)]
+struct Waits {
+    times: u64,
+    now: u64,
+    /// Nanoseconds, of each wait that is not over less when it began.
+    ns: u64,
+}
+
+/// A wait for room, while it lives.
+#[derive(Debug)]
+pub(super) struct Waiting(Arc<Place>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let now_ns = self.0.now_ns();
+        let mut waits = self.0.waits();
+        waits.now -= 1;
+        waits.ns = waits.ns.wrapping_add(now_ns);
+    }
 }
 
 impl Room {
+    /// A thread waits for room in this subgroup, until the guard is dropped.
+    pub(super) fn waiting(&self, subgroup: SubgroupId) -> Waiting {
+        let place = self.place(subgroup);
+        let now_ns = place.now_ns();
+        let mut waits = place.waits();
+        waits.times += 1;
+        waits.now += 1;
+        waits.ns = waits.ns.wrapping_sub(now_ns);
+        drop(waits);
+        Waiting(place)
+    }
+
+    /// How threads have waited for room, by subgroup: those where somebody did.
+    pub(super) fn figures(&self) -> Vec<WaitFigures> {
+        let places = self.places();
+        let figures = places.iter().map(|place| {
+            // First: who comes meanwhile comes later.
+            let waits = place.waits();
+            let now_ns = place.now_ns();
+            WaitFigures {
+                subgroup: place.subgroup.0,
+                times: waits.times,
+                ns: waits.ns.wrapping_add(waits.now.wrapping_mul(now_ns)),
+                waiting: waits.now,
+            }
+        });
+        figures.filter(|waits| waits.times > 0).collect()
+    }
+
     /// Something changed; `changes` counts for each subgroup how often that was.
     /// Whoever waits there tries again. Takes a lock, which is held for one
     /// attempt at most, only when somebody waits for what has changed.
@@ -92,6 +147,8 @@ impl Room {
                 told: AtomicU64::new(0),
                 mutex: Mutex::new(()),
                 changed: Condvar::new(),
+                since: Instant::now(),
+                waits: Mutex::default(),
             });
             places.push(place.clone());
             place
@@ -120,6 +177,14 @@ impl Room {
 impl Place {
     fn is_occupied(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) != 0
+    }
+
+    fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn wake(&self) {
@@ -182,6 +247,26 @@ mod tests {
             room.notify(|_| value.load(Ordering::SeqCst));
         }
         assert_eq!(waiter.join().unwrap(), Some(100));
+    }
+
+    #[test]
+    fn waits_are_counted_while_they_last() {
+        let room = room();
+        assert_eq!(room.figures(), []);
+        let waits = || room.figures()[0];
+        let [first, second] = [0; 2].map(|_| room.waiting(HERE));
+        assert_eq!((waits().times, waits().waiting), (2, 2));
+        let before = waits().ns;
+        while waits().ns <= before + 1000 {
+            std::hint::spin_loop();
+        }
+        drop(first);
+        assert_eq!((waits().times, waits().waiting), (2, 1));
+        assert!(waits().ns > before + 1000);
+        drop(second);
+        let over = waits();
+        assert_eq!((over.times, over.waiting), (2, 0));
+        assert_eq!(waits(), over, "no time passes");
     }
 
     #[test]

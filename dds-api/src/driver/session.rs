@@ -61,6 +61,7 @@ pub(crate) struct Start {
     pub(crate) prefer_availability: bool,
     /// How threads wait.
     pub(crate) wait: WaitPolicy,
+    pub(crate) engine: EngineConfig,
     pub(crate) first: Arc<View>,
 }
 
@@ -91,7 +92,7 @@ impl Session {
     ) -> Arc<Self> {
         let matcher = Matcher::new(roll, start.id);
         let sink = Sink::new(matcher, fate.clone(), bells.clone(), desk.clone());
-        let engine = Engine::new(bed, EngineConfig::default(), sink);
+        let engine = Engine::new(bed, start.engine, sink);
         let handle = engine.handle();
         // Nobody else steps it yet.
         let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{OutReason, View};
-use spindle_dds_core::{Delivery, Event, Handle, StopReason, SubgroupId};
+use spindle_dds_core::{Delivery, Event, Handle, Kind, StopReason, SubgroupId};
+use spindle_dds_transport::Fabric;
 
 use super::bell::Bells;
 use super::desk::{Desk, News};
 use super::fate::Fate;
 use super::inlet::Inlet;
+use super::stopwatch::Stopwatch;
 use crate::discovery::{Matcher, Routes};
 use crate::wire::Wire;
 
@@ -23,6 +25,7 @@ pub(crate) struct Sink {
     view: Option<Arc<View>>,
     /// Readers that something arrived for in this batch.
     touched: Vec<Arc<Inlet<Wire>>>,
+    stopwatch: Stopwatch,
 }
 
 impl fmt::Debug for Sink {
@@ -48,6 +51,7 @@ impl Sink {
             desk,
             view: None,
             touched: Vec::new(),
+            stopwatch: Stopwatch::default(),
         }
     }
 
@@ -78,6 +82,12 @@ impl Sink {
         }
     }
 
+    /// What was timed so far. For a while from now on deliveries are timed.
+    pub(super) fn time_deliveries(&mut self) -> &Stopwatch {
+        self.stopwatch.run();
+        &self.stopwatch
+    }
+
     fn begin(&mut self, view: Arc<View>) {
         self.routes = self.matcher.view_begun(&view);
         let readers = self.routes.all().count();
@@ -103,6 +113,10 @@ impl Sink {
 impl spindle_dds_core::Sink<Wire> for Sink {
     fn deliver(&mut self, delivery: &Delivery<'_, Wire>) {
         let subgroup = delivery.lane.subgroup();
+        if self.stopwatch.is_running() && delivery.header.kind == Kind::Data {
+            let is_own = delivery.sender == delivery.lane.fabric().me();
+            self.stopwatch.record(is_own, delivery.header.timestamp);
+        }
         for route in self.routes.of(subgroup, delivery.header.topic) {
             if route.inlet.accept(&route.link, delivery) {
                 self.touched.push(route.inlet.clone());

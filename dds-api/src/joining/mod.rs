@@ -80,6 +80,7 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         limit: config.failure_limit,
         prefer_availability: config.prefer_availability,
         wait: config.wait,
+        engine: config.engine,
         first: view.clone(),
     };
     let bells = participant.bells().clone();
@@ -121,7 +122,7 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
 }
 
 /// Never drawn before, by anybody.
-fn random_id() -> u128 {
+pub(crate) fn random_id() -> u128 {
     let draw = || {
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u32(std::process::id());

@@ -332,7 +332,11 @@ impl Newcomer {
                 return Err(Error::Error(reason));
             }
             Err(reason) if quest.is_asking(from) => return Err(Error::Error(reason)),
-            Ok(Packet::Refused(_)) => {}
+            Ok(Packet::Tell) => {
+                let why = "it is in no group yet".to_owned();
+                self.send(from, &Packet::Refused(why));
+            }
+            Ok(Packet::Refused(_) | Packet::Told { .. }) => {}
             Err(reason) => self.send(from, &Packet::Refused(reason)),
         }
         Ok(None)

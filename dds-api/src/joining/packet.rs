@@ -27,6 +27,10 @@ pub(crate) enum Packet {
     Refused(String),
     /// I am in no group either.
     NotYet(Answer),
+    /// How are you? Of one who does not want to be let in.
+    Tell,
+    /// A part of the answer: [`ParticipantFigures`](crate::monitor::ParticipantFigures).
+    Told { last: bool, part: Vec<u8> },
 }
 
 /// What a newcomer says of itself.
@@ -90,8 +94,24 @@ impl Packet {
                 dead.for_each(|id| out.extend(id.to_le_bytes()));
                 out.extend(answer.reason.as_bytes());
             }
+            Self::Tell => out.push(5),
+            Self::Told { last, part } => {
+                out.extend([6, u8::from(*last)]);
+                out.extend(part);
+            }
         }
         out
+    }
+
+    /// An answer in as many packets as it takes.
+    pub(crate) fn told(bytes: &[u8]) -> Vec<Vec<u8>> {
+        let count = bytes.len().div_ceil(PART_LEN);
+        let parts = bytes.chunks(PART_LEN).zip(1..);
+        let packet = |(part, at): (&[u8], usize)| {
+            let (last, part) = (at == count, part.to_vec());
+            Self::Told { last, part }.write()
+        };
+        parts.map(packet).collect()
     }
 
     /// A view in as many packets as it takes.
@@ -123,10 +143,18 @@ impl Packet {
             2 => read_welcome(rest),
             3 => Some(Self::Refused(String::from_utf8_lossy(rest).into_owned())),
             4 => read_answer(rest).map(Self::NotYet),
+            5 => rest.is_empty().then_some(Self::Tell),
+            6 => read_told(rest),
             _ => None,
         };
         packet.ok_or_else(nonsense)
     }
+}
+
+fn read_told(mut rest: &[u8]) -> Option<Packet> {
+    let last = take_flags(&mut rest, 1)? == 1;
+    let part = rest.to_vec();
+    Some(Packet::Told { last, part })
 }
 
 fn read_ask(mut rest: &[u8]) -> Option<Ask> {
@@ -196,7 +224,7 @@ mod tests {
     use super::*;
     use spindle_dds_core::membership::{HostId, MemberId};
 
-    fn examples() -> [Packet; 4] {
+    fn examples() -> [Packet; 6] {
         let member = Member {
             id: MemberId(7),
             host: HostId(1 << 100),
@@ -230,6 +258,11 @@ mod tests {
                 dead: [5, u128::MAX].into(),
                 reason: "it waits".to_owned(),
             }),
+            Packet::Tell,
+            Packet::Told {
+                last: false,
+                part: b"{}".to_vec(),
+            },
         ]
     }
 

@@ -19,6 +19,7 @@ mod liveliness;
 mod matching;
 mod meeting;
 mod membership;
+mod monitor;
 mod order;
 mod places;
 mod psm;

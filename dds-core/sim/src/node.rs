@@ -192,17 +192,17 @@ impl Node {
             return;
         }
         let small = self.rng.chance(0.8);
-        let len_max = if small {
-            app.len_max.min(40)
-        } else {
-            app.len_max
-        };
+        let handle = self.engine.handle();
+        let lane = handle.lane(app.subgroup);
+        // Less than half of a ring where all messages take the same.
+        let slot = lane.as_ref().and_then(|it| it.message_len_max(app.ring));
+        let fits = slot.map_or(app.len_max, |slot| app.len_max.min(slot as u32));
+        let len_max = if small { fits.min(40) } else { fits };
         let len = match &app.waiting {
             Some((len, _)) => *len,
             None => self.rng.below(len_max as usize + 1) as u32,
         };
-        let handle = self.engine.handle();
-        let Some(lane) = handle.lane(app.subgroup) else {
+        let Some(lane) = lane else {
             return;
         };
         let claim = match lane.claim(app.ring, len) {

@@ -104,7 +104,9 @@ impl Plan {
         let groups = (0..subgroups)
             .map(|at| draw_group(&mut rng, members, subgroup(at)))
             .collect();
-        let config = draw_config(seed, &mut rng);
+        let mut config = draw_config(seed, &mut rng);
+        // What came later is drawn apart: seeds of old stay what they are.
+        config.variable_lengths = !Rng::new(seed ^ 0x0dd5_0dd5).chance(0.1);
         let leaving = if rng.chance(0.4) { 0.5 } else { 0.0 };
         let leavers = (0..members as u16)
             .map(Rank)

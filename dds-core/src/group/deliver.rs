@@ -25,7 +25,7 @@ impl<F: Fabric> Group<F> {
         if self.delivered_num >= self.stable {
             return false;
         }
-        let mut delivered = 0;
+        let before = self.delivered;
         let done = loop {
             let Some((seq, order)) = self
                 .next_in_order(None)
@@ -39,7 +39,6 @@ impl<F: Fabric> Group<F> {
             if !self.deliver_next(seq, order, lane, context) {
                 continue;
             }
-            delivered += 1;
             if !context.config.delivery_batching {
                 break seq + 1;
             }
@@ -50,7 +49,7 @@ impl<F: Fabric> Group<F> {
         self.delivered_num = done;
         lane.fabric.store(lane.columns.delivered_num, done);
         self.pass_ordered(lane);
-        self.end_batch(delivered, context);
+        self.end_batch(before, context);
         true
     }
 
@@ -63,13 +62,13 @@ impl<F: Fabric> Group<F> {
         last: u64,
         context: &mut Context<'_, S>,
     ) {
-        let mut delivered = 0;
+        let before = self.delivered;
         while let Some((seq, order)) = self.next_in_order(Some(trim))
             && seq <= last
         {
-            delivered += u64::from(self.deliver_next(seq, order, lane, context));
+            self.deliver_next(seq, order, lane, context);
         }
-        self.end_batch(delivered, context);
+        self.end_batch(before, context);
     }
 
     /// Hands over the message, or tells the farewell, that is next in order.
@@ -154,21 +153,31 @@ impl<F: Fabric> Group<F> {
             sender_at: at,
             real,
         });
+        self.delivered.0 += 1;
+        self.delivered.1 += u64::from(header.len);
         if let Some(inbox) = &lane.inboxes[ring.index()][at] {
             stream.pop(inbox);
         }
         if !context.config.batched_upcalls {
+            bump(&lane.common.counters.upcalls, 1);
             context.sink.batch_end();
         }
         true
     }
 
-    fn end_batch<S: Sink<F>>(&self, delivered: u64, context: &mut Context<'_, S>) {
+    /// `before` is what had been delivered before the batch.
+    fn end_batch<S: Sink<F>>(&self, before: (u64, u64), context: &mut Context<'_, S>) {
+        let delivered = self.delivered.0 - before.0;
         if delivered > 0 {
             let counters = &self.lane.common.counters;
             bump(&counters.delivered, delivered);
+            bump(&counters.delivered_bytes, self.delivered.1 - before.1);
             counters.delivery_batches.record(delivered);
-            context.sink.batch_end();
+            // Whoever tells after each message has told.
+            if context.config.batched_upcalls {
+                bump(&counters.upcalls, 1);
+                context.sink.batch_end();
+            }
         }
     }
 
@@ -190,14 +199,13 @@ impl<F: Fabric> Group<F> {
         lane: &Arc<Lane<F>>,
         context: &mut Context<'_, S>,
     ) -> bool {
-        let mut delivered = 0;
+        let before = self.delivered;
         for at in 0..self.senders.len() {
             while let Some((_, header)) =
                 self.senders[at].streams[1].as_ref().and_then(Stream::front)
             {
                 let index = header.index;
                 self.hand_over(Ring::Unordered, at, index, lane, context);
-                delivered += 1;
             }
             let sender = &mut self.senders[at];
             let Some(stream) = &sender.streams[1] else {
@@ -217,8 +225,8 @@ impl<F: Fabric> Group<F> {
                 });
             }
         }
-        self.end_batch(delivered, context);
-        delivered > 0
+        self.end_batch(before, context);
+        self.delivered != before
     }
 
     /// Tells senders which room is theirs again.
@@ -294,9 +302,9 @@ impl<F: Fabric> Group<F> {
             // As words, whose values are those of now: a range may be fetched
             // when its slot is used again. Stored and sent in this order, so that
             // whoever reads a slot that is used again reads a later count then.
-            pushes.quiet_word(fabric, slot, Digest::position(number));
-            pushes.quiet_word(fabric, slot + 8, value);
-            pushes.quiet_word(fabric, lane.columns.digest_count, number + 1);
+            pushes.digest_word(fabric, slot, Digest::position(number));
+            pushes.digest_word(fabric, slot + 8, value);
+            pushes.digest_word(fabric, lane.columns.digest_count, number + 1);
         });
     }
 

@@ -17,6 +17,7 @@
 mod begin;
 mod deliver;
 mod end;
+mod figures;
 mod receive;
 mod rest;
 #[cfg(all(test, not(loom)))]
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 pub use end::Counts;
+pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
 
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
@@ -66,6 +68,8 @@ pub(crate) struct Group<F> {
     /// What the rows of others have been told of `released`, by ring and sender.
     released_told: [Vec<u64>; 2],
     repose: rest::Repose,
+    /// Messages delivered, and the bytes of their payload.
+    delivered: (u64, u64),
 }
 
 /// How far the lane is on its way to its end.
@@ -187,7 +191,10 @@ impl<F: Fabric> Group<F> {
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].streams[0].is_some())
                 .collect(),
-            outgoing: lane.columns.rings.map(|ring| ring.map(Outgoing::new)),
+            outgoing: lane
+                .columns
+                .rings
+                .map(|ring| Some(Outgoing::new(ring?, !lane.config.variable_lengths))),
             received_num: 0,
             delivered_num: 0,
             stable: 0,
@@ -198,6 +205,7 @@ impl<F: Fabric> Group<F> {
             is_ready: false,
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
             repose: rest::Repose::default(),
+            delivered: (0, 0),
             senders,
             spec,
             lane,

@@ -196,6 +196,7 @@ impl<F: Fabric> Group<F> {
                 continue;
             };
             let before = outgoing.published;
+            let bytes_before = outgoing.bytes;
             // Once the lane is wedged, nobody waits for anybody.
             let target = if ring == Ring::Ordered.index() && open {
                 self.null_target
@@ -209,7 +210,9 @@ impl<F: Fabric> Group<F> {
             };
             outgoing.send(&lane.fabric, outbox, context.seqs, &order, context.pushes);
             if outgoing.published != before {
-                count_publication(&lane.common.counters, &before, &outgoing.published);
+                let counters = &lane.common.counters;
+                count_publication(counters, &before, &outgoing.published);
+                bump(&counters.sent_bytes, outgoing.bytes - bytes_before);
                 any = true;
             }
         }
@@ -275,7 +278,7 @@ impl<F: Fabric> Group<F> {
 
     /// Whether a member sends all that is ordered here: that it has received that, its
     /// guard says.
-    fn sends_all(&self, place: Rank) -> bool {
+    pub(super) fn sends_all(&self, place: Rank) -> bool {
         let mut senders = self.ordered.iter().map(|&at| &self.senders[at]);
         senders.all(|sender| sender.rank == place)
     }

@@ -15,6 +15,8 @@ use crate::spec::{RingSpec, SenderSpec};
 
 use Lie::{Message, Nulls};
 
+mod switches;
+
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const RING_MESSAGES: u32 = 4;
 
@@ -27,6 +29,9 @@ struct Log {
     ended: Option<(u64, u64)>,
     holds: bool,
     is_full: bool,
+    upcalls: u64,
+    /// Ranges that had been pushed when it was handed the last message.
+    pushed: u64,
     held: Vec<Held<SimFabric>>,
 }
 
@@ -34,12 +39,15 @@ impl Sink<SimFabric> for Log {
     fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
         let number = delivery.header.writer_seq;
         self.order.push((delivery.sender, number));
+        self.pushed = delivery.lane.fabric().counters().pushes;
         if self.holds {
             self.held.extend(delivery.hold());
         }
     }
 
-    fn batch_end(&mut self) {}
+    fn batch_end(&mut self) {
+        self.upcalls += 1;
+    }
 
     fn event(&mut self, event: Event) {
         match event {
@@ -435,7 +443,7 @@ impl Order {
     /// Takes so many checkpoints in one step.
     fn take_checkpoints(&mut self, count: u64) {
         let Self { lane, group } = self;
-        let mut pushes = Pushes::new(true);
+        let mut pushes = Pushes::new(true, lane.common.clone());
         pushes.address(&group.others);
         let mut context = Context {
             config: &EngineConfig::SPINDLE,

@@ -17,14 +17,20 @@ pub(super) struct Batches {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) sent: u64,
+    pub(super) sent_bytes: u64,
     pub(super) nulls: u64,
     pub(super) received: u64,
     pub(super) delivered: u64,
+    pub(super) upcalls: u64,
     pub(super) claims_without_room: u64,
     pub(super) wake_ups: u64,
     /// Doorbells rung at others that slept.
     pub(super) rings: u64,
     pub(super) pushes: u64,
+    /// Bytes of payload, headers and guards that were pushed.
+    pub(super) data_bytes_pushed: u64,
+    /// Bytes of acknowledgements that were pushed.
+    pub(super) ack_bytes_pushed: u64,
     pub(super) send_batch: Batches,
     pub(super) receive_batch: Batches,
     pub(super) delivery_batch: Batches,
@@ -45,13 +51,17 @@ impl From<&ParticipantCounters> for Counts {
         }
         Self {
             sent: engine.sent,
+            sent_bytes: engine.sent_bytes,
             nulls: engine.nulls,
             received: engine.received,
             delivered: engine.delivered,
+            upcalls: engine.upcalls,
             claims_without_room: engine.claims_without_room,
             wake_ups: counters.wake_ups,
             rings: fabric.rings,
             pushes: fabric.pushes + fabric.word_pushes,
+            data_bytes_pushed: engine.data.bytes,
+            ack_bytes_pushed: engine.acks.bytes,
             send_batch: batches!(engine.send_batches),
             receive_batch: batches!(engine.receive_batches),
             delivery_batch: batches!(engine.delivery_batches),

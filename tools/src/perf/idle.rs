@@ -123,6 +123,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         limit_ms: options.limit_ms,
         ring_messages: 64,
         ring_bytes: 1 << 16,
+        without: Vec::new(),
         copy: false,
         fill: false,
         listener: true,

@@ -35,6 +35,8 @@ pub(super) struct Job {
     pub(super) limit_ms: Option<u64>,
     pub(super) ring_messages: u32,
     pub(super) ring_bytes: u64,
+    /// Switches of the engine that are off.
+    pub(super) without: Vec<String>,
     pub(super) copy: bool,
     pub(super) fill: bool,
     /// The readers are told of samples by a listener, instead of waiting for them.
@@ -94,6 +96,7 @@ impl Job {
             limit_ms: None,
             ring_messages: 1024,
             ring_bytes: RING_BYTES,
+            without: Vec::new(),
             // The readers' storage is the default one.
             copy: true,
             fill: false,

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use spindle_dds::properties::engine_switches;
 
 /// Where participants are.
 #[derive(Debug, Clone, Args)]
@@ -99,6 +101,12 @@ pub(crate) struct ThroughputOptions {
         conflicts_with_all = ["writers", "readers", "poll"]
     )]
     pub(crate) members: Option<u32>,
+    /// Optimisations of the engine that are switched off.
+    #[arg(long, value_name = "SWITCH,...", value_delimiter = ',', value_parser = switches())]
+    pub(crate) without: Vec<String>,
+    /// Switch all of them off: the baseline of the paper. Who is silent stops the others then.
+    #[arg(long, conflicts_with = "without")]
+    pub(crate) baseline: bool,
 }
 
 /// `spindle perf latency`.
@@ -235,6 +243,20 @@ pub(crate) enum Wait {
     Spin,
     /// Not at all.
     Block,
+}
+
+fn switches() -> PossibleValuesParser {
+    PossibleValuesParser::new(engine_switches())
+}
+
+impl ThroughputOptions {
+    /// What is switched off.
+    pub(crate) fn switched_off(&self) -> Vec<String> {
+        match self.baseline {
+            true => engine_switches().map(str::to_owned).collect(),
+            false => self.without.clone(),
+        }
+    }
 }
 
 impl Tuning {

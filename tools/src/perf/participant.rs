@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use spindle_dds::properties::engine_switch;
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
 use spindle_dds::{
     DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, PeerWay, StatusMask,
@@ -45,6 +46,8 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         let property = format!("spindle.topic.{name}.subgroup");
         builder.property(&property, &subgroup.to_string())
     });
+    let properties = job.without.iter().filter_map(|it| engine_switch(it));
+    let builder = properties.fold(builder, |builder, name| builder.property(&name, "false"));
     builder
         .property("spindle.directory", &job.directory.to_string_lossy())
         .property("spindle.doorbell", &job.doorbell.to_string())

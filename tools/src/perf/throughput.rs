@@ -32,6 +32,8 @@ struct Outcome {
     idle_topics: u32,
     ring_messages: u32,
     ring_bytes: u64,
+    /// Switches of the engine that were off.
+    without: Vec<String>,
     /// Samples that every reader got.
     samples: u64,
     /// Payload that every reader got.
@@ -96,6 +98,7 @@ struct OfWriter {
 pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let common = &options.common;
     let mut job = job(common, options.samples, 0, 0)?;
+    job.without = options.switched_off();
     let mut roles = roles(common);
     if let Some(members) = options.members {
         (job.participants, job.writers) = (members, members as i32);
@@ -153,6 +156,7 @@ pub(super) fn job(
         limit_ms: tuning.limit_ms,
         ring_messages: tuning.ring_messages,
         ring_bytes: tuning.ring_bytes(common.size),
+        without: Vec::new(),
         copy: common.copy,
         fill: common.fill,
         listener: common.listener,
@@ -231,6 +235,7 @@ impl Outcome {
             idle_topics: job.idle_topics,
             ring_messages: job.ring_messages,
             ring_bytes: job.ring_bytes,
+            without: job.without.clone(),
             samples,
             bytes: samples * job.size as u64,
             seconds: per_reader.iter().map(|one| one.seconds).fold(0.0, f64::max),
@@ -265,6 +270,9 @@ impl Outcome {
             if self.copy { "copied" } else { "in place" },
             if self.fill { ", every byte" } else { "" },
         )?;
+        if !self.without.is_empty() {
+            writeln!(out, "without {}", self.without.join(", "))?;
+        }
         writeln!(out)?;
         writeln!(
             out,

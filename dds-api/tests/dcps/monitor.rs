@@ -1,0 +1,183 @@
+//! What participants tell to those who look from outside.
+
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+use spindle_dds::monitor::{Monitor, ParticipantFigures, Ring};
+use spindle_dds::qos::{DataReaderQos, ResourceLimits};
+use spindle_dds::{DomainParticipant, Error};
+
+use crate::meeting::{
+    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
+    writer_with,
+};
+
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+fn look(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
+    let seen = monitor.look(PATIENCE).expect("a domain");
+    seen.into_iter()
+        .map(|seen| seen.told.expect("it tells"))
+        .collect()
+}
+
+/// The participants' figures by their ranks, which all agree on.
+fn ranked(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
+    let mut all = look(monitor);
+    let rank = |figures: &ParticipantFigures| {
+        let mut members = figures.members.iter();
+        members.position(|member| member.member == figures.member)
+    };
+    all.sort_by_key(rank);
+    all
+}
+
+#[test]
+fn who_is_asked_tells_what_it_did() {
+    let meeting = Meeting::new();
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer(&participants[0], "Told");
+    let reader = reader(&participants[1], "Told");
+    enable(&participants);
+    let mut monitor = Monitor::new(0, Some(Path::new(&meeting.directory())));
+    // From now on deliveries are timed.
+    look(&mut monitor);
+    let views = |participants: &[DomainParticipant]| {
+        let view = |it: &DomainParticipant| it.counters().expect("enabled").view;
+        participants.iter().map(view).collect::<Vec<_>>()
+    };
+    let before = views(&participants);
+    for number in 0..100 {
+        writer.write(&state(1, number)).expect("room");
+    }
+    take(&reader, 100, |_| ());
+    let told = look(&mut monitor);
+    assert_eq!(views(&participants), before, "who looks is no member");
+    assert_eq!(told.len(), 2);
+    let wrote = |told: &&ParticipantFigures| told.topics[0].writers == 1;
+    let sender = told.iter().find(wrote).expect("the writer's");
+    let receiver = told.iter().find(|it| !wrote(it)).expect("the reader's");
+    let (sent, received) = (&sender.topics[0], &receiver.topics[0]);
+    assert_eq!(
+        (&*sent.topic, sent.sent, received.received),
+        ("Told", 100, 100)
+    );
+    assert!(sent.sent_bytes >= 400 && sent.sent_bytes == received.received_bytes);
+    assert_eq!((received.readers, received.full_readers), (1, 0));
+    assert_eq!(sender.engine.counters.sent, 100);
+    assert!(sender.engine.counters.data.pushes >= 3);
+    assert!(receiver.engine.counters.upcalls >= 1);
+    assert_eq!(receiver.latency_others.count(), 100);
+    assert_eq!(receiver.latency_own.count(), 0);
+    assert_eq!((sender.view, sender.members.len()), (receiver.view, 2));
+    let lane = &receiver.engine.lanes[0];
+    assert_eq!((lane.delivered, lane.members.len()), (100, 2));
+    for participant in participants {
+        participant.close().expect("it leaves");
+    }
+    assert!(look(&mut monitor).is_empty(), "nobody is left");
+}
+
+/// One that writes waits for one that does not take: who is named, and why.
+#[test]
+fn who_holds_a_writer_up_is_named() {
+    let meeting = Meeting::new();
+    let participants: [_; 3] = meeting.participants();
+    let mut qos = reliable_writer();
+    qos.property.set("spindle.ring.messages", "16");
+    let writer = writer_with(&participants[0], "Held", qos);
+    let limited = DataReaderQos {
+        resource_limits: ResourceLimits {
+            max_samples: 4.into(),
+            ..ResourceLimits::default()
+        },
+        ..keep_all_reader()
+    };
+    let slow = reader_with(&participants[1], "Held", limited);
+    let fast = reader(&participants[2], "Held");
+    enable(&participants);
+    let mut monitor = Monitor::new(0, Some(Path::new(&meeting.directory())));
+    let deadline = Instant::now() + PATIENCE;
+    thread::scope(|scope| {
+        let writing = scope
+            .spawn(|| (0..100).try_for_each(|number| writer.write(&state(1, number)).map(drop)));
+        let holder = scope.spawn(|| take(&fast, 100, |_| ()));
+        // Until it waits: the ring is full, and only one has not released.
+        loop {
+            let told = ranked(&mut monitor);
+            let sender = told.iter().find(|it| it.topics[0].writers == 1);
+            let sender = sender.expect("the writer's");
+            let lane = &sender.engine.lanes[0];
+            let waits = sender.waits.iter().find(|it| it.subgroup == lane.subgroup);
+            let ring = lane.rings.iter().find(|ring| ring.ring == Ring::Ordered);
+            let ring = ring.expect("its ring");
+            let full = waits.is_some_and(|it| it.waiting == 1) && ring.messages == 16;
+            let named: Vec<_> = ring
+                .unreleased
+                .iter()
+                .map(|at| &told[usize::from(*at)])
+                .collect();
+            // Those are told one after the other: it may take some looks.
+            if let ([held], true) = (&named[..], full)
+                && held.topics[0].full_readers == 1
+            {
+                // What it has in its cache may be in the ring, or be copied out of it.
+                assert!((16..=20).contains(&held.topics[0].received));
+                break;
+            }
+            assert!(Instant::now() < deadline, "{told:#?}");
+        }
+        take(&slow, 100, |_| ());
+        writing.join().expect("it ends").expect("room");
+        holder.join().expect("it ends");
+    });
+    let told = look(&mut monitor);
+    let waits: Vec<_> = told.iter().flat_map(|it| &it.waits).collect();
+    assert!(waits.iter().all(|it| it.waiting == 0) && waits.iter().any(|it| it.ns > 0));
+}
+
+#[test]
+fn a_switch_that_is_off_is_off() {
+    let run = |switches: &[&str]| {
+        let meeting = Meeting::new();
+        let participant = || {
+            let off = |builder: spindle_dds::ParticipantBuilder, switch: &&str| {
+                builder.property(&format!("spindle.engine.{switch}"), "false")
+            };
+            let builder = switches.iter().fold(meeting.builder(), off);
+            builder.create().expect("a participant")
+        };
+        let participants = [participant(), participant()];
+        let mut qos = reliable_writer();
+        qos.property.set("spindle.ring.messages", "16");
+        qos.property.set("spindle.ring.bytes", "16384");
+        let writer = writer_with(&participants[0], "Off", qos);
+        let reader = reader(&participants[1], "Off");
+        enable(&participants);
+        for number in 0..200 {
+            writer.write(&state(1, number)).expect("room");
+        }
+        take(&reader, 200, |_| ());
+        let counters = participants.each_ref();
+        let counters = counters.map(|it| it.counters().expect("enabled").engine);
+        let loan = writer.loan_with(2000).map(drop);
+        (counters, loan)
+    };
+    let ([sender, receiver], loan) = run(&[]);
+    assert!(loan.is_ok());
+    assert!(sender.data.bytes < 200 * 1024);
+    assert!(receiver.upcalls <= 200);
+    let one_by_one = ["send_batching", "receive_batching", "delivery_batching"];
+    let ([sender, receiver], _) = run(&one_by_one);
+    let greatest = [
+        sender.send_batches.quantile(1.0),
+        receiver.receive_batches.quantile(1.0),
+        receiver.delivery_batches.quantile(1.0),
+    ];
+    assert_eq!(greatest, [1, 1, 1]);
+    let ([sender, receiver], loan) = run(&["variable_lengths", "batched_upcalls"]);
+    assert!(matches!(loan, Err(Error::OutOfResources(_))), "{loan:?}");
+    assert!(sender.data.bytes >= 200 * 1024, "a slot has 1024 bytes");
+    assert_eq!(receiver.upcalls, 200);
+}

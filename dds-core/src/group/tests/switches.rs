@@ -1,0 +1,182 @@
+//! Each switch does what it says: seen in what the engine counts.
+
+use super::*;
+use crate::counters::Counters;
+use crate::group::{LaneFigures, LanePhase};
+
+/// Members of which the first alone sends.
+fn of_one_sender(members: u16, config: EngineConfig) -> World {
+    let mut spec = spec(members);
+    spec.senders.truncate(1);
+    let (network, controls) = network(members, 1, SimOptions::default());
+    let engine = |control| Engine::new(control, config, Log::default());
+    let mut world = World {
+        segment: open(&network, &spec),
+        network,
+        nodes: controls.into_iter().map(engine).collect(),
+    };
+    world.add_lane(&spec);
+    world
+}
+
+/// The first of two members has sent so many messages, and both have stepped until nothing
+/// is left to do.
+fn after(world: World, messages: usize) -> (World, [Counters; 2]) {
+    send(&world.nodes[0], messages);
+    world.run(&[0, 1]);
+    let counters = [0, 1].map(|at: usize| world.nodes[at].handle().counters());
+    (world, counters)
+}
+
+fn without(switch: impl FnOnce(&mut EngineConfig)) -> EngineConfig {
+    let mut config = EngineConfig::SPINDLE;
+    switch(&mut config);
+    config
+}
+
+/// Greatest batches of a participant: sent, received, delivered.
+fn greatest(counters: &Counters) -> [u64; 3] {
+    [
+        &counters.send_batches,
+        &counters.receive_batches,
+        &counters.delivery_batches,
+    ]
+    .map(|batches| batches.quantile(1.0))
+}
+
+#[test]
+fn without_a_batching_a_stage_takes_one_at_a_time() {
+    let check = |config, sender: [u64; 3], receiver: [u64; 3]| {
+        let (_, [of_sender, of_receiver]) = after(of_one_sender(2, config), 4);
+        assert_eq!(greatest(&of_sender), sender, "{config:?}");
+        assert_eq!(greatest(&of_receiver), receiver, "{config:?}");
+        assert_eq!([of_sender.delivered, of_receiver.delivered], [4, 4]);
+        assert_eq!([of_sender.sent, of_receiver.received], [4, 4]);
+    };
+    check(EngineConfig::SPINDLE, [4, 0, 4], [0, 4, 4]);
+    // Who receives one by one has one by one to deliver.
+    let one_sent = without(|config| config.send_batching = false);
+    check(one_sent, [1, 0, 1], [0, 1, 1]);
+    let one_received = without(|config| config.receive_batching = false);
+    check(one_received, [4, 0, 1], [0, 1, 1]);
+    let one_delivered = without(|config| config.delivery_batching = false);
+    check(one_delivered, [4, 0, 1], [0, 4, 1]);
+}
+
+#[test]
+fn without_nulls_the_others_wait_for_a_silent_sender() {
+    let silent = without(|config| config.null_sends = false);
+    let (world, [sender, receiver]) = after(World::new(2, silent), 3);
+    assert_eq!([sender.nulls, receiver.nulls], [0, 0]);
+    // The first of all stands before anything of the second.
+    assert_eq!([sender.delivered, receiver.delivered], [1, 1]);
+    for node in &world.nodes {
+        let lane = &node.figures().lanes[0];
+        let wait = lane.wait.as_ref().expect("messages that wait");
+        assert_eq!((wait.messages, &wait.senders[..]), (2, &[1][..]));
+    }
+    let (world, [sender, receiver]) = after(World::new(2, EngineConfig::SPINDLE), 3);
+    assert_eq!([sender.nulls, receiver.nulls], [0, 2]);
+    assert_eq!([sender.delivered, receiver.delivered], [3, 3]);
+    assert!(
+        world
+            .nodes
+            .iter()
+            .all(|it| it.figures().lanes[0].wait.is_none())
+    );
+}
+
+#[test]
+fn early_pushes_go_out_before_the_step_is_over() {
+    let pushed_at_delivery = |config| {
+        let (world, [_, receiver]) = after(of_one_sender(2, config), 1);
+        assert_eq!(
+            receiver.acks.pushes, 2,
+            "one for the message, one for its room"
+        );
+        log(&world.nodes[1], |log| log.pushed)
+    };
+    assert_eq!(pushed_at_delivery(EngineConfig::SPINDLE), 0);
+    let early = without(|config| config.late_pushes = false);
+    assert_eq!(pushed_at_delivery(early), 1, "the acknowledgement");
+}
+
+#[test]
+fn unbatched_upcalls_are_one_a_message() {
+    let (world, counters) = after(of_one_sender(2, EngineConfig::SPINDLE), 4);
+    assert_eq!(counters.map(|it| it.upcalls), [1, 1]);
+    assert_eq!(log(&world.nodes[1], |log| log.upcalls), 1);
+    let unbatched = without(|it| it.batched_upcalls = false);
+    let (world, counters) = after(of_one_sender(2, unbatched), 4);
+    assert_eq!(counters.map(|it| it.upcalls), [4, 4]);
+    assert_eq!(log(&world.nodes[1], |log| log.upcalls), 4);
+}
+
+/// With rings of 4 messages and 128 bytes a slot has 32, a message 16.
+#[test]
+fn slots_push_what_they_do_not_use() {
+    let slots = without(|it| it.variable_lengths = false);
+    let (_, [sender, receiver]) = after(World::new(2, EngineConfig::SPINDLE), 4);
+    let (_, [in_slots, _]) = after(World::new(2, slots), 4);
+    assert_eq!([sender.sent_bytes, in_slots.sent_bytes], [64, 64]);
+    // Payload, headers, guard; and the other's guard has nulls alone.
+    let headers = 4 * HEADER_LEN as u64;
+    assert_eq!(
+        (sender.data.pushes, sender.data.bytes),
+        (3, 64 + headers + 8)
+    );
+    assert_eq!(in_slots.data.bytes, 128 + headers + 8);
+    assert_eq!((receiver.data.pushes, receiver.data.bytes), (1, 8));
+    assert!(receiver.acks.pushes > 0 && receiver.acks.bytes >= receiver.acks.pushes * 8);
+    let world = World::new(2, slots);
+    let lane = world.nodes[0].handle().lane(SUBGROUP).expect("a lane");
+    assert_eq!(lane.message_len_max(Ring::Ordered), Some(32));
+    let refused = lane.claim(Ring::Ordered, 33).err();
+    assert_eq!(refused, Some(ClaimError::TooLarge { len: 33, max: 32 }));
+}
+
+/// Of three members the last holds what it is handed.
+#[test]
+fn who_holds_messages_is_named() {
+    let world = World::new(3, EngineConfig::SPINDLE);
+    log(&world.nodes[2], |log| log.holds = true);
+    send(&world.nodes[0], 3);
+    world.run(&[0, 1, 2]);
+    let ring = |lane: &LaneFigures| {
+        let ring = &lane.rings[0];
+        (ring.messages, ring.sent, ring.unreleased.clone())
+    };
+    let figures = world.nodes[0].figures();
+    let lane = &figures.lanes[0];
+    assert_eq!((lane.phase, lane.unready.len()), (LanePhase::Open, 0));
+    assert_eq!((lane.delivered, lane.delivered_bytes), (3, 48));
+    assert_eq!(ring(lane), (3, 3, vec![2]));
+    assert_eq!(figures.writers.len(), 1);
+    assert_eq!(
+        (figures.writers[0].messages, figures.writers[0].bytes),
+        (3, 48)
+    );
+    let held = log(&world.nodes[2], |log| core::mem::take(&mut log.held));
+    drop(held);
+    world.run(&[0, 1, 2]);
+    assert_eq!(ring(&world.nodes[0].figures().lanes[0]), (0, 3, vec![]));
+}
+
+/// Of three members the last does not step.
+#[test]
+fn whose_acknowledgement_is_missing_is_named() {
+    let world = World::new(3, EngineConfig::SPINDLE);
+    send(&world.nodes[0], 3);
+    world.run(&[0, 1]);
+    let missing = |world: &World| {
+        let lane = &world.nodes[1].figures().lanes[0];
+        let wait = lane.wait.clone().expect("messages that wait");
+        (wait.messages, wait.senders, wait.acknowledgements)
+    };
+    // The first message waits for it; its nulls are asked for later.
+    assert_eq!(missing(&world), (3, vec![], vec![2]));
+    let world = of_one_sender(3, EngineConfig::SPINDLE);
+    send(&world.nodes[0], 3);
+    world.run(&[0, 1]);
+    assert_eq!(missing(&world), (3, vec![], vec![2]));
+}

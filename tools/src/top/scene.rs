@@ -1,0 +1,324 @@
+//! What two looks, one after the other, mean.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use spindle_dds::monitor::{
+    BatchHistogram, Latencies, ParticipantFigures, Seen, TopicFigures, Traffic,
+};
+
+use super::holds::{Case, Hold};
+use super::look::Look;
+
+/// What is shown. Rates are per second, over the time between the looks.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Scene {
+    pub(super) domain: u32,
+    /// Between the two looks.
+    pub(super) interval_s: f64,
+    /// The newest that anybody knows.
+    pub(super) view: Option<View>,
+    pub(super) participants: Vec<Participant>,
+    pub(super) topics: Vec<Topic>,
+    pub(super) holds: Vec<Hold>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct View {
+    pub(super) id: u64,
+    pub(super) leader: String,
+    /// By rank.
+    pub(super) members: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Participant {
+    pub(super) name: String,
+    /// Its name in the group.
+    pub(super) member: String,
+    pub(super) pid: u32,
+    pub(super) is_here: bool,
+    /// Why it tells nothing, if it does not.
+    pub(super) problem: Option<String>,
+    /// Of its process; 100 is one core.
+    pub(super) cpu_percent: Option<f64>,
+    pub(super) figures: Option<Figures>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Figures {
+    pub(super) view: u64,
+    pub(super) sent_per_s: f64,
+    pub(super) sent_bytes_per_s: f64,
+    pub(super) delivered_per_s: f64,
+    pub(super) delivered_bytes_per_s: f64,
+    pub(super) nulls_per_s: f64,
+    pub(super) upcalls_per_s: f64,
+    pub(super) pushes_per_s: Pushes,
+    pub(super) pushed_bytes_per_s: Pushes,
+    /// Doorbells rung at others that slept.
+    pub(super) rings_per_s: f64,
+    pub(super) sleeps_per_s: f64,
+    pub(super) wake_ups_per_s: f64,
+    /// How often a writer began to wait for room.
+    pub(super) room_waits_per_s: f64,
+    /// Part of the time that threads of it waited for room; above 1 with several.
+    pub(super) room_wait: f64,
+    pub(super) batches: Batches,
+    pub(super) latency_own: Option<Times>,
+    pub(super) latency_others: Option<Times>,
+}
+
+/// By what they carry.
+#[derive(Debug, Serialize)]
+pub(super) struct Pushes {
+    pub(super) data: f64,
+    pub(super) acks: f64,
+    pub(super) digests: f64,
+}
+
+/// By stage.
+#[derive(Debug, Serialize)]
+pub(super) struct Batches {
+    pub(super) send: Option<Sizes>,
+    pub(super) receive: Option<Sizes>,
+    pub(super) delivery: Option<Sizes>,
+}
+
+/// Messages in a batch.
+#[derive(Debug, Serialize)]
+pub(super) struct Sizes {
+    pub(super) p50: u64,
+    pub(super) p99: u64,
+}
+
+/// Nanoseconds from source timestamps to deliveries.
+#[derive(Debug, Serialize)]
+pub(super) struct Times {
+    pub(super) samples: u64,
+    pub(super) p50_ns: u64,
+    pub(super) p99_ns: u64,
+}
+
+/// A topic at one participant.
+#[derive(Debug, Serialize)]
+pub(super) struct Topic {
+    pub(super) topic: String,
+    pub(super) participant: String,
+    pub(super) subgroup: u32,
+    pub(super) writers: u32,
+    pub(super) readers: u32,
+    pub(super) full_readers: u32,
+    pub(super) out_per_s: f64,
+    pub(super) out_bytes_per_s: f64,
+    pub(super) in_per_s: f64,
+    pub(super) in_bytes_per_s: f64,
+}
+
+/// What members are called.
+pub(super) struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// By process; with a part of the member's name where one has several participants.
+    fn of_seen(look: &Look) -> Self {
+        let name = |seen: &Seen| {
+            let process = look.processes.get(&seen.pid).filter(|_| seen.is_here);
+            let name = match process {
+                Some(process) => format!("{}/{}", process.command, seen.pid),
+                None if seen.is_here => seen.pid.to_string(),
+                None => format!("{} elsewhere", seen.pid),
+            };
+            let alike = |it: &&Seen| it.pid == seen.pid && it.is_here == seen.is_here;
+            match look.seen.iter().filter(alike).count() {
+                1 => name,
+                _ => format!("{name}:{}", short(&seen.member)),
+            }
+        };
+        let names = look.seen.iter().map(|it| (it.member.clone(), name(it)));
+        Self(names.collect())
+    }
+
+    pub(super) fn of(&self, member: &str) -> String {
+        let known = self.0.get(member).cloned();
+        known.unwrap_or_else(|| format!("member {}", short(member)))
+    }
+}
+
+fn short(member: &str) -> &str {
+    member.get(..4).unwrap_or(member)
+}
+
+/// The same participant, or topic, before: what it has counted since it began counts where
+/// there is none.
+struct Rate {
+    seconds: f64,
+}
+
+impl Rate {
+    fn between(before: Option<&ParticipantFigures>, now: &ParticipantFigures) -> Self {
+        let before_ns = before.map_or(0, |before| before.taken_at_ns);
+        let elapsed_ns = now.taken_at_ns.saturating_sub(before_ns);
+        Self {
+            seconds: (elapsed_ns as f64 / 1e9).max(1e-9),
+        }
+    }
+
+    fn of(&self, before: Option<u64>, now: u64) -> f64 {
+        now.saturating_sub(before.unwrap_or(0)) as f64 / self.seconds
+    }
+}
+
+fn told<'a>(look: &'a Look, member: &str) -> Option<&'a ParticipantFigures> {
+    let seen = look.seen.iter().find(|seen| seen.member == member)?;
+    seen.told.as_ref().ok()
+}
+
+impl Scene {
+    pub(super) fn of(before: &Look, now: &Look) -> Self {
+        let names = Names::of_seen(now);
+        let interval = now.at.saturating_sub(before.at).as_secs_f64();
+        let all: Vec<&ParticipantFigures> = now
+            .seen
+            .iter()
+            .filter_map(|it| it.told.as_ref().ok())
+            .collect();
+        let mut scene = Self {
+            domain: now.domain,
+            interval_s: interval,
+            view: newest_view(&all, &names),
+            ..Self::default()
+        };
+        for seen in &now.seen {
+            let old = told(before, &seen.member);
+            let cpu = |look: &Look| Some(look.processes.get(&seen.pid)?.cpu_ns);
+            let cpu_ns = cpu(now).zip(cpu(before));
+            let cpu_ns = cpu_ns.filter(|_| seen.is_here && interval > 0.0);
+            let figures = seen.told.as_ref().ok();
+            scene.participants.push(Participant {
+                name: names.of(&seen.member),
+                member: seen.member.clone(),
+                pid: seen.pid,
+                is_here: seen.is_here,
+                problem: seen.told.as_ref().err().map(ToString::to_string),
+                cpu_percent: cpu_ns
+                    .map(|(now, then)| now.saturating_sub(then) as f64 / interval / 1e7),
+                figures: figures.map(|now| Figures::of(old, now)),
+            });
+            let Some(figures) = figures else { continue };
+            let topics = figures.topics.iter();
+            let topic = |topic| Topic::of(topic, old, figures, &names);
+            scene.topics.extend(topics.map(topic));
+            let case = Case {
+                before: old,
+                now: figures,
+                names: &names,
+                all: &all,
+            };
+            scene.holds.extend(case.holds());
+        }
+        scene
+            .topics
+            .sort_by(|a, b| (&a.topic, &a.participant).cmp(&(&b.topic, &b.participant)));
+        scene
+    }
+}
+
+fn newest_view(all: &[&ParticipantFigures], names: &Names) -> Option<View> {
+    let newest = all.iter().max_by_key(|it| it.view)?;
+    let members = newest.members.iter().map(|it| names.of(&it.member));
+    let members: Vec<String> = members.collect();
+    Some(View {
+        id: newest.view,
+        leader: members.first()?.clone(),
+        members,
+    })
+}
+
+impl Figures {
+    fn of(old: Option<&ParticipantFigures>, now: &ParticipantFigures) -> Self {
+        let rate = Rate::between(old, now);
+        let of = |value: fn(&ParticipantFigures) -> u64| rate.of(old.map(value), value(now));
+        let traffic = |kind: fn(&ParticipantFigures) -> Traffic, what: fn(Traffic) -> u64| {
+            rate.of(old.map(|old| what(kind(old))), what(kind(now)))
+        };
+        let pushes = |what: fn(Traffic) -> u64| Pushes {
+            data: traffic(|it| it.engine.counters.data, what),
+            acks: traffic(|it| it.engine.counters.acks, what),
+            digests: traffic(|it| it.engine.counters.digests, what),
+        };
+        Self {
+            view: now.view,
+            sent_per_s: of(|it| it.engine.counters.sent),
+            sent_bytes_per_s: of(|it| it.engine.counters.sent_bytes),
+            delivered_per_s: of(|it| it.engine.counters.delivered),
+            delivered_bytes_per_s: of(|it| it.engine.counters.delivered_bytes),
+            nulls_per_s: of(|it| it.engine.counters.nulls),
+            upcalls_per_s: of(|it| it.engine.counters.upcalls),
+            pushes_per_s: pushes(|it| it.pushes),
+            pushed_bytes_per_s: pushes(|it| it.bytes),
+            rings_per_s: of(|it| it.fabric.rings),
+            sleeps_per_s: of(|it| it.fabric.sleeps),
+            wake_ups_per_s: of(|it| it.wake_ups),
+            room_waits_per_s: of(|it| it.waits.iter().map(|waits| waits.times).sum()),
+            room_wait: of(|it| it.waits.iter().map(|waits| waits.ns).sum()) / 1e9,
+            batches: Batches::of(old, now),
+            latency_own: Times::of(old.map(|it| &it.latency_own), &now.latency_own),
+            latency_others: Times::of(old.map(|it| &it.latency_others), &now.latency_others),
+        }
+    }
+}
+
+impl Batches {
+    fn of(old: Option<&ParticipantFigures>, now: &ParticipantFigures) -> Self {
+        let sizes = |stage: fn(&ParticipantFigures) -> &BatchHistogram| {
+            let new = stage(now);
+            let new = old.map_or_else(|| new.clone(), |old| new.since(stage(old)));
+            (new.batches() > 0).then(|| Sizes {
+                p50: new.quantile(0.5),
+                p99: new.quantile(0.99),
+            })
+        };
+        Self {
+            send: sizes(|it| &it.engine.counters.send_batches),
+            receive: sizes(|it| &it.engine.counters.receive_batches),
+            delivery: sizes(|it| &it.engine.counters.delivery_batches),
+        }
+    }
+}
+
+impl Times {
+    fn of(old: Option<&Latencies>, now: &Latencies) -> Option<Self> {
+        let new = old.map_or_else(|| now.clone(), |old| now.since(old));
+        Some(Self {
+            samples: new.count(),
+            p50_ns: new.quantile(0.5)?,
+            p99_ns: new.quantile(0.99)?,
+        })
+    }
+}
+
+impl Topic {
+    fn of(
+        topic: &TopicFigures,
+        old: Option<&ParticipantFigures>,
+        now: &ParticipantFigures,
+        names: &Names,
+    ) -> Self {
+        let rate = Rate::between(old, now);
+        let topics = old.into_iter().flat_map(|old| &old.topics);
+        let before = { topics }.find(|it| it.topic == topic.topic);
+        let of = |value: fn(&TopicFigures) -> u64| rate.of(before.map(value), value(topic));
+        Self {
+            topic: topic.topic.clone(),
+            participant: names.of(&now.member),
+            subgroup: topic.subgroup,
+            writers: topic.writers,
+            readers: topic.readers,
+            full_readers: topic.full_readers,
+            out_per_s: of(|it| it.sent),
+            out_bytes_per_s: of(|it| it.sent_bytes),
+            in_per_s: of(|it| it.received),
+            in_bytes_per_s: of(|it| it.received_bytes),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A scene as a frame of text.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Cell, Row, Table, Widget};
+
+use super::holds::{Hold, What};
+use super::scene::{Figures, Participant, Scene, Sizes, Times, Topic};
+
+/// Columns that the tables take.
+const WIDTH: u16 = 132;
+
+const NAME: u16 = 28;
+
+/// Columns that all of it takes.
+pub(super) fn width(scene: &Scene) -> u16 {
+    let sections = sections(scene);
+    let lines = sections.iter().filter(|it| it.texts == [WIDTH]);
+    let lengths = lines.flat_map(|it| it.rows.iter().flatten().map(|line| line.chars().count()));
+    let longest = lengths.max().unwrap_or(0);
+    u16::try_from(longest).unwrap_or(u16::MAX).max(WIDTH)
+}
+
+/// Lines that all of it takes.
+pub(super) fn height(scene: &Scene) -> u16 {
+    let sections = sections(scene);
+    let heights = sections.iter().map(|section| section.height);
+    heights.fold(0, u16::saturating_add)
+}
+
+/// Each with a line above it.
+struct Section {
+    title: &'static str,
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    /// Columns of text from the left; numbers follow, or nothing.
+    texts: &'static [u16],
+    height: u16,
+}
+
+pub(super) fn draw(scene: &Scene, area: Rect, buffer: &mut Buffer) {
+    let sections = sections(scene);
+    let heights = sections.iter().map(|it| Constraint::Length(it.height));
+    let areas = Layout::vertical(heights).split(area);
+    for (section, area) in sections.iter().zip(areas.iter()) {
+        section.draw(*area, buffer);
+    }
+}
+
+fn sections(scene: &Scene) -> Vec<Section> {
+    let silent: Vec<Vec<String>> = scene.participants.iter().filter_map(silence).collect();
+    let mut sections = vec![
+        Section::new("", vec![], vec![vec![headline(scene)]], &[WIDTH]),
+        Section::new(
+            "Participants",
+            vec![
+                "", "CPU %", "out/s", "MB/s", "in/s", "MB/s", "pushes/s", "acks/s", "nulls/s",
+                "wakes/s", "rings/s", "wait %",
+            ],
+            scene.participants.iter().map(participant).collect(),
+            &[NAME],
+        ),
+        Section::new(
+            "Batches (messages) and latencies (us, from source timestamp to delivery)",
+            vec![
+                "", "send p50", "p99", "recv p50", "p99", "dlvr p50", "p99", "own p50", "p99",
+                "oth. p50", "p99",
+            ],
+            scene.participants.iter().filter_map(batches).collect(),
+            &[NAME],
+        ),
+        Section::new(
+            "Topics",
+            vec![
+                "", "", "writers", "readers", "full", "out/s", "MB/s", "in/s", "MB/s",
+            ],
+            scene.topics.iter().map(topic).collect(),
+            &[NAME, NAME],
+        ),
+        Section::new(
+            "Who holds whom up",
+            vec![],
+            match scene.holds.is_empty() {
+                true => vec![vec!["nobody".to_owned()]],
+                false => scene.holds.iter().map(|it| vec![hold(it)]).collect(),
+            },
+            &[WIDTH],
+        ),
+    ];
+    if !silent.is_empty() {
+        sections.push(Section::new("Who tells nothing", vec![], silent, &[WIDTH]));
+    }
+    sections
+}
+
+impl Section {
+    fn new(
+        title: &'static str,
+        head: Vec<&'static str>,
+        rows: Vec<Vec<String>>,
+        texts: &'static [u16],
+    ) -> Self {
+        let above = match title {
+            "" => 0,
+            _ => 2,
+        };
+        let lines = above + usize::from(!head.is_empty()) + rows.len();
+        Self {
+            title,
+            head,
+            rows,
+            texts,
+            height: u16::try_from(lines).unwrap_or(u16::MAX),
+        }
+    }
+
+    fn draw(&self, mut area: Rect, buffer: &mut Buffer) {
+        if !self.title.is_empty() {
+            let above = Rect {
+                height: area.height.min(2),
+                ..area
+            };
+            let title = Line::from(self.title).bold();
+            let below = Rect {
+                y: above.bottom().saturating_sub(1).max(above.y),
+                height: above.height.min(1),
+                ..above
+            };
+            title.render(below, buffer);
+            area.y += above.height;
+            area.height -= above.height;
+        }
+        let row = |cells: &[String]| {
+            let cells = cells.iter().enumerate().map(|(at, text)| {
+                let line = Line::from(text.clone());
+                match at < self.texts.len() {
+                    true => Cell::from(line.left_aligned()),
+                    false => Cell::from(line.right_aligned()),
+                }
+            });
+            Row::new(cells.collect::<Vec<_>>())
+        };
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let columns = columns.max(self.head.len());
+        let widths = (0..columns).map(|at| match self.texts.get(at) {
+            Some(&WIDTH) => Constraint::Fill(1),
+            Some(width) => Constraint::Length(*width),
+            None => Constraint::Length(8),
+        });
+        let mut table = Table::new(self.rows.iter().map(|cells| row(cells)), widths);
+        if !self.head.is_empty() {
+            let head: Vec<String> = self.head.iter().map(|it| (*it).to_owned()).collect();
+            table = table.header(row(&head).style(Style::new().dim()));
+        }
+        Widget::render(table, area, buffer);
+    }
+}
+
+fn headline(scene: &Scene) -> String {
+    let view = match &scene.view {
+        Some(view) => format!(
+            "view {}, {} members, led by {}",
+            view.id,
+            view.members.len(),
+            view.leader
+        ),
+        None => match scene.participants.is_empty() {
+            true => "nobody is here".to_owned(),
+            false => "nobody answers".to_owned(),
+        },
+    };
+    let (domain, interval) = (scene.domain, scene.interval_s);
+    format!("spindle top   domain {domain}   {view}   last {interval:.1} s")
+}
+
+fn participant(one: &Participant) -> Vec<String> {
+    let cpu = one
+        .cpu_percent
+        .map_or_else(String::new, |it| format!("{it:.0}"));
+    let mut cells = vec![one.name.clone(), cpu];
+    if let Some(figures) = &one.figures {
+        let Figures {
+            pushes_per_s: pushes,
+            ..
+        } = figures;
+        cells.extend([
+            rate(figures.sent_per_s),
+            megabytes(figures.sent_bytes_per_s),
+            rate(figures.delivered_per_s),
+            megabytes(figures.delivered_bytes_per_s),
+            rate(pushes.data),
+            rate(pushes.acks),
+            rate(figures.nulls_per_s),
+            rate(figures.wake_ups_per_s),
+            rate(figures.rings_per_s),
+            format!("{:.0}", figures.room_wait * 100.0),
+        ]);
+    }
+    cells
+}
+
+fn silence(one: &Participant) -> Option<Vec<String>> {
+    let problem = one.problem.as_ref()?;
+    Some(vec![format!("{}: {problem}", one.name)])
+}
+
+fn batches(one: &Participant) -> Option<Vec<String>> {
+    let figures = one.figures.as_ref()?;
+    let pair =
+        |values: Option<[String; 2]>| values.unwrap_or_else(|| ["-", "-"].map(str::to_owned));
+    let sizes = |sizes: &Option<Sizes>| {
+        let sizes = sizes.as_ref();
+        pair(sizes.map(|it| [it.p50.to_string(), it.p99.to_string()]))
+    };
+    let times = |times: &Option<Times>| {
+        let times = times.as_ref();
+        pair(times.map(|it| [it.p50_ns, it.p99_ns].map(microseconds)))
+    };
+    let mut cells = vec![one.name.clone()];
+    let stages = &figures.batches;
+    cells.extend(
+        [&stages.send, &stages.receive, &stages.delivery]
+            .map(sizes)
+            .concat(),
+    );
+    cells.extend(
+        [&figures.latency_own, &figures.latency_others]
+            .map(times)
+            .concat(),
+    );
+    Some(cells)
+}
+
+fn topic(one: &Topic) -> Vec<String> {
+    vec![
+        one.topic.clone(),
+        one.participant.clone(),
+        one.writers.to_string(),
+        one.readers.to_string(),
+        one.full_readers.to_string(),
+        rate(one.out_per_s),
+        megabytes(one.out_bytes_per_s),
+        rate(one.in_per_s),
+        megabytes(one.in_bytes_per_s),
+    ]
+}
+
+fn hold(one: &Hold) -> String {
+    let (held, by, why) = (&one.held, one.by.join(", "), &one.why);
+    let topics = match one.topics.is_empty() {
+        true => format!("subgroup {}", one.subgroup),
+        false => one.topics.join(", "),
+    };
+    let what = match one.what {
+        What::Room => "waits for room",
+        What::Delivery => "waits to deliver",
+    };
+    format!("{held} {what} ({topics}): {by} {why}")
+}
+
+/// In five digits at most.
+fn rate(value: f64) -> String {
+    match value {
+        value if value >= 1e7 => format!("{:.1}M", value / 1e6),
+        value if value >= 1e4 => format!("{:.1}k", value / 1e3),
+        value if value >= 100.0 || value == 0.0 => format!("{value:.0}"),
+        value => format!("{value:.1}"),
+    }
+}
+
+fn megabytes(value: f64) -> String {
+    match value / 1e6 {
+        value if value >= 100.0 || value == 0.0 => format!("{value:.0}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+fn microseconds(ns: u64) -> String {
+    match ns as f64 / 1e3 {
+        us if us >= 100.0 => format!("{us:.0}"),
+        us => format!("{us:.1}"),
+    }
+}

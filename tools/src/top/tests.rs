@@ -1,0 +1,306 @@
+//! Frames of made-up figures.
+
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use spindle_dds::Error;
+use spindle_dds::monitor::{
+    Counters, Figures, LaneFigures, LanePhase, MemberFigures, ParticipantFigures, Ring,
+    RingFigures, Seen, TopicFigures, Traffic, VERSION, Wait, WaitFigures,
+};
+
+use super::holds::What;
+use super::look::Look;
+use super::process::Process;
+use super::scene::Scene;
+use super::{page, screen};
+
+const SECOND: u64 = 1_000_000_000;
+const SUBGROUP: u32 = 7;
+
+fn member(rank: usize) -> String {
+    format!("{rank:x}a11").repeat(8)
+}
+
+/// Of one of three members, after so many seconds: the first writes 1000 samples of 64 bytes
+/// a second, the others read them.
+fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
+    let writes = rank == 0;
+    let count = seconds * 1000;
+    let by = |here: bool, value: u64| if here { value } else { 0 };
+    let traffic = |pushes: u64, bytes: u64| Traffic { pushes, bytes };
+    let batches = |size: u64| vec![(size, count / size)].into();
+    let counters = Counters {
+        sent: by(writes, count),
+        sent_bytes: by(writes, count * 64),
+        nulls: by(!writes, count / 2),
+        received: by(!writes, count),
+        delivered: count,
+        delivered_bytes: count * 64,
+        upcalls: count / 10,
+        data: traffic(by(writes, count * 3), count * 150),
+        acks: traffic(by(!writes, count / 5), count),
+        send_batches: batches(4),
+        receive_batches: batches(by(!writes, 10).max(1)),
+        delivery_batches: batches(10),
+        ..Counters::default()
+    };
+    let lane = LaneFigures {
+        subgroup: SUBGROUP,
+        epoch: 3,
+        members: vec![0, 1, 2],
+        phase: LanePhase::Open,
+        unready: vec![],
+        received_num: count,
+        stable: count,
+        delivered_num: count,
+        delivered: count,
+        delivered_bytes: count * 64,
+        wait: None,
+        rings: writes
+            .then(|| RingFigures {
+                ring: Ring::Ordered,
+                messages_max: 1024,
+                bytes_max: 1 << 20,
+                messages: 0,
+                bytes: 0,
+                sent: count,
+                sent_bytes: count * 64,
+                unreleased: vec![],
+            })
+            .into_iter()
+            .collect(),
+    };
+    ParticipantFigures {
+        version: VERSION,
+        pid: 100 + rank as u32,
+        member: member(rank),
+        taken_at_ns: seconds * SECOND,
+        view: 3,
+        members: (0..3)
+            .map(|rank| MemberFigures {
+                member: member(rank),
+                pid: 100 + rank as u32,
+                host: "1".to_owned(),
+                way: None,
+            })
+            .collect(),
+        engine: Figures {
+            counters,
+            writers: vec![],
+            lanes: vec![lane],
+        },
+        fabric: Default::default(),
+        wake_ups: seconds * 20,
+        topics: vec![TopicFigures {
+            topic: "Square".to_owned(),
+            subgroup: SUBGROUP,
+            writers: u32::from(writes),
+            readers: u32::from(!writes),
+            sent: by(writes, count),
+            sent_bytes: by(writes, count * 64),
+            received: by(!writes, count),
+            received_bytes: by(!writes, count * 64),
+            full_readers: 0,
+        }],
+        waits: vec![],
+        latency_own: vec![(40_000, by(writes, count))].into(),
+        latency_others: vec![(25_000, by(!writes, count)), (900_000, seconds)].into(),
+    }
+}
+
+fn look(seconds: u64, all: Vec<ParticipantFigures>) -> Look {
+    let process = |it: &ParticipantFigures| {
+        let process = Process {
+            command: ["writer", "display", "recorder"][it.pid as usize % 100 % 3].to_owned(),
+            cpu_ns: seconds * SECOND / 4,
+        };
+        (it.pid, process)
+    };
+    Look {
+        domain: 0,
+        at: Duration::from_secs(seconds),
+        processes: all.iter().map(process).collect(),
+        seen: all
+            .into_iter()
+            .map(|told| Seen {
+                member: told.member.clone(),
+                pid: told.pid,
+                is_here: true,
+                told: Ok(told),
+            })
+            .collect(),
+    }
+}
+
+/// Looks after 2 and 4 seconds, of which the second, and perhaps the first, are altered.
+fn scene(alter: impl Fn(u64, &mut [ParticipantFigures])) -> Scene {
+    let at = |seconds: u64| {
+        let mut all: Vec<_> = (0..3).map(|rank| figures(rank, seconds)).collect();
+        alter(seconds, &mut all);
+        look(seconds, all)
+    };
+    Scene::of(&at(2), &at(4))
+}
+
+/// The writer waits for room; the recorder holds all that it was sent.
+fn held_up(seconds: u64, all: &mut [ParticipantFigures]) {
+    all[0].waits = vec![WaitFigures {
+        subgroup: SUBGROUP,
+        times: 3,
+        ns: seconds * SECOND * 3 / 4,
+        waiting: 1,
+    }];
+    let ring = &mut all[0].engine.lanes[0].rings[0];
+    (ring.messages, ring.bytes) = (1024, 65536);
+    ring.unreleased = vec![2];
+    all[2].topics[0].full_readers = 1;
+}
+
+/// The display has not acknowledged what the recorder waits to deliver.
+fn unacknowledged(_: u64, all: &mut [ParticipantFigures]) {
+    let lane = &mut all[2].engine.lanes[0];
+    lane.delivered_num = 1500;
+    lane.wait = Some(Wait {
+        messages: 12,
+        senders: vec![],
+        acknowledgements: vec![1],
+    });
+}
+
+#[test]
+fn a_frame() {
+    let scene = scene(|seconds, all| {
+        held_up(seconds, all);
+        unacknowledged(seconds, all);
+    });
+    let backend = TestBackend::new(screen::width(&scene), screen::height(&scene));
+    let mut terminal = Terminal::new(backend).expect("a terminal");
+    terminal
+        .draw(|frame| screen::draw(&scene, frame.area(), frame.buffer_mut()))
+        .expect("a frame");
+    insta::assert_snapshot!(terminal.backend());
+}
+
+#[test]
+fn a_page_has_what_a_frame_has() {
+    let text = page(&scene(held_up));
+    assert!(text.contains("writer/100 waits for room (Square): recorder/102 does not take"));
+    assert!(text.lines().all(|line| line.len() == line.trim_end().len()));
+}
+
+/// Whoever does not answer, or is elsewhere, is shown all the same; small terminals and none
+/// at all show what fits.
+#[test]
+fn a_frame_of_those_who_tell_nothing() {
+    let mut now = look(4, vec![figures(0, 4)]);
+    let silent = |rank: usize, is_here: bool, why: &str| Seen {
+        member: member(rank),
+        pid: 100 + rank as u32,
+        is_here,
+        told: Err(Error::Timeout(why.to_owned())),
+    };
+    now.seen.push(silent(1, true, "it does not answer in time"));
+    now.seen.push(silent(2, false, "it is on another host"));
+    let before = look(2, vec![]);
+    let scene = Scene::of(&before, &now);
+    insta::assert_snapshot!(page(&scene));
+    for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 80)] {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        terminal
+            .draw(|frame| screen::draw(&scene, frame.area(), frame.buffer_mut()))
+            .expect("a frame");
+    }
+    insta::assert_snapshot!(page(&Scene::of(&look(1, vec![]), &look(2, vec![]))));
+}
+
+#[test]
+fn nobody_is_named_who_holds_nobody_up() {
+    assert_eq!(scene(|_, _| {}).holds, []);
+    // It has waited, and does not any more.
+    let waited = scene(|seconds, all| {
+        held_up(seconds, all);
+        (all[0].waits[0].waiting, all[0].waits[0].ns) = (0, SECOND);
+    });
+    assert_eq!(waited.holds, []);
+    // It goes on.
+    let goes_on = scene(|seconds, all| {
+        unacknowledged(seconds, all);
+        all[2].engine.lanes[0].delivered_num = seconds;
+    });
+    assert_eq!(goes_on.holds, []);
+}
+
+#[test]
+fn who_holds_up_is_named_and_why() {
+    let check = |scene: Scene, what: What, by: &str, why: &str| {
+        let [hold] = &scene.holds[..] else {
+            panic!("{:?}", scene.holds)
+        };
+        assert_eq!((hold.what, &hold.by[..]), (what, &[by.to_owned()][..]));
+        assert!(hold.why.contains(why), "{}", hold.why);
+    };
+    check(
+        scene(held_up),
+        What::Room,
+        "recorder/102",
+        "reader of Square",
+    );
+    let behind = scene(|seconds, all| {
+        held_up(seconds, all);
+        all[2].topics[0].full_readers = 0;
+    });
+    check(behind, What::Room, "recorder/102", "has not released");
+    let loans = scene(|seconds, all| {
+        held_up(seconds, all);
+        all[0].engine.lanes[0].rings[0].unreleased.clear();
+    });
+    check(loans, What::Room, "writer/100", "loans");
+    let unready = scene(|seconds, all| {
+        held_up(seconds, all);
+        all[0].engine.lanes[0].unready = vec![1];
+    });
+    check(unready, What::Room, "display/101", "not ready");
+    check(
+        scene(unacknowledged),
+        What::Delivery,
+        "display/101",
+        "acknowledged",
+    );
+    let silent = scene(|seconds, all| {
+        unacknowledged(seconds, all);
+        let wait = all[2].engine.lanes[0].wait.as_mut().expect("it waits");
+        (wait.senders, wait.acknowledgements) = (vec![0], vec![]);
+    });
+    check(silent, What::Delivery, "writer/100", "next message");
+    // Ranks that there are not.
+    let wild = scene(|seconds, all| {
+        held_up(seconds, all);
+        all[0].engine.lanes[0].rings[0].unreleased = vec![999];
+    });
+    check(wild, What::Room, "member 999", "has not released");
+}
+
+#[test]
+fn rates_are_of_the_time_between() {
+    let json = serde_json::to_value(scene(held_up)).expect("JSON");
+    let writer = &json["participants"][0];
+    assert_eq!(writer["cpu_percent"], 25.0);
+    let figures = &writer["figures"];
+    assert_eq!(figures["sent_per_s"], 1000.0);
+    assert_eq!(figures["pushes_per_s"]["data"], 3000.0);
+    assert_eq!(figures["room_wait"], 0.75);
+    assert_eq!(figures["batches"]["send"]["p50"], 4);
+    assert_eq!(json["view"]["leader"], "writer/100");
+    assert_eq!(json["topics"][0]["topic"], "Square");
+    assert_eq!(json["holds"][0]["what"], "room");
+    // Who began anew meanwhile counts from its beginning.
+    let anew = Scene::of(&look(2, vec![]), &look(4, vec![self::figures(0, 4)]));
+    let json = serde_json::to_value(anew).expect("JSON");
+    assert_eq!(json["participants"][0]["figures"]["sent_per_s"], 1000.0);
+    assert_eq!(
+        json["participants"][0]["cpu_percent"],
+        serde_json::Value::Null
+    );
+}

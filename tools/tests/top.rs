@@ -1,0 +1,248 @@
+//! `spindle top` looks at processes that really publish.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, ResourceLimits};
+use spindle_dds::{DataReader, DataWriter, DomainParticipant, Error};
+
+spindle_dds::include_idl!("perf");
+use perf::Probe;
+
+const PART: &str = "SPINDLE_TEST_TOP_PART";
+const DIRECTORY: &str = "SPINDLE_TEST_TOP_DIRECTORY";
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// This program once more, as another participant; ended with the test.
+struct Part(Child);
+
+impl Part {
+    fn start(part: &str, directory: &Path) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        let child = Command::new(program)
+            .args(["--exact", "a_part_of_the_test", "--nocapture"])
+            .env(PART, part)
+            .env(DIRECTORY, directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn();
+        Self(child.expect("it starts"))
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// No test but in a process that was started for it.
+#[test]
+fn a_part_of_the_test() {
+    let (Ok(part), Ok(directory)) = (std::env::var(PART), std::env::var(DIRECTORY)) else {
+        return;
+    };
+    // The test holds the other end for as long as it lives.
+    thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(0);
+    });
+    let participant = DomainParticipant::builder(0)
+        .property("spindle.directory", &directory)
+        .property("spindle.topic.Flow.subgroup", "1")
+        .property("spindle.topic.Held.subgroup", "2")
+        .disabled()
+        .create()
+        .expect("a participant");
+    match part.as_str() {
+        "writer" => write(&participant),
+        _ => read(&participant),
+    }
+}
+
+fn writer(participant: &DomainParticipant, topic: &str) -> DataWriter<Probe> {
+    let topic = participant.topic(topic).create().expect("a topic");
+    let mut qos = DataWriterQos {
+        reliability: Reliability::reliable(spindle_dds::Duration::INFINITE),
+        ..DataWriterQos::default()
+    };
+    qos.property.set("spindle.ring.messages", "16");
+    let publisher = participant.publisher().create().expect("a publisher");
+    publisher
+        .writer(&topic)
+        .qos(qos)
+        .create()
+        .expect("a writer")
+}
+
+/// Of Flow some hundred samples a second, of Held as many as there is room for.
+fn write(participant: &DomainParticipant) {
+    let [flow, held] = ["Flow", "Held"].map(|topic| writer(participant, topic));
+    participant.enable().expect("it is let in");
+    let sample = Probe {
+        payload: vec![0; 100],
+        ..Probe::default()
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            loop {
+                held.write(&sample).expect("a long time");
+            }
+        });
+        loop {
+            flow.write(&sample).expect("room");
+            thread::sleep(Duration::from_millis(2));
+        }
+    });
+}
+
+fn reader(
+    participant: &DomainParticipant,
+    topic: &str,
+    limits: ResourceLimits,
+) -> DataReader<Probe> {
+    let topic = participant.topic(topic).create().expect("a topic");
+    let qos = DataReaderQos {
+        reliability: Reliability::reliable(spindle_dds::Duration::ZERO),
+        history: History::keep_all(),
+        resource_limits: limits,
+        ..DataReaderQos::default()
+    };
+    let subscriber = participant.subscriber().create().expect("a subscriber");
+    subscriber
+        .reader(&topic)
+        .qos(qos)
+        .create()
+        .expect("a reader")
+}
+
+/// Takes from Flow, and nothing from Held.
+fn read(participant: &DomainParticipant) {
+    let few = ResourceLimits {
+        max_samples: 4.into(),
+        ..ResourceLimits::default()
+    };
+    let flow = reader(participant, "Flow", ResourceLimits::default());
+    let _held = reader(participant, "Held", few);
+    participant.enable().expect("it is let in");
+    loop {
+        match flow.take(100) {
+            Ok(_) | Err(Error::NoData(_)) => thread::sleep(Duration::from_millis(2)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn top(directory: &Path, arguments: &[&str]) -> (bool, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(["top", "--patience-ms", "20000", "--directory"])
+        .arg(directory)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("spindle starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.success(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+fn once(directory: &Path) -> Value {
+    let (done, out, said) = top(directory, &["--once", "--json", "--interval", "0.5"]);
+    assert!(done, "{said}");
+    assert_eq!(out.lines().count(), 1, "{out}");
+    serde_json::from_str(&out).expect("JSON")
+}
+
+/// What is to be seen in the end. `None` if it is not there yet.
+fn seen(scene: &Value, [writer, reader]: [u32; 2]) -> Option<()> {
+    let participants = scene["participants"].as_array()?;
+    let name = |pid: u32| {
+        let mut all = participants.iter();
+        let one = all.find(|one| one["pid"] == pid)?;
+        one["name"].as_str()
+    };
+    let (writer, reader) = (name(writer)?, name(reader)?);
+    let topics = scene["topics"].as_array()?;
+    let rate = |participant: &str, way: &str| {
+        let mut topics = topics.iter();
+        let topic = topics.find(|it| it["topic"] == "Flow" && it["participant"] == participant)?;
+        topic[way].as_f64().filter(|rate| *rate > 0.0)
+    };
+    rate(writer, "out_per_s")?;
+    rate(writer, "out_bytes_per_s")?;
+    rate(reader, "in_per_s")?;
+    let others = participants.iter().find(|one| one["name"] == reader)?;
+    others["figures"]["latency_others"]["p50_ns"].as_u64()?;
+    let mut holds = scene["holds"].as_array()?.iter();
+    let hold = holds.find(|hold| hold["what"] == "room")?;
+    let named = hold["held"] == writer && hold["by"] == serde_json::json!([reader]);
+    let why = hold["why"].as_str()?;
+    (named && why.contains("does not take from its reader of Held")).then_some(())
+}
+
+#[test]
+fn who_publishes_is_seen_and_who_does_not_take_is_named() {
+    let home = tempfile::tempdir().expect("a directory");
+    let directory = home.path().join("domains");
+    let parts = ["writer", "reader"].map(|part| Part::start(part, &directory));
+    let pids = parts.each_ref().map(|part| part.0.id());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let scene = once(&directory);
+        if seen(&scene, pids).is_some() {
+            assert_eq!(scene["view"]["members"].as_array().map(Vec::len), Some(2));
+            break;
+        }
+        assert!(Instant::now() < deadline, "{scene:#}");
+    }
+    let (done, page, said) = top(&directory, &["--once", "--interval", "0.1"]);
+    assert!(
+        done && page.contains("waits for room (Held)"),
+        "{page}{said}"
+    );
+    // Who looks leaves nothing behind.
+    let sockets = || {
+        let files = std::fs::read_dir(&directory)
+            .expect("a directory")
+            .flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(".station")).count()
+    };
+    assert_eq!(sockets(), 2);
+    drop(parts);
+    let scene = once(&directory);
+    assert_eq!(scene["participants"], serde_json::json!([]));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let home = tempfile::tempdir().expect("a directory");
+    for arguments in [
+        &["--interval", "0"][..],
+        &["--patience-ms", "0"],
+        &["--domain", "a"],
+    ] {
+        let (done, out, said) = top(home.path(), arguments);
+        assert!(
+            !done && out.is_empty() && said.contains(arguments[0]),
+            "{said}"
+        );
+    }
+    // A record that is none.
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(home.path(), mode).expect("set");
+    std::fs::write(home.path().join("domain-0.record"), "nonsense").expect("written");
+    let (done, out, said) = top(home.path(), &["--once"]);
+    assert!(
+        !done && out.is_empty() && said.contains("makes no sense"),
+        "{said}"
+    );
+}
