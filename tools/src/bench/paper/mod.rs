@@ -33,15 +33,15 @@ use systems::Scale;
 #[command(next_help_heading = "With --simulated")]
 pub(crate) struct PaperOptions {
     /// Only this figure of the paper; may be given more than once.
-    #[arg(long, requires = "simulated", value_name = "N", value_parser = figure_number)]
+    #[arg(long, conflicts_with = "peers", value_name = "N", value_parser = figure_number)]
     figure: Vec<u32>,
     /// Few points and few messages: seconds instead of minutes.
-    #[arg(long, requires = "simulated")]
+    #[arg(long, conflicts_with = "peers")]
     quick: bool,
     /// Where report.html and runs.jsonl go; made if it is not there.
     #[arg(
         long,
-        requires = "simulated",
+        conflicts_with = "peers",
         value_name = "DIR",
         default_value = "bench-report"
     )]
