@@ -20,6 +20,7 @@ mod crew;
 mod desk;
 mod dispatch;
 mod fate;
+mod hold;
 mod inlet;
 mod link;
 mod payload;

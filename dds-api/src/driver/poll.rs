@@ -38,6 +38,7 @@ pub(super) fn run(session: &Session, wait: WaitPolicy) {
     let patience = Patience::of(wait);
     let mut idle = 0;
     while !session.is_stopping() {
+        session.hold().pass();
         let Some(outcome) = session.step() else {
             thread::yield_now();
             continue;
