@@ -34,6 +34,7 @@ mod sink;
 mod streams;
 mod wake;
 
+pub(crate) use arrival::Batch;
 pub(crate) use bell::Bells;
 pub(crate) use control::Control;
 pub(crate) use crew::Crew;
