@@ -85,6 +85,11 @@ impl World {
         while !has_met() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
+        // Once a sample has come through, there is nothing left that has to begin.
+        writer.write(&Blob::default()).expect("sent");
+        while reader.take(1).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         let [writing, reading] = [first, second].map(ByHand::new);
         let world = Self {
             writer,
