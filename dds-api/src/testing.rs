@@ -1,5 +1,9 @@
-//! For tests that show where things are; no part of the product's face.
+//! For tests that show where things are, and for measurements that step by hand; no part
+//! of the product's face.
 
+use std::sync::Arc;
+
+use crate::driver::Session;
 use crate::error::Result;
 use crate::participant::DomainParticipant;
 use crate::publication::{DataWriter, Loan};
@@ -29,4 +33,32 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
 /// Those of [`DataWriter::loan`].
 pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
     writer.slot(len, None)
+}
+
+/// While this lives, the polling thread of a participant stands still, and whoever has
+/// this steps in its place. Heartbeats fall silent meanwhile, but for those of the steps.
+#[derive(Debug)]
+pub struct ByHand(Arc<Session>);
+
+impl ByHand {
+    /// Waits until the polling thread stands still. One at a time for a participant.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn new(participant: &DomainParticipant) -> Result<Self> {
+        let session = participant.core.ready()?;
+        session.take_hold();
+        Ok(Self(session))
+    }
+
+    /// One step of the engine. Whether it found something to do.
+    pub fn step(&self) -> bool {
+        self.0.step().is_some_and(|outcome| outcome.progress)
+    }
+}
+
+impl Drop for ByHand {
+    fn drop(&mut self) {
+        self.0.release();
+    }
 }

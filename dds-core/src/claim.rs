@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_dds_transport::Fabric;
 
 use crate::config::PlantedBug;
-use crate::header::{Header, Kind, WORDS};
+use crate::header::{Header, Kind};
 use crate::ids::{Ring, SubgroupId};
 use crate::lane::{ENDED, LEAVING, Lane, OPEN, WEDGED};
 use crate::layout::RingColumns;
@@ -110,14 +110,18 @@ impl<F: Fabric> fmt::Debug for Refused<F> {
 pub struct Claim<F: Fabric> {
     lane: Arc<Lane<F>>,
     ring: Ring,
+    /// Where it begins in the row.
+    at: usize,
     reserved: Option<Reserved>,
 }
 
 impl<F: Fabric> Claim<F> {
-    pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, reserved: Reserved) -> Self {
+    /// Of a payload ring that begins at `payload`.
+    pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, payload: usize, reserved: Reserved) -> Self {
         Self {
             lane,
             ring,
+            at: payload + reserved.offset as usize,
             reserved: Some(reserved),
         }
     }
@@ -144,15 +148,14 @@ impl<F: Fabric> Claim<F> {
     /// The bytes to build in, aligned to 16. They hold whatever this
     /// participant's ring held before.
     pub fn bytes(&mut self) -> &mut [u8] {
-        let Some((_, columns, reserved)) = self.parts() else {
+        let Some(reserved) = &self.reserved else {
             return &mut [];
         };
-        let at = columns.payload + reserved.offset as usize;
         let row = self.lane.fabric.row(self.lane.fabric.me());
         // SAFETY: the extent lies in my own row's payload ring (the layout and
         // `reserve` see to it), it is mine alone until it is ended (invariant
         // of `Outbox`), and `&mut self` makes this the only reference to it.
-        unsafe { row.bytes_mut(at, reserved.len as usize) }
+        unsafe { row.bytes_mut(self.at, reserved.len as usize) }
     }
 
     /// Takes the next place in the order of this participant's messages for the
@@ -161,14 +164,19 @@ impl<F: Fabric> Claim<F> {
     ///
     /// A lane that is wedged gives the claim back, see [`Refused`].
     pub fn commit(mut self, used: u32, meta: &Meta) -> Result<Committed, Refused<F>> {
-        let (status, inside) = self.lane.gate.enter();
-        let result = self.commit_inside(status, used, meta);
-        drop(inside);
-        let result = result.and_then(|committed| {
-            self.reserved = None;
-            committed.ok_or(ClaimError::Stopped)
-        });
+        let result = self.finish(used, meta);
         result.map_err(|error| Refused { error, claim: self })
+    }
+
+    /// As [`commit`](Self::commit), for those who have a use for its lane afterwards. Once
+    /// it has succeeded, the claim is of no more use.
+    pub fn finish(&mut self, used: u32, meta: &Meta) -> Result<Committed, ClaimError> {
+        let (status, inside) = self.lane.gate.enter();
+        let committed = self.commit_inside(status, used, meta);
+        drop(inside);
+        let committed = committed?;
+        self.reserved = None;
+        committed.ok_or(ClaimError::Stopped)
     }
 
     /// `None` when the lane's message indexes are used up; the claim is withdrawn
@@ -204,9 +212,7 @@ impl<F: Fabric> Claim<F> {
             key_hash: meta.key_hash,
         };
         let at = columns.header(place.real.into());
-        for (i, word) in header.to_words().into_iter().enumerate().take(WORDS) {
-            self.lane.fabric.store(at + i * 8, word);
-        }
+        self.lane.fabric.store_words(at, &header.to_words());
         outbox.written(place);
         Ok(Some(Committed {
             subgroup: self.lane.subgroup(),

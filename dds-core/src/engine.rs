@@ -499,7 +499,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
         // Only its own row is read here: the next step tells what is wrong there.
-        let _ = group.publish(&mut context);
+        let _ = group.publish(lane, &mut context);
         let wants_acks = group.wants_acks(&*context.sink);
         want(participant, wants_acks)
     }
@@ -588,7 +588,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let (groups, mut context) = self.split();
         for group in groups {
             // Only its own row is read here; what is wrong there, the next step tells.
-            let _ = group.publish(&mut context);
+            let _ = group.publish(&group.lane.clone(), &mut context);
         }
         let careless = self.config.plants(PlantedBug::LeavesHolding);
         let ready = |group: &Group<F>| group.is_published() && (careless || !group.is_holding());

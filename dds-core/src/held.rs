@@ -1,5 +1,6 @@
 //! What comes out of a lane: messages on their way up, and those that are held.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub struct Held<F: Fabric> {
     real: u64,
     at: usize,
     len: u32,
+    /// Its sender's ring has been told already that it is let go.
+    is_left: bool,
 }
 
 impl<F: Fabric> Held<F> {
@@ -52,11 +55,53 @@ impl<F: Fabric> Held<F> {
         // room back in a wedged lane.
         unsafe { row.bytes(self.at, self.len as usize) }
     }
+
+    /// Lets go of many at once: of messages of one sender in a row, that sender is told
+    /// once.
+    pub fn let_go(many: impl IntoIterator<Item = Self>) {
+        let mut last: Option<Self> = None;
+        let (mut passed, mut due) = (0, false);
+        for mut held in many {
+            if let Some(before) = last.take()
+                && !before.is_beside(&held)
+            {
+                before.account(due);
+                (passed, due) = (0, false);
+            }
+            due |= held.leave(&mut passed);
+            last = Some(held);
+        }
+        if let Some(last) = last {
+            last.account(due);
+        }
+    }
+
+    /// Whether both are of one ring of one sender.
+    fn is_beside(&self, other: &Self) -> bool {
+        let place = |held: &Self| (held.ring, held.sender);
+        place(self) == place(other) && Arc::ptr_eq(&self.lane, &other.lane)
+    }
+
+    /// Lets go, and leaves the accounting to be done; whether it is to be done.
+    fn leave(&mut self, passed: &mut u64) -> bool {
+        self.is_left = true;
+        let (ring, sender) = (self.ring, self.sender as usize);
+        self.lane.let_go(ring, sender, self.real, passed)
+    }
+
+    fn account(&self, due: bool) {
+        if due {
+            self.lane.account(self.ring, self.sender as usize);
+        }
+    }
 }
 
 impl<F: Fabric> Drop for Held<F> {
     fn drop(&mut self) {
-        self.lane.let_go(self.ring, self.sender as usize, self.real);
+        if !self.is_left {
+            let due = self.leave(&mut 0);
+            self.account(due);
+        }
     }
 }
 
@@ -87,6 +132,8 @@ pub struct Delivery<'a, F: Fabric> {
     pub header: &'a Header,
     pub(crate) sender_at: usize,
     pub(crate) real: u64,
+    /// Somebody holds it.
+    pub(crate) is_held: Cell<bool>,
 }
 
 impl<F: Fabric> Delivery<'_, F> {
@@ -95,9 +142,12 @@ impl<F: Fabric> Delivery<'_, F> {
     /// as the upcall returns.
     pub fn hold(&self) -> Option<Held<F>> {
         let columns = self.lane.rings[self.ring.index()][self.sender_at].as_ref()?;
-        self.lane.inboxes[self.ring.index()][self.sender_at]
-            .as_ref()?
-            .hold(self.real);
+        let inbox = self.lane.inboxes[self.ring.index()][self.sender_at].as_ref()?;
+        if self.is_held.replace(true) {
+            inbox.hold(self.real);
+        } else {
+            inbox.hold_first(self.real);
+        }
         Some(Held {
             lane: self.lane.clone(),
             ring: self.ring,
@@ -105,6 +155,7 @@ impl<F: Fabric> Delivery<'_, F> {
             real: self.real,
             at: columns.payload + self.header.offset as usize,
             len: self.header.len,
+            is_left: false,
         })
     }
 }

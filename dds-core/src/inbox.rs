@@ -7,6 +7,8 @@
 //! thread may let go of a message; who lets go first does the accounting for
 //! all who let go meanwhile, so nobody waits and nothing is forgotten.
 
+use crossbeam_utils::CachePadded;
+
 use crate::layout::RingColumns;
 use crate::limits::GRANULE;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -20,14 +22,26 @@ pub(crate) struct Inbox {
     indexes: Box<[AtomicU64]>,
     /// By header slot: first byte of its payload | byte after it << 32, in granules.
     places: Box<[AtomicU64]>,
-    /// Real messages passed.
-    passed_real: AtomicU64,
-    /// All messages passed, nulls included.
-    passed: AtomicU64,
-    /// Real messages released. Whoever accounts.
-    released_real: AtomicU64,
+    /// The engine writes it for each message: not on a line of those who let go.
+    passed: CachePadded<Passed>,
+    released: CachePadded<Released>,
+}
+
+#[derive(Debug)]
+struct Passed {
+    /// Real messages.
+    real: AtomicU64,
+    /// All messages, nulls included.
+    all: AtomicU64,
+}
+
+/// Written by whoever accounts.
+#[derive(Debug)]
+struct Released {
+    /// Real messages.
+    real: AtomicU64,
     /// The column's value.
-    released: AtomicU64,
+    all: AtomicU64,
     /// Requests to account; whoever raises it from 0 accounts until it is 0 again.
     requests: AtomicU32,
 }
@@ -38,11 +52,15 @@ impl Inbox {
             holds: (0..messages).map(|_| AtomicU32::new(0)).collect(),
             indexes: (0..messages).map(|_| AtomicU64::new(0)).collect(),
             places: (0..messages).map(|_| AtomicU64::new(0)).collect(),
-            passed_real: AtomicU64::new(0),
-            passed: AtomicU64::new(0),
-            released_real: AtomicU64::new(0),
-            released: AtomicU64::new(0),
-            requests: AtomicU32::new(0),
+            passed: CachePadded::new(Passed {
+                real: AtomicU64::new(0),
+                all: AtomicU64::new(0),
+            }),
+            released: CachePadded::new(Released {
+                real: AtomicU64::new(0),
+                all: AtomicU64::new(0),
+                requests: AtomicU32::new(0),
+            }),
         }
     }
 
@@ -50,16 +68,39 @@ impl Inbox {
         (real & (self.holds.len() as u64 - 1)) as usize
     }
 
-    /// Adds a holder of a message: by the engine before it passes it, or by
-    /// somebody who holds it already.
+    /// Adds the first holder of a message: by the engine before it passes it.
+    pub(crate) fn hold_first(&self, real: u64) {
+        // No locked instruction: nobody else knows of the message yet, and those who held
+        // the last one in this slot let go before it was released, which the engine saw
+        // (acquire in `released_real`) before it took this one.
+        self.holds[self.slot(real)].store(1, Ordering::Relaxed);
+    }
+
+    /// Adds another one: by the engine before it passes the message, or by somebody who
+    /// holds it already.
     pub(crate) fn hold(&self, real: u64) {
         self.holds[self.slot(real)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes a holder away. Returns whether it was the last: then account.
-    pub(crate) fn let_go(&self, real: u64) -> bool {
-        // Release: the holder's reads come before; pairs with the acquire in `release`.
-        self.holds[self.slot(real)].fetch_sub(1, Ordering::Release) == 1
+    /// Takes a holder away. Returns whether it was the last: then account. `passed` is what
+    /// [`passed_real`](Self::passed_real) gave some time before.
+    pub(crate) fn let_go(&self, real: u64, passed: u64) -> bool {
+        let holds = &self.holds[self.slot(real)];
+        // Who alone holds what was passed finds nobody adding a holder, and needs no locked
+        // instruction. Acquire: the reads of those who let go before come before the store.
+        if real < passed && holds.load(Ordering::Acquire) == 1 {
+            // Release: the holders' reads come before; pairs with the acquire in `oldest`.
+            holds.store(0, Ordering::Release);
+            return true;
+        }
+        // Release: as above.
+        holds.fetch_sub(1, Ordering::Release) == 1
+    }
+
+    /// Real messages passed.
+    pub(crate) fn passed_real(&self) -> u64 {
+        // Acquire: the engine adds no holder to what lies below.
+        self.passed.real.load(Ordering::Acquire)
     }
 
     /// The engine has handed over the real message number `real`, which is
@@ -71,35 +112,40 @@ impl Inbox {
         self.indexes[slot].store(index, Ordering::Relaxed);
         self.places[slot].store(begin | end << 32, Ordering::Relaxed);
         // Release: pairs with the acquire of `passed_real` in `release`.
-        self.passed_real.store(real + 1, Ordering::Release);
+        self.passed.real.store(real + 1, Ordering::Release);
     }
 
     /// Everything below message `index` is handed over. After the `pass_real`s.
     pub(crate) fn pass(&self, index: u64) {
         // Release: pairs with the acquire of `passed` in `release`.
-        self.passed.store(index, Ordering::Release);
+        self.passed.all.store(index, Ordering::Release);
+    }
+
+    /// Messages passed, nulls included. For the engine, which passes them.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.all.load(Ordering::Relaxed)
     }
 
     /// Whether a message that was passed is still held, as of the last release.
     pub(crate) fn is_held(&self) -> bool {
-        self.passed_real.load(Ordering::Acquire) != self.released_real.load(Ordering::Acquire)
+        self.passed.real.load(Ordering::Acquire) != self.released.real.load(Ordering::Acquire)
     }
 
     /// Real messages released so far.
     pub(crate) fn released_real(&self) -> u64 {
-        self.released_real.load(Ordering::Acquire)
+        self.released.real.load(Ordering::Acquire)
     }
 
     /// The value of the `released` column.
     pub(crate) fn released(&self) -> u64 {
-        self.released.load(Ordering::Acquire)
+        self.released.all.load(Ordering::Acquire)
     }
 
     /// Parts of 256 of the ring, by messages or by bytes, that lie between the
     /// oldest held message and the newest passed one.
     pub(crate) fn held_parts(&self, columns: &RingColumns) -> u32 {
-        let passed = self.passed_real.load(Ordering::Acquire);
-        let oldest = self.released_real.load(Ordering::Acquire);
+        let passed = self.passed.real.load(Ordering::Acquire);
+        let oldest = self.released.real.load(Ordering::Acquire);
         let messages = passed
             .saturating_sub(oldest)
             .min(columns.spec.messages.into());
@@ -124,23 +170,25 @@ impl Inbox {
     /// the value rose.
     pub(crate) fn release(&self, mut store: impl FnMut(u64)) -> bool {
         // AcqRel: what the accountant before us did is visible to us.
-        if self.requests.fetch_add(1, Ordering::AcqRel) != 0 {
+        if self.released.requests.fetch_add(1, Ordering::AcqRel) != 0 {
             return false;
         }
         let mut rose = false;
         let mut seen = 1;
         loop {
             let value = self.oldest();
-            if value > self.released.load(Ordering::Relaxed) {
+            if value > self.released.all.load(Ordering::Relaxed) {
                 // The column first: who reads `released` may push the column.
                 store(value);
-                self.released.store(value, Ordering::Release);
+                self.released.all.store(value, Ordering::Release);
                 rose = true;
             }
-            match self
-                .requests
-                .compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Acquire)
-            {
+            match self.released.requests.compare_exchange(
+                seen,
+                0,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => return rose,
                 Err(more) => seen = more,
             }
@@ -150,21 +198,21 @@ impl Inbox {
     fn oldest(&self) -> u64 {
         // Before `passed_real`: an older bound with a newer count is safe, the
         // other way round would release what is still held.
-        let passed = self.passed.load(Ordering::Acquire);
-        let passed_real = self.passed_real.load(Ordering::Acquire);
-        let mut real = self.released_real.load(Ordering::Relaxed);
+        let passed = self.passed.all.load(Ordering::Acquire);
+        let passed_real = self.passed.real.load(Ordering::Acquire);
+        let mut real = self.released.real.load(Ordering::Relaxed);
         let oldest = loop {
             if real == passed_real {
                 break passed;
             }
             let slot = self.slot(real);
-            // Acquire: pairs with the release in `let_go`.
+            // Acquire: pairs with the releases in `let_go`.
             if self.holds[slot].load(Ordering::Acquire) != 0 {
                 break self.indexes[slot].load(Ordering::Relaxed);
             }
             real += 1;
         };
-        self.released_real.store(real, Ordering::Release);
+        self.released.real.store(real, Ordering::Release);
         oldest
     }
 }
@@ -195,7 +243,7 @@ mod tests {
         inbox.pass_real(1, 1, 0, 128);
         check(256);
         inbox.pass(2);
-        inbox.let_go(0);
+        inbox.let_go(0, 0);
         inbox.release(|_| {});
         check(0);
         assert!(!inbox.is_held());
@@ -215,16 +263,16 @@ mod tests {
         inbox.pass(5);
         inbox.release(|value| column.push(value));
         assert_eq!(column, [] as [u64; 0]);
-        assert!(inbox.let_go(1));
+        assert!(inbox.let_go(1, 3));
         inbox.release(|value| column.push(value));
         assert_eq!(column, [], "the oldest is held");
         inbox.hold(0);
-        assert!(!inbox.let_go(0));
-        assert!(inbox.let_go(0));
+        assert!(!inbox.let_go(0, 3));
+        assert!(inbox.let_go(0, 3));
         inbox.release(|value| column.push(value));
         assert_eq!(column, [4]);
         inbox.pass(9);
-        inbox.let_go(2);
+        inbox.let_go(2, 3);
         inbox.release(|value| column.push(value));
         assert_eq!(column, [4, 9]);
         assert_eq!((inbox.released(), inbox.released_real()), (9, 3));

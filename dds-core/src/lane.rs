@@ -137,14 +137,18 @@ impl<F: Fabric> Lane<F> {
     /// until it is committed and released, or dropped.
     pub fn claim(self: &Arc<Self>, ring: Ring, len: u32) -> Result<Claim<F>, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
-        let outbox = self.outboxes[ring.index()].as_ref();
-        let outbox = outbox.ok_or(ClaimError::NotASender)?;
+        let (Some(outbox), Some(columns)) = (
+            &self.outboxes[ring.index()],
+            &self.columns.rings[ring.index()],
+        ) else {
+            return Err(ClaimError::NotASender);
+        };
         let reserved = match ring {
             Ring::Ordered if !self.begun.load(Ordering::Relaxed) => Err(ReserveError::Full),
             _ => outbox.reserve(len),
         };
         match reserved {
-            Ok(reserved) => Ok(Claim::new(self.clone(), ring, reserved)),
+            Ok(reserved) => Ok(Claim::new(self.clone(), ring, columns.payload, reserved)),
             Err(ReserveError::Full) => {
                 let counter = &self.common.counters.claims_without_room;
                 counter.fetch_add(1, Ordering::Relaxed);
@@ -280,14 +284,23 @@ impl<F: Fabric> Lane<F> {
         }
     }
 
-    /// A holder lets go of real message `real`: room may come back.
-    pub(crate) fn let_go(&self, ring: Ring, sender: usize, real: u64) {
+    /// A holder lets go of real message `real`. Whether room may come back by that: then
+    /// account. `passed` is what is known of how many have been passed.
+    pub(crate) fn let_go(&self, ring: Ring, sender: usize, real: u64, passed: &mut u64) -> bool {
+        let Some(inbox) = &self.inboxes[ring.index()][sender] else {
+            return false;
+        };
+        if real >= *passed {
+            *passed = inbox.passed_real();
+        }
+        inbox.let_go(real, *passed)
+    }
+
+    /// Tells a sender what it may use again.
+    pub(crate) fn account(&self, ring: Ring, sender: usize) {
         let Some(inbox) = &self.inboxes[ring.index()][sender] else {
             return;
         };
-        if !inbox.let_go(real) {
-            return;
-        }
         let word = self.columns.released(ring.index(), sender);
         inbox.release(|value| {
             // Once it has ended, its senders find no room any more. One that is wedged may

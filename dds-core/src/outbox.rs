@@ -320,8 +320,10 @@ impl Outbox {
     pub(crate) fn reclaim(&self, released: u64) -> bool {
         let before = self.tail.load(Ordering::Relaxed);
         let (mut at, mut ticket) = unpack(before);
-        // Acquire: pairs with the swap that took the ticket.
-        while ticket != unpack(self.head.load(Ordering::Acquire)).1 {
+        // Acquire: pairs with the swaps that took the tickets. One look is enough: what is
+        // claimed meanwhile is not released yet.
+        let (_, end) = unpack(self.head.load(Ordering::Acquire));
+        while ticket != end {
             let extent = self.extent(ticket);
             // Acquire: pairs with the release in `close`.
             let state = extent.state.load(Ordering::Acquire);

@@ -9,7 +9,7 @@ use crate::config::{EngineConfig, PlantedBug};
 use crate::header::{Header, WORDS};
 use crate::inbox::Inbox;
 use crate::layout::RingColumns;
-use crate::limits::{HEADER_LEN, MESSAGE_INDEX_MAX};
+use crate::limits::MESSAGE_INDEX_MAX;
 
 /// The receiver's cursor over a ring.
 #[derive(Debug)]
@@ -148,12 +148,7 @@ impl Stream {
     }
 
     fn read(&self, row: &Region, at: usize) -> Option<Header> {
-        let mut bytes = [0; HEADER_LEN];
-        row.copy_out(at, &mut bytes);
-        let mut words = [0; WORDS];
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(bytes.try_into().ok()?);
-        }
+        let words: [u64; WORDS] = row.copy_words(at);
         Header::from_words(&words, self.columns.spec.bytes)
     }
 

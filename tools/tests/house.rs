@@ -20,6 +20,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("spindle-dds", 3),
     ("spindle-dds-examples", 4),
     ("spindle-dds-tools", 4),
+    ("spindle-dds-instructions", 4),
 ];
 
 /// Packages in which `unsafe` does not occur.
@@ -31,6 +32,7 @@ const SAFE: &[&str] = &[
     "spindle-dds",
     "spindle-dds-examples",
     "spindle-dds-tools",
+    "spindle-dds-instructions",
 ];
 
 fn root() -> PathBuf {

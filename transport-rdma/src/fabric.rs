@@ -91,6 +91,13 @@ pub trait Fabric: Send + Sync + 'static {
     /// when a push that covers it has landed; maybe at once (F5). Any thread.
     fn store(&self, word: usize, value: u64);
 
+    /// Stores words in a row, from `at`, as [`store`](Self::store) does one after the other.
+    fn store_words(&self, at: usize, values: &[u64]) {
+        for (value, word) in values.iter().zip((at..).step_by(8)) {
+            self.store(word, *value);
+        }
+    }
+
     /// F1: sends the bytes `at..at + len` of my row. Both are multiples of 8.
     /// Never blocks on a peer. One thread at a time.
     fn push(&self, at: usize, len: usize, to: &PeerSet);

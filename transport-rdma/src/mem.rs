@@ -186,6 +186,30 @@ impl Region {
         self.word(at).store(value, Ordering::Release);
     }
 
+    /// Stores words of the own row in a row, from `at`, each with release ordering, as
+    /// [`store`](Self::store) does one.
+    pub(crate) fn store_words(&self, at: usize, values: &[u64]) {
+        assert!(self.writable, "a peer's row is read-only");
+        assert!(at.is_multiple_of(8));
+        let words = &self.words()[at / 8..][..values.len()];
+        for (word, value) in words.iter().zip(values) {
+            word.store(*value, Ordering::Release);
+        }
+    }
+
+    /// Copies words from `at`, as [`copy_out`](Self::copy_out) does bytes.
+    pub fn copy_words<const N: usize>(&self, at: usize) -> [u64; N] {
+        assert!(at.is_multiple_of(8));
+        let words = &self.words()[at / 8..][..N];
+        let mut values = [0; N];
+        for (value, word) in values.iter_mut().zip(words) {
+            *value = word.load(Ordering::Relaxed);
+        }
+        // Orders the copies above before whatever re-check follows.
+        fence(Ordering::Acquire);
+        values
+    }
+
     /// Copies `into.len()` bytes from `at`, word by word, each read atomically:
     /// an undisturbed copy only if a word vouches for the bytes, some mixture
     /// of old and new otherwise, but never undefined behaviour. `at` and the
@@ -323,6 +347,8 @@ mod tests {
         assert_eq!(region.len(), 1024);
         region.store(16, 0x0807_0605_0403_0201);
         assert_eq!(region.load(16), 0x0807_0605_0403_0201);
+        region.store_words(32, &[5, 6]);
+        assert_eq!(region.copy_words(24), [0, 5, 6]);
         let mut copy = [0; 16];
         region.copy_out(8, &mut copy);
         assert_eq!(copy, [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);

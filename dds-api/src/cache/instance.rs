@@ -102,12 +102,23 @@ pub(super) struct Instances {
     slab: Vec<Instance>,
     free: Vec<u32>,
     by_key: BTreeMap<KeyHash, u32>,
+    /// That of the last sample: the next one is often of the same.
+    last: Option<u32>,
     pub(super) round: u64,
 }
 
 impl Instances {
     pub(super) fn len(&self) -> u64 {
         self.by_key.len() as u64
+    }
+
+    /// As [`find`](Self::find), for those who ask for each sample.
+    pub(super) fn find_next(&mut self, key: KeyHash) -> Option<u32> {
+        match self.last {
+            Some(at) if self.slab[at as usize].key == key => {}
+            _ => self.last = self.find(key),
+        }
+        self.last
     }
 
     pub(super) fn find(&self, key: KeyHash) -> Option<u32> {
@@ -159,6 +170,7 @@ impl Instances {
 
     pub(super) fn remove(&mut self, at: u32) {
         self.by_key.remove(&self.slab[at as usize].key);
+        self.last = None;
         self.free.push(at);
     }
 }

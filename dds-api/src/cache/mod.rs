@@ -143,7 +143,7 @@ impl<P> Cache<P> {
             payload,
             ..
         } = arrived;
-        let known = self.instances.find(key);
+        let known = self.instances.find_next(key);
         if known.is_none() && !self.limits.max_instances.allows(self.instances.len() + 1) {
             let reason = RejectedReason::ByInstancesLimit;
             return Offer::Rejected { reason, payload };

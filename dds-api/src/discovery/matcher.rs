@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{Finish, Member, MemberId, View, Why};
@@ -11,7 +12,7 @@ use spindle_dds_transport::Rank;
 use super::announcement::{Entry, ParticipantInfo, ReaderEntry, WriterEntry};
 use super::matching::{Match, is_inconsistent};
 use super::roll::{Own, Roll};
-use crate::driver::{Farewell, Inlet, Link, MatchedWriter};
+use crate::driver::{Batch, Farewell, Inlet, Link, MatchedWriter};
 use crate::handle::InstanceHandle;
 use crate::publication::WriterCore;
 use crate::subscription::ReaderCore;
@@ -47,35 +48,74 @@ struct Linked {
 /// Which readers a topic has here.
 #[derive(Default)]
 pub(crate) struct Routes {
-    by_subgroup: BTreeMap<SubgroupId, Vec<Route>>,
+    /// By subgroup and topic.
+    routes: Vec<Route>,
+    /// Where those are that were looked for last: messages of a topic come in runs.
+    last: Option<((SubgroupId, u64), Range<usize>)>,
 }
 
 /// A reader of a topic.
 pub(crate) struct Route {
+    subgroup: SubgroupId,
     /// Low half of the topic's key.
     topic: u64,
     pub(crate) inlet: Arc<Inlet<Wire>>,
     pub(crate) link: Arc<Link<Wire>>,
+    /// What has arrived and not gone on.
+    pub(crate) batch: Batch<Wire>,
 }
 
 impl Routes {
-    /// The readers of a topic.
-    pub(crate) fn of(&self, subgroup: SubgroupId, topic: u64) -> impl Iterator<Item = &Route> {
-        self.at(subgroup).filter(move |route| route.topic == topic)
+    fn new(mut routes: Vec<Route>) -> Self {
+        routes.sort_by_key(Route::key);
+        Self { routes, last: None }
+    }
+
+    /// The readers of a topic, and by which names they [`settle`](Self::settle).
+    pub(crate) fn of(
+        &mut self,
+        subgroup: SubgroupId,
+        topic: u64,
+    ) -> impl Iterator<Item = (usize, &mut Route)> {
+        let key = (subgroup, topic);
+        let place = match &self.last {
+            Some((last, place)) if *last == key => place.clone(),
+            _ => {
+                let begin = self.routes.partition_point(|route| route.key() < key);
+                let len = self.routes[begin..].partition_point(|route| route.key() == key);
+                self.last = Some((key, begin..begin + len));
+                begin..begin + len
+            }
+        };
+        (place.start..).zip(&mut self.routes[place])
+    }
+
+    /// What has arrived by a route goes on to its reader.
+    pub(crate) fn settle(&mut self, at: usize) {
+        let route = &mut self.routes[at];
+        route.inlet.settle(&route.link, &mut route.batch);
     }
 
     /// The readers in a subgroup.
-    pub(crate) fn at(&self, subgroup: SubgroupId) -> impl Iterator<Item = &Route> {
-        self.by_subgroup.get(&subgroup).into_iter().flatten()
+    pub(crate) fn at(&self, subgroup: SubgroupId) -> &[Route] {
+        let begin = (self.routes).partition_point(|route| route.subgroup < subgroup);
+        let rest = &self.routes[begin..];
+        &rest[..rest.partition_point(|route| route.subgroup == subgroup)]
     }
 
     /// Whether there is a reader in a subgroup.
     pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
-        self.by_subgroup.contains_key(&subgroup)
+        !self.at(subgroup).is_empty()
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Route> {
-        self.by_subgroup.values().flatten()
+        self.routes.iter()
+    }
+}
+
+impl Route {
+    fn key(&self) -> (SubgroupId, u64) {
+        (self.subgroup, self.topic)
     }
 }
 
@@ -305,20 +345,15 @@ impl Matcher {
     }
 
     fn routes(&self) -> Routes {
-        let mut routes = Routes::default();
-        for linked in self.linked.values() {
-            let route = Route {
-                topic: linked.topic.low(),
-                inlet: linked.inlet.clone(),
-                link: linked.link.clone(),
-            };
-            routes
-                .by_subgroup
-                .entry(linked.subgroup)
-                .or_default()
-                .push(route);
-        }
-        routes
+        let linked = self.linked.values();
+        let route = |linked: &Linked| Route {
+            subgroup: linked.subgroup,
+            topic: linked.topic.low(),
+            inlet: linked.inlet.clone(),
+            link: linked.link.clone(),
+            batch: Batch::new(),
+        };
+        Routes::new(linked.map(route).collect())
     }
 }
 

@@ -16,5 +16,5 @@ mod roll;
 pub(crate) use announcement::{
     Endpoint, Entry, PROTOCOL, ParticipantInfo, ReaderEntry, WriterEntry,
 };
-pub(crate) use matcher::{Matcher, Routes};
+pub(crate) use matcher::{Matcher, Route, Routes};
 pub(crate) use roll::{Own, Roll};

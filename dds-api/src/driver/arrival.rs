@@ -1,5 +1,6 @@
 //! What comes to a reader, in order.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spindle_dds_core::{Held, Kind};
@@ -29,6 +30,36 @@ impl<F: Fabric> Arrival<F> {
             Self::Message(message) => &mut message.origin.writer,
             Self::Gone { writer, .. } => writer,
         }
+    }
+}
+
+/// Arrivals of a batch, on the engine's thread, before they go on to a reader.
+pub(crate) struct Batch<F: Fabric>(VecDeque<Arrival<F>>);
+
+/// Most arrivals of a batch: a longer one goes on in parts.
+const BATCH_MAX: usize = 64;
+
+impl<F: Fabric> Batch<F> {
+    /// With room for all that it takes.
+    pub(crate) fn new() -> Self {
+        Self(VecDeque::with_capacity(BATCH_MAX))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it has to go on before another one is added.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() == BATCH_MAX
+    }
+
+    pub(super) fn push(&mut self, arrival: Arrival<F>) {
+        self.0.push_back(arrival);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Arrival<F>> {
+        self.0.pop_front()
     }
 }
 

@@ -1,22 +1,23 @@
 //! Where samples come in: between the engine's thread and a reader.
 //!
-//! The engine pushes onto a queue that holds all that can be in flight, then
-//! *tries* the reader's lock to move arrivals into the cache. If somebody has
-//! it, that one moves them after letting go of it: it looks at the queue once
-//! more (both sides fence between their two steps), so nothing is left behind.
+//! At the end of a batch the engine *tries* the reader's lock to move arrivals into the
+//! cache. If somebody has it, or the cache is full, they go onto a queue that holds all
+//! that can be in flight, and that one moves them after letting go of the lock: it looks
+//! at the queue once more (both sides fence between their two steps), so nothing is left
+//! behind. Arrivals go past the queue only while it is empty, and they have the lock.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use spindle_dds_core::{Delivery, Kind};
+use spindle_dds_core::{Delivery, Held, Kind};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::Fabric;
 
-use super::arrival::{Arrival, Message, Stamp};
+use super::arrival::{Arrival, Batch, Message, Stamp};
 use super::fate::Fate;
 use super::link::{Link, MatchedWriter};
-use super::payload::{Item, Payload};
+use super::payload::{Item, Payload, in_ring};
 use super::port::{DISPOSES, WRITER_DELETED};
 use super::shelf::{ReaderStatuses, Shelf};
 use super::streams::Streams;
@@ -49,8 +50,6 @@ pub(crate) struct Inlet<F: Fabric> {
     closed: AtomicBool,
     /// The group does not take the reader, and why.
     refused: OnceLock<String>,
-    /// Something arrived in this batch. The engine's thread alone.
-    touched: AtomicBool,
     /// What has arrived so far, and the bytes of its payload. The engine's thread alone.
     arrived: [AtomicU64; 2],
     /// How often samples were asked for, or given back.
@@ -105,7 +104,6 @@ impl<F: Fabric> Inlet<F> {
             held_off: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             refused: OnceLock::new(),
-            touched: AtomicBool::new(false),
             arrived: [const { AtomicU64::new(0) }; 2],
             selects: AtomicU64::new(0),
             neglected: AtomicBool::new(false),
@@ -129,58 +127,63 @@ impl<F: Fabric> Inlet<F> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn try_shelf(&self) -> Option<MutexGuard<'_, Shelf<F>>> {
+        match self.shelf.try_lock() {
+            Ok(shelf) => Some(shelf),
+            Err(TryLockError::Poisoned(shelf)) => Some(shelf.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     // ---- the engine's thread: nothing waits ----
 
-    /// A message for the topic of this reader. Whether the reader wants it.
-    pub(crate) fn accept(&self, link: &Link<F>, delivery: &Delivery<'_, F>) -> bool {
-        let header = delivery.header;
+    /// A message for the topic of this reader, by the last link. Whether it is the first of
+    /// a batch.
+    pub(crate) fn accept(
+        &self,
+        link: &Link<F>,
+        delivery: &Delivery<'_, F>,
+        batch: &mut Batch<F>,
+    ) -> bool {
         if self.closed.load(Ordering::Acquire) {
             return false;
         }
-        let (place, number) = (delivery.sender, header.writer);
-        match header.kind {
-            Kind::Control if header.flags & WRITER_DELETED != 0 => {
-                let stamp = Stamp {
-                    position: delivery.position,
-                    timestamp: header.timestamp,
-                };
-                let disposes = header.flags & DISPOSES != 0;
-                return link.says_gone(place, number, stamp, disposes)
-                    && !self.touched.swap(true, Ordering::Relaxed);
+        let Some(arrival) = arrival(link, delivery) else {
+            return false;
+        };
+        let is_first = batch.is_empty();
+        if batch.is_full() {
+            self.settle(link, batch);
+        }
+        if let Arrival::Message(_) = arrival {
+            for (sum, more) in self.arrived.iter().zip([1, u64::from(delivery.header.len)]) {
+                sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
             }
-            Kind::Control => return false,
-            _ => {}
         }
-        let Some(writer) = link.came(place, number, header.timestamp) else {
-            return false;
-        };
-        let Some(held) = delivery.hold() else {
-            return false;
-        };
-        let arrival = Arrival::Message(Message {
-            kind: header.kind,
-            key: KeyHash(header.key_hash),
-            origin: Origin {
-                writer,
-                writer_sequence: header.writer_seq,
-                position: delivery.position,
-                timestamp: header.timestamp,
-                encapsulation: Encapsulation(header.encapsulation),
-            },
-            held,
-        });
-        for (sum, more) in self.arrived.iter().zip([1, u64::from(header.len)]) {
-            sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        }
-        // The queue holds all that can be in flight: never full.
-        let pushed = link.arrivals.push(arrival);
-        debug_assert!(pushed.is_ok());
-        !self.touched.swap(true, Ordering::Relaxed)
+        batch.push(arrival);
+        is_first
     }
 
-    /// The end of a batch: into the cache, if nobody else is at it.
-    pub(crate) fn settle(&self) {
-        self.touched.store(false, Ordering::Relaxed);
+    /// The end of a batch: into the cache, if nobody else is at it, else into the queue.
+    pub(crate) fn settle(&self, link: &Link<F>, batch: &mut Batch<F>) {
+        if self.takes_in()
+            && let Some(shelf) = self.try_shelf()
+        {
+            self.drain(shelf, Some((link, batch)));
+        }
+        if batch.is_empty() {
+            return;
+        }
+        while let Some(arrival) = batch.pop() {
+            // The queue holds all that can be in flight: never full.
+            let pushed = link.arrivals.push(arrival);
+            debug_assert!(pushed.is_ok());
+        }
+        self.look();
+    }
+
+    /// There is something in the queue, or there will be nothing any more.
+    fn look(&self) {
         self.due.store(true, Ordering::Release);
         // Pairs with the fences after a drain: either whoever has the lock sees the
         // arrivals after letting go of it, or the lock is free here.
@@ -191,7 +194,7 @@ impl<F: Fabric> Inlet<F> {
     /// There is a link behind the last one.
     pub(crate) fn go_on(&self) {
         self.goes_on.store(true, Ordering::Release);
-        self.settle();
+        self.look();
     }
 
     /// Whether it may be given the messages of the lane that this is of: not while
@@ -257,7 +260,7 @@ impl<F: Fabric> Inlet<F> {
 
     /// The group has failed: whoever waits for data is to find out by taking.
     pub(crate) fn failed(&self) {
-        self.settle();
+        self.look();
         self.streams.notify();
         self.subscriber.raise(StatusMask::DATA_ON_READERS);
         self.reader.raise(StatusMask::DATA_AVAILABLE);
@@ -290,30 +293,33 @@ impl<F: Fabric> Inlet<F> {
 
     /// Moves arrivals into the cache until there are none, or somebody else does.
     fn tidy(&self) {
-        let may = || {
-            let blocked = self.blocked.load(Ordering::Acquire);
-            !blocked || self.goes_on.load(Ordering::Acquire)
-        };
-        while self.due.load(Ordering::Acquire) && may() {
-            let shelf = match self.shelf.try_lock() {
-                Ok(shelf) => shelf,
-                Err(TryLockError::Poisoned(shelf)) => shelf.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
+        while self.due.load(Ordering::Acquire) && self.takes_in() {
+            let Some(shelf) = self.try_shelf() else {
+                return;
             };
-            self.drain(shelf);
+            self.drain(shelf, None);
             fence(Ordering::SeqCst);
         }
     }
 
-    fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>) {
+    /// Whether there is a point in moving arrivals into the cache.
+    fn takes_in(&self) -> bool {
+        let blocked = self.blocked.load(Ordering::Acquire);
+        !blocked || self.goes_on.load(Ordering::Acquire)
+    }
+
+    /// What is in the queue, then what is new, goes into the cache; of what is new, that
+    /// which finds no place there stays where it is.
+    fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>, new: Option<(&Link<F>, &mut Batch<F>)>) {
         // First: what comes from now on makes it due again.
         self.due.swap(false, Ordering::AcqRel);
         self.goes_on.swap(false, Ordering::AcqRel);
         let mut changed = StatusMask::NONE;
         if self.closed.load(Ordering::Acquire) {
+            // What is new comes after it by the queue.
             shelf.discard();
         } else {
-            changed = shelf.drain(self.span_max());
+            changed = shelf.drain(self.span_max(), new);
         }
         self.blocked.store(shelf.is_blocked(), Ordering::Release);
         self.came_to(&shelf);
@@ -344,7 +350,7 @@ impl<F: Fabric> Inlet<F> {
     fn with<R>(&self, work: impl FnOnce(&mut Shelf<F>) -> R) -> R {
         let mut shelf = self.shelf();
         let result = work(&mut shelf);
-        self.drain(shelf);
+        self.drain(shelf, None);
         fence(Ordering::SeqCst);
         self.tidy();
         result
@@ -369,8 +375,10 @@ impl<F: Fabric> Inlet<F> {
     }
 
     /// Takes a collection back.
-    pub(crate) fn give_back(&self, items: Vec<Item<F>>) {
+    pub(crate) fn give_back(&self, mut items: Vec<Item<F>>) {
         self.is_used();
+        // All at once, and without the lock: somebody may have to be woken.
+        Held::let_go(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         self.with(|shelf| shelf.give_back(items));
     }
 
@@ -416,4 +424,33 @@ impl<F: Fabric> Inlet<F> {
         // Whoever lets arrivals in from now on throws them away.
         self.with(|_| ());
     }
+}
+
+/// What a message is for a reader; `None` if it is nothing to it.
+fn arrival<F: Fabric>(link: &Link<F>, delivery: &Delivery<'_, F>) -> Option<Arrival<F>> {
+    let header = delivery.header;
+    let (place, number) = (delivery.sender, header.writer);
+    if header.kind == Kind::Control {
+        if header.flags & WRITER_DELETED == 0 {
+            return None;
+        }
+        let stamp = Stamp {
+            position: delivery.position,
+            timestamp: header.timestamp,
+        };
+        return link.says_gone(place, number, stamp, header.flags & DISPOSES != 0);
+    }
+    let writer = link.came(place, number, header.timestamp)?;
+    Some(Arrival::Message(Message {
+        kind: header.kind,
+        key: KeyHash(header.key_hash),
+        origin: Origin {
+            writer,
+            writer_sequence: header.writer_seq,
+            position: delivery.position,
+            timestamp: header.timestamp,
+            encapsulation: Encapsulation(header.encapsulation),
+        },
+        held: delivery.hold()?,
+    }))
 }

@@ -194,11 +194,16 @@ impl<F: Fabric> Link<F> {
         found.ok().filter(|at| !writers[*at].is_gone())
     }
 
-    /// A writer says that it is gone. Whether that is news.
-    pub(super) fn says_gone(&self, place: Rank, number: u32, at: Stamp, disposes: bool) -> bool {
-        let farewell = Farewell::Left { disposes };
-        let found = self.find(place, number);
-        found.is_some_and(|writer| self.go(writer, at, farewell))
+    /// A writer says that it is gone: what arrives by that, if it is news.
+    pub(super) fn says_gone(
+        &self,
+        place: Rank,
+        number: u32,
+        at: Stamp,
+        disposes: bool,
+    ) -> Option<Arrival<F>> {
+        let writer = self.find(place, number)?;
+        Some(self.goes(writer, at, Farewell::Left { disposes }))
     }
 
     /// Those that `stays` does not know any more go where the lane ends, in the way that
@@ -219,20 +224,20 @@ impl<F: Fabric> Link<F> {
                 position: end.unwrap_or(0),
                 timestamp: linked.timestamp.load(Ordering::Relaxed),
             };
-            any |= self.go(at, stamp, farewell(&linked.writer));
+            let gone = self.goes(at, stamp, farewell(&linked.writer));
+            any |= self.arrivals.push(gone).is_ok();
         }
         any
     }
 
-    fn go(&self, writer: usize, at: Stamp, farewell: Farewell) -> bool {
+    fn goes(&self, writer: usize, at: Stamp, farewell: Farewell) -> Arrival<F> {
         let linked = &self.roster.writers[writer];
         linked.gone.store(true, Ordering::Relaxed);
-        let gone = Arrival::Gone {
+        Arrival::Gone {
             writer: writer as u32,
             at,
             farewell,
-        };
-        self.arrivals.push(gone).is_ok()
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod desk;
 mod dispatch;
 mod fate;
 mod figures;
+mod hold;
 mod inlet;
 mod link;
 mod payload;
@@ -37,6 +38,7 @@ mod stopwatch;
 mod streams;
 mod wake;
 
+pub(crate) use arrival::Batch;
 pub(crate) use bell::Bells;
 pub(crate) use control::Control;
 pub(crate) use crew::Crew;

@@ -26,6 +26,17 @@ impl<F: Fabric> Payload<F> {
     }
 }
 
+/// Takes a payload out that lies in its ring.
+pub(super) fn in_ring<F: Fabric>(payload: &mut Option<Payload<F>>) -> Option<Held<F>> {
+    match payload.take() {
+        Some(Payload::Ring(held)) => Some(held),
+        other => {
+            *payload = other;
+            None
+        }
+    }
+}
+
 /// Buffers to be used again.
 #[derive(Debug, Default)]
 pub(super) struct Pool {

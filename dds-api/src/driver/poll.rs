@@ -46,6 +46,7 @@ pub(super) fn run(session: &Session, patience: Patience) {
     let mut idle = 0;
     let mut watch = Watch::new(session);
     while !session.is_stopping() {
+        session.hold().pass();
         let Some(outcome) = session.step() else {
             thread::yield_now();
             continue;

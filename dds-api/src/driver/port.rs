@@ -292,26 +292,24 @@ impl Port {
         meta.topic = self.topic.low();
         let used = u32::try_from(used).unwrap_or(u32::MAX);
         loop {
-            let lane = claim.lane().clone();
-            let mut refused = match claim.commit(used, &meta) {
+            match claim.finish(used, &meta) {
                 Ok(committed) => {
-                    self.session.publish(&lane);
+                    self.session.publish(claim.lane());
                     return Ok(Some(committed));
                 }
-                Err(refused) => refused,
-            };
-            if refused.error != ClaimError::Wedged {
-                return Err(self.refused(refused.error));
+                Err(ClaimError::Wedged) => {}
+                Err(error) => return Err(self.refused(error)),
             }
-            let built = refused.claim.bytes();
+            let built = claim.bytes();
             let built = &built[..built.len().min(used as usize)];
-            claim = match self.claim(built.len(), patience)? {
+            let next = match self.claim(built.len(), patience)? {
                 Claimed::Room(mut next) => {
                     next.bytes().copy_from_slice(built);
                     next
                 }
                 Claimed::NoRoom => return Ok(None),
             };
+            claim = next;
         }
     }
 

@@ -15,6 +15,7 @@ use super::control::Control;
 use super::crew::{self, Crew};
 use super::desk::{Desk, News};
 use super::fate::Fate;
+use super::hold::Hold;
 use super::poll::{self, Patience};
 use super::room::Room;
 use super::seat::Seat;
@@ -38,6 +39,7 @@ pub(crate) struct Session {
     bells: Arc<Bells>,
     desk: Arc<Desk>,
     stopping: AtomicBool,
+    hold: Hold,
     wake_ups: AtomicU64,
     seat: Seat,
     traffic: Mutex<Traffic>,
@@ -111,6 +113,7 @@ impl Session {
             bells,
             desk,
             stopping: AtomicBool::new(false),
+            hold: Hold::default(),
             wake_ups: AtomicU64::new(0),
             seat: Seat::new(Patience::of(start.wait)),
             traffic: Mutex::default(),
@@ -171,6 +174,21 @@ impl Session {
         self.stopping.load(Ordering::Acquire)
     }
 
+    pub(super) fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    /// The polling thread stands still until [`release`](Self::release): for measurements.
+    pub(crate) fn take_hold(&self) {
+        // It may be asleep.
+        self.hold.begin(|| self.handle.fabric().nudge());
+    }
+
+    /// See [`take_hold`](Self::take_hold).
+    pub(crate) fn release(&self) {
+        self.hold.end();
+    }
+
     pub(super) fn woke_up(&self) {
         self.wake_ups.fetch_add(1, Ordering::Relaxed);
     }
@@ -202,7 +220,7 @@ impl Session {
     }
 
     /// One step of the engine, by any thread. `None` when another one steps.
-    pub(super) fn step(&self) -> Option<Outcome> {
+    pub(crate) fn step(&self) -> Option<Outcome> {
         let outcome = self.engine.step(self.now())?;
         if outcome.stopped || self.desk.lanes_changed() {
             self.room.notify_all();
@@ -297,6 +315,7 @@ impl Session {
 
     fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
+        self.hold.end();
         self.room.notify_all();
         self.handle.fabric().nudge();
         self.handle.fabric().wake_keeper();

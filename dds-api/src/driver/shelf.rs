@@ -7,7 +7,7 @@ use spindle_dds_core::{Held, Lane, Ring};
 use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::arrival::{Arrival, Message, Stamp, Step};
+use super::arrival::{Arrival, Batch, Message, Stamp, Step};
 use super::inlet::Access;
 use super::link::{Farewell, Link, Roster};
 use super::payload::{Item, Payload, Pool};
@@ -63,6 +63,8 @@ pub(super) struct Shelf<F: Fabric> {
     /// link's queue.
     backlog: VecDeque<Step<F>>,
     in_ring: Vec<InRing<F>>,
+    /// Samples that newer ones have replaced, to be let go together.
+    replaced: Vec<Held<F>>,
     /// By writer: the writer sequence number that came last; 0 before the first.
     sequences: Vec<u64>,
     pool: Pool,
@@ -73,6 +75,8 @@ pub(super) struct Shelf<F: Fabric> {
 
 /// Bytes that are copied out of rings at once.
 const RELIEVE_BYTES_MAX: usize = 4 << 20;
+/// Replaced samples that are let go together at most.
+const REPLACED_MAX: usize = 64;
 /// Most collections kept.
 const COLLECTIONS_MAX: usize = 16;
 
@@ -87,6 +91,7 @@ impl<F: Fabric> Shelf<F> {
             waiting: None,
             backlog: VecDeque::new(),
             in_ring: Vec::new(),
+            replaced: Vec::new(),
             sequences: Vec::new(),
             pool: Pool::default(),
             collections: Vec::new(),
@@ -148,10 +153,31 @@ impl<F: Fabric> Shelf<F> {
     }
 
     /// Moves arrivals into the cache, as far as it takes them, and sees to it
-    /// that no ring is held above `span_max`. Returns the statuses that changed.
-    pub(super) fn drain(&mut self, span_max: Option<u32>) -> StatusMask {
+    /// that no ring is held above `span_max`. What is `new` by a link comes after what lies
+    /// in its queue. Returns the statuses that changed.
+    pub(super) fn drain(
+        &mut self,
+        span_max: Option<u32>,
+        new: Option<(&Link<F>, &mut Batch<F>)>,
+    ) -> StatusMask {
         let mut changed = StatusMask::NONE;
-        while !self.is_blocked_after(&mut changed) {}
+        while let Some(arrival) = self.next_arrival(&mut changed) {
+            self.take_in(arrival, &mut changed);
+            if self.is_blocked() {
+                break;
+            }
+        }
+        if let Some((link, batch)) = new
+            && std::ptr::eq(&*self.link, link)
+        {
+            while !self.is_blocked()
+                && let Some(arrival) = batch.pop()
+            {
+                let arrival = self.renamed(arrival);
+                self.take_in(arrival, &mut changed);
+            }
+        }
+        self.let_go_replaced();
         if self.is_blocked() {
             self.catch_up();
         }
@@ -160,21 +186,32 @@ impl<F: Fabric> Shelf<F> {
         changed
     }
 
-    /// Takes the next arrival in. Whether there was none, or no room for it.
-    fn is_blocked_after(&mut self, changed: &mut StatusMask) -> bool {
-        match self.next_arrival(changed) {
-            None => return true,
-            Some(Arrival::Gone {
+    fn take_in(&mut self, arrival: Arrival<F>, changed: &mut StatusMask) {
+        match arrival {
+            Arrival::Gone {
                 writer,
                 at,
                 farewell,
-            }) => *changed |= self.writer_gone(writer, at, farewell),
-            Some(Arrival::Message(message)) => {
+            } => *changed |= self.writer_gone(writer, at, farewell),
+            Arrival::Message(message) => {
                 *changed |= self.count_lost(&message.origin);
                 *changed |= self.offer(message);
+                if self.replaced.len() == REPLACED_MAX {
+                    self.let_go_replaced();
+                }
             }
         }
-        self.is_blocked()
+    }
+
+    fn let_go_replaced(&mut self) {
+        Held::let_go(self.replaced.drain(..));
+    }
+
+    /// From the link's names of writers to those of the cache.
+    fn renamed(&self, mut arrival: Arrival<F>) -> Arrival<F> {
+        let writer = arrival.writer();
+        *writer = self.writers[*writer as usize];
+        arrival
     }
 
     /// What comes next, in this lane or the one after it.
@@ -183,7 +220,7 @@ impl<F: Fabric> Shelf<F> {
             return Some(Arrival::Message(message));
         }
         loop {
-            let mut arrival = match self.backlog.pop_front() {
+            let arrival = match self.backlog.pop_front() {
                 Some(Step::Arrival(arrival)) => arrival,
                 Some(Step::Enter(roster)) => {
                     *changed |= self.enter(roster);
@@ -201,9 +238,7 @@ impl<F: Fabric> Shelf<F> {
                     }
                 }
             };
-            let writer = arrival.writer();
-            *writer = self.writers[*writer as usize];
-            return Some(arrival);
+            return Some(self.renamed(arrival));
         }
     }
 
@@ -251,8 +286,17 @@ impl<F: Fabric> Shelf<F> {
             origin,
             payload: Payload::Ring(held),
         };
-        let Self { cache, pool, .. } = self;
-        match cache.offer(arrived, &mut |old| pool.recycle(old)) {
+        let Self {
+            cache,
+            pool,
+            replaced,
+            ..
+        } = self;
+        let mut evicted = |old| match old {
+            Payload::Ring(held) => replaced.push(held),
+            Payload::Copy(_) => pool.recycle(old),
+        };
+        match cache.offer(arrived, &mut evicted) {
             Offer::Kept(entry) => {
                 if let Some(at) = place {
                     let Self { cache, in_ring, .. } = self;
@@ -364,7 +408,8 @@ impl<F: Fabric> Shelf<F> {
                 };
                 if let Some(payload) = cache.payload_mut(oldest) {
                     budget = budget.saturating_sub(payload.bytes().len());
-                    copy_out(payload, pool);
+                    // At once: the next look at the ring counts it.
+                    drop(copy_out(payload, pool));
                 }
             }
         }
@@ -388,9 +433,8 @@ impl<F: Fabric> Shelf<F> {
             Access::Take => cache.take(query, &mut items),
         }
         if config.storage == Storage::Copy || config.untrusted {
-            for payload in items.iter_mut().filter_map(|(_, payload)| payload.as_mut()) {
-                copy_out(payload, pool);
-            }
+            let payloads = items.iter_mut().filter_map(|(_, it)| it.as_mut());
+            Held::let_go(payloads.filter_map(|payload| copy_out(payload, pool)));
         }
         items
     }
@@ -462,10 +506,15 @@ fn left_out(before: u64, now: u64) -> u64 {
     }
 }
 
-fn copy_out<F: Fabric>(payload: &mut Payload<F>, pool: &mut Pool) {
-    if let Payload::Ring(held) = payload {
-        let copy = pool.copy(held.bytes());
-        *payload = Payload::Copy(copy);
+/// Copies a payload out of its ring; what it held there is to be let go.
+fn copy_out<F: Fabric>(payload: &mut Payload<F>, pool: &mut Pool) -> Option<Held<F>> {
+    let Payload::Ring(held) = payload else {
+        return None;
+    };
+    let copy = Payload::Copy(pool.copy(held.bytes()));
+    match std::mem::replace(payload, copy) {
+        Payload::Ring(held) => Some(held),
+        Payload::Copy(_) => None,
     }
 }
 

@@ -10,9 +10,8 @@ use spindle_dds_transport::Fabric;
 use super::bell::Bells;
 use super::desk::{Desk, News};
 use super::fate::Fate;
-use super::inlet::Inlet;
 use super::stopwatch::Stopwatch;
-use crate::discovery::{Matcher, Routes};
+use crate::discovery::{Matcher, Route, Routes};
 use crate::wire::Wire;
 
 /// What the engine tells.
@@ -23,9 +22,9 @@ pub(crate) struct Sink {
     bells: Arc<Bells>,
     desk: Arc<Desk>,
     view: Option<Arc<View>>,
-    /// Readers that something arrived for in this batch.
-    touched: Vec<Arc<Inlet<Wire>>>,
     stopwatch: Stopwatch,
+    /// Routes by which something arrived in this batch.
+    touched: Vec<usize>,
 }
 
 impl fmt::Debug for Sink {
@@ -117,16 +116,19 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             let is_own = delivery.sender == delivery.lane.fabric().me();
             self.stopwatch.record(is_own, delivery.header.timestamp);
         }
-        for route in self.routes.of(subgroup, delivery.header.topic) {
-            if route.inlet.accept(&route.link, delivery) {
-                self.touched.push(route.inlet.clone());
+        for (at, route) in self.routes.of(subgroup, delivery.header.topic) {
+            let Route {
+                inlet, link, batch, ..
+            } = route;
+            if inlet.accept(link, delivery, batch) {
+                self.touched.push(at);
             }
         }
     }
 
     fn batch_end(&mut self) {
-        for inlet in self.touched.drain(..) {
-            inlet.settle();
+        for at in self.touched.drain(..) {
+            self.routes.settle(at);
         }
     }
 
@@ -156,7 +158,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     }
 
     fn is_ready(&self, subgroup: SubgroupId) -> bool {
-        let mut routes = self.routes.at(subgroup);
+        let mut routes = self.routes.at(subgroup).iter();
         routes.all(|route| route.inlet.is_ready(&route.link))
     }
 }

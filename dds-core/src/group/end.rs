@@ -53,7 +53,7 @@ impl<F: Fabric> Group<F> {
             return false;
         }
         // Nothing is wrong with my own row; if it were, the next step tells.
-        let _ = self.publish(context);
+        let _ = self.publish(&self.lane.clone(), context);
         self.is_published()
     }
 

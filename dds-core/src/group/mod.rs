@@ -65,6 +65,8 @@ pub(crate) struct Group<F> {
     digest: Digest,
     /// This member has said that it is ready for messages.
     is_ready: bool,
+    /// By ring and sender: what had been passed when this was accounted for last.
+    accounted: [Vec<u64>; 2],
     /// What the rows of others have been told of `released`, by ring and sender.
     released_told: [Vec<u64>; 2],
     repose: rest::Repose,
@@ -203,6 +205,7 @@ impl<F: Fabric> Group<F> {
             null_target: 0,
             digest: Digest::new(spec.epoch, spec.subgroup.0),
             is_ready: false,
+            accounted: [vec![0; senders.len()], vec![0; senders.len()]],
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
             repose: rest::Repose::default(),
             delivered: (0, 0),
@@ -284,13 +287,16 @@ impl<F: Fabric> Group<F> {
         Ok(progress)
     }
 
-    /// Only what a committing thread needs: publishes. What it published waits
+    /// Only what a committing thread needs: publishes what is in its lane. What it published waits
     /// for its delivery here like everything else.
-    pub(crate) fn publish<S>(&mut self, context: &mut Context<'_, S>) -> Result<(), Trouble> {
+    pub(crate) fn publish<S>(
+        &mut self,
+        lane: &Lane<F>,
+        context: &mut Context<'_, S>,
+    ) -> Result<(), Trouble> {
         if self.phase == Phase::Frozen {
             return Ok(());
         }
-        let lane = &self.lane.clone();
         context.pushes.address(&self.others);
         self.send(lane, context);
         let received = self.receive_own(lane, context);

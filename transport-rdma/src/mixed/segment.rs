@@ -92,6 +92,10 @@ impl Fabric for MixedSegment {
         self.host.store(word, value);
     }
 
+    fn store_words(&self, at: usize, values: &[u64]) {
+        self.host.store_words(at, values);
+    }
+
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
         let Some(away) = &self.away else {
             return self.host.push(at, len, to);

@@ -143,6 +143,10 @@ impl Fabric for ShmSegment {
         self.own_row().store(word, value);
     }
 
+    fn store_words(&self, at: usize, values: &[u64]) {
+        self.own_row().store_words(at, values);
+    }
+
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
         debug_assert!(at.is_multiple_of(8) && len.is_multiple_of(8));
         debug_assert!(self.own_row().contains(at, len));

@@ -1,0 +1,224 @@
+//! Instructions of a message from one engine to another over shared memory, from the
+//! sender's claim to the receiver's upcall. Both engines are in this process, and stepped
+//! by the one thread that is counted.
+//!
+//! `.ci/instructions` runs it and compares; see CONTRIBUTING.md.
+
+// What the macros make of it.
+#![allow(missing_docs, unused_qualifications)]
+
+#[path = "../../../dds-core/tests/stations/mod.rs"]
+mod stations;
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use gungraun::prelude::*;
+use spindle_dds_core::{
+    Delivery, Engine, EngineConfig, Event, Kind, Lane, LaneSpec, Meta, Ring, RingSpec, SenderSpec,
+    Sink, SubgroupId, TopicKey,
+};
+use spindle_dds_transport::Rank;
+use spindle_dds_transport::mixed::{MixedSegment, Station};
+
+const SUBGROUP: SubgroupId = SubgroupId(0);
+/// Messages of a batch.
+const BATCH: usize = 64;
+/// More rounds than the ring has messages.
+const WARM_UP: usize = 40;
+
+const META: Meta = Meta {
+    kind: Kind::Data,
+    flags: 0,
+    encapsulation: 1,
+    writer: 0,
+    timestamp: 0,
+    topic: 7,
+    key_hash: [0; 16],
+    skipped: 0,
+};
+
+/// Touches the first and the last byte of each message.
+struct Touch {
+    reading: bool,
+}
+
+impl Sink<MixedSegment> for Touch {
+    fn deliver(&mut self, delivery: &Delivery<'_, MixedSegment>) {
+        if self.reading
+            && let Some(held) = delivery.hold()
+        {
+            let bytes = held.bytes();
+            black_box((bytes.first(), bytes.last()));
+        }
+    }
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, event: Event) {
+        if let Event::Stopped(reason) = event {
+            panic!("{reason}");
+        }
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        self.reading
+    }
+}
+
+type Node = Engine<MixedSegment, Touch>;
+
+/// A sender and a receiver.
+struct World {
+    sender: Node,
+    lane: Arc<Lane<MixedSegment>>,
+    receiver: Node,
+    size: u32,
+    _stations: Vec<Station>,
+}
+
+impl World {
+    fn new(size: u32) -> Self {
+        let ring = Some(RingSpec {
+            messages: 1024,
+            bytes: 1 << 24,
+        });
+        let lane = LaneSpec {
+            subgroup: SUBGROUP,
+            epoch: 1,
+            base: 0,
+            members: vec![Rank(0), Rank(1)],
+            senders: vec![SenderSpec {
+                rank: Rank(0),
+                rings: [ring, None],
+            }],
+            topics: vec![TopicKey::of_name("bench")],
+        };
+        let (stations, segments) = stations::segments(&[0; 2], &lane);
+        let node = |(rank, [control, segment]): (usize, [MixedSegment; 2])| {
+            let sink = Touch { reading: rank > 0 };
+            let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
+            engine.add_lane(&lane, segment).expect("a lane");
+            engine
+        };
+        let mut nodes = segments.into_iter().enumerate().map(node);
+        let (Some(sender), Some(receiver)) = (nodes.next(), nodes.next()) else {
+            unreachable!("two segments");
+        };
+        let lane = sender.handle().lane(SUBGROUP).expect("a lane");
+        let world = Self {
+            sender,
+            lane,
+            receiver,
+            size,
+            _stations: stations,
+        };
+        for _ in 0..WARM_UP {
+            (0..BATCH).for_each(|_| world.publish());
+            world.settle();
+        }
+        world
+    }
+
+    #[inline(never)]
+    fn publish(&self) {
+        let mut claim = self.lane.claim(Ring::Ordered, self.size).expect("room");
+        if let [first, .., last] = claim.bytes() {
+            (*first, *last) = (black_box(1), black_box(2));
+        }
+        claim.commit(self.size, &META).expect("a commit");
+        self.sender.publish(&self.lane);
+    }
+
+    fn deliver(&self) {
+        assert!(self.receiver.step(0).is_some_and(|step| step.progress));
+    }
+
+    fn settle(&self) {
+        let step = |node: &Node| node.step(0).is_some_and(|step| step.progress);
+        while step(&self.receiver) | step(&self.sender) {}
+    }
+}
+
+fn with_one(size: u32) -> World {
+    let world = World::new(size);
+    world.publish();
+    world
+}
+
+fn with_batch(size: u32) -> World {
+    let world = World::new(size);
+    (0..BATCH).for_each(|_| world.publish());
+    world
+}
+
+fn with_batch_delivered(size: u32) -> World {
+    let world = with_batch(size);
+    world.deliver();
+    world
+}
+
+#[library_benchmark]
+#[bench::bytes_8(args = (8), setup = World::new)]
+#[bench::bytes_1024(args = (1024), setup = World::new)]
+#[bench::bytes_10240(args = (10240), setup = World::new)]
+fn publish(world: World) -> World {
+    world.publish();
+    world
+}
+
+#[library_benchmark]
+#[bench::bytes_128(args = (128), setup = World::new)]
+fn publish_64(world: World) -> World {
+    (0..BATCH).for_each(|_| world.publish());
+    world
+}
+
+#[library_benchmark]
+#[bench::bytes_8(args = (8), setup = with_one)]
+#[bench::bytes_1024(args = (1024), setup = with_one)]
+#[bench::bytes_10240(args = (10240), setup = with_one)]
+fn deliver(world: World) -> World {
+    world.deliver();
+    world
+}
+
+#[library_benchmark]
+#[bench::bytes_128(args = (128), setup = with_batch)]
+fn deliver_64(world: World) -> World {
+    world.deliver();
+    world
+}
+
+// The sender's own step after a batch has been delivered.
+#[library_benchmark]
+#[bench::bytes_128(args = (128), setup = with_batch_delivered)]
+fn settle_64(world: World) -> World {
+    world.sender.step(0);
+    world
+}
+
+#[library_benchmark]
+#[bench::receiver(args = (128), setup = World::new)]
+fn idle_step(world: World) -> World {
+    world.receiver.step(0);
+    world
+}
+
+/// Which routine of libc copies memory depends on the processor: here it is the same.
+const HWCAPS: &str =
+    "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM,-SSSE3";
+
+library_benchmark_group!(
+    name = engine,
+    benchmarks = [
+        publish, publish_64, deliver, deliver_64, settle_64, idle_step
+    ]
+);
+
+main!(
+    config = LibraryBenchmarkConfig::default()
+        .env("GLIBC_TUNABLES", HWCAPS)
+        .pass_through_env("VALGRIND_LIB");
+    library_benchmark_groups = engine
+);

@@ -1,0 +1,2 @@
+//! Counts the instructions of a message: see `benches/`, and CONTRIBUTING.md.
+#![forbid(unsafe_code)]
