@@ -11,9 +11,8 @@
 //!      |
 //!      +-- shm   rows are mapped; a push is at most a doorbell   (one host)
 //!      +-- mixed my host's members by shm, the others by     (several hosts)
-//!      |   verbs a queue pair a pair; a push is a write into the peer's memory, or
+//!      |   verbs a queue pair a pair; a push is a write of the device (feature), or
 //!      |   tcp   a connection a pair; a push is a record in it
-//!      |   verbs a queue pair a pair; a push is a write of the device (feature)
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
 //!      +-- timed none of its freedom, and what everything costs  (experiments)
 //!
@@ -23,8 +22,8 @@
 //! ```
 //!
 //! A backend is a folder: set-up and data path in files of their own. One suite
-//! (`tests/conformance`) runs each clause over each of them, and over
-//! simulators with a planted bug that it has to notice.
+//! (`tests/conformance`) runs each clause over each of them but `timed`, in which nothing
+//! fails or sleeps, and over simulators with a planted bug that it has to notice.
 //!
 //! This crate knows nothing of views, topics or messages.
 

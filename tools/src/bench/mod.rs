@@ -10,7 +10,7 @@ use clap::Args;
 /// What to run: one of them.
 #[derive(Debug, Args)]
 pub(crate) struct BenchOptions {
-    /// The experiments of the Spindle paper, in virtual time, with the paper's constants.
+    /// The experiments of the Spindle paper, in virtual time, on costs from its text.
     #[arg(long, required_unless_present = "peers", conflicts_with = "peers")]
     simulated: bool,
     /// Spindle and the other middleware that is installed, in turns on this machine.

@@ -11,9 +11,10 @@
 //!                +--- latency by size --->   in link of the peer  --> its copy of my row
 //! ```
 //!
-//! It keeps the contract (F1 to F7) and takes none of its freedom: a range is fetched at
-//! the call, a write lands whole, pairs are in order, and so are writes into one node.
-//! Nobody fails, and nobody sleeps: whoever steps, polls. All times are computed from
+//! It takes none of the contract's freedom (F1 to F5): a range is fetched at the call, a
+//! write lands whole, pairs are in order, and so are writes into one node. Nobody fails, and
+//! nobody sleeps: whoever steps, polls. So it is for experiments, and the conformance suite,
+//! half of which is about those two, is not run over it. All times are computed from
 //! [`Costs`], so a run is the same wherever and whenever it is made.
 //!
 //! *It knows nothing of messages*: whoever makes a segment says by a [`Measure`] what a

@@ -79,7 +79,9 @@ fn overview(report: &Report, out: &mut String) {
     out.push_str(
         "</table><p class=\"note\">A claim <b>holds</b> if our number is within a fifth of the \
          paper's, or the statement is true of our runs. Its <b>shape holds</b> if the direction is \
-         the paper's and the number is not. Else it <b>differs</b>.</p>",
+         the paper's and the number is not. Else it <b>differs</b>. The reasons given then were \
+         written after full runs, from their batches and waiting times: readings, that no \
+         experiment has tested, and of another run perhaps not the cause.</p>",
     );
 }
 
@@ -137,7 +139,10 @@ fn class(verdict: Verdict) -> &'static str {
 
 fn constants(report: &Report, out: &mut String) {
     out.push_str(
-        "<h2>Constants of the simulated runs</h2><table><tr><th>what</th><th>how much</th>\
+        "<h2>Constants of the simulated runs</h2><p class=\"note\">What sending costs, the halves of \
+         a message's cost and what a copy costs were settled after trial runs, and so was how the \
+         paper's lock is modelled; the others before. They are not all independent of what is \
+         compared: see the notes of the figures.</p><table><tr><th>what</th><th>how much</th>\
          <th>where from</th></tr>",
     );
     for constant in &report.constants {

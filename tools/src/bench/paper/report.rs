@@ -59,7 +59,7 @@ pub(crate) enum System {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Source {
-    /// Virtual time, the paper's constants, the real engine.
+    /// Virtual time, constants, the real engine.
     Simulated,
     /// This machine.
     Real,
@@ -74,7 +74,7 @@ pub(crate) struct Claim {
     pub(crate) paper: &'static str,
     pub(crate) ours: String,
     pub(crate) verdict: Verdict,
-    /// Why it does not hold, where it does not.
+    /// Why it does not hold, where it does not: written after full runs, see the page.
     pub(crate) why: Option<&'static str>,
 }
 
