@@ -10,6 +10,10 @@ pub struct EngineConfig {
     pub receive_batching: bool,
     /// Deliver all stable messages at once, else one a step and subgroup (§III-A).
     pub delivery_batching: bool,
+    /// Deliver as much as is worth a push at a time, and let the other predicates have
+    /// their turn, else all that is stable: while it is delivered nothing is sent, nor is
+    /// room given back. Of no effect without batching.
+    pub bounded_deliveries: bool,
     /// Fill up with nulls when another sender is ahead (§III-B).
     pub null_sends: bool,
     /// Push at the end of a step, else as soon as each word changes (§III-C).
@@ -46,6 +50,7 @@ pub const SWITCHES: &[Switch] = &switches![
     send_batching,
     receive_batching,
     delivery_batching,
+    bounded_deliveries,
     null_sends,
     late_pushes,
     batched_upcalls,
@@ -54,6 +59,12 @@ pub const SWITCHES: &[Switch] = &switches![
 ];
 
 impl Switch {
+    /// Whether it is on.
+    pub fn is_on(&self, config: &EngineConfig) -> bool {
+        let mut copy = *config;
+        *(self.at)(&mut copy)
+    }
+
     /// Turns it on or off.
     pub fn set(&self, config: &mut EngineConfig, on: bool) {
         *(self.at)(config) = on;
@@ -141,6 +152,7 @@ impl EngineConfig {
         send_batching: true,
         receive_batching: true,
         delivery_batching: true,
+        bounded_deliveries: true,
         null_sends: true,
         late_pushes: true,
         batched_upcalls: true,
@@ -155,6 +167,7 @@ impl EngineConfig {
         send_batching: false,
         receive_batching: false,
         delivery_batching: false,
+        bounded_deliveries: false,
         null_sends: false,
         late_pushes: false,
         batched_upcalls: false,

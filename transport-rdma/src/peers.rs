@@ -79,6 +79,15 @@ impl PeerSet {
         Self(core::array::from_fn(|i| self.0[i] & !other.0[i]))
     }
 
+    /// The members in ascending order from the one behind `me` on, and round; `me` last, if
+    /// it is in the set. The order in which to push: were it the same everywhere, all
+    /// members would fill the link of one of them at a time.
+    pub fn iter_behind(&self, me: Rank) -> impl Iterator<Item = Rank> + use<> {
+        let behind = move |rank: &Rank| *rank > me;
+        let others = self.iter().filter(move |rank| !behind(rank));
+        self.iter().filter(behind).chain(others)
+    }
+
     /// The members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Rank> + use<> {
         let (words, mut at) = (self.0, 0);
@@ -127,5 +136,14 @@ mod tests {
         assert!(!set.contains(Rank(64)) && set.contains(Rank(63)));
         assert!(set.without(&set).is_empty());
         assert_eq!(set.union(&PeerSet::EMPTY), set);
+    }
+
+    #[test]
+    fn each_begins_behind_itself() {
+        let set: PeerSet = [0, 1, 63, 64, 255].map(Rank).into_iter().collect();
+        let behind = |me: u16| set.iter_behind(Rank(me)).map(|rank| rank.0);
+        assert!(behind(1).eq([63, 64, 255, 0, 1]));
+        assert!(behind(2).eq([63, 64, 255, 0, 1]));
+        assert!(behind(255).eq([0, 1, 63, 64, 255]));
     }
 }

@@ -193,6 +193,7 @@ fn draw_config(seed: u64, rng: &mut Rng) -> EngineConfig {
         config.batched_upcalls = rng.chance(0.5);
     }
     // Drawn apart, as it came later: seeds of old stay what they are.
+    config.bounded_deliveries = Rng::new(seed ^ 0xb0de_de11).chance(0.8);
     config.summary_polling = Rng::new(seed ^ 0x2e57_2e57).chance(0.8);
     config
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Found, Group, Trouble};
-use crate::config::PlantedBug;
+use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
 use crate::digest::Digest;
 use crate::engine::{Event, Sink};
@@ -16,6 +16,16 @@ use crate::lane::Lane;
 use crate::limits::DIGESTS_KEPT;
 use crate::stream::Stream;
 use crate::sync::Ordering;
+
+/// Messages that a step delivers at most of an order with so many senders. The more there
+/// are, the fewer of them are of any one, whose room goes back.
+fn delivery_max(config: &EngineConfig, senders: usize) -> u64 {
+    match (config.delivery_batching, config.bounded_deliveries) {
+        (false, _) => 1,
+        (true, false) => u64::MAX,
+        (true, true) => 32.max(4 * senders as u64),
+    }
+}
 
 impl<F: Fabric> Group<F> {
     pub(super) fn deliver_ordered<S: Sink<F>>(
@@ -27,6 +37,7 @@ impl<F: Fabric> Group<F> {
             return false;
         }
         let before = self.delivered;
+        let most = delivery_max(context.config, self.ordered.len());
         let done = loop {
             let Some((seq, order)) = self
                 .next_in_order(None)
@@ -40,7 +51,7 @@ impl<F: Fabric> Group<F> {
             if !self.deliver_next(seq, order, lane, context) {
                 continue;
             }
-            if !context.config.delivery_batching {
+            if self.delivered.0 - before.0 >= most {
                 break seq + 1;
             }
         };

@@ -29,6 +29,7 @@ pub(crate) struct Reach {
 #[derive(Debug)]
 pub(crate) struct Streams {
     shared: Arc<Shared>,
+    me: Rank,
     own: Arc<Own>,
     /// By rank; none for myself and for those who are reached otherwise, or not.
     links: Vec<Option<Arc<Link>>>,
@@ -92,6 +93,7 @@ impl Streams {
         let row = rows[request.me.index()].clone();
         Ok(Self {
             shared: Arc::clone(shared),
+            me: request.me,
             own: Arc::new(Own { slot, key, row }),
             links,
             receiving,
@@ -101,7 +103,7 @@ impl Streams {
     }
 
     fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {
-        of.iter()
+        of.iter_behind(self.me)
             .filter_map(|peer| self.links.get(peer.index())?.as_deref())
     }
 

@@ -218,7 +218,8 @@ impl TimedNetwork {
             .push(Rank(me as u16), offset, bytes.len());
         self.count_looks(&mut state, me);
         let mut posted = Posted::default();
-        let peers = to.iter().map(Rank::index).filter(|peer| *peer != me);
+        let peers = to.iter_behind(Rank(me as u16)).map(Rank::index);
+        let peers = peers.filter(|peer| *peer != me);
         for (nth, peer) in peers.enumerate() {
             let (at, wire_ns) = match charge {
                 Charge::Write(len) => {

@@ -29,6 +29,7 @@ const HINT: &str = "no memory to be registered with the RDMA device; look at uli
 #[derive(Debug)]
 pub(crate) struct Segment {
     shared: Arc<Shared>,
+    me: Rank,
     own: Arc<Own>,
     /// By rank; none for those who are reached otherwise, or not.
     links: Vec<Option<Arc<Link>>>,
@@ -102,6 +103,7 @@ impl Segment {
         }
         Ok(Self {
             shared: Arc::clone(shared),
+            me: request.me,
             own,
             links,
             copies,
@@ -116,7 +118,7 @@ impl Segment {
     }
 
     fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {
-        of.iter()
+        of.iter_behind(self.me)
             .filter_map(|peer| self.links.get(peer.index())?.as_deref())
     }
 

@@ -170,6 +170,7 @@ impl LifePlan {
             script: Vec::new(),
         };
         plan.config.summary_polling = more.chance(0.8);
+        plan.config.bounded_deliveries = more.chance(0.8);
         plan
     }
 

@@ -8,14 +8,20 @@ use crate::group::{LaneFigures, LanePhase};
 fn of_one_sender(members: u16, config: EngineConfig) -> World {
     let mut spec = spec(members);
     spec.senders.truncate(1);
+    of(&spec, config)
+}
+
+/// The members of such a lane.
+fn of(spec: &LaneSpec, config: EngineConfig) -> World {
+    let members = spec.members.len() as u16;
     let (network, controls) = network(members, 1, SimOptions::default());
     let engine = |control| Engine::new(control, config, Log::default());
     let mut world = World {
-        segment: open(&network, &spec),
+        segment: open(&network, spec),
         network,
         nodes: controls.into_iter().map(engine).collect(),
     };
-    world.add_lane(&spec);
+    world.add_lane(spec);
     world
 }
 
@@ -61,6 +67,41 @@ fn without_a_batching_a_stage_takes_one_at_a_time() {
     check(one_received, [4, 0, 1], [0, 1, 1]);
     let one_delivered = without(|config| config.delivery_batching = false);
     check(one_delivered, [4, 0, 1], [0, 4, 1]);
+}
+
+/// Of a batch that is greater than what a step delivers, room comes back in parts.
+#[test]
+fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
+    let ring = Some(RingSpec {
+        messages: 128,
+        bytes: 4096,
+    });
+    let world = |members: u16, config| {
+        let mut spec = spec(members);
+        spec.senders
+            .iter_mut()
+            .for_each(|it| it.rings = [ring, None]);
+        of(&spec, config)
+    };
+    let check = |members: u16, config, most: u64, steps: u64| {
+        let world = world(members, config);
+        world.nodes.iter().for_each(|node| {
+            send(node, 100);
+        });
+        let all: Vec<_> = (0..members.into()).collect();
+        for _ in 0..4 {
+            world.run(&all);
+        }
+        for node in &world.nodes {
+            let counters = node.handle().counters();
+            assert_eq!(counters.delivered, 100 * u64::from(members));
+            assert_eq!(counters.delivery_batches.quantile(1.0), most, "{members}");
+            assert!(counters.upcalls >= steps, "{members}: {}", counters.upcalls);
+        }
+    };
+    check(2, EngineConfig::SPINDLE, 32, 7);
+    check(16, EngineConfig::SPINDLE, 64, 25);
+    check(2, without(|it| it.bounded_deliveries = false), 192, 1);
 }
 
 #[test]

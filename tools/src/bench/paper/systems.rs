@@ -26,6 +26,8 @@ pub(super) enum Stage {
     Late,
     /// The same with our rings, and no lock.
     Spindle,
+    /// All switches on, also the one that the paper does not have: our engine as it is.
+    Bounded,
 }
 
 impl Stage {
@@ -38,13 +40,14 @@ impl Stage {
             Self::Nulls => "+ null-sends",
             Self::Late => "+ late pushes",
             Self::Spindle => "Spindle",
+            Self::Bounded => "Spindle, bounded deliveries",
         }
     }
 
     pub(super) fn system(self) -> System {
         match self {
             Self::Baseline => System::Baseline,
-            Self::Spindle => System::Spindle,
+            Self::Spindle | Self::Bounded => System::Spindle,
             _ => System::Stage,
         }
     }
@@ -53,7 +56,10 @@ impl Stage {
         let rank = self as u32;
         let has = |stage: Self| rank >= stage as u32;
         if has(Self::Spindle) {
-            return EngineConfig::SPINDLE;
+            return EngineConfig {
+                bounded_deliveries: has(Self::Bounded),
+                ..EngineConfig::SPINDLE
+            };
         }
         EngineConfig {
             delivery_batching: has(Self::Delivery),
@@ -67,14 +73,14 @@ impl Stage {
 
     fn slots(self) -> Slots {
         match self {
-            Self::Spindle => Slots::Rings,
+            Self::Spindle | Self::Bounded => Slots::Rings,
             _ => Slots::Fixed,
         }
     }
 
     fn lock(self) -> Lock {
         match self {
-            Self::Spindle => Lock::Free,
+            Self::Spindle | Self::Bounded => Lock::Free,
             Self::Late => Lock::BeforePosts,
             _ => Lock::OverPosts,
         }

@@ -1,6 +1,7 @@
 //! Figures 16, 17, 18: everything on.
 
 use super::batching::SENDERS;
+use super::synchronization::BOUNDED;
 use crate::bench::paper::plan::{
     Found, LATENCY, MEMBERS, Plan, Saying, THROUGHPUT, latency, mean, near, peak, throughput,
     trough, values, verdict,
@@ -22,7 +23,9 @@ fn by_senders(
                 experiment.senders = senders;
             })
         };
-        let lines = vec![line(Stage::Baseline), line(Stage::Spindle)];
+        let lines = [Stage::Baseline, Stage::Spindle, Stage::Bounded]
+            .map(line)
+            .into();
         panel(title, axes, lines)
     });
     panels.into()
@@ -32,7 +35,10 @@ pub(super) fn figure_16(scale: Scale) -> Plan {
     Plan {
         number: 16,
         title: "final throughput, one subgroup",
-        notes: vec!["Messages of 10 KB, a window of 100; Spindle has everything on."],
+        notes: vec![
+            "Messages of 10 KB, a window of 100; Spindle has everything on that the paper has.",
+            BOUNDED,
+        ],
         panels: by_senders(scale, [MEMBERS, THROUGHPUT], throughput),
         claims: claims_16,
     }
