@@ -498,9 +498,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         self.rota.wake(at);
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
-        // Only its own row is read here: the next step tells what is wrong there.
-        let _ = group.publish(lane, &mut context);
-        let wants_acks = group.wants_acks(&*context.sink);
+        group.publish(lane, &mut context);
+        // What else waits was known when it was last said what the engine is woken for.
+        let wants_acks = group.wants_own_acks(&*context.sink);
         want(participant, wants_acks)
     }
 
@@ -587,8 +587,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         self.wake_lanes();
         let (groups, mut context) = self.split();
         for group in groups {
-            // Only its own row is read here; what is wrong there, the next step tells.
-            let _ = group.publish(&group.lane.clone(), &mut context);
+            group.publish(&group.lane.clone(), &mut context);
         }
         let careless = self.config.plants(PlantedBug::LeavesHolding);
         let ready = |group: &Group<F>| group.is_published() && (careless || !group.is_holding());

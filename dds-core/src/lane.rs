@@ -57,6 +57,8 @@ pub struct Lane<F> {
     pub(crate) rings: [Box<[Option<RingColumns>]>; 2],
     /// By sender: its place.
     pub(crate) senders: Box<[Rank]>,
+    /// Where I am among them.
+    pub(crate) mine: Option<usize>,
     /// Number of ordered senders, and where I am among them.
     pub(crate) ordered: u64,
     pub(crate) my_order: Option<u64>,
@@ -114,6 +116,7 @@ impl<F: Fabric> Lane<F> {
             }),
             rings,
             senders: spec.senders.iter().map(|sender| sender.rank).collect(),
+            mine: spec.senders.iter().position(|sender| sender.rank == me),
             ordered: spec.ordered().count() as u64,
             my_order: (0..)
                 .zip(spec.ordered())

@@ -266,10 +266,14 @@ impl<F: Fabric> Group<F> {
         if self.phase == Phase::Frozen && !context.config.plants(PlantedBug::AckAfterFreeze) {
             return Ok(progress);
         }
+        // A sender's own receipt is implied by its guard. Before that of others: how far they
+        // can have come, my own messages say.
+        self.receive_own(lane, context)?;
         progress.any |= self.receive(lane, context)?;
-        progress.any |= self.send(lane, context);
-        // A sender's own receipt is implied by its guard.
-        progress.any |= self.receive_own(lane, context)?;
+        if self.send(lane, context) {
+            progress.any = true;
+            self.receive_own(lane, context)?;
+        }
         self.acknowledge(lane, context);
         if self.phase != Phase::Open {
             return Ok(progress);
@@ -287,22 +291,14 @@ impl<F: Fabric> Group<F> {
         Ok(progress)
     }
 
-    /// Only what a committing thread needs: publishes what is in its lane. What it published waits
-    /// for its delivery here like everything else.
-    pub(crate) fn publish<S>(
-        &mut self,
-        lane: &Lane<F>,
-        context: &mut Context<'_, S>,
-    ) -> Result<(), Trouble> {
-        if self.phase == Phase::Frozen {
-            return Ok(());
+    /// Only what a committing thread needs: publishes what is in its lane. That waits for its
+    /// receipt here, and its delivery, until the next step.
+    pub(crate) fn publish<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
+        if self.phase < Phase::Frozen {
+            context.pushes.address(&self.others);
+            self.send_rings(lane, context, true);
+            context.pushes.flush(&lane.fabric);
         }
-        context.pushes.address(&self.others);
-        self.send(lane, context);
-        let received = self.receive_own(lane, context);
-        self.acknowledge(lane, context);
-        context.pushes.flush(&lane.fabric);
-        received.map(|_| ())
     }
 
     /// Whether acknowledgements of others would let this member go on with
@@ -313,10 +309,28 @@ impl<F: Fabric> Group<F> {
             && self.senders.iter().any(|sender| {
                 let waits = |stream: &Stream| {
                     let urgent = sender.rank != me || sink.is_reading(self.id());
-                    stream.waiting() > 0 && (urgent || stream.is_half_full())
+                    let waiting = stream.waiting();
+                    waiting > 0 && (urgent || stream.fills_half(waiting))
                 };
                 let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
                 farewell || sender.streams.iter().flatten().any(waits)
+            })
+    }
+
+    /// The same of this member's own messages alone, as far as they are published: some of
+    /// them may not have been received here yet.
+    pub(crate) fn wants_own_acks<S: Sink<F>>(&self, sink: &S) -> bool {
+        let Some(mine) = self.lane.mine else {
+            return false;
+        };
+        let mut rings = self.senders[mine].streams.iter().zip(&self.outgoing);
+        self.phase == Phase::Open
+            && rings.any(|ring| {
+                let (Some(stream), Some(outgoing)) = ring else {
+                    return false;
+                };
+                let waiting = stream.waiting_below(outgoing.published.real);
+                waiting > 0 && (stream.fills_half(waiting) || sink.is_reading(self.id()))
             })
     }
 

@@ -118,6 +118,16 @@ impl Fabric for MixedSegment {
         }
     }
 
+    fn push_guarded(&self, ranges: &[(usize, usize)], word: usize, value: u64, to: &PeerSet) {
+        if self.away.is_none() {
+            return self.host.push_guarded(ranges, word, value, to);
+        }
+        for (at, len) in ranges {
+            self.push(*at, *len, to);
+        }
+        self.push_word(word, value, to);
+    }
+
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
         let Some(away) = &self.away else {
             return self.host.ring(data, acks);
