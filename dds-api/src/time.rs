@@ -1,7 +1,8 @@
 //! Points in time.
 
-use std::time::{Duration as Span, Instant, SystemTime};
+use std::time::{Duration as Span, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use spindle_dds_qos::Duration;
 
 /// When to give up; never, for an infinite duration.
@@ -43,8 +44,7 @@ impl Deadline {
 
 /// Now, in nanoseconds since 1970. No system call.
 pub(crate) fn source_timestamp() -> i64 {
-    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
-    }
+    let now = clock_gettime(ClockId::Realtime);
+    let seconds = now.tv_sec.saturating_mul(1_000_000_000);
+    seconds.saturating_add(now.tv_nsec)
 }

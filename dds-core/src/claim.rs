@@ -109,20 +109,19 @@ impl<F: Fabric> fmt::Debug for Refused<F> {
 /// Ended by [`Claim::commit`]; dropped, it is withdrawn and leaves no trace.
 pub struct Claim<F: Fabric> {
     lane: Arc<Lane<F>>,
+    reserved: Reserved,
     ring: Ring,
-    /// Where it begins in the row.
-    at: usize,
-    reserved: Option<Reserved>,
+    /// Neither committed nor withdrawn.
+    is_open: bool,
 }
 
 impl<F: Fabric> Claim<F> {
-    /// Of a payload ring that begins at `payload`.
-    pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, payload: usize, reserved: Reserved) -> Self {
+    pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, reserved: Reserved) -> Self {
         Self {
             lane,
+            reserved,
             ring,
-            at: payload + reserved.offset as usize,
-            reserved: Some(reserved),
+            is_open: true,
         }
     }
 
@@ -136,26 +135,29 @@ impl<F: Fabric> Claim<F> {
         self.ring
     }
 
-    fn parts(&self) -> Option<(&Outbox, &RingColumns, Reserved)> {
+    /// `None` once it has ended.
+    fn parts(&self) -> Option<(&Outbox, &RingColumns)> {
         let ring = self.ring.index();
-        Some((
+        let parts = (
             self.lane.outboxes[ring].as_ref()?,
             self.lane.columns.rings[ring].as_ref()?,
-            self.reserved?,
-        ))
+        );
+        self.is_open.then_some(parts)
     }
 
     /// The bytes to build in, aligned to 16. They hold whatever this
     /// participant's ring held before.
+    #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
-        let Some(reserved) = &self.reserved else {
+        let Some((_, columns)) = self.parts() else {
             return &mut [];
         };
+        let at = columns.payload + self.reserved.offset() as usize;
         let row = self.lane.fabric.row(self.lane.fabric.me());
         // SAFETY: the extent lies in my own row's payload ring (the layout and
         // `reserve` see to it), it is mine alone until it is ended (invariant
         // of `Outbox`), and `&mut self` makes this the only reference to it.
-        unsafe { row.bytes_mut(self.at, reserved.len as usize) }
+        unsafe { row.bytes_mut(at, self.reserved.len as usize) }
     }
 
     /// Takes the next place in the order of this participant's messages for the
@@ -175,7 +177,7 @@ impl<F: Fabric> Claim<F> {
         let committed = self.commit_inside(status, used, meta);
         drop(inside);
         let committed = committed?;
-        self.reserved = None;
+        self.is_open = false;
         committed.ok_or(ClaimError::Stopped)
     }
 
@@ -190,16 +192,17 @@ impl<F: Fabric> Claim<F> {
         if !self.lane.config.plants(PlantedBug::CommitAfterWedge) {
             ClaimError::of_status(status)?;
         }
-        let Some((outbox, columns, reserved)) = self.parts() else {
+        let Some((outbox, columns)) = self.parts() else {
             return Err(ClaimError::NotASender);
         };
+        let reserved = self.reserved;
         let used = used.min(reserved.len);
         let Some(place) = outbox.commit(reserved, used) else {
             return Ok(None);
         };
         let header = Header {
             index: place.index,
-            offset: reserved.offset,
+            offset: reserved.offset(),
             len: used,
             kind: meta.kind,
             flags: meta.flags,
@@ -225,8 +228,8 @@ impl<F: Fabric> Claim<F> {
 
 impl<F: Fabric> Drop for Claim<F> {
     fn drop(&mut self) {
-        if let Some((outbox, _, reserved)) = self.parts() {
-            outbox.withdraw(reserved);
+        if let Some((outbox, _)) = self.parts() {
+            outbox.withdraw(self.reserved);
             // Somebody may wait for this room. (The nudge fences before it looks.)
             self.lane.nudge();
         }
@@ -239,6 +242,7 @@ impl<F: Fabric> fmt::Debug for Claim<F> {
             .field("lane", &self.lane)
             .field("ring", &self.ring)
             .field("reserved", &self.reserved)
+            .field("is_open", &self.is_open)
             .finish()
     }
 }

@@ -140,10 +140,7 @@ impl<F: Fabric> Lane<F> {
     /// until it is committed and released, or dropped.
     pub fn claim(self: &Arc<Self>, ring: Ring, len: u32) -> Result<Claim<F>, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
-        let (Some(outbox), Some(columns)) = (
-            &self.outboxes[ring.index()],
-            &self.columns.rings[ring.index()],
-        ) else {
+        let Some(outbox) = &self.outboxes[ring.index()] else {
             return Err(ClaimError::NotASender);
         };
         let reserved = match ring {
@@ -151,7 +148,7 @@ impl<F: Fabric> Lane<F> {
             _ => outbox.reserve(len),
         };
         match reserved {
-            Ok(reserved) => Ok(Claim::new(self.clone(), ring, columns.payload, reserved)),
+            Ok(reserved) => Ok(Claim::new(self.clone(), ring, reserved)),
             Err(ReserveError::Full) => {
                 let counter = &self.common.counters.claims_without_room;
                 counter.fetch_add(1, Ordering::Relaxed);

@@ -57,7 +57,7 @@ impl Ring {
         let Ok(reserved) = self.outbox.reserve(16) else {
             return false;
         };
-        let at = reserved.offset as usize / 16;
+        let at = reserved.offset() as usize / 16;
         // SAFETY: the extent is mine; loom checks it.
         self.bytes[at].with_mut(|byte| unsafe { *byte = value });
         let place = self.outbox.commit(reserved, 16).expect("indexes are left");

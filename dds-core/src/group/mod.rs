@@ -348,7 +348,8 @@ impl<F: Fabric> Group<F> {
     pub(crate) fn position(&self) -> Position {
         let base = self.spec.base;
         Position {
-            received_num: base + self.received_num,
+            // It may have published since the last step.
+            received_num: base + self.received_num.max(self.received()),
             stable: base + self.stable,
             delivered_num: base + self.delivered_num,
             digest: self.digest.value(),

@@ -2,7 +2,7 @@
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Found, Group, Phase, Trouble};
+use super::{Context, Found, Group, Phase, Sender, Trouble};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::{LiveCounters, bump};
 use crate::ids::Ring;
@@ -248,15 +248,25 @@ impl<F: Fabric> Group<F> {
         wanted.min(MESSAGE_INDEX_MAX)
     }
 
+    /// Messages of an ordered sender that have been received here. Of my own these are all that
+    /// are published: what I have of them, my guard says.
+    fn count(&self, sender: &Sender) -> Option<u64> {
+        let stream = sender.streams[0].as_ref()?;
+        Some(match &self.outgoing[0] {
+            Some(outgoing) if sender.rank == self.lane.fabric.me() => outgoing.published.index,
+            _ => stream.count(),
+        })
+    }
+
     /// Position below which everything has been received here.
-    fn received(&self) -> u64 {
+    pub(super) fn received(&self) -> u64 {
         let n = self.ordered.len() as u64;
         // When all have left, everything is here, and so are their farewells.
-        let streams = self
+        let counts = self
             .ordered
             .iter()
-            .filter_map(|&at| self.senders[at].streams[0].as_ref());
-        let farewells = || streams.map(|stream| (stream.count() + 1) * n).max();
+            .filter_map(|&at| self.count(&self.senders[at]));
+        let farewells = || counts.map(|count| (count + 1) * n).max();
         let present = self.received_of(|_| true);
         present.or_else(farewells).unwrap_or_default()
     }
@@ -267,8 +277,7 @@ impl<F: Fabric> Group<F> {
         let n = self.ordered.len() as u64;
         let senders = self.ordered.iter().map(|&at| &self.senders[at]).zip(0..);
         let present = senders.filter(|(sender, _)| !sender.left && of(sender.rank));
-        let counts = present
-            .filter_map(|(sender, place)| Some((sender.streams[0].as_ref()?.count(), place)));
+        let counts = present.filter_map(|(sender, place)| Some((self.count(sender)?, place)));
         counts
             .map(|(count, place): (_, u64)| count * n + place)
             .min()
