@@ -1,8 +1,7 @@
 //! Points in time.
 
-use std::time::{Duration as Span, Instant};
+use std::time::{Duration as Span, Instant, SystemTime};
 
-use rustix::time::{ClockId, clock_gettime};
 use spindle_dds_qos::Duration;
 
 /// When to give up; never, for an infinite duration.
@@ -44,7 +43,14 @@ impl Deadline {
 
 /// Now, in nanoseconds since 1970. No system call.
 pub(crate) fn source_timestamp() -> i64 {
-    let now = clock_gettime(ClockId::Realtime);
-    let seconds = now.tv_sec.saturating_mul(1_000_000_000);
-    seconds.saturating_add(now.tv_nsec)
+    // Not as one number of 128 bits: this is asked for each sample.
+    let nanos = |span: Span| {
+        let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        let seconds = seconds.saturating_mul(1_000_000_000);
+        seconds.saturating_add(span.subsec_nanos().into())
+    };
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => nanos(since),
+        Err(before) => -nanos(before.duration()),
+    }
 }
