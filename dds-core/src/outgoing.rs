@@ -3,10 +3,10 @@
 use spindle_dds_transport::Fabric;
 
 use crate::config::{EngineConfig, PlantedBug};
-use crate::header::WRITER_SEQ_WORD;
+use crate::header::{Header, WRITER_SEQ_WORD};
 use crate::layout::RingColumns;
 use crate::limits::{GRANULE, HEADER_LEN};
-use crate::outbox::{Outbox, Published};
+use crate::outbox::{Outbox, Place, Published};
 use crate::pushes::Pushes;
 
 /// The engine's side of one of its own rings.
@@ -178,6 +178,36 @@ impl Outgoing {
             pushes.batch(fabric, ranges, self.columns.guard, guard);
         }
         (sent, nulls)
+    }
+
+    /// Whether it is the next message to publish, and all before it are published.
+    pub(crate) fn is_next(&self, place: Place) -> bool {
+        self.published.index == place.index
+    }
+
+    /// Publishes the next message at once, which is written nowhere yet: what
+    /// [`send`](Self::send) does with one, without having it handed over. Nothing is pushed
+    /// behind it before the flush.
+    pub(crate) fn send_next<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        mut header: Header,
+        seqs: &mut WriterSeqs,
+        pushes: &mut Pushes,
+    ) {
+        let len = header.len as usize;
+        header.writer_seq = seqs.next(header.writer, header.writer_seq, len as u64);
+        let at = self.columns.header(self.published.real);
+        fabric.store_words(at, &header.to_words());
+        self.bytes += len as u64;
+        self.published = Published {
+            index: header.index + 1,
+            real: self.published.real + 1,
+        };
+        let payload = self.columns.payload + header.offset as usize;
+        let ranges = [(payload, self.pushed_len(len)), (at, HEADER_LEN)];
+        let ranges = &ranges[usize::from(ranges[0].1 == 0)..];
+        pushes.last_batch(fabric, ranges, self.columns.guard, header.index + 1);
     }
 
     /// A slot goes out as it is, even for a message without payload.

@@ -96,7 +96,9 @@ impl Pushes {
         let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
         let pushes = ranges.len() + 1;
         let counters = &self.common.counters;
-        counters.data.add_all(self.peers * pushes, self.peers * bytes);
+        counters
+            .data
+            .add_all(self.peers * pushes, self.peers * bytes);
         fabric.push_guarded(ranges, word, value, &self.to);
     }
 

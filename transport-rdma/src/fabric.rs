@@ -92,7 +92,7 @@ pub trait Fabric: Send + Sync + 'static {
     fn store(&self, word: usize, value: u64);
 
     /// Stores words in a row, from `at`, as [`store`](Self::store) does one after the other.
-    fn store_words(&self, at: usize, values: &[u64]) {
+    fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         for (value, word) in values.iter().zip((at..).step_by(8)) {
             self.store(word, *value);
         }

@@ -188,10 +188,10 @@ impl Region {
 
     /// Stores words of the own row in a row, from `at`, each with release ordering, as
     /// [`store`](Self::store) does one.
-    pub(crate) fn store_words(&self, at: usize, values: &[u64]) {
+    pub(crate) fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         assert!(self.writable, "a peer's row is read-only");
         assert!(at.is_multiple_of(8));
-        let words = &self.words()[at / 8..][..values.len()];
+        let words = &self.words()[at / 8..][..N];
         for (word, value) in words.iter().zip(values) {
             word.store(*value, Ordering::Release);
         }

@@ -314,11 +314,8 @@ impl Port {
     ) -> Result<Option<Committed>> {
         meta.topic = self.topic.low();
         let used = u32::try_from(used).unwrap_or(u32::MAX);
-        match claim.finish(used, &meta) {
-            Ok(committed) => {
-                self.session.publish(claim.lane());
-                Ok(Some(committed))
-            }
+        match self.session.send(&mut claim, used, &meta) {
+            Ok(committed) => Ok(Some(committed)),
             Err(error) => self.commit_later(claim, used, &meta, patience, error),
         }
     }
@@ -346,11 +343,8 @@ impl Port {
                 Claimed::NoRoom => return Ok(None),
             };
             claim = next;
-            match claim.finish(used, meta) {
-                Ok(committed) => {
-                    self.session.publish(claim.lane());
-                    return Ok(Some(committed));
-                }
+            match self.session.send(&mut claim, used, meta) {
+                Ok(committed) => return Ok(Some(committed)),
                 Err(error) => refused = error,
             }
         }

@@ -30,6 +30,7 @@ use spindle_dds_transport::{Fabric, PeerSet, Rank};
 pub use end::Counts;
 pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
 
+use crate::claim::{Claim, ClaimError, Committed, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
 use crate::engine::{Position, Sink};
@@ -301,6 +302,38 @@ impl<F: Fabric> Group<F> {
         }
     }
 
+    /// Commits a claim in this lane, and publishes it, and what was committed before.
+    pub(crate) fn send_claim<S>(
+        &mut self,
+        claim: &mut Claim<F>,
+        (used, meta): (u32, &Meta),
+        context: &mut Context<'_, S>,
+    ) -> Result<Committed, ClaimError> {
+        let place = claim.finish_owned(used)?;
+        let header = claim.header(place, used, meta);
+        let (lane, ring) = (claim.lane(), claim.ring().index());
+        let planted = [PlantedBug::GuardFirst, PlantedBug::WildGuard]
+            .iter()
+            .any(|bug| context.config.plants(*bug));
+        match &mut self.outgoing[ring] {
+            // Who waits for nulls behind it is not kept waiting by this.
+            Some(outgoing) if outgoing.is_next(place) && !planted => {
+                context.pushes.address(&self.others);
+                outgoing.send_next(&lane.fabric, header, context.seqs, context.pushes);
+                receive::count_publication(&lane.common.counters, 1, 0, header.len.into());
+                if ring == Ring::Ordered.index() && self.null_target > place.index + 1 {
+                    self.send_rings(lane, context, true);
+                }
+                context.pushes.flush(&lane.fabric);
+            }
+            _ => {
+                claim.write(place, &header);
+                self.publish(lane, context);
+            }
+        }
+        Ok(claim.committed(place))
+    }
+
     /// Whether acknowledgements of others would let this member go on with
     /// something that somebody waits for.
     pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
@@ -320,18 +353,24 @@ impl<F: Fabric> Group<F> {
     /// The same of this member's own messages alone, as far as they are published: some of
     /// them may not have been received here yet.
     pub(crate) fn wants_own_acks<S: Sink<F>>(&self, sink: &S) -> bool {
+        Ring::BOTH
+            .into_iter()
+            .any(|ring| self.wants_acks_of_ring(ring, sink))
+    }
+
+    /// The same of one ring.
+    pub(crate) fn wants_acks_of_ring<S: Sink<F>>(&self, ring: Ring, sink: &S) -> bool {
         let Some(mine) = self.lane.mine else {
             return false;
         };
-        let mut rings = self.senders[mine].streams.iter().zip(&self.outgoing);
+        let stream = &self.senders[mine].streams[ring.index()];
+        let (Some(stream), Some(outgoing)) = (stream, &self.outgoing[ring.index()]) else {
+            return false;
+        };
+        let waiting = stream.waiting_below(outgoing.published.real);
         self.phase == Phase::Open
-            && rings.any(|ring| {
-                let (Some(stream), Some(outgoing)) = ring else {
-                    return false;
-                };
-                let waiting = stream.waiting_below(outgoing.published.real);
-                waiting > 0 && (stream.fills_half(waiting) || sink.is_reading(self.id()))
-            })
+            && waiting > 0
+            && (stream.fills_half(waiting) || sink.is_reading(self.id()))
     }
 
     pub(crate) fn id(&self) -> SubgroupId {

@@ -157,8 +157,7 @@ impl<F: Fabric> Group<F> {
             if guard != stream.count() {
                 let place = lane.fabric.me();
                 let row = lane.fabric.row(place);
-                let taken =
-                    stream.receive(row, inbox, guard, guard, u64::MAX, context.config);
+                let taken = stream.receive(row, inbox, guard, guard, u64::MAX, context.config);
                 taken.map_err(|what| Trouble {
                     place,
                     what: Found::Nonsense(what),
@@ -381,7 +380,7 @@ fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> bool {
 }
 
 /// Bookkeeping of a publication, by whoever publishes.
-fn count_publication(counters: &LiveCounters, sent: u64, nulls: u64, bytes: u64) {
+pub(super) fn count_publication(counters: &LiveCounters, sent: u64, nulls: u64, bytes: u64) {
     if nulls > 0 {
         bump(&counters.nulls, nulls);
     }

@@ -92,7 +92,7 @@ impl Fabric for MixedSegment {
         self.host.store(word, value);
     }
 
-    fn store_words(&self, at: usize, values: &[u64]) {
+    fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         self.host.store_words(at, values);
     }
 

@@ -143,7 +143,7 @@ impl Fabric for ShmSegment {
         self.own_row().store(word, value);
     }
 
-    fn store_words(&self, at: usize, values: &[u64]) {
+    fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         self.own_row().store_words(at, values);
     }
 
