@@ -138,6 +138,7 @@ impl<F: Fabric> Lane<F> {
     /// Reserves `len` bytes to build a message in. Never blocks, takes no lock,
     /// allocates nothing. The claim costs room in this participant's own ring
     /// until it is committed and released, or dropped.
+    #[inline]
     pub fn claim(self: &Arc<Self>, ring: Ring, len: u32) -> Result<Claim<F>, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
         let Some(outbox) = &self.outboxes[ring.index()] else {

@@ -157,6 +157,7 @@ impl Outbox {
     }
 
     /// Takes an extent of `len` bytes, or says that there is no room. Lock-free.
+    #[inline]
     pub(crate) fn reserve(&self, len: u32) -> Result<Reserved, ReserveError> {
         if u64::from(len) > self.len_max() {
             return Err(ReserveError::TooLarge);
@@ -208,6 +209,7 @@ impl Outbox {
         }
     }
 
+    #[inline]
     fn extent(&self, ticket: u32) -> &Extent {
         &self.extents[ticket as usize & (self.extents.len() - 1)]
     }
@@ -221,6 +223,7 @@ impl Outbox {
     /// extent. The caller writes the header and then calls [`Self::written`].
     /// `None` when the lane's message indexes are used up; the extent is
     /// withdrawn then.
+    #[inline]
     pub(crate) fn commit(&self, reserved: Reserved, used: u32) -> Option<Place> {
         let mut next = self.next.load(Ordering::Relaxed);
         let place = loop {
@@ -248,6 +251,7 @@ impl Outbox {
     }
 
     /// Ends a reservation, giving back what it did not use if it is the newest.
+    #[inline]
     fn close(&self, reserved: Reserved, used: u32, state: u64) {
         let mut span = reserved.span;
         let shorter = match state {

@@ -36,6 +36,7 @@ struct WriterSeq {
 impl WriterSeqs {
     /// The number of a writer's next message, which has `len` bytes; `skipped` ones are
     /// left out.
+    #[inline]
     fn next(&mut self, writer: u32, skipped: u64, len: u64) -> u64 {
         // Writers of a participant are few, and a run of messages is mostly of one.
         match self.0.iter_mut().find(|known| known.writer == writer) {
@@ -181,6 +182,7 @@ impl Outgoing {
     }
 
     /// Whether it is the next message to publish, and all before it are published.
+    #[inline]
     pub(crate) fn is_next(&self, place: Place) -> bool {
         self.published.index == place.index
     }
@@ -188,6 +190,7 @@ impl Outgoing {
     /// Publishes the next message at once, which is written nowhere yet: what
     /// [`send`](Self::send) does with one, without having it handed over. Nothing is pushed
     /// behind it before the flush.
+    #[inline]
     pub(crate) fn send_next<F: Fabric>(
         &mut self,
         fabric: &F,

@@ -44,6 +44,7 @@ impl Pushes {
     }
 
     /// Following pushes, until the next flush, go to `to`.
+    #[inline]
     pub(crate) fn address(&mut self, to: &PeerSet) {
         debug_assert!(self.list.is_empty());
         if self.to != *to {
@@ -81,6 +82,7 @@ impl Pushes {
     }
 
     /// The same as the last pushes before the flush, issued without being collected.
+    #[inline]
     pub(crate) fn last_batch<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -123,10 +125,14 @@ impl Pushes {
         }
     }
 
+    #[inline]
     fn issue<F: Fabric>(&mut self, fabric: &F) {
-        if self.list.is_empty() {
-            return;
+        if !self.list.is_empty() {
+            self.issue_list(fabric);
         }
+    }
+
+    fn issue_list<F: Fabric>(&mut self, fabric: &F) {
         self.issued = true;
         for push in self.list.drain(..) {
             match push {
@@ -138,6 +144,7 @@ impl Pushes {
 
     /// Issues everything and rings once, if only for nobody: a fabric may hold
     /// pushes back until then. Whether there was anything.
+    #[inline]
     pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
         self.issue(fabric);
         let issued = core::mem::take(&mut self.issued);

@@ -39,6 +39,7 @@ impl PushCounters {
     }
 
     /// A push of each of these ranges to so many peers, and one of a word.
+    #[inline]
     pub(crate) fn pushed_guarded(&self, peers: u64, ranges: &[(usize, usize)]) {
         let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
         add(&self.pushes, peers * ranges.len() as u64);

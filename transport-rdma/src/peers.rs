@@ -36,6 +36,7 @@ impl PeerSet {
     }
 
     /// The words of [`from_words`](Self::from_words).
+    #[inline]
     pub const fn words(&self) -> [u64; MEMBERS_MAX / 64] {
         self.0
     }
@@ -61,6 +62,7 @@ impl PeerSet {
     }
 
     /// How many are in it.
+    #[inline]
     pub fn len(&self) -> usize {
         // One by one: most sets are small, and counting is no instruction everywhere.
         let mut len = 0;

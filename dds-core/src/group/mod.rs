@@ -303,6 +303,7 @@ impl<F: Fabric> Group<F> {
     }
 
     /// Commits a claim in this lane, and publishes it, and what was committed before.
+    #[inline]
     pub(crate) fn send_claim<S>(
         &mut self,
         claim: &mut Claim<F>,

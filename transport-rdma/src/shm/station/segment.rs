@@ -115,6 +115,7 @@ impl ShmSegment {
         }
     }
 
+    #[inline]
     fn own_row(&self) -> &Region {
         self.row(self.me)
     }
@@ -127,6 +128,7 @@ impl Drop for ShmSegment {
 }
 
 impl Fabric for ShmSegment {
+    #[inline]
     fn me(&self) -> Rank {
         self.me
     }
@@ -135,14 +137,17 @@ impl Fabric for ShmSegment {
         self.rows.len()
     }
 
+    #[inline]
     fn row(&self, of: Rank) -> &Region {
         &self.rows[of.index()]
     }
 
+    #[inline]
     fn store(&self, word: usize, value: u64) {
         self.own_row().store(word, value);
     }
 
+    #[inline]
     fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         self.own_row().store_words(at, values);
     }
@@ -158,11 +163,13 @@ impl Fabric for ShmSegment {
         self.counters.word_pushed(to.len() as u64);
     }
 
+    #[inline]
     fn push_guarded(&self, ranges: &[(usize, usize)], word: usize, value: u64, to: &PeerSet) {
         self.store(word, value);
         self.counters.pushed_guarded(to.len() as u64, ranges);
     }
 
+    #[inline]
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
         let fenced = sleep::before_ring();
         let seats = self.contacts.chunks(64);
