@@ -10,7 +10,7 @@ use crate::header::{Header, Kind};
 use crate::ids::{Ring, SubgroupId};
 use crate::lane::{ENDED, LEAVING, Lane, OPEN, WEDGED};
 use crate::layout::RingColumns;
-use crate::outbox::{Outbox, Reserved};
+use crate::outbox::{Outbox, Place, Reserved};
 
 /// Why a claim was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -109,20 +109,19 @@ impl<F: Fabric> fmt::Debug for Refused<F> {
 /// Ended by [`Claim::commit`]; dropped, it is withdrawn and leaves no trace.
 pub struct Claim<F: Fabric> {
     lane: Arc<Lane<F>>,
+    reserved: Reserved,
     ring: Ring,
-    /// Where it begins in the row.
-    at: usize,
-    reserved: Option<Reserved>,
+    /// Neither committed nor withdrawn.
+    is_open: bool,
 }
 
 impl<F: Fabric> Claim<F> {
-    /// Of a payload ring that begins at `payload`.
-    pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, payload: usize, reserved: Reserved) -> Self {
+    pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, reserved: Reserved) -> Self {
         Self {
             lane,
+            reserved,
             ring,
-            at: payload + reserved.offset as usize,
-            reserved: Some(reserved),
+            is_open: true,
         }
     }
 
@@ -136,26 +135,28 @@ impl<F: Fabric> Claim<F> {
         self.ring
     }
 
-    fn parts(&self) -> Option<(&Outbox, &RingColumns, Reserved)> {
+    #[inline]
+    fn parts(&self) -> Option<(&Outbox, &RingColumns)> {
         let ring = self.ring.index();
         Some((
             self.lane.outboxes[ring].as_ref()?,
             self.lane.columns.rings[ring].as_ref()?,
-            self.reserved?,
         ))
     }
 
     /// The bytes to build in, aligned to 16. They hold whatever this
     /// participant's ring held before.
+    #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
-        let Some(reserved) = &self.reserved else {
+        let Some((_, columns)) = self.parts().filter(|_| self.is_open) else {
             return &mut [];
         };
+        let at = columns.payload + self.reserved.offset() as usize;
         let row = self.lane.fabric.row(self.lane.fabric.me());
         // SAFETY: the extent lies in my own row's payload ring (the layout and
         // `reserve` see to it), it is mine alone until it is ended (invariant
         // of `Outbox`), and `&mut self` makes this the only reference to it.
-        unsafe { row.bytes_mut(self.at, reserved.len as usize) }
+        unsafe { row.bytes_mut(at, self.reserved.len as usize) }
     }
 
     /// Takes the next place in the order of this participant's messages for the
@@ -172,35 +173,45 @@ impl<F: Fabric> Claim<F> {
     /// it has succeeded, the claim is of no more use.
     pub fn finish(&mut self, used: u32, meta: &Meta) -> Result<Committed, ClaimError> {
         let (status, inside) = self.lane.gate.enter();
-        let committed = self.commit_inside(status, used, meta);
+        let place = self.place(status, used)?;
+        if let Some(place) = place {
+            self.write(place, &self.header(place, used, meta));
+        }
         drop(inside);
-        let committed = committed?;
-        self.reserved = None;
-        committed.ok_or(ClaimError::Stopped)
+        self.is_open = false;
+        let place = place.ok_or(ClaimError::Stopped)?;
+        Ok(self.committed(place))
     }
 
-    /// `None` when the lane's message indexes are used up; the claim is withdrawn
-    /// then.
-    fn commit_inside(
-        &self,
-        status: u32,
-        used: u32,
-        meta: &Meta,
-    ) -> Result<Option<Committed>, ClaimError> {
+    /// The first part of the same, by whoever owns the engine: nobody closes the lane and
+    /// takes what is committed for complete meanwhile. To be followed by what
+    /// [`header`](Self::header) gives, written or published.
+    #[inline]
+    pub(crate) fn finish_owned(&mut self, used: u32) -> Result<Place, ClaimError> {
+        let place = self.place(self.lane.gate.status(), used)?;
+        self.is_open = false;
+        place.ok_or(ClaimError::Stopped)
+    }
+
+    /// Takes the next place in the order, at this status of the lane. `None` when the lane's
+    /// message indexes are used up; the claim is withdrawn then.
+    #[inline]
+    fn place(&self, status: u32, used: u32) -> Result<Option<Place>, ClaimError> {
         if !self.lane.config.plants(PlantedBug::CommitAfterWedge) {
             ClaimError::of_status(status)?;
         }
-        let Some((outbox, columns, reserved)) = self.parts() else {
+        let Some((outbox, _)) = self.parts().filter(|_| self.is_open) else {
             return Err(ClaimError::NotASender);
         };
-        let used = used.min(reserved.len);
-        let Some(place) = outbox.commit(reserved, used) else {
-            return Ok(None);
-        };
-        let header = Header {
+        Ok(outbox.commit(self.reserved, used.min(self.reserved.len)))
+    }
+
+    #[inline]
+    pub(crate) fn header(&self, place: Place, used: u32, meta: &Meta) -> Header {
+        Header {
             index: place.index,
-            offset: reserved.offset,
-            len: used,
+            offset: self.reserved.offset(),
+            len: used.min(self.reserved.len),
             kind: meta.kind,
             flags: meta.flags,
             encapsulation: meta.encapsulation,
@@ -210,23 +221,33 @@ impl<F: Fabric> Claim<F> {
             timestamp: meta.timestamp,
             topic: meta.topic,
             key_hash: meta.key_hash,
-        };
-        let at = columns.header(place.real.into());
-        self.lane.fabric.store_words(at, &header.to_words());
-        outbox.written(place);
-        Ok(Some(Committed {
+        }
+    }
+
+    /// The header of a place that was taken: the message can be published.
+    pub(crate) fn write(&self, place: Place, header: &Header) {
+        if let Some((outbox, columns)) = self.parts() {
+            let at = columns.header(place.real.into());
+            self.lane.fabric.store_words(at, &header.to_words());
+            outbox.written(place);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn committed(&self, place: Place) -> Committed {
+        Committed {
             subgroup: self.lane.subgroup(),
             epoch: self.lane.epoch(),
             ring: self.ring,
             index: place.index,
-        }))
+        }
     }
 }
 
 impl<F: Fabric> Drop for Claim<F> {
     fn drop(&mut self) {
-        if let Some((outbox, _, reserved)) = self.parts() {
-            outbox.withdraw(reserved);
+        if let Some((outbox, _)) = self.parts().filter(|_| self.is_open) {
+            outbox.withdraw(self.reserved);
             // Somebody may wait for this room. (The nudge fences before it looks.)
             self.lane.nudge();
         }
@@ -239,6 +260,7 @@ impl<F: Fabric> fmt::Debug for Claim<F> {
             .field("lane", &self.lane)
             .field("ring", &self.ring)
             .field("reserved", &self.reserved)
+            .field("is_open", &self.is_open)
             .finish()
     }
 }

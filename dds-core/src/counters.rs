@@ -101,7 +101,8 @@ impl BatchHistogram {
     }
 }
 
-/// Pushes, times the peers of each, and the bytes that they carried.
+/// Pushes, times the peers of each, and the bytes that they carried: where memory is
+/// shared and nothing is sent, those that would be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// How many.
@@ -164,8 +165,13 @@ impl LiveTraffic {
 
     /// A push of so many bytes to so many peers.
     pub(crate) fn add(&self, peers: usize, len: usize) {
-        bump(&self.pushes, peers as u64);
-        bump(&self.bytes, (peers * len) as u64);
+        self.add_all(peers, peers * len);
+    }
+
+    /// So many pushes, which have so many bytes together.
+    pub(crate) fn add_all(&self, pushes: usize, bytes: usize) {
+        bump(&self.pushes, pushes as u64);
+        bump(&self.bytes, bytes as u64);
     }
 
     fn snapshot(&self) -> Traffic {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
 
+use crate::claim::{Claim, ClaimError, Committed, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
 use crate::group::{Context, Found, Group, Progress, Trouble};
@@ -296,15 +297,39 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// steps, or sleeps, does.
     pub fn publish(&self, lane: &Arc<Lane<F>>) {
         let Some(mut state) = self.try_state() else {
-            let left_commits = &self.participant.common.left_commits;
-            left_commits.store(true, Ordering::Relaxed);
-            lane.nudge();
-            return;
+            return self.leave_commit(lane);
         };
         if state.publish(&self.participant, lane) == Want::DataAndAcks {
             // The sleeper may have announced that it wants data only.
             lane.fabric.nudge();
         }
+    }
+
+    fn leave_commit(&self, lane: &Lane<F>) {
+        let left_commits = &self.participant.common.left_commits;
+        left_commits.store(true, Ordering::Relaxed);
+        lane.nudge();
+    }
+
+    /// Commits a claim and publishes it: as [`Claim::finish`] and then
+    /// [`publish`](Self::publish), and for less, if nobody is stepping.
+    pub fn send(
+        &self,
+        claim: &mut Claim<F>,
+        used: u32,
+        meta: &Meta,
+    ) -> Result<Committed, ClaimError> {
+        let Some(mut state) = self.try_state() else {
+            let committed = claim.finish(used, meta)?;
+            self.leave_commit(claim.lane());
+            return Ok(committed);
+        };
+        let (committed, want) = state.send(&self.participant, claim, used, meta)?;
+        if want == Want::DataAndAcks {
+            // As above.
+            claim.lane().fabric.nudge();
+        }
+        Ok(committed)
     }
 
     /// Says that this member leaves after what it has committed. Idempotent;
@@ -485,22 +510,44 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         }
     }
 
-    fn publish(&mut self, participant: &Participant<F>, lane: &Arc<Lane<F>>) -> Want {
+    /// Where a lane stands that can be published in. What is, waits for its delivery.
+    fn wake_lane(&mut self, lane: &Arc<Lane<F>>) -> Option<usize> {
         if self.stopped || self.left {
-            return Want::Data;
+            return None;
         }
         let mut groups = self.groups.iter();
-        let Some(at) = groups.position(|group| Arc::ptr_eq(&group.lane, lane)) else {
+        let at = groups.position(|group| Arc::ptr_eq(&group.lane, lane))?;
+        self.rota.wake(at);
+        Some(at)
+    }
+
+    fn send(
+        &mut self,
+        participant: &Participant<F>,
+        claim: &mut Claim<F>,
+        used: u32,
+        meta: &Meta,
+    ) -> Result<(Committed, Want), ClaimError> {
+        let Some(at) = self.wake_lane(claim.lane()) else {
+            return Ok((claim.finish(used, meta)?, Want::Data));
+        };
+        let (groups, mut context) = self.split();
+        let group = &mut groups[at];
+        let committed = group.send_claim(claim, (used, meta), &mut context)?;
+        let wants_acks = group.wants_acks_of_ring(claim.ring(), &*context.sink);
+        Ok((committed, want(participant, wants_acks)))
+    }
+
+    fn publish(&mut self, participant: &Participant<F>, lane: &Arc<Lane<F>>) -> Want {
+        let Some(at) = self.wake_lane(lane) else {
             // It has ended: what was committed was published before.
             return Want::Data;
         };
-        // What is published waits for its delivery.
-        self.rota.wake(at);
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
-        // Only its own row is read here: the next step tells what is wrong there.
-        let _ = group.publish(lane, &mut context);
-        let wants_acks = group.wants_acks(&*context.sink);
+        group.publish(lane, &mut context);
+        // What else waits was known when it was last said what the engine is woken for.
+        let wants_acks = group.wants_own_acks(&*context.sink);
         want(participant, wants_acks)
     }
 
@@ -587,8 +634,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         self.wake_lanes();
         let (groups, mut context) = self.split();
         for group in groups {
-            // Only its own row is read here; what is wrong there, the next step tells.
-            let _ = group.publish(&group.lane.clone(), &mut context);
+            group.publish(&group.lane.clone(), &mut context);
         }
         let careless = self.config.plants(PlantedBug::LeavesHolding);
         let ready = |group: &Group<F>| group.is_published() && (careless || !group.is_holding());

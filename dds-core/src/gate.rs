@@ -27,6 +27,7 @@ impl Gate {
     }
 
     /// The status. What was done before it was set is visible.
+    #[inline]
     pub(crate) fn status(&self) -> u32 {
         self.status.load(Ordering::Acquire)
     }

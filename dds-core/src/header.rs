@@ -77,6 +77,7 @@ pub(crate) const WORDS: usize = HEADER_LEN / 8;
 
 impl Header {
     /// The eight words of the header.
+    #[inline]
     pub fn to_words(&self) -> [u64; WORDS] {
         let [lo, hi] =
             [0, 8].map(|at| u64::from_le_bytes(core::array::from_fn(|i| self.key_hash[at + i])));

@@ -57,6 +57,8 @@ pub struct Lane<F> {
     pub(crate) rings: [Box<[Option<RingColumns>]>; 2],
     /// By sender: its place.
     pub(crate) senders: Box<[Rank]>,
+    /// Where I am among them.
+    pub(crate) mine: Option<usize>,
     /// Number of ordered senders, and where I am among them.
     pub(crate) ordered: u64,
     pub(crate) my_order: Option<u64>,
@@ -114,6 +116,7 @@ impl<F: Fabric> Lane<F> {
             }),
             rings,
             senders: spec.senders.iter().map(|sender| sender.rank).collect(),
+            mine: spec.senders.iter().position(|sender| sender.rank == me),
             ordered: spec.ordered().count() as u64,
             my_order: (0..)
                 .zip(spec.ordered())
@@ -135,12 +138,10 @@ impl<F: Fabric> Lane<F> {
     /// Reserves `len` bytes to build a message in. Never blocks, takes no lock,
     /// allocates nothing. The claim costs room in this participant's own ring
     /// until it is committed and released, or dropped.
+    #[inline]
     pub fn claim(self: &Arc<Self>, ring: Ring, len: u32) -> Result<Claim<F>, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
-        let (Some(outbox), Some(columns)) = (
-            &self.outboxes[ring.index()],
-            &self.columns.rings[ring.index()],
-        ) else {
+        let Some(outbox) = &self.outboxes[ring.index()] else {
             return Err(ClaimError::NotASender);
         };
         let reserved = match ring {
@@ -148,7 +149,7 @@ impl<F: Fabric> Lane<F> {
             _ => outbox.reserve(len),
         };
         match reserved {
-            Ok(reserved) => Ok(Claim::new(self.clone(), ring, columns.payload, reserved)),
+            Ok(reserved) => Ok(Claim::new(self.clone(), ring, reserved)),
             Err(ReserveError::Full) => {
                 let counter = &self.common.counters.claims_without_room;
                 counter.fetch_add(1, Ordering::Relaxed);

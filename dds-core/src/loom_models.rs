@@ -57,7 +57,7 @@ impl Ring {
         let Ok(reserved) = self.outbox.reserve(16) else {
             return false;
         };
-        let at = reserved.offset as usize / 16;
+        let at = reserved.offset() as usize / 16;
         // SAFETY: the extent is mine; loom checks it.
         self.bytes[at].with_mut(|byte| unsafe { *byte = value });
         let place = self.outbox.commit(reserved, 16).expect("indexes are left");
@@ -101,6 +101,40 @@ fn loom_claim_commit_publish() {
         values.extend(ring.publish(&mut published, 0));
         values.sort_unstable();
         assert_eq!(values, [1, 2]);
+        assert_eq!(published, Published { index: 2, real: 2 });
+    });
+}
+
+/// Who owns the engine commits, and publishes its message without handing it over if all
+/// before it are published, while somebody else commits.
+#[test]
+fn loom_the_owner_publishes_what_it_commits() {
+    model(|| {
+        let ring = Ring::new();
+        let sender = {
+            let ring = ring.clone();
+            thread::spawn(move || assert!(ring.send(1, Ordering::Release)))
+        };
+        let mut published = Published::default();
+        let mut values = Vec::new();
+        let reserved = ring.outbox.reserve(16).expect("there is room for two");
+        let at = reserved.offset() as usize / 16;
+        // SAFETY: the extent is mine; loom checks it.
+        ring.bytes[at].with_mut(|byte| unsafe { *byte = 2 });
+        let place = ring.outbox.commit(reserved, 16).expect("indexes are left");
+        // SAFETY: the header of this index is mine; loom checks it.
+        ring.headers[place.index as usize].with_mut(|header| unsafe { *header = at });
+        if place.index == published.index {
+            values.push(2);
+            published = Published { index: 1, real: 1 };
+        } else {
+            ring.outbox.written(place);
+        }
+        values.extend(ring.publish(&mut published, 0));
+        sender.join().unwrap();
+        values.extend(ring.publish(&mut published, 0));
+        let expected = if place.index == 0 { [2, 1] } else { [1, 2] };
+        assert_eq!(values, expected);
         assert_eq!(published, Published { index: 2, real: 2 });
     });
 }

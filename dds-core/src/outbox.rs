@@ -73,10 +73,17 @@ pub(crate) struct Reserved {
     skipped: u32,
     /// Where `head` stood after it was taken.
     end: u32,
-    /// Byte offset in the payload ring.
-    pub(crate) offset: u64,
+    /// Granules of the payload ring before it.
+    at: u32,
     /// Bytes asked for.
     pub(crate) len: u32,
+}
+
+impl Reserved {
+    /// Byte offset in the payload ring.
+    pub(crate) fn offset(&self) -> u64 {
+        u64::from(self.at) * GRANULE as u64
+    }
 }
 
 /// Why nothing was reserved.
@@ -150,6 +157,7 @@ impl Outbox {
     }
 
     /// Takes an extent of `len` bytes, or says that there is no room. Lock-free.
+    #[inline]
     pub(crate) fn reserve(&self, len: u32) -> Result<Reserved, ReserveError> {
         if u64::from(len) > self.len_max() {
             return Err(ReserveError::TooLarge);
@@ -187,14 +195,12 @@ impl Outbox {
                 .compare_exchange_weak(head, taken, Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) => {
-                    let offset = u64::from((position + skipped) & (self.granules - 1));
-                    let offset = offset * GRANULE as u64;
                     return Ok(Reserved {
                         ticket,
                         span,
                         skipped,
                         end,
-                        offset,
+                        at: (position + skipped) & (self.granules - 1),
                         len,
                     });
                 }
@@ -203,6 +209,7 @@ impl Outbox {
         }
     }
 
+    #[inline]
     fn extent(&self, ticket: u32) -> &Extent {
         &self.extents[ticket as usize & (self.extents.len() - 1)]
     }
@@ -216,6 +223,7 @@ impl Outbox {
     /// extent. The caller writes the header and then calls [`Self::written`].
     /// `None` when the lane's message indexes are used up; the extent is
     /// withdrawn then.
+    #[inline]
     pub(crate) fn commit(&self, reserved: Reserved, used: u32) -> Option<Place> {
         let mut next = self.next.load(Ordering::Relaxed);
         let place = loop {
@@ -243,6 +251,7 @@ impl Outbox {
     }
 
     /// Ends a reservation, giving back what it did not use if it is the newest.
+    #[inline]
     fn close(&self, reserved: Reserved, used: u32, state: u64) {
         let mut span = reserved.span;
         let shorter = match state {
@@ -362,14 +371,14 @@ mod tests {
         let outbox = outbox(8, 128);
         let a = outbox.reserve(40).unwrap();
         let b = outbox.reserve(33).unwrap();
-        assert_eq!((a.offset, b.offset), (0, 48));
+        assert_eq!((a.offset(), b.offset()), (0, 48));
         assert_eq!(outbox.reserve(33), Err(ReserveError::Full), "32 left");
         assert_eq!(outbox.reserve(65), Err(ReserveError::TooLarge));
         let place = outbox.commit(a, 40).unwrap();
         outbox.written(place);
         assert!(!outbox.reclaim(0) && outbox.reclaim(1));
         let c = outbox.reserve(33).unwrap();
-        assert_eq!(c.offset, 0, "skips the last 32 bytes");
+        assert_eq!(c.offset(), 0, "skips the last 32 bytes");
         assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
         outbox.withdraw(b);
         outbox.withdraw(c);
@@ -390,7 +399,7 @@ mod tests {
             outbox.written(place);
             outbox.reclaim(place.index + 1);
             let half = outbox.reserve(128).unwrap();
-            assert!(half.offset + 128 <= 256);
+            assert!(half.offset() + 128 <= 256);
             let place = outbox.commit(half, 128).unwrap();
             outbox.written(place);
             outbox.reclaim(place.index + 1);
@@ -411,13 +420,13 @@ mod tests {
         outbox.written(place);
         let second = outbox.reserve(0).unwrap();
         assert_eq!(
-            (first.offset, second.offset),
+            (first.offset(), second.offset()),
             (0, 64),
             "nothing is given back"
         );
         assert_eq!(outbox.in_use(), (2, 128));
         outbox.withdraw(second);
-        assert_eq!(outbox.reserve(1).unwrap().offset, 64);
+        assert_eq!(outbox.reserve(1).unwrap().offset(), 64);
         assert!(outbox.reclaim(place.index + 1));
         assert_eq!(outbox.in_use(), (1, 64));
     }
@@ -427,10 +436,10 @@ mod tests {
         let outbox = outbox(4, 256);
         let first = outbox.reserve(128).unwrap();
         outbox.commit(first, 10).unwrap();
-        assert_eq!(outbox.reserve(16).unwrap().offset, 16);
+        assert_eq!(outbox.reserve(16).unwrap().offset(), 16);
         let third = outbox.reserve(64).unwrap();
         outbox.withdraw(third);
-        assert_eq!(outbox.reserve(64).unwrap().offset, third.offset);
+        assert_eq!(outbox.reserve(64).unwrap().offset(), third.offset());
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The send predicate: publishes committed messages and nulls of one ring.
 
-use spindle_dds_transport::{Fabric, Region};
+use spindle_dds_transport::Fabric;
 
 use crate::config::{EngineConfig, PlantedBug};
-use crate::header::WRITER_SEQ_WORD;
+use crate::header::{Header, WRITER_SEQ_WORD};
 use crate::layout::RingColumns;
 use crate::limits::{GRANULE, HEADER_LEN};
-use crate::outbox::{Outbox, Published};
+use crate::outbox::{Outbox, Place, Published};
 use crate::pushes::Pushes;
 
 /// The engine's side of one of its own rings.
@@ -36,6 +36,7 @@ struct WriterSeq {
 impl WriterSeqs {
     /// The number of a writer's next message, which has `len` bytes; `skipped` ones are
     /// left out.
+    #[inline]
     fn next(&mut self, writer: u32, skipped: u64, len: u64) -> u64 {
         // Writers of a participant are few, and a run of messages is mostly of one.
         match self.0.iter_mut().find(|known| known.writer == writer) {
@@ -71,6 +72,8 @@ pub(crate) struct SendOrder<'a> {
     pub(crate) limit: u64,
     /// Messages to fill up to with nulls.
     pub(crate) null_target: u64,
+    /// Nothing is pushed behind it before the flush.
+    pub(crate) is_last: bool,
     pub(crate) config: &'a EngineConfig,
 }
 
@@ -79,6 +82,23 @@ pub(crate) struct SendOrder<'a> {
 struct Run {
     at: usize,
     len: usize,
+}
+
+impl Run {
+    const EMPTY: Self = Self { at: 0, len: 0 };
+
+    /// Takes more bytes; the run that it was before, if they do not follow it.
+    fn extend(&mut self, at: usize, len: usize) -> Option<Self> {
+        if len == 0 {
+            return None;
+        }
+        if self.at + self.len == at {
+            self.len += len;
+            return None;
+        }
+        let before = core::mem::replace(self, Self { at, len });
+        (before.len > 0).then_some(before)
+    }
 }
 
 impl Outgoing {
@@ -96,6 +116,7 @@ impl Outgoing {
     }
 
     /// Publishes what is committed, then nulls. A batch is: runs of payload, runs of headers, guard.
+    /// Returns how many messages, and how many nulls behind them.
     pub(crate) fn send<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -103,79 +124,100 @@ impl Outgoing {
         seqs: &mut WriterSeqs,
         order: &SendOrder<'_>,
         pushes: &mut Pushes,
-    ) {
+    ) -> (u64, u64) {
         let before = self.published;
         let row = fabric.row(fabric.me());
-        let mut payload: Option<Run> = None;
-        let mut headers: Option<Run> = None;
+        let mut payload = Run::EMPTY;
+        let mut headers = Run::EMPTY;
         // Header runs go after all payload runs, and a batch has at most two.
-        let mut wrapped: Option<Run> = None;
+        let mut wrapped = Run::EMPTY;
         while self.published.real - before.real < order.limit {
             let Some(index) = outbox.next_written(&self.published) else {
                 break;
             };
             let at = self.columns.header(self.published.real);
-            self.bytes += self.number(fabric, row, at, seqs);
-            self.extend_payload(row, at, &mut payload, pushes);
-            match &mut headers {
-                Some(run) if run.at + run.len == at => run.len += HEADER_LEN,
-                other => {
-                    wrapped = wrapped.or(*other);
-                    *other = Some(Run {
-                        at,
-                        len: HEADER_LEN,
-                    });
-                }
+            let words: [u64; WRITER_SEQ_WORD + 1] = row.copy_words(at);
+            let (offset, len) = (words[1] & 0xffff_ffff, words[1] >> 32);
+            // The number of the message, in place of how many it skips.
+            let seq = seqs.next((words[2] >> 32) as u32, words[WRITER_SEQ_WORD], len);
+            fabric.store(at + WRITER_SEQ_WORD * 8, seq);
+            self.bytes += len;
+            let begin = self.columns.payload + offset as usize * GRANULE;
+            if let Some(done) = payload.extend(begin, self.pushed_len(len as usize)) {
+                pushes.range_later(done.at, done.len);
+            }
+            if let Some(done) = headers.extend(at, HEADER_LEN) {
+                wrapped = done;
             }
             self.published = Published {
                 index: index + 1,
                 real: self.published.real + 1,
             };
         }
-        self.published.index += outbox.fill_nulls(&self.published, order.null_target);
-        if self.published == before {
-            return;
+        let sent = self.published.real - before.real;
+        let nulls = outbox.fill_nulls(&self.published, order.null_target);
+        self.published.index += nulls;
+        if sent + nulls == 0 {
+            return (0, 0);
         }
         if order.config.plants(PlantedBug::GuardFirst) {
             pushes.word(fabric, self.columns.guard, self.published.index);
         }
-        for run in [payload, wrapped, headers].into_iter().flatten() {
-            pushes.range(fabric, run.at, run.len);
+        let mut ranges = [(0, 0); 3];
+        let mut runs = 0;
+        for run in [payload, wrapped, headers] {
+            if run.len > 0 {
+                ranges[runs] = (run.at, run.len);
+                runs += 1;
+            }
         }
         let wild = u64::from(order.config.plants(PlantedBug::WildGuard)) << 40;
-        pushes.word(fabric, self.columns.guard, self.published.index + wild);
+        let (ranges, guard) = (&ranges[..runs], self.published.index + wild);
+        if order.is_last {
+            pushes.last_batch(fabric, ranges, self.columns.guard, guard);
+        } else {
+            pushes.batch(fabric, ranges, self.columns.guard, guard);
+        }
+        (sent, nulls)
     }
 
-    /// Gives a message its writer sequence number, in place of how many it skips. Returns
-    /// the bytes of its payload.
-    fn number<F: Fabric>(&self, fabric: &F, row: &Region, at: usize, seqs: &mut WriterSeqs) -> u64 {
-        let len = row.load(at + 8) >> 32;
-        let writer = (row.load(at + 16) >> 32) as u32;
-        let word = at + WRITER_SEQ_WORD * 8;
-        fabric.store(word, seqs.next(writer, row.load(word), len));
-        len
+    /// Whether it is the next message to publish, and all before it are published.
+    #[inline]
+    pub(crate) fn is_next(&self, place: Place) -> bool {
+        self.published.index == place.index
     }
 
-    fn extend_payload(&self, row: &Region, at: usize, run: &mut Option<Run>, pushes: &mut Pushes) {
-        let word = row.load(at + 8);
-        let offset = (word & 0xffff_ffff) as usize * GRANULE;
-        let len = (word >> 32) as usize;
-        // A slot goes out as it is, even for a message without payload.
-        let len = match self.unit {
+    /// Publishes the next message at once, which is written nowhere yet: what
+    /// [`send`](Self::send) does with one, without having it handed over. Nothing is pushed
+    /// behind it before the flush.
+    #[inline]
+    pub(crate) fn send_next<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        mut header: Header,
+        seqs: &mut WriterSeqs,
+        pushes: &mut Pushes,
+    ) {
+        let len = header.len as usize;
+        header.writer_seq = seqs.next(header.writer, header.writer_seq, len as u64);
+        let at = self.columns.header(self.published.real);
+        fabric.store_words(at, &header.to_words());
+        self.bytes += len as u64;
+        self.published = Published {
+            index: header.index + 1,
+            real: self.published.real + 1,
+        };
+        let payload = self.columns.payload + header.offset as usize;
+        let ranges = [(payload, self.pushed_len(len)), (at, HEADER_LEN)];
+        let ranges = &ranges[usize::from(ranges[0].1 == 0)..];
+        pushes.last_batch(fabric, ranges, self.columns.guard, header.index + 1);
+    }
+
+    /// A slot goes out as it is, even for a message without payload.
+    fn pushed_len(&self, len: usize) -> usize {
+        match self.unit {
             GRANULE => len.next_multiple_of(GRANULE),
             slot => slot,
-        };
-        if len == 0 {
-            return;
-        }
-        let begin = self.columns.payload + offset;
-        match run {
-            Some(run) if run.at + run.len == begin => run.len += len,
-            other => {
-                if let Some(done) = other.replace(Run { at: begin, len }) {
-                    pushes.range_later(done.at, done.len);
-                }
-            }
         }
     }
 }

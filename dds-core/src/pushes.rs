@@ -10,14 +10,15 @@ use crate::handle::Common;
 /// that it allocates only while it grows.
 #[derive(Debug)]
 pub(crate) struct Pushes {
-    list: Vec<(PeerSet, Push)>,
-    /// Where the pushes that are added now go.
+    list: Vec<Push>,
+    /// Where they go, and how many these are.
     to: PeerSet,
+    peers: usize,
     late: bool,
-    /// Since the last ring.
+    /// Since the last ring: pushes, and those for which sleepers are woken.
     issued: bool,
-    data: PeerSet,
-    acks: PeerSet,
+    data: bool,
+    acks: bool,
     /// Where they are counted.
     common: Arc<Common>,
 }
@@ -33,52 +34,88 @@ impl Pushes {
         Self {
             list: Vec::with_capacity(64),
             to: PeerSet::EMPTY,
+            peers: 0,
             late,
             issued: false,
-            data: PeerSet::EMPTY,
-            acks: PeerSet::EMPTY,
+            data: false,
+            acks: false,
             common,
         }
     }
 
-    /// Following pushes go to `to`, and wake sleepers for data or for
-    /// acknowledgements only.
+    /// Following pushes, until the next flush, go to `to`.
+    #[inline]
     pub(crate) fn address(&mut self, to: &PeerSet) {
-        self.to = *to;
-    }
-
-    /// A range of words that vouch for nothing.
-    pub(crate) fn range<F: Fabric>(&mut self, fabric: &F, at: usize, len: usize) {
-        self.range_later(at, len);
-        self.unless_late(fabric);
+        debug_assert!(self.list.is_empty());
+        if self.to != *to {
+            (self.to, self.peers) = (*to, to.len());
+        }
     }
 
     /// A range, issued with the next push at the latest.
     pub(crate) fn range_later(&mut self, at: usize, len: usize) {
-        self.common.counters.data.add(self.to.len(), len);
-        self.list.push((self.to, Push::Range { at, len }));
+        self.common.counters.data.add(self.peers, len);
+        self.list.push(Push::Range { at, len });
     }
 
     /// A word that vouches for what was pushed before: wakes those who sleep for data.
     pub(crate) fn word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
-        self.data = self.data.union(&self.to);
-        self.common.counters.data.add(self.to.len(), 8);
-        self.list.push((self.to, Push::Word { word, value }));
+        self.data = true;
+        self.common.counters.data.add(self.peers, 8);
+        self.list.push(Push::Word { word, value });
         self.unless_late(fabric);
+    }
+
+    /// Ranges, which are offsets and lengths, and the word that vouches for them.
+    pub(crate) fn batch<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        ranges: &[(usize, usize)],
+        word: usize,
+        value: u64,
+    ) {
+        for (at, len) in ranges {
+            self.range_later(*at, *len);
+            self.unless_late(fabric);
+        }
+        self.word(fabric, word, value);
+    }
+
+    /// The same as the last pushes before the flush, issued without being collected.
+    #[inline]
+    pub(crate) fn last_batch<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        ranges: &[(usize, usize)],
+        word: usize,
+        value: u64,
+    ) {
+        if !self.late {
+            return self.batch(fabric, ranges, word, value);
+        }
+        self.issue(fabric);
+        (self.issued, self.data) = (true, true);
+        let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
+        let pushes = ranges.len() + 1;
+        let counters = &self.common.counters;
+        counters
+            .data
+            .add_all(self.peers * pushes, self.peers * bytes);
+        fabric.push_guarded(ranges, word, value, &self.to);
     }
 
     /// Acknowledgements: wakes those who sleep for them.
     pub(crate) fn acks<F: Fabric>(&mut self, fabric: &F, at: usize, len: usize) {
-        self.acks = self.acks.union(&self.to);
-        self.common.counters.acks.add(self.to.len(), len);
-        self.list.push((self.to, Push::Range { at, len }));
+        self.acks = true;
+        self.common.counters.acks.add(self.peers, len);
+        self.list.push(Push::Range { at, len });
         self.unless_late(fabric);
     }
 
     /// A word of a digest, which goes out with the value given here and wakes nobody.
     pub(crate) fn digest_word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
-        self.common.counters.digests.add(self.to.len(), 8);
-        self.list.push((self.to, Push::Word { word, value }));
+        self.common.counters.digests.add(self.peers, 8);
+        self.list.push(Push::Word { word, value });
         self.unless_late(fabric);
     }
 
@@ -88,24 +125,35 @@ impl Pushes {
         }
     }
 
+    #[inline]
     fn issue<F: Fabric>(&mut self, fabric: &F) {
-        self.issued |= !self.list.is_empty();
-        for (to, push) in self.list.drain(..) {
+        if !self.list.is_empty() {
+            self.issue_list(fabric);
+        }
+    }
+
+    fn issue_list<F: Fabric>(&mut self, fabric: &F) {
+        self.issued = true;
+        for push in self.list.drain(..) {
             match push {
-                Push::Range { at, len } => fabric.push(at, len, &to),
-                Push::Word { word, value } => fabric.push_word(word, value, &to),
+                Push::Range { at, len } => fabric.push(at, len, &self.to),
+                Push::Word { word, value } => fabric.push_word(word, value, &self.to),
             }
         }
     }
 
     /// Issues everything and rings once, if only for nobody: a fabric may hold
     /// pushes back until then. Whether there was anything.
+    #[inline]
     pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
         self.issue(fabric);
         let issued = core::mem::take(&mut self.issued);
         if issued {
-            fabric.ring(&self.data, &self.acks);
-            (self.data, self.acks) = (PeerSet::EMPTY, PeerSet::EMPTY);
+            let those = |are_rung: &mut bool| match core::mem::take(are_rung) {
+                true => &self.to,
+                false => &PeerSet::EMPTY,
+            };
+            fabric.ring(those(&mut self.data), those(&mut self.acks));
         }
         issued
     }

@@ -171,7 +171,13 @@ impl Stream {
 
     /// Real messages that are received and not delivered.
     pub(crate) fn waiting(&self) -> u64 {
-        self.real - self.delivered
+        self.waiting_below(self.real)
+    }
+
+    /// Of the first `real` ones, those that are not delivered, whether they are received or
+    /// not.
+    pub(crate) fn waiting_below(&self, real: u64) -> u64 {
+        real - self.delivered
     }
 
     /// The oldest one has been handed over.
@@ -181,8 +187,8 @@ impl Stream {
         self.delivered += 1;
     }
 
-    /// Whether half of the headers wait for delivery.
-    pub(crate) fn is_half_full(&self) -> bool {
-        self.waiting() * 2 >= self.columns.spec.messages.into()
+    /// Whether so many messages are half of what the ring holds.
+    pub(crate) fn fills_half(&self, messages: u64) -> bool {
+        messages * 2 >= self.columns.spec.messages.into()
     }
 }

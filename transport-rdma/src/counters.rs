@@ -38,6 +38,15 @@ impl PushCounters {
         add(&self.bytes_pushed, peers * 8);
     }
 
+    /// A push of each of these ranges to so many peers, and one of a word.
+    #[inline]
+    pub(crate) fn pushed_guarded(&self, peers: u64, ranges: &[(usize, usize)]) {
+        let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
+        add(&self.pushes, peers * ranges.len() as u64);
+        add(&self.word_pushes, peers);
+        add(&self.bytes_pushed, peers * bytes as u64);
+    }
+
     /// What a segment has done so far, and its process.
     pub(crate) fn read(&self, process: &SleepCounters) -> FabricCounters {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -92,7 +92,7 @@ pub trait Fabric: Send + Sync + 'static {
     fn store(&self, word: usize, value: u64);
 
     /// Stores words in a row, from `at`, as [`store`](Self::store) does one after the other.
-    fn store_words(&self, at: usize, values: &[u64]) {
+    fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         for (value, word) in values.iter().zip((at..).step_by(8)) {
             self.store(word, *value);
         }
@@ -105,6 +105,16 @@ pub trait Fabric: Send + Sync + 'static {
     /// F1b: stores `value` into my own row like [`store`](Self::store), then
     /// sends exactly this value. One thread at a time.
     fn push_word(&self, word: usize, value: u64, to: &PeerSet);
+
+    /// A push of each of `ranges`, which are offsets and lengths, and then a push of the
+    /// word that vouches for them: as [`push`](Self::push) and
+    /// [`push_word`](Self::push_word) do one after the other. One thread at a time.
+    fn push_guarded(&self, ranges: &[(usize, usize)], word: usize, value: u64, to: &PeerSet) {
+        for (at, len) in ranges {
+            self.push(*at, *len, to);
+        }
+        self.push_word(word, value, to);
+    }
 
     /// Ends a batch of pushes, to whomever they went, and wakes sleepers: those
     /// of `data` whatever they sleep for, those of `acks` only if they said that
@@ -261,6 +271,9 @@ pub enum FailureCause {
 
 /// Counters of one fabric since it was made: pushes are those of its segment,
 /// rings, sleeps and nudges those of the process.
+///
+/// Where memory is shared, nothing is sent: what would be is counted all the same, so that
+/// figures can be compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FabricCounters {
     /// Calls of `push`, times the peers of each.

@@ -121,6 +121,7 @@ impl Region {
     }
 
     /// Whether `len` bytes at `at` lie inside.
+    #[inline]
     pub fn contains(&self, at: usize, len: usize) -> bool {
         at.checked_add(len).is_some_and(|end| end <= self.len)
     }
@@ -132,6 +133,7 @@ impl Region {
 
     /// The word at byte offset `at`. Backends only; nothing may be stored to
     /// it unless the region is writable.
+    #[inline]
     pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
         assert!(
             at.is_multiple_of(8) && self.contains(at, 8),
@@ -165,6 +167,7 @@ impl Region {
 
     /// All words, for backends that write a copy on a peer's behalf. Nothing
     /// may be stored through them unless the region is writable.
+    #[inline]
     pub(crate) fn words(&self) -> &[AtomicU64] {
         // SAFETY: aligned, mapped for as long as `self` lives, a multiple of 8
         // long, and words are only accessed atomically.
@@ -175,12 +178,14 @@ impl Region {
     /// owner stored before this value is visible afterwards. Pairs with
     /// [`Fabric::store`](crate::Fabric::store). Panics when `at` is unaligned or outside: offsets
     /// come from a layout, never from a peer.
+    #[inline]
     pub fn load(&self, at: usize) -> u64 {
         self.word(at).load(Ordering::Acquire)
     }
 
     /// Stores a word of the own row with release ordering. Backends only: the
     /// rest of the product stores through [`Fabric::store`](crate::Fabric::store).
+    #[inline]
     pub(crate) fn store(&self, at: usize, value: u64) {
         assert!(self.writable, "a peer's row is read-only");
         self.word(at).store(value, Ordering::Release);
@@ -188,16 +193,18 @@ impl Region {
 
     /// Stores words of the own row in a row, from `at`, each with release ordering, as
     /// [`store`](Self::store) does one.
-    pub(crate) fn store_words(&self, at: usize, values: &[u64]) {
+    #[inline]
+    pub(crate) fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         assert!(self.writable, "a peer's row is read-only");
         assert!(at.is_multiple_of(8));
-        let words = &self.words()[at / 8..][..values.len()];
+        let words = &self.words()[at / 8..][..N];
         for (word, value) in words.iter().zip(values) {
             word.store(*value, Ordering::Release);
         }
     }
 
     /// Copies words from `at`, as [`copy_out`](Self::copy_out) does bytes.
+    #[inline]
     pub fn copy_words<const N: usize>(&self, at: usize) -> [u64; N] {
         assert!(at.is_multiple_of(8));
         let words = &self.words()[at / 8..][..N];
@@ -243,6 +250,7 @@ impl Region {
     /// In bounds, vouched for by a word that was loaded before, and not changed
     /// by their owner while the reference lives (a peer of the same user keeps
     /// that promise by the protocol: it waits for `released`).
+    #[inline]
     pub unsafe fn bytes(&self, at: usize, len: usize) -> &[u8] {
         assert!(self.contains(at, len), "{at}+{len} of {}", self.len);
         // SAFETY: in bounds by the assertion above.
@@ -257,6 +265,7 @@ impl Region {
     /// In bounds of a range that the caller alone may touch while the
     /// reference lives: a claimed extent that is not committed yet.
     #[allow(clippy::mut_from_ref)]
+    #[inline]
     pub unsafe fn bytes_mut(&self, at: usize, len: usize) -> &mut [u8] {
         assert!(
             self.writable && self.contains(at, len),

@@ -126,17 +126,30 @@ impl Port {
     }
 
     /// Claims `len` bytes; waits for room at most `patience`, if there is any.
+    #[inline]
     pub(crate) fn claim(&self, len: usize, patience: Option<Duration>) -> Result<Claimed> {
         let Ok(len) = u32::try_from(len) else {
             let lane = self.lane();
             let max = lane.and_then(|lane| lane.message_len_max(self.ring));
             return Err(too_large(len as u64, max.unwrap_or_default()));
         };
-        match (self.attempt(len), patience) {
-            (Ok(claim), _) => Ok(Claimed::Room(claim)),
-            (Err(Obstacle::Error(error)), _) => Err(error),
-            (Err(_), Some(patience)) => self.wait_for_room(len, patience).map(Claimed::Room),
-            (Err(_), None) => {
+        match self.attempt(len) {
+            Ok(claim) => Ok(Claimed::Room(claim)),
+            Err(obstacle) => self.claim_later(len, patience, obstacle),
+        }
+    }
+
+    #[cold]
+    fn claim_later(
+        &self,
+        len: u32,
+        patience: Option<Duration>,
+        obstacle: Obstacle,
+    ) -> Result<Claimed> {
+        match (obstacle, patience) {
+            (Obstacle::Error(error), _) => Err(error),
+            (_, Some(patience)) => self.wait_for_room(len, patience).map(Claimed::Room),
+            (_, None) => {
                 // Nobody else looks for room of a writer that does not wait.
                 self.session.step();
                 match self.attempt(len) {
@@ -148,22 +161,31 @@ impl Port {
         }
     }
 
+    #[inline]
     fn attempt(&self, len: u32) -> std::result::Result<Claim<Wire>, Obstacle> {
         let lane = self.lane.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(lane) = lane.as_ref() else {
-            return Err(match self.ended() {
-                Some(error) => Obstacle::Error(error),
-                None => Obstacle::Unknown,
-            });
+        let claimed = lane.as_ref().map(|lane| lane.claim(self.ring, len));
+        drop(lane);
+        match claimed {
+            Some(Ok(claim)) => Ok(claim),
+            Some(Err(error)) => Err(self.obstacle(Some(error))),
+            None => Err(self.obstacle(None)),
+        }
+    }
+
+    /// What a claim was refused for; `None`: there is no lane yet.
+    #[cold]
+    fn obstacle(&self, refused: Option<ClaimError>) -> Obstacle {
+        let unless_ended = |obstacle| match self.ended() {
+            Some(error) => Obstacle::Error(error),
+            None => obstacle,
         };
-        lane.claim(self.ring, len).map_err(|error| match error {
-            ClaimError::NoRoom => Obstacle::NoRoom,
-            ClaimError::Wedged => match self.ended() {
-                Some(error) => Obstacle::Error(error),
-                None => Obstacle::Outage,
-            },
-            error => Obstacle::Error(self.refused(error)),
-        })
+        match refused {
+            None => unless_ended(Obstacle::Unknown),
+            Some(ClaimError::NoRoom) => Obstacle::NoRoom,
+            Some(ClaimError::Wedged) => unless_ended(Obstacle::Outage),
+            Some(error) => Obstacle::Error(self.refused(error)),
+        }
     }
 
     /// Why there will never be a lane again.
@@ -282,6 +304,7 @@ impl Port {
     /// Sends the first `used` bytes. Publishes them by itself if it can. A claim in a
     /// lane that ends is copied, once, into one of the next lane; there is `None` if
     /// that has no room and the writer has no `patience` to wait for it.
+    #[inline]
     pub(crate) fn commit(
         &self,
         mut claim: Claim<Wire>,
@@ -291,14 +314,24 @@ impl Port {
     ) -> Result<Option<Committed>> {
         meta.topic = self.topic.low();
         let used = u32::try_from(used).unwrap_or(u32::MAX);
+        match self.session.send(&mut claim, used, &meta) {
+            Ok(committed) => Ok(Some(committed)),
+            Err(error) => self.commit_later(claim, used, &meta, patience, error),
+        }
+    }
+
+    #[cold]
+    fn commit_later(
+        &self,
+        mut claim: Claim<Wire>,
+        used: u32,
+        meta: &Meta,
+        patience: Option<Duration>,
+        mut refused: ClaimError,
+    ) -> Result<Option<Committed>> {
         loop {
-            match claim.finish(used, &meta) {
-                Ok(committed) => {
-                    self.session.publish(claim.lane());
-                    return Ok(Some(committed));
-                }
-                Err(ClaimError::Wedged) => {}
-                Err(error) => return Err(self.refused(error)),
+            if refused != ClaimError::Wedged {
+                return Err(self.refused(refused));
             }
             let built = claim.bytes();
             let built = &built[..built.len().min(used as usize)];
@@ -310,6 +343,10 @@ impl Port {
                 Claimed::NoRoom => return Ok(None),
             };
             claim = next;
+            match self.session.send(&mut claim, used, meta) {
+                Ok(committed) => return Ok(Some(committed)),
+                Err(error) => refused = error,
+            }
         }
     }
 

@@ -7,7 +7,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
-use spindle_dds_core::{Engine, EngineConfig, Handle, Lane, Outcome};
+use spindle_dds_core::{
+    Claim, ClaimError, Committed, Engine, EngineConfig, Handle, Lane, Meta, Outcome,
+};
 use spindle_dds_transport::{Berths, Fabric, FabricCounters};
 
 use super::bell::Bells;
@@ -233,9 +235,15 @@ impl Session {
         Some(outcome)
     }
 
-    /// What was committed goes out.
-    pub(super) fn publish(&self, lane: &Arc<Lane<Wire>>) {
-        self.engine.publish(lane);
+    /// Commits a claim; it goes out.
+    #[inline]
+    pub(super) fn send(
+        &self,
+        claim: &mut Claim<Wire>,
+        used: u32,
+        meta: &Meta,
+    ) -> std::result::Result<Committed, ClaimError> {
+        self.engine.send(claim, used, meta)
     }
 
     /// What went through the lanes that were there, and those that are.

@@ -26,6 +26,7 @@ pub(crate) enum Memory {
 }
 
 impl Memory {
+    #[inline]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match self {
             Self::Ring(claim, _) => claim.bytes(),
@@ -45,6 +46,7 @@ pub struct Loan<T> {
 }
 
 impl<T> Loan<T> {
+    #[inline]
     pub(crate) fn new(writer: Arc<WriterCore>, memory: Memory, timestamp: Option<i64>) -> Self {
         writer.loans.fetch_add(1, Ordering::AcqRel);
         Self {
@@ -60,10 +62,12 @@ impl<T> Slot for Loan<T> {
     type Receipt = Receipt;
     type Error = Error;
 
+    #[inline]
     fn bytes(&mut self) -> &mut [u8] {
         self.memory.as_mut().map_or(&mut [], Memory::bytes)
     }
 
+    #[inline]
     fn finish(mut self, used: usize, key: KeyHash) -> Result<Receipt> {
         let Some(memory) = self.memory.take() else {
             return Err(Error::IllegalOperation("the loan is finished".to_owned()));

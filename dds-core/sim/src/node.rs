@@ -1,10 +1,9 @@
 //! A member of the simulated world: its engine and its applications.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use spindle_dds_core::{
-    AckWait, Claim, ClaimError, Engine, Kind, Lane, LaneSpec, Meta, Outcome, Ring, SubgroupId,
+    AckWait, Claim, ClaimError, Engine, Kind, LaneSpec, Meta, Outcome, Ring, SubgroupId,
 };
 use spindle_dds_transport::sim::{Rng, SimFabric};
 use spindle_dds_transport::{Fabric, Rank, Want};
@@ -264,34 +263,33 @@ impl Node {
     }
 
     fn commit(&mut self, plan: &Plan, at: usize, claim: Claim<SimFabric>, used: u32, meta: Meta) {
+        let publishes = self.rng.chance(plan.self_publish);
         let app = &mut self.apps[at];
-        let lane = claim.lane().clone();
-        match claim.commit(used, &meta) {
+        let mut claim = claim;
+        let committed = match publishes {
+            true => self.engine.send(&mut claim, used, &meta),
+            false => claim.finish(used, &meta),
+        };
+        match committed {
             Ok(_) => {
                 app.number = meta.timestamp as u64;
                 app.sent.push(SentMessage {
                     number: app.number,
                     len: used,
                 });
-                self.publish(plan, &lane);
+                if !publishes {
+                    claim.lane().nudge();
+                }
             }
-            Err(refused) if refused.error == ClaimError::Wedged => {
+            Err(ClaimError::Wedged) => {
                 app.carried = Some(Carried {
-                    claim: refused.claim,
+                    claim,
                     used,
                     meta,
                     _waiting: self.engine.handle().waiting_for_acks(),
                 });
             }
             Err(_) => {}
-        }
-    }
-
-    fn publish(&mut self, plan: &Plan, lane: &Arc<Lane<SimFabric>>) {
-        if self.rng.chance(plan.self_publish) {
-            self.engine.publish(lane);
-        } else {
-            lane.nudge();
         }
     }
 

@@ -275,7 +275,7 @@ impl<F: Fabric> Group<F> {
     /// not read any more nobody knows it. Whether there was any.
     pub(super) fn reclaim<S>(&mut self, lane: &Lane<F>, context: &Context<'_, S>) -> bool {
         let fabric = &lane.fabric;
-        let Ok(mine) = lane.senders.binary_search(&fabric.me()) else {
+        let Some(mine) = lane.mine else {
             return false;
         };
         if self.members.iter().any(|member| member.fenced) {

@@ -52,8 +52,7 @@ impl<F: Fabric> Group<F> {
         if self.lane.gate.is_busy() {
             return false;
         }
-        // Nothing is wrong with my own row; if it were, the next step tells.
-        let _ = self.publish(&self.lane.clone(), context);
+        self.publish(&self.lane.clone(), context);
         self.is_published()
     }
 
@@ -70,8 +69,8 @@ impl<F: Fabric> Group<F> {
         }
         if self.phase == Phase::Wedged {
             let lane = &self.lane.clone();
-            self.receive(lane, context)?;
             self.receive_own(lane, context)?;
+            self.receive(lane, context)?;
             self.phase = Phase::Frozen;
         }
         let count = |stream: &Option<Stream>| stream.as_ref().map_or(0, Stream::count);
@@ -100,6 +99,11 @@ impl<F: Fabric> Group<F> {
             return;
         }
         lane.fabric.fence(place);
+        if self.phase != Phase::Frozen {
+            // How far that member can have come, my own messages say. Nothing is wrong with
+            // my own row; if it were, the next step tells.
+            let _ = self.receive_own(lane, context);
+        }
         if self.phase != Phase::Frozen
             && let Ok(at) = self
                 .senders

@@ -182,7 +182,7 @@ impl<F: Fabric> Group<F> {
         let outgoing = self.outgoing[ring.index()].as_ref()?;
         let outbox = lane.outboxes[ring.index()].as_ref()?;
         let spec = lane.columns.rings[ring.index()]?.spec;
-        let mine = lane.senders.binary_search(&lane.fabric.me()).ok()?;
+        let mine = lane.mine?;
         let (messages, bytes) = outbox.in_use();
         let unreleased = self.least(outgoing.published.index, |place| {
             let columns = &self.members[place.index()].columns;

@@ -30,6 +30,7 @@ use spindle_dds_transport::{Fabric, PeerSet, Rank};
 pub use end::Counts;
 pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
 
+use crate::claim::{Claim, ClaimError, Committed, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
 use crate::engine::{Position, Sink};
@@ -266,10 +267,14 @@ impl<F: Fabric> Group<F> {
         if self.phase == Phase::Frozen && !context.config.plants(PlantedBug::AckAfterFreeze) {
             return Ok(progress);
         }
+        // A sender's own receipt is implied by its guard. Before that of others: how far they
+        // can have come, my own messages say.
+        self.receive_own(lane, context)?;
         progress.any |= self.receive(lane, context)?;
-        progress.any |= self.send(lane, context);
-        // A sender's own receipt is implied by its guard.
-        progress.any |= self.receive_own(lane, context)?;
+        if self.send(lane, context) {
+            progress.any = true;
+            self.receive_own(lane, context)?;
+        }
         self.acknowledge(lane, context);
         if self.phase != Phase::Open {
             return Ok(progress);
@@ -287,22 +292,47 @@ impl<F: Fabric> Group<F> {
         Ok(progress)
     }
 
-    /// Only what a committing thread needs: publishes what is in its lane. What it published waits
-    /// for its delivery here like everything else.
-    pub(crate) fn publish<S>(
-        &mut self,
-        lane: &Lane<F>,
-        context: &mut Context<'_, S>,
-    ) -> Result<(), Trouble> {
-        if self.phase == Phase::Frozen {
-            return Ok(());
+    /// Only what a committing thread needs: publishes what is in its lane. That waits for its
+    /// receipt here, and its delivery, until the next step.
+    pub(crate) fn publish<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
+        if self.phase < Phase::Frozen {
+            context.pushes.address(&self.others);
+            self.send_rings(lane, context, true);
+            context.pushes.flush(&lane.fabric);
         }
-        context.pushes.address(&self.others);
-        self.send(lane, context);
-        let received = self.receive_own(lane, context);
-        self.acknowledge(lane, context);
-        context.pushes.flush(&lane.fabric);
-        received.map(|_| ())
+    }
+
+    /// Commits a claim in this lane, and publishes it, and what was committed before.
+    #[inline]
+    pub(crate) fn send_claim<S>(
+        &mut self,
+        claim: &mut Claim<F>,
+        (used, meta): (u32, &Meta),
+        context: &mut Context<'_, S>,
+    ) -> Result<Committed, ClaimError> {
+        let place = claim.finish_owned(used)?;
+        let header = claim.header(place, used, meta);
+        let (lane, ring) = (claim.lane(), claim.ring().index());
+        let planted = [PlantedBug::GuardFirst, PlantedBug::WildGuard]
+            .iter()
+            .any(|bug| context.config.plants(*bug));
+        match &mut self.outgoing[ring] {
+            // Who waits for nulls behind it is not kept waiting by this.
+            Some(outgoing) if outgoing.is_next(place) && !planted => {
+                context.pushes.address(&self.others);
+                outgoing.send_next(&lane.fabric, header, context.seqs, context.pushes);
+                receive::count_publication(&lane.common.counters, 1, 0, header.len.into());
+                if ring == Ring::Ordered.index() && self.null_target > place.index + 1 {
+                    self.send_rings(lane, context, true);
+                }
+                context.pushes.flush(&lane.fabric);
+            }
+            _ => {
+                claim.write(place, &header);
+                self.publish(lane, context);
+            }
+        }
+        Ok(claim.committed(place))
     }
 
     /// Whether acknowledgements of others would let this member go on with
@@ -313,11 +343,35 @@ impl<F: Fabric> Group<F> {
             && self.senders.iter().any(|sender| {
                 let waits = |stream: &Stream| {
                     let urgent = sender.rank != me || sink.is_reading(self.id());
-                    stream.waiting() > 0 && (urgent || stream.is_half_full())
+                    let waiting = stream.waiting();
+                    waiting > 0 && (urgent || stream.fills_half(waiting))
                 };
                 let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
                 farewell || sender.streams.iter().flatten().any(waits)
             })
+    }
+
+    /// The same of this member's own messages alone, as far as they are published: some of
+    /// them may not have been received here yet.
+    pub(crate) fn wants_own_acks<S: Sink<F>>(&self, sink: &S) -> bool {
+        Ring::BOTH
+            .into_iter()
+            .any(|ring| self.wants_acks_of_ring(ring, sink))
+    }
+
+    /// The same of one ring.
+    pub(crate) fn wants_acks_of_ring<S: Sink<F>>(&self, ring: Ring, sink: &S) -> bool {
+        let Some(mine) = self.lane.mine else {
+            return false;
+        };
+        let stream = &self.senders[mine].streams[ring.index()];
+        let (Some(stream), Some(outgoing)) = (stream, &self.outgoing[ring.index()]) else {
+            return false;
+        };
+        let waiting = stream.waiting_below(outgoing.published.real);
+        self.phase == Phase::Open
+            && waiting > 0
+            && (stream.fills_half(waiting) || sink.is_reading(self.id()))
     }
 
     pub(crate) fn id(&self) -> SubgroupId {
@@ -334,7 +388,8 @@ impl<F: Fabric> Group<F> {
     pub(crate) fn position(&self) -> Position {
         let base = self.spec.base;
         Position {
-            received_num: base + self.received_num,
+            // It may have published since the last step.
+            received_num: base + self.received_num.max(self.received()),
             stable: base + self.stable,
             delivered_num: base + self.delivered_num,
             digest: self.digest.value(),

@@ -2,13 +2,12 @@
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Found, Group, Phase, Trouble};
+use super::{Context, Found, Group, Phase, Sender, Trouble};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::{LiveCounters, bump};
 use crate::ids::Ring;
 use crate::lane::Lane;
 use crate::limits::MESSAGE_INDEX_MAX;
-use crate::outbox::Published;
 use crate::outgoing::SendOrder;
 use crate::stream::Nonsense;
 use crate::sync::Ordering;
@@ -138,83 +137,81 @@ impl<F: Fabric> Group<F> {
         })
     }
 
+    /// Takes what my guards vouch for: messages that committing threads have published since
+    /// the last pass wait for it.
     pub(super) fn receive_own<S>(
         &mut self,
         lane: &Lane<F>,
         context: &Context<'_, S>,
-    ) -> Result<bool, Trouble> {
-        let me = lane.fabric.me();
-        let mut any = false;
-        let Ok(at) = self.senders.binary_search_by_key(&me, |sender| sender.rank) else {
-            return Ok(false);
-        };
+    ) -> Result<(), Trouble> {
+        let Some(mine) = lane.mine else { return Ok(()) };
         for ring in Ring::BOTH.map(Ring::index) {
             let (Some(stream), Some(outgoing), Some(inbox)) = (
-                &mut self.senders[at].streams[ring],
+                &mut self.senders[mine].streams[ring],
                 &self.outgoing[ring],
-                &lane.inboxes[ring][at],
+                &lane.inboxes[ring][mine],
             ) else {
                 continue;
             };
             let guard = outgoing.published.index;
             if guard != stream.count() {
-                stream
-                    .receive(
-                        lane.fabric.row(me),
-                        inbox,
-                        guard,
-                        guard,
-                        u64::MAX,
-                        context.config,
-                    )
-                    .map_err(|what| Trouble {
-                        place: me,
-                        what: Found::Nonsense(what),
-                    })?;
-                any = true;
+                let place = lane.fabric.me();
+                let row = lane.fabric.row(place);
+                let taken = stream.receive(row, inbox, guard, guard, u64::MAX, context.config);
+                taken.map_err(|what| Trouble {
+                    place,
+                    what: Found::Nonsense(what),
+                })?;
             }
         }
-        Ok(any)
+        Ok(())
     }
 
+    /// Publishes what is committed, and the nulls that others wait for by what has been
+    /// received of them. Whether there was anything.
     pub(super) fn send<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) -> bool {
-        let open = self.phase == Phase::Open;
-        let limit = if context.config.send_batching || !open {
-            u64::MAX
-        } else {
-            1
-        };
-        if context.config.null_sends && open {
+        if context.config.null_sends && self.phase == Phase::Open {
             self.null_target = self
                 .null_target
                 .max(self.nulls_wanted(lane, context.config));
         }
-        let mut any = false;
-        for ring in Ring::BOTH.map(Ring::index) {
-            let (Some(outgoing), Some(outbox)) = (&mut self.outgoing[ring], &lane.outboxes[ring])
-            else {
-                continue;
-            };
-            let before = outgoing.published;
-            let bytes_before = outgoing.bytes;
-            // Once the lane is wedged, nobody waits for anybody.
-            let target = if ring == Ring::Ordered.index() && open {
-                self.null_target
+        self.send_rings(lane, context, false)
+    }
+
+    /// Publishes what is committed, and nulls up to the target as it was found last. With
+    /// `is_last`, nothing is pushed behind that before the flush.
+    pub(super) fn send_rings<S>(
+        &mut self,
+        lane: &Lane<F>,
+        context: &mut Context<'_, S>,
+        is_last: bool,
+    ) -> bool {
+        let open = self.phase == Phase::Open;
+        let mut order = SendOrder {
+            limit: if context.config.send_batching || !open {
+                u64::MAX
             } else {
-                0
-            };
-            let order = SendOrder {
-                limit,
-                null_target: target,
-                config: context.config,
-            };
-            outgoing.send(&lane.fabric, outbox, context.seqs, &order, context.pushes);
-            if outgoing.published != before {
-                let counters = &lane.common.counters;
-                count_publication(counters, &before, &outgoing.published);
-                bump(&counters.sent_bytes, outgoing.bytes - bytes_before);
-                any = true;
+                1
+            },
+            // Once the lane is wedged, nobody waits for anybody.
+            null_target: if open { self.null_target } else { 0 },
+            is_last,
+            config: context.config,
+        };
+        let mut any = false;
+        for (outgoing, outbox) in self.outgoing.iter_mut().zip(&lane.outboxes) {
+            if let (Some(outgoing), Some(outbox)) = (outgoing, outbox) {
+                let bytes = outgoing.bytes;
+                let (sent, nulls) =
+                    outgoing.send(&lane.fabric, outbox, context.seqs, &order, context.pushes);
+                if sent + nulls > 0 {
+                    let counters = &lane.common.counters;
+                    count_publication(counters, sent, nulls, outgoing.bytes - bytes);
+                    any = true;
+                }
             }
+            // There are none in the unordered ring.
+            order.null_target = 0;
         }
         any
     }
@@ -250,15 +247,25 @@ impl<F: Fabric> Group<F> {
         wanted.min(MESSAGE_INDEX_MAX)
     }
 
+    /// Messages of an ordered sender that have been received here. Of my own these are all that
+    /// are published: what I have of them, my guard says.
+    fn count(&self, sender: &Sender) -> Option<u64> {
+        let stream = sender.streams[0].as_ref()?;
+        Some(match &self.outgoing[0] {
+            Some(outgoing) if sender.rank == self.lane.fabric.me() => outgoing.published.index,
+            _ => stream.count(),
+        })
+    }
+
     /// Position below which everything has been received here.
-    fn received(&self) -> u64 {
+    pub(super) fn received(&self) -> u64 {
         let n = self.ordered.len() as u64;
         // When all have left, everything is here, and so are their farewells.
-        let streams = self
+        let counts = self
             .ordered
             .iter()
-            .filter_map(|&at| self.senders[at].streams[0].as_ref());
-        let farewells = || streams.map(|stream| (stream.count() + 1) * n).max();
+            .filter_map(|&at| self.count(&self.senders[at]));
+        let farewells = || counts.map(|count| (count + 1) * n).max();
         let present = self.received_of(|_| true);
         present.or_else(farewells).unwrap_or_default()
     }
@@ -269,8 +276,7 @@ impl<F: Fabric> Group<F> {
         let n = self.ordered.len() as u64;
         let senders = self.ordered.iter().map(|&at| &self.senders[at]).zip(0..);
         let present = senders.filter(|(sender, _)| !sender.left && of(sender.rank));
-        let counts = present
-            .filter_map(|(sender, place)| Some((sender.streams[0].as_ref()?.count(), place)));
+        let counts = present.filter_map(|(sender, place)| Some((self.count(sender)?, place)));
         counts
             .map(|(count, place): (_, u64)| count * n + place)
             .min()
@@ -374,12 +380,13 @@ fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> bool {
 }
 
 /// Bookkeeping of a publication, by whoever publishes.
-fn count_publication(counters: &LiveCounters, before: &Published, after: &Published) {
-    let real = after.real - before.real;
-    let nulls = after.index - before.index - real;
-    bump(&counters.sent, real);
-    bump(&counters.nulls, nulls);
-    if real > 0 {
-        counters.send_batches.record(real);
+pub(super) fn count_publication(counters: &LiveCounters, sent: u64, nulls: u64, bytes: u64) {
+    if nulls > 0 {
+        bump(&counters.nulls, nulls);
+    }
+    if sent > 0 {
+        bump(&counters.sent, sent);
+        bump(&counters.sent_bytes, bytes);
+        counters.send_batches.record(sent);
     }
 }

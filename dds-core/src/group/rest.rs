@@ -90,7 +90,7 @@ impl<F: Fabric> Group<F> {
             }
         }
         if self.phase == Phase::Open {
-            let mine = self.lane.senders.binary_search(&me);
+            let mine = self.lane.mine;
             let waits = self.stable < self.received_num;
             let taken = self.digest.taken();
             for (place, member) in (0..).map(Rank).zip(&self.members) {
@@ -106,7 +106,7 @@ impl<F: Fabric> Group<F> {
                 for ring in Ring::BOTH.map(Ring::index) {
                     // Who claims from now on says so by committing, or by giving it up.
                     let outbox = self.lane.outboxes[ring].as_ref();
-                    if let Ok(mine) = mine
+                    if let Some(mine) = mine
                         && outbox.is_some_and(|outbox: &Outbox| !outbox.is_empty())
                     {
                         note(place, member.columns.released(ring, mine));

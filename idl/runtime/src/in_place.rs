@@ -9,7 +9,7 @@
 use std::borrow::Borrow;
 
 use crate::encapsulation::{Extensibility, Representation};
-use crate::encode::{AllMembers, Encoder, Parameter, Writer, check_bound};
+use crate::encode::{AllMembers, Encoder, Parameter, Writer, check_bound, length_u32};
 use crate::error::{CdrError, InMember};
 use crate::key::{KeyHash, KeyHasher};
 use crate::member::{Borrowed, Member, is_parameter};
@@ -25,9 +25,10 @@ pub struct InPlace<S, const N: usize> {
     extensibility: Extensibility,
     end: usize,
     /// Where the value of each member starts, once it does.
-    at: [usize; N],
-    /// The first error of a `set`, which cannot report it.
-    fault: Option<CdrError>,
+    at: [u32; N],
+    /// The first error of a `set`, which cannot report it. (A builder is moved from stage to
+    /// stage: what is rare is elsewhere.)
+    fault: Option<Box<CdrError>>,
 }
 
 impl<S: Slot, const N: usize> InPlace<S, N> {
@@ -35,6 +36,7 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
     ///
     /// # Errors
     /// [`CdrError::Full`].
+    #[inline]
     pub fn start(
         slot: S,
         representation: Representation,
@@ -56,15 +58,18 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
         Ok(sample)
     }
 
+    #[inline]
     fn delimited(&self) -> bool {
         self.representation == Representation::Xcdr2 && self.extensibility != Extensibility::Final
     }
 
+    #[inline]
     fn writer(&mut self) -> Writer<'_, AllMembers> {
         Writer::resume(self.representation, self.slot.bytes(), self.end, 0)
     }
 
     /// Alignment of mutable members starts anew with each one in XCDR1.
+    #[inline]
     fn origin(&self, start: usize) -> usize {
         match (self.representation, self.extensibility) {
             (Representation::Xcdr1, Extensibility::Mutable) => start,
@@ -98,6 +103,7 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
     ///
     /// # Errors
     /// [`CdrError::Full`], [`CdrError::BoundExceeded`].
+    #[inline]
     pub fn append_bytes<M: Member<Shape: Bytes>>(
         &mut self,
         len: usize,
@@ -137,19 +143,20 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
             writer.parameter_end(parameter)?;
         }
         self.end = writer.position();
-        self.at[M::INDEX] = start;
+        self.at[M::INDEX] = length_u32(start)?;
         Ok(())
     }
 
     /// Replaces a member whose size is fixed.
     #[inline]
     pub fn set<M: Member>(&mut self, value: &Borrowed<M>) {
-        let start = self.at[M::INDEX];
+        let start = self.at[M::INDEX] as usize;
         let (representation, origin) = (self.representation, self.origin(start));
         let bytes = self.slot.bytes();
         let mut writer: Writer<'_> = Writer::resume(representation, bytes, start, origin);
         if let Err(error) = M::Shape::write(value, &mut writer) {
-            self.fault.get_or_insert_with(|| error.in_member(M::PATH));
+            self.fault
+                .get_or_insert_with(|| Box::new(error.in_member(M::PATH)));
         }
     }
 
@@ -158,7 +165,7 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
     /// # Errors
     /// Only when the memory has been altered.
     pub fn hash<M: Member>(&mut self, hasher: &mut KeyHasher) -> Result<(), CdrError> {
-        let start = self.at[M::INDEX];
+        let start = self.at[M::INDEX] as usize;
         let (representation, origin, end) = (self.representation, self.origin(start), self.end);
         let bytes = self.slot.bytes().get(..end).unwrap_or_default();
         M::Shape::transcribe_key(
@@ -171,12 +178,13 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
     ///
     /// # Errors
     /// [`CdrError::Full`], or what the slot finds.
+    #[inline]
     pub fn publish(mut self, key: KeyHash) -> Result<S::Receipt, S::Error> {
         if let Some(fault) = self.fault {
-            return Err(fault.into());
+            return Err((*fault).into());
         }
         if self.delimited() {
-            let length = crate::encode::length_u32(self.end - 4)?;
+            let length = length_u32(self.end - 4)?;
             self.writer().patch(0, length);
         } else if self.extensibility == Extensibility::Mutable {
             let mut writer = self.writer();

@@ -67,6 +67,7 @@ impl MixedSegment {
 }
 
 impl Fabric for MixedSegment {
+    #[inline]
     fn me(&self) -> Rank {
         match &self.away {
             None => self.host.me(),
@@ -81,6 +82,7 @@ impl Fabric for MixedSegment {
         }
     }
 
+    #[inline]
     fn row(&self, of: Rank) -> &Region {
         match &self.away {
             None => self.host.row(of),
@@ -88,11 +90,13 @@ impl Fabric for MixedSegment {
         }
     }
 
+    #[inline]
     fn store(&self, word: usize, value: u64) {
         self.host.store(word, value);
     }
 
-    fn store_words(&self, at: usize, values: &[u64]) {
+    #[inline]
+    fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         self.host.store_words(at, values);
     }
 
@@ -118,6 +122,18 @@ impl Fabric for MixedSegment {
         }
     }
 
+    #[inline]
+    fn push_guarded(&self, ranges: &[(usize, usize)], word: usize, value: u64, to: &PeerSet) {
+        if self.away.is_none() {
+            return self.host.push_guarded(ranges, word, value, to);
+        }
+        for (at, len) in ranges {
+            self.push(*at, *len, to);
+        }
+        self.push_word(word, value, to);
+    }
+
+    #[inline]
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
         let Some(away) = &self.away else {
             return self.host.ring(data, acks);

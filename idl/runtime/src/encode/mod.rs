@@ -342,6 +342,7 @@ impl Selection for HashMembers {
 }
 
 /// A length on the wire.
+#[inline]
 pub(crate) fn length_u32(length: usize) -> Result<u32, CdrError> {
     u32::try_from(length).map_err(|_| CdrError::TooLong {
         length,

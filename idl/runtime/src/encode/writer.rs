@@ -24,6 +24,7 @@ impl<'a, M: Selection> Writer<'a, M> {
     }
 
     /// Writes on at `position`, aligned as counted from `origin`.
+    #[inline]
     pub fn resume(
         representation: Representation,
         out: &'a mut [u8],

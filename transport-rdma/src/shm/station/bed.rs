@@ -273,6 +273,7 @@ impl Bed {
     }
 
     /// Wakes a peer if it sleeps and `wants` says that it is to be woken.
+    #[inline]
     pub(super) fn ring(&self, peer: &Contact, fenced: &Fenced, wanted: impl Fn(Want) -> bool) {
         let epoch = fenced.epoch(peer.row.word(SLEEP_WORD));
         let asks = Want::of_sleep_word(epoch).is_some_and(wanted);

@@ -115,6 +115,7 @@ impl ShmSegment {
         }
     }
 
+    #[inline]
     fn own_row(&self) -> &Region {
         self.row(self.me)
     }
@@ -127,6 +128,7 @@ impl Drop for ShmSegment {
 }
 
 impl Fabric for ShmSegment {
+    #[inline]
     fn me(&self) -> Rank {
         self.me
     }
@@ -135,15 +137,18 @@ impl Fabric for ShmSegment {
         self.rows.len()
     }
 
+    #[inline]
     fn row(&self, of: Rank) -> &Region {
         &self.rows[of.index()]
     }
 
+    #[inline]
     fn store(&self, word: usize, value: u64) {
         self.own_row().store(word, value);
     }
 
-    fn store_words(&self, at: usize, values: &[u64]) {
+    #[inline]
+    fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         self.own_row().store_words(at, values);
     }
 
@@ -158,16 +163,30 @@ impl Fabric for ShmSegment {
         self.counters.word_pushed(to.len() as u64);
     }
 
+    #[inline]
+    fn push_guarded(&self, ranges: &[(usize, usize)], word: usize, value: u64, to: &PeerSet) {
+        self.store(word, value);
+        self.counters.pushed_guarded(to.len() as u64, ranges);
+    }
+
+    #[inline]
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
         let fenced = sleep::before_ring();
-        for peer in data.union(acks).iter() {
-            // Nobody is there for me and for those who never were.
-            if let Some(contact) = &self.contacts[peer.index()] {
-                let wanted = |want| match want {
-                    Want::Data => data.contains(peer),
-                    Want::DataAndAcks => true,
-                };
-                self.shared.bed.ring(contact, &fenced, wanted);
+        let seats = self.contacts.chunks(64);
+        let words = data.words().into_iter().zip(acks.words());
+        for ((data, acks), contacts) in words.zip(seats) {
+            let mut peers = data | acks;
+            while peers != 0 {
+                let bit = peers.trailing_zeros();
+                peers &= peers - 1;
+                // Nobody is there for me and for those who never were.
+                if let Some(Some(contact)) = contacts.get(bit as usize) {
+                    let wanted = |want| match want {
+                        Want::Data => data >> bit & 1 == 1,
+                        Want::DataAndAcks => true,
+                    };
+                    self.shared.bed.ring(contact, &fenced, wanted);
+                }
             }
         }
     }
