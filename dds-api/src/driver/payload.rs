@@ -28,13 +28,12 @@ impl<F: Fabric> Payload<F> {
 
 /// Takes a payload out that lies in its ring.
 pub(super) fn in_ring<F: Fabric>(payload: &mut Option<Payload<F>>) -> Option<Held<F>> {
-    match payload.take() {
-        Some(Payload::Ring(held)) => Some(held),
-        other => {
-            *payload = other;
-            None
-        }
+    if let Some(Payload::Ring(_)) = payload
+        && let Some(Payload::Ring(held)) = payload.take()
+    {
+        return Some(held);
     }
+    None
 }
 
 /// Buffers to be used again.

@@ -59,8 +59,10 @@ pub(super) fn run(session: &Session, patience: Patience) {
             continue;
         }
         idle += 1;
-        // Who waits for data looks for itself.
-        if session.seat().has_visitors() || !patience.looks_again(idle) {
+        // Who waits for data, or polls, looks for itself.
+        let seat = session.seat();
+        let is_taken = seat.has_visitors() || seat.glances.want_seat();
+        if is_taken || !patience.looks_again(idle) {
             sleep(session, &mut watch, outcome);
             idle = 0;
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::{Held, Lane, Ring};
+use spindle_dds_core::{Held, Kind, Lane, Ring};
 use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -45,7 +45,19 @@ struct InRing<F: Fabric> {
 impl<F: Fabric> InRing<F> {
     fn is_of(&self, held: &Held<F>) -> bool {
         let same = self.sender == held.sender() && self.ring == held.ring();
-        same && Arc::ptr_eq(&self.lane, held.lane())
+        same && std::ptr::eq(&*self.lane, held.lane())
+    }
+
+    /// Forgets the oldest as far as they were taken or replaced meanwhile.
+    fn pass_taken(&mut self, cache: &mut Cache<Payload<F>>) {
+        if cache.is_empty() {
+            return self.entries.clear();
+        }
+        while let Some(oldest) = self.entries.front()
+            && cache.payload_mut(*oldest).is_none()
+        {
+            self.entries.pop_front();
+        }
     }
 }
 
@@ -63,6 +75,10 @@ pub(super) struct Shelf<F: Fabric> {
     /// link's queue.
     backlog: VecDeque<Step<F>>,
     in_ring: Vec<InRing<F>>,
+    /// Which of these the last sample was of: the next one is often of the same.
+    last_ring: usize,
+    /// Samples of lanes that have ended are left, or were when it looked last.
+    lingers: bool,
     /// Samples that newer ones have replaced, to be let go together.
     replaced: Vec<Held<F>>,
     /// By writer: the writer sequence number that came last; 0 before the first.
@@ -91,6 +107,8 @@ impl<F: Fabric> Shelf<F> {
             waiting: None,
             backlog: VecDeque::new(),
             in_ring: Vec::new(),
+            last_ring: 0,
+            lingers: false,
             replaced: Vec::new(),
             sequences: Vec::new(),
             pool: Pool::default(),
@@ -152,6 +170,11 @@ impl<F: Fabric> Shelf<F> {
         self.waiting.is_some()
     }
 
+    /// Whether there is something to be done even if nothing new arrives.
+    pub(super) fn is_behind(&self) -> bool {
+        self.lingers || self.is_blocked() || !self.backlog.is_empty()
+    }
+
     /// Moves arrivals into the cache, as far as it takes them, and sees to it
     /// that no ring is held above `span_max`. What is `new` by a link comes after what lies
     /// in its queue. Returns the statuses that changed.
@@ -161,7 +184,9 @@ impl<F: Fabric> Shelf<F> {
         new: Option<(&Link<F>, &mut Batch<F>)>,
     ) -> StatusMask {
         let mut changed = StatusMask::NONE;
-        while let Some(arrival) = self.next_arrival(&mut changed) {
+        while self.has_arrivals()
+            && let Some(arrival) = self.next_arrival(&mut changed)
+        {
             self.take_in(arrival, &mut changed);
             if self.is_blocked() {
                 break;
@@ -173,8 +198,16 @@ impl<F: Fabric> Shelf<F> {
             while !self.is_blocked()
                 && let Some(arrival) = batch.pop()
             {
-                let arrival = self.renamed(arrival);
-                self.take_in(arrival, &mut changed);
+                match arrival {
+                    Arrival::Message(mut message) if message.kind == Kind::Data => {
+                        message.origin.writer = self.writers[message.origin.writer as usize];
+                        self.take_sample(message, &mut changed);
+                    }
+                    arrival => {
+                        let arrival = self.renamed(arrival);
+                        self.take_in(arrival, &mut changed);
+                    }
+                }
             }
         }
         self.let_go_replaced();
@@ -184,6 +217,44 @@ impl<F: Fabric> Shelf<F> {
         // Of lanes that have ended, nothing stays where it is.
         self.relieve(span_max.unwrap_or(u32::MAX));
         changed
+    }
+
+    /// The straight way of a sample into the cache, if there is nothing to decide.
+    #[inline]
+    fn take_sample(&mut self, message: Message<F>, changed: &mut StatusMask) {
+        *changed |= self.count_lost(&message.origin);
+        let Some(room) = self.cache.has_room_for(message.key) else {
+            *changed |= self.offer(message);
+            if self.replaced.len() == REPLACED_MAX {
+                self.let_go_replaced();
+            }
+            return;
+        };
+        let Message { origin, held, .. } = message;
+        self.come_to_ring(&held);
+        let entry = self.cache.take_in(room, origin, Payload::Ring(held));
+        self.lies_in_ring(entry);
+        *changed |= StatusMask::DATA_AVAILABLE;
+    }
+
+    /// Finds the ring that a sample lies in.
+    #[inline]
+    fn come_to_ring(&mut self, held: &Held<F>) {
+        let is_same = |it: &InRing<F>| it.is_of(held);
+        if !self.in_ring.get(self.last_ring).is_some_and(is_same) {
+            self.last_ring = self.in_ring.iter().position(is_same).unwrap_or(usize::MAX);
+        }
+    }
+
+    /// The cache keeps a sample of that ring.
+    #[inline]
+    fn lies_in_ring(&mut self, entry: EntryRef) {
+        if let Some(ring) = self.in_ring.get_mut(self.last_ring) {
+            if ring.entries.len() == ring.entries.capacity() {
+                ring.pass_taken(&mut self.cache);
+            }
+            ring.entries.push_back(entry);
+        }
     }
 
     fn take_in(&mut self, arrival: Arrival<F>, changed: &mut StatusMask) {
@@ -204,7 +275,9 @@ impl<F: Fabric> Shelf<F> {
     }
 
     fn let_go_replaced(&mut self) {
-        Held::let_go(self.replaced.drain(..));
+        if !self.replaced.is_empty() {
+            Held::let_go(self.replaced.drain(..));
+        }
     }
 
     /// From the link's names of writers to those of the cache.
@@ -212,6 +285,13 @@ impl<F: Fabric> Shelf<F> {
         let writer = arrival.writer();
         *writer = self.writers[*writer as usize];
         arrival
+    }
+
+    /// Whether anything may come before what is new.
+    fn has_arrivals(&self) -> bool {
+        let waits = self.waiting.is_some() || !self.backlog.is_empty();
+        // In this order: nothing is pushed here once there is a next one.
+        waits || self.link.next().is_some() || !self.link.arrivals.is_empty()
     }
 
     /// What comes next, in this lane or the one after it.
@@ -259,6 +339,7 @@ impl<F: Fabric> Shelf<F> {
 
     /// A gap in a writer's numbers: samples that a BEST_EFFORT writer dropped for
     /// want of room. One that is offered again leaves none.
+    #[inline]
     fn count_lost(&mut self, origin: &Origin) -> StatusMask {
         let last = &mut self.sequences[origin.writer as usize];
         let before = std::mem::replace(last, origin.writer_sequence);
@@ -279,7 +360,7 @@ impl<F: Fabric> Shelf<F> {
             origin,
             held,
         } = message;
-        let place = self.in_ring.iter().position(|it| it.is_of(&held));
+        self.come_to_ring(&held);
         let arrived = Arrived {
             kind,
             key,
@@ -298,17 +379,7 @@ impl<F: Fabric> Shelf<F> {
         };
         match cache.offer(arrived, &mut evicted) {
             Offer::Kept(entry) => {
-                if let Some(at) = place {
-                    let Self { cache, in_ring, .. } = self;
-                    let entries = &mut in_ring[at].entries;
-                    // What was taken or replaced meanwhile.
-                    while let Some(oldest) = entries.front()
-                        && cache.payload_mut(*oldest).is_none()
-                    {
-                        entries.pop_front();
-                    }
-                    entries.push_back(entry);
-                }
+                self.lies_in_ring(entry);
                 StatusMask::DATA_AVAILABLE
             }
             Offer::State { changed: true, .. } => StatusMask::DATA_AVAILABLE,
@@ -385,22 +456,22 @@ impl<F: Fabric> Shelf<F> {
             ..
         } = self;
         let mut budget = RELIEVE_BYTES_MAX;
-        for InRing {
-            lane,
-            sender,
-            ring,
-            entries,
-        } in &mut *in_ring
-        {
-            // What was taken or replaced meanwhile.
-            while let Some(oldest) = entries.front()
-                && cache.payload_mut(*oldest).is_none()
-            {
-                entries.pop_front();
-            }
+        let mut any_ended = false;
+        for of_ring in &mut *in_ring {
+            of_ring.pass_taken(cache);
+            let InRing {
+                lane,
+                sender,
+                ring,
+                entries,
+            } = of_ring;
             let ended = !link.roster.is_of(lane);
-            while !entries.is_empty() && (ended || lane.held_parts(*ring, *sender) > span_max) {
+            any_ended |= ended;
+            // Of a ring, all is 256 parts.
+            let is_above = || span_max < 256 && lane.held_parts(*ring, *sender) > span_max;
+            while !entries.is_empty() && (ended || is_above()) {
                 if budget == 0 {
+                    self.lingers |= any_ended;
                     return true;
                 }
                 let Some(oldest) = entries.pop_front() else {
@@ -413,7 +484,10 @@ impl<F: Fabric> Shelf<F> {
                 }
             }
         }
-        in_ring.retain(|it| roster.is_of(&it.lane) || !it.entries.is_empty());
+        if any_ended || self.lingers {
+            in_ring.retain(|it| roster.is_of(&it.lane) || !it.entries.is_empty());
+            self.lingers = in_ring.iter().any(|it| !link.roster.is_of(&it.lane));
+        }
         false
     }
 
@@ -424,6 +498,9 @@ impl<F: Fabric> Shelf<F> {
         query: &Query,
         config: ReaderConfig,
     ) -> Vec<Item<F>> {
+        if self.cache.is_empty() {
+            return Vec::new();
+        }
         let mut items = self.collections.pop().unwrap_or_default();
         let Self { cache, pool, .. } = self;
         match access {
@@ -431,6 +508,9 @@ impl<F: Fabric> Shelf<F> {
                 Payload::Copy(pool.copy(payload.bytes()))
             }),
             Access::Take => cache.take(query, &mut items),
+        }
+        if cache.is_empty() {
+            self.in_ring.iter_mut().for_each(|it| it.entries.clear());
         }
         if config.storage == Storage::Copy || config.untrusted {
             let payloads = items.iter_mut().filter_map(|(_, it)| it.as_mut());

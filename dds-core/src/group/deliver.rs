@@ -17,6 +17,17 @@ use crate::limits::DIGESTS_KEPT;
 use crate::stream::Stream;
 use crate::sync::Ordering;
 
+/// What is next in the order.
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    /// Its place in the order.
+    seq: u64,
+    /// Whose it is: index among the ordered senders.
+    order: usize,
+    /// The place of what is next of any other sender.
+    until: u64,
+}
+
 impl<F: Fabric> Group<F> {
     pub(super) fn deliver_ordered<S: Sink<F>>(
         &mut self,
@@ -28,20 +39,11 @@ impl<F: Fabric> Group<F> {
         }
         let before = self.delivered;
         let done = loop {
-            let Some((seq, order)) = self
-                .next_in_order(None)
-                .filter(|(seq, _)| *seq < self.stable)
-            else {
+            let Some(next) = self.next_in_order(None).filter(|it| it.seq < self.stable) else {
                 break self.stable;
             };
-            if self.digest.is_due(seq) {
-                self.checkpoint(seq, lane, context);
-            }
-            if !self.deliver_next(seq, order, lane, context) {
-                continue;
-            }
-            if !context.config.delivery_batching {
-                break seq + 1;
+            if let Some(done) = self.deliver_run(next, lane, context) {
+                break done;
             }
         };
         if self.digest.is_due(done) {
@@ -54,6 +56,34 @@ impl<F: Fabric> Group<F> {
         true
     }
 
+    /// Delivers what is next in order, and what follows it of the same sender before that of
+    /// any other. The end of the batch, if that is it.
+    fn deliver_run<S: Sink<F>>(
+        &mut self,
+        next: Next,
+        lane: &Arc<Lane<F>>,
+        context: &mut Context<'_, S>,
+    ) -> Option<u64> {
+        let Next { mut seq, order, .. } = next;
+        let end = next.until.min(self.stable);
+        let n = self.ordered.len() as u64;
+        while seq < end {
+            if self.digest.is_due(seq) {
+                self.checkpoint(seq, lane, context);
+            }
+            if !self.deliver_next(seq, order, lane, context) {
+                break;
+            }
+            if !context.config.delivery_batching {
+                return Some(seq + 1);
+            }
+            let sender = &self.senders[self.ordered[order]];
+            let (_, header) = sender.streams[0].as_ref()?.front()?;
+            seq = header.index * n + order as u64;
+        }
+        None
+    }
+
     /// What is left below the cut, and not behind `last`, stable or not.
     /// Nothing is said of it any more.
     pub(super) fn deliver_trimmed<S: Sink<F>>(
@@ -64,10 +94,10 @@ impl<F: Fabric> Group<F> {
         context: &mut Context<'_, S>,
     ) {
         let before = self.delivered;
-        while let Some((seq, order)) = self.next_in_order(Some(trim))
-            && seq <= last
+        while let Some(next) = self.next_in_order(Some(trim))
+            && next.seq <= last
         {
-            self.deliver_next(seq, order, lane, context);
+            self.deliver_next(next.seq, next.order, lane, context);
         }
         self.end_batch(before, context);
     }
@@ -97,11 +127,10 @@ impl<F: Fabric> Group<F> {
         false
     }
 
-    /// Place in the order, and index among the ordered senders, of the next
-    /// message or farewell; below the cut, if there is one.
-    fn next_in_order(&self, trim: Option<&[u64]>) -> Option<(u64, usize)> {
+    /// The next message or farewell; below the cut, if there is one.
+    fn next_in_order(&self, trim: Option<&[u64]>) -> Option<Next> {
         let n = self.ordered.len() as u64;
-        let mut next: Option<(u64, usize)> = None;
+        let mut next: Option<Next> = None;
         for (order, &at) in self.ordered.iter().enumerate() {
             let sender = &self.senders[at];
             let Some(stream) = &sender.streams[0] else {
@@ -114,8 +143,12 @@ impl<F: Fabric> Group<F> {
                 None => continue,
             };
             let seq = index * n + order as u64;
-            if next.is_none_or(|(least, _)| seq < least) {
-                next = Some((seq, order));
+            match &mut next {
+                Some(next) if seq > next.seq => next.until = next.until.min(seq),
+                _ => {
+                    let until = next.map_or(u64::MAX, |after| after.seq);
+                    next = Some(Next { seq, order, until });
+                }
             }
         }
         next
@@ -138,6 +171,9 @@ impl<F: Fabric> Group<F> {
         let Some((real, header)) = stream.front() else {
             return false;
         };
+        let Some(inbox) = &lane.inboxes[ring.index()][at] else {
+            return false;
+        };
         let mut position = seq;
         if ring == Ring::Ordered {
             position += self.spec.base;
@@ -153,13 +189,14 @@ impl<F: Fabric> Group<F> {
             header,
             sender_at: at,
             real,
+            payload: stream.payload(),
+            inbox,
+            tickets: &self.tickets,
             is_held: Cell::new(false),
         });
         self.delivered.0 += 1;
         self.delivered.1 += u64::from(header.len);
-        if let Some(inbox) = &lane.inboxes[ring.index()][at] {
-            stream.pop(inbox);
-        }
+        stream.pop(inbox);
         if !context.config.batched_upcalls {
             bump(&lane.common.counters.upcalls, 1);
             context.sink.batch_end();
