@@ -26,11 +26,10 @@ pub struct Held<F: Fabric> {
     ring: Ring,
 }
 
-// SAFETY: what it points to is shared by threads as an `Arc` of the lane would be, which
-// is `Send` and `Sync`; the bytes are only read.
-unsafe impl<F: Fabric> Send for Held<F> {}
+// SAFETY: it shares the lane as the `Arc` would that it stands for; the bytes are only read.
+unsafe impl<F: Fabric> Send for Held<F> where Arc<Lane<F>>: Send {}
 // SAFETY: as above.
-unsafe impl<F: Fabric> Sync for Held<F> {}
+unsafe impl<F: Fabric> Sync for Held<F> where Arc<Lane<F>>: Sync {}
 
 impl<F: Fabric> Held<F> {
     /// Whose memory it is in.

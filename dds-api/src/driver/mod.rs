@@ -24,6 +24,7 @@ mod fate;
 mod figures;
 mod glance;
 mod hold;
+mod in_ring;
 mod inlet;
 mod link;
 mod payload;

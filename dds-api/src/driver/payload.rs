@@ -58,6 +58,18 @@ impl Pool {
         buffer
     }
 
+    /// Copies a payload out of its ring; what it held there is to be let go.
+    pub(super) fn copy_out<F: Fabric>(&mut self, payload: &mut Payload<F>) -> Option<Held<F>> {
+        let Payload::Ring(held) = payload else {
+            return None;
+        };
+        let copy = Payload::Copy(self.copy(held.bytes()));
+        match std::mem::replace(payload, copy) {
+            Payload::Ring(held) => Some(held),
+            Payload::Copy(_) => None,
+        }
+    }
+
     /// Takes a payload's buffer back; a payload in the ring is let go.
     pub(super) fn recycle<F: Fabric>(&mut self, payload: Payload<F>) {
         if let Payload::Copy(buffer) = payload

@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::{Held, Kind, Lane, Ring};
+use spindle_dds_core::{Held, Kind};
 use spindle_dds_idl_runtime::Encapsulation;
-use spindle_dds_transport::{Fabric, Rank};
+use spindle_dds_transport::Fabric;
 
 use super::arrival::{Arrival, Batch, Message, Stamp, Step};
+use super::in_ring::InRings;
 use super::inlet::Access;
 use super::link::{Farewell, Link, Roster};
 use super::payload::{Item, Payload, Pool};
-use crate::cache::{Arrived, Cache, EntryRef, Offer, Origin, Query, Whose};
+use crate::cache::{Arrived, Cache, Offer, Origin, Query, Whose};
 use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
@@ -33,34 +34,6 @@ pub(crate) struct ReaderStatuses {
     pub(crate) writers: Vec<InstanceHandle>,
 }
 
-/// Samples of one ring of one sender that still lie there, oldest first.
-#[derive(Debug)]
-struct InRing<F: Fabric> {
-    lane: Arc<Lane<F>>,
-    sender: Rank,
-    ring: Ring,
-    entries: VecDeque<EntryRef>,
-}
-
-impl<F: Fabric> InRing<F> {
-    fn is_of(&self, held: &Held<F>) -> bool {
-        let same = self.sender == held.sender() && self.ring == held.ring();
-        same && std::ptr::eq(&*self.lane, held.lane())
-    }
-
-    /// Forgets the oldest as far as they were taken or replaced meanwhile.
-    fn pass_taken(&mut self, cache: &mut Cache<Payload<F>>) {
-        if cache.is_empty() {
-            return self.entries.clear();
-        }
-        while let Some(oldest) = self.entries.front()
-            && cache.payload_mut(*oldest).is_none()
-        {
-            self.entries.pop_front();
-        }
-    }
-}
-
 pub(super) struct Shelf<F: Fabric> {
     cache: Cache<Payload<F>>,
     /// From where arrivals come.
@@ -74,11 +47,7 @@ pub(super) struct Shelf<F: Fabric> {
     /// What waits behind it and came by links before this one; the rest waits in the
     /// link's queue.
     backlog: VecDeque<Step<F>>,
-    in_ring: Vec<InRing<F>>,
-    /// Which of these the last sample was of: the next one is often of the same.
-    last_ring: usize,
-    /// Samples of lanes that have ended are left, or were when it looked last.
-    lingers: bool,
+    in_rings: InRings<F>,
     /// Samples that newer ones have replaced, to be let go together.
     replaced: Vec<Held<F>>,
     /// By writer: the writer sequence number that came last; 0 before the first.
@@ -89,8 +58,6 @@ pub(super) struct Shelf<F: Fabric> {
     pub(super) statuses: ReaderStatuses,
 }
 
-/// Bytes that are copied out of rings at once.
-const RELIEVE_BYTES_MAX: usize = 4 << 20;
 /// Replaced samples that are let go together at most.
 const REPLACED_MAX: usize = 64;
 /// Most collections kept.
@@ -106,9 +73,7 @@ impl<F: Fabric> Shelf<F> {
             writers: Vec::new(),
             waiting: None,
             backlog: VecDeque::new(),
-            in_ring: Vec::new(),
-            last_ring: 0,
-            lingers: false,
+            in_rings: InRings::default(),
             replaced: Vec::new(),
             sequences: Vec::new(),
             pool: Pool::default(),
@@ -142,19 +107,8 @@ impl<F: Fabric> Shelf<F> {
                 changed |= self.writer_came(index, writer.handle);
             }
             if let Some(lane) = &lane {
-                let here = |it: &InRing<F>| {
-                    it.sender == writer.place
-                        && it.ring == writer.ring
-                        && Arc::ptr_eq(&it.lane, lane)
-                };
-                if !self.in_ring.iter().any(here) {
-                    self.in_ring.push(InRing {
-                        lane: lane.clone(),
-                        sender: writer.place,
-                        ring: writer.ring,
-                        entries: VecDeque::with_capacity(roster.ring_max),
-                    });
-                }
+                let len_max = roster.ring_max;
+                self.in_rings.add(lane, writer.place, writer.ring, len_max);
             }
         }
         for policies in &roster.refusals {
@@ -172,7 +126,7 @@ impl<F: Fabric> Shelf<F> {
 
     /// Whether there is something to be done even if nothing new arrives.
     pub(super) fn is_behind(&self) -> bool {
-        self.lingers || self.is_blocked() || !self.backlog.is_empty()
+        self.in_rings.linger() || self.is_blocked() || !self.backlog.is_empty()
     }
 
     /// Moves arrivals into the cache, as far as it takes them, and sees to it
@@ -231,30 +185,10 @@ impl<F: Fabric> Shelf<F> {
             return;
         };
         let Message { origin, held, .. } = message;
-        self.come_to_ring(&held);
+        self.in_rings.come_to(&held);
         let entry = self.cache.take_in(room, origin, Payload::Ring(held));
-        self.lies_in_ring(entry);
+        self.in_rings.keep(entry, &mut self.cache);
         *changed |= StatusMask::DATA_AVAILABLE;
-    }
-
-    /// Finds the ring that a sample lies in.
-    #[inline]
-    fn come_to_ring(&mut self, held: &Held<F>) {
-        let is_same = |it: &InRing<F>| it.is_of(held);
-        if !self.in_ring.get(self.last_ring).is_some_and(is_same) {
-            self.last_ring = self.in_ring.iter().position(is_same).unwrap_or(usize::MAX);
-        }
-    }
-
-    /// The cache keeps a sample of that ring.
-    #[inline]
-    fn lies_in_ring(&mut self, entry: EntryRef) {
-        if let Some(ring) = self.in_ring.get_mut(self.last_ring) {
-            if ring.entries.len() == ring.entries.capacity() {
-                ring.pass_taken(&mut self.cache);
-            }
-            ring.entries.push_back(entry);
-        }
     }
 
     fn take_in(&mut self, arrival: Arrival<F>, changed: &mut StatusMask) {
@@ -360,7 +294,7 @@ impl<F: Fabric> Shelf<F> {
             origin,
             held,
         } = message;
-        self.come_to_ring(&held);
+        self.in_rings.come_to(&held);
         let arrived = Arrived {
             kind,
             key,
@@ -379,7 +313,7 @@ impl<F: Fabric> Shelf<F> {
         };
         match cache.offer(arrived, &mut evicted) {
             Offer::Kept(entry) => {
-                self.lies_in_ring(entry);
+                self.in_rings.keep(entry, &mut self.cache);
                 StatusMask::DATA_AVAILABLE
             }
             Offer::State { changed: true, .. } => StatusMask::DATA_AVAILABLE,
@@ -442,53 +376,11 @@ impl<F: Fabric> Shelf<F> {
         changed
     }
 
-    /// Copies the oldest samples out of rings of which more than `span_max`
-    /// parts of 256 are held here, and all out of those of lanes that have ended; a few
-    /// megabytes at most: the lock is not held for long. Returns whether there is more
-    /// to copy.
+    /// See [`InRings::relieve`], of the rings of lanes that the reader has come to.
     pub(super) fn relieve(&mut self, span_max: u32) -> bool {
-        let Self {
-            cache,
-            in_ring,
-            pool,
-            link,
-            roster,
-            ..
-        } = self;
-        let mut budget = RELIEVE_BYTES_MAX;
-        let mut any_ended = false;
-        for of_ring in &mut *in_ring {
-            of_ring.pass_taken(cache);
-            let InRing {
-                lane,
-                sender,
-                ring,
-                entries,
-            } = of_ring;
-            let ended = !link.roster.is_of(lane);
-            any_ended |= ended;
-            // Of a ring, all is 256 parts.
-            let is_above = || span_max < 256 && lane.held_parts(*ring, *sender) > span_max;
-            while !entries.is_empty() && (ended || is_above()) {
-                if budget == 0 {
-                    self.lingers |= any_ended;
-                    return true;
-                }
-                let Some(oldest) = entries.pop_front() else {
-                    break;
-                };
-                if let Some(payload) = cache.payload_mut(oldest) {
-                    budget = budget.saturating_sub(payload.bytes().len());
-                    // At once: the next look at the ring counts it.
-                    drop(copy_out(payload, pool));
-                }
-            }
-        }
-        if any_ended || self.lingers {
-            in_ring.retain(|it| roster.is_of(&it.lane) || !it.entries.is_empty());
-            self.lingers = in_ring.iter().any(|it| !link.roster.is_of(&it.lane));
-        }
-        false
+        let Self { cache, pool, .. } = self;
+        let [now, last] = [&self.roster, &self.link.roster];
+        self.in_rings.relieve(cache, pool, [now, last], span_max)
     }
 
     /// Hands samples out, in order of presentation.
@@ -510,11 +402,11 @@ impl<F: Fabric> Shelf<F> {
             Access::Take => cache.take(query, &mut items),
         }
         if cache.is_empty() {
-            self.in_ring.iter_mut().for_each(|it| it.entries.clear());
+            self.in_rings.are_taken();
         }
         if config.storage == Storage::Copy || config.untrusted {
             let payloads = items.iter_mut().filter_map(|(_, it)| it.as_mut());
-            Held::let_go(payloads.filter_map(|payload| copy_out(payload, pool)));
+            Held::let_go(payloads.filter_map(|payload| pool.copy_out(payload)));
         }
         items
     }
@@ -545,7 +437,7 @@ impl<F: Fabric> Shelf<F> {
         }
         self.backlog.clear();
         self.roster = self.link.roster.clone();
-        self.in_ring.clear();
+        self.in_rings.clear();
         let all = Query {
             max: usize::MAX,
             masks: StateMasks::ANY,
@@ -583,18 +475,6 @@ fn left_out(before: u64, now: u64) -> u64 {
     match before {
         0 => 0,
         before => now.saturating_sub(before).saturating_sub(1),
-    }
-}
-
-/// Copies a payload out of its ring; what it held there is to be let go.
-fn copy_out<F: Fabric>(payload: &mut Payload<F>, pool: &mut Pool) -> Option<Held<F>> {
-    let Payload::Ring(held) = payload else {
-        return None;
-    };
-    let copy = Payload::Copy(pool.copy(held.bytes()));
-    match std::mem::replace(payload, copy) {
-        Payload::Ring(held) => Some(held),
-        Payload::Copy(_) => None,
     }
 }
 

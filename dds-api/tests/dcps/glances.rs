@@ -1,5 +1,6 @@
 //! A reader that polls looks for itself: it needs no other thread of its participant.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use spindle_dds::{
 };
 
 use crate::flight::State;
-use crate::meeting::{Meeting, enable, reader, state, take, writer};
+use crate::meeting::{Meeting, enable, reader, reliable_writer, state, take, writer, writer_with};
 
 /// A participant with this strategy.
 fn waits(meeting: &Meeting, wait: &str) -> DomainParticipant {
@@ -155,4 +156,44 @@ fn a_listener_that_looks_brings_nothing() {
     assert!(!finds.recv().expect("it is called"));
     assert_eq!(poll(&answered, || answered.take(1)).len(), 1);
     drop(still);
+}
+
+#[test]
+fn who_polls_leaves_no_writer_without_room() {
+    let meeting = Meeting::new();
+    let participants = [0, 1].map(|_| waits(&meeting, "balanced"));
+    let [first, second] = &participants;
+    let mut small = reliable_writer();
+    small.property.set("spindle.ring.bytes", "4096");
+    let writer = writer_with(first, "Left", small);
+    let left = reader(second, "Left");
+    let polled = reader(second, "Polled");
+    enable(&participants);
+    begin(&writer, &left);
+    let is_over = AtomicBool::new(false);
+    let deadline = Instant::now() + Duration::from_secs(120);
+    thread::scope(|scope| {
+        let poller = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) && Instant::now() < deadline {
+                assert!(polled.take(1).is_err_and(|error| error.is_no_data()));
+            }
+        });
+        let mut written = 0;
+        for _ in 0..8 {
+            // Nobody takes them, and they are too few to be in the way by their number.
+            for _ in 0..16 {
+                writer.write(&state(1, written)).expect("there is room");
+                written += 1;
+            }
+            // Half of the ring in one piece: nothing may lie in its midst.
+            drop(testing::loan(&writer, 2048).expect("there is room"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        poller.join().expect("no panic");
+        let found = take(&left, written as usize, |sample| {
+            sample.view().map(|it| it.number())
+        });
+        let found: Result<Vec<_>> = found.into_iter().collect();
+        assert_eq!(found.expect("data"), (0..written).collect::<Vec<_>>());
+    });
 }
