@@ -47,7 +47,7 @@ impl ByHand {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn new(participant: &DomainParticipant) -> Result<Self> {
         let session = participant.core.ready()?;
-        session.take_hold();
+        session.take_hold(true);
         Ok(Self(session))
     }
 
@@ -58,6 +58,30 @@ impl ByHand {
 }
 
 impl Drop for ByHand {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// While this lives, the polling thread of a participant stands still, and nothing comes but
+/// by threads that look for themselves.
+#[derive(Debug)]
+pub struct Still(Arc<Session>);
+
+impl Still {
+    /// Waits until the polling thread stands still. One at a time for a participant, and not
+    /// beside a [`ByHand`].
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn new(participant: &DomainParticipant) -> Result<Self> {
+        let session = participant.core.ready()?;
+        session.take_hold(false);
+        Ok(Self(session))
+    }
+}
+
+impl Drop for Still {
     fn drop(&mut self) {
         self.0.release();
     }

@@ -32,9 +32,8 @@ struct Touch {
 
 impl Sink<MixedSegment> for Touch {
     fn deliver(&mut self, delivery: &Delivery<'_, MixedSegment>) {
-        if self.reading
-            && let Some(held) = delivery.hold()
-        {
+        if self.reading {
+            let held = delivery.hold();
             let bytes = held.bytes();
             self.count += u64::from(bytes[0]) + u64::from(bytes[bytes.len() - 1]);
         }

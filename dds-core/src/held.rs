@@ -2,30 +2,40 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::header::Header;
 use crate::ids::Ring;
+use crate::inbox::Inbox;
 use crate::lane::Lane;
 
 /// A received message that stays in its sender's ring until this is dropped.
+///
+/// It keeps its lane alive by a ticket of it (see [`Lane::take_tickets`]): whoever takes, or
+/// gives back, many of them at once touches the word that threads share once.
 pub struct Held<F: Fabric> {
-    lane: Arc<Lane<F>>,
-    ring: Ring,
+    lane: NonNull<Lane<F>>,
+    bytes: NonNull<u8>,
+    len: u32,
     sender: u32,
     real: u64,
-    at: usize,
-    len: u32,
-    /// Its sender's ring has been told already that it is let go.
-    is_left: bool,
+    ring: Ring,
 }
+
+// SAFETY: it shares the lane as the `Arc` would that it stands for; the bytes are only read.
+unsafe impl<F: Fabric> Send for Held<F> where Arc<Lane<F>>: Send {}
+// SAFETY: as above.
+unsafe impl<F: Fabric> Sync for Held<F> where Arc<Lane<F>>: Sync {}
 
 impl<F: Fabric> Held<F> {
     /// Whose memory it is in.
-    pub fn lane(&self) -> &Arc<Lane<F>> {
-        &self.lane
+    pub fn lane(&self) -> &Lane<F> {
+        // SAFETY: the ticket that this has keeps the lane where it is.
+        unsafe { self.lane.as_ref() }
     }
 
     /// By which ring it came.
@@ -35,80 +45,141 @@ impl<F: Fabric> Held<F> {
 
     /// Who sent it: its place in the lane.
     pub fn sender(&self) -> Rank {
-        self.lane.senders[self.sender as usize]
+        self.lane().senders[self.sender as usize]
     }
 
     /// The payload, in place, aligned to 16.
     pub fn bytes(&self) -> &[u8] {
-        let row = self
-            .lane
-            .fabric
-            .row(self.lane.senders[self.sender as usize]);
-        // SAFETY: in bounds: `Header::from_words` checked offset and length
-        // against the ring when the header was taken. Vouched for by the guard
-        // that covered the header, loaded with acquire. Not changed while this
+        // SAFETY: `Delivery::hold` found these bytes in a row of the lane, which keeps its
+        // rows mapped where they are. Not changed while this
         // lives: `released` stays at or below this message, its owner reuses
         // the extent only above it (members of the same user keep to the
         // protocol), and this member does not leave while it holds a message
         // (`Engine::leave`): nobody would wait for its `released` any more.
         // Who takes another member for failed wedges its lanes, and takes no
         // room back in a wedged lane.
-        unsafe { row.bytes(self.at, self.len as usize) }
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len as usize) }
     }
 
     /// Lets go of many at once: of messages of one sender in a row, that sender is told
     /// once.
     pub fn let_go(many: impl IntoIterator<Item = Self>) {
-        let mut last: Option<Self> = None;
-        let (mut passed, mut due) = (0, false);
-        for mut held in many {
-            if let Some(before) = last.take()
-                && !before.is_beside(&held)
-            {
-                before.account(due);
-                (passed, due) = (0, false);
+        let mut run: Option<Run<F>> = None;
+        for held in many {
+            let held = ManuallyDrop::new(held);
+            match &mut run {
+                Some(run) if run.goes_on_with(&held) => run.leave(held.real),
+                run => run.insert(Run::of(&held)).leave(held.real),
             }
-            due |= held.leave(&mut passed);
-            last = Some(held);
-        }
-        if let Some(last) = last {
-            last.account(due);
-        }
-    }
-
-    /// Whether both are of one ring of one sender.
-    fn is_beside(&self, other: &Self) -> bool {
-        let place = |held: &Self| (held.ring, held.sender);
-        place(self) == place(other) && Arc::ptr_eq(&self.lane, &other.lane)
-    }
-
-    /// Lets go, and leaves the accounting to be done; whether it is to be done.
-    fn leave(&mut self, passed: &mut u64) -> bool {
-        self.is_left = true;
-        let (ring, sender) = (self.ring, self.sender as usize);
-        self.lane.let_go(ring, sender, self.real, passed)
-    }
-
-    fn account(&self, due: bool) {
-        if due {
-            self.lane.account(self.ring, self.sender as usize);
         }
     }
 }
 
 impl<F: Fabric> Drop for Held<F> {
     fn drop(&mut self) {
-        if !self.is_left {
-            let due = self.leave(&mut 0);
-            self.account(due);
+        Run::of(self).leave(self.real);
+    }
+}
+
+/// Messages of one ring of one sender that are let go together. Dropped, it tells that
+/// sender, and gives their tickets back.
+struct Run<F: Fabric> {
+    lane: NonNull<Lane<F>>,
+    ring: Ring,
+    sender: u32,
+    /// How many messages had been passed, some time before.
+    passed: u64,
+    /// Room may come back.
+    due: bool,
+    tickets: u64,
+}
+
+impl<F: Fabric> Run<F> {
+    /// Of none yet: to be followed by [`leave`](Self::leave) of that one.
+    fn of(held: &Held<F>) -> Self {
+        Self {
+            lane: held.lane,
+            ring: held.ring,
+            sender: held.sender,
+            passed: 0,
+            due: false,
+            tickets: 0,
         }
     }
+
+    fn goes_on_with(&self, held: &Held<F>) -> bool {
+        self.lane == held.lane && self.sender == held.sender && self.ring == held.ring
+    }
+
+    /// Takes over the ticket of a message that is let go.
+    fn leave(&mut self, real: u64) {
+        // SAFETY: the ticket of that message, and those taken over before, keep the lane.
+        let lane = unsafe { self.lane.as_ref() };
+        self.due |= lane.let_go(self.ring, self.sender as usize, real, &mut self.passed);
+        self.tickets += 1;
+    }
+}
+
+impl<F: Fabric> Drop for Run<F> {
+    fn drop(&mut self) {
+        if self.due {
+            // SAFETY: there is one ticket at least, which keeps the lane.
+            let lane = unsafe { self.lane.as_ref() };
+            lane.account(self.ring, self.sender as usize);
+        }
+        // SAFETY: these were taken over in `leave`, and nobody else gives them back.
+        unsafe { Lane::give_tickets(self.lane, self.tickets) };
+    }
+}
+
+/// Tickets of a lane that were taken together, for messages to come.
+pub(crate) struct Tickets<F> {
+    lane: Arc<Lane<F>>,
+    spare: Cell<u64>,
+}
+
+/// How many tickets are taken at once.
+const TICKETS: u64 = 64;
+
+impl<F> Tickets<F> {
+    pub(crate) fn new(lane: Arc<Lane<F>>) -> Self {
+        Self {
+            lane,
+            spare: Cell::new(0),
+        }
+    }
+
+    /// The lane, with one ticket, which whoever gets it has to give back.
+    fn take(&self) -> NonNull<Lane<F>> {
+        let spare = match self.spare.get() {
+            0 => {
+                self.lane.take_tickets(TICKETS);
+                TICKETS
+            }
+            spare => spare,
+        };
+        self.spare.set(spare - 1);
+        pointer(&self.lane)
+    }
+}
+
+impl<F> Drop for Tickets<F> {
+    fn drop(&mut self) {
+        // SAFETY: these were taken in `take`, and given to nobody.
+        unsafe { Lane::give_tickets(pointer(&self.lane), self.spare.get()) };
+    }
+}
+
+/// Where a lane is: good for giving up one of its counts, as no reference is.
+fn pointer<F>(lane: &Arc<Lane<F>>) -> NonNull<Lane<F>> {
+    // SAFETY: an `Arc` does not point to null.
+    unsafe { NonNull::new_unchecked(Arc::as_ptr(lane).cast_mut()) }
 }
 
 impl<F: Fabric> fmt::Debug for Held<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
-            .field("lane", &self.lane)
+            .field("lane", self.lane())
             .field("ring", &self.ring)
             .field("sender", &self.sender)
             .field("len", &self.len)
@@ -132,6 +203,10 @@ pub struct Delivery<'a, F: Fabric> {
     pub header: &'a Header,
     pub(crate) sender_at: usize,
     pub(crate) real: u64,
+    /// Where the sender's ring begins in its row.
+    pub(crate) payload: usize,
+    pub(crate) inbox: &'a Inbox,
+    pub(crate) tickets: &'a Tickets<F>,
     /// Somebody holds it.
     pub(crate) is_held: Cell<bool>,
 }
@@ -140,23 +215,26 @@ impl<F: Fabric> Delivery<'_, F> {
     /// Keeps the message in its sender's ring until the result is dropped: no
     /// copy, but its sender's room. Without it the bytes may be reused as soon
     /// as the upcall returns.
-    pub fn hold(&self) -> Option<Held<F>> {
-        let columns = self.lane.rings[self.ring.index()][self.sender_at].as_ref()?;
-        let inbox = self.lane.inboxes[self.ring.index()][self.sender_at].as_ref()?;
+    pub fn hold(&self) -> Held<F> {
         if self.is_held.replace(true) {
-            inbox.hold(self.real);
+            self.inbox.hold(self.real);
         } else {
-            inbox.hold_first(self.real);
+            self.inbox.hold_first(self.real);
         }
-        Some(Held {
-            lane: self.lane.clone(),
-            ring: self.ring,
+        let (row, len) = (self.lane.fabric.row(self.sender), self.header.len);
+        let at = self.payload + self.header.offset as usize;
+        // SAFETY: in bounds: `Header::from_words` checked offset and length against the ring
+        // when the header was taken. Vouched for by the guard that covered the header, loaded
+        // with acquire. Not changed while it is held: see `Held::bytes`.
+        let bytes = unsafe { row.bytes(at, len as usize) };
+        Held {
+            lane: self.tickets.take(),
+            bytes: NonNull::from(bytes).cast(),
+            len,
             sender: self.sender_at as u32,
             real: self.real,
-            at: columns.payload + self.header.offset as usize,
-            len: self.header.len,
-            is_left: false,
-        })
+            ring: self.ring,
+        }
     }
 }
 

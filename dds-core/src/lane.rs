@@ -16,8 +16,10 @@
 //! [`Engine`]: crate::Engine
 
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::claim::{Claim, ClaimError, Committed};
@@ -74,6 +76,8 @@ pub struct Lane<F> {
     pub(crate) gate: Gate,
     /// Whether the engine looks into it at each step.
     pub(crate) rest: Rest,
+    /// Tickets that are out: while there is any, they have one count of the `Arc` together.
+    tickets: CachePadded<AtomicU64>,
 }
 
 impl<F: Fabric> Lane<F> {
@@ -128,6 +132,7 @@ impl<F: Fabric> Lane<F> {
             begun: AtomicBool::new(begun),
             gate: Gate::new(),
             rest: Rest::new(),
+            tickets: CachePadded::new(AtomicU64::new(0)),
             columns,
             fabric,
             common,
@@ -315,6 +320,34 @@ impl<F: Fabric> Lane<F> {
 }
 
 impl<F> Lane<F> {
+    /// Takes tickets, each of which keeps the lane alive until it is given back: for those
+    /// who keep it for many messages, and would count each.
+    pub(crate) fn take_tickets(self: &Arc<Self>, tickets: u64) {
+        // Relaxed, as for a count of an `Arc`: the caller keeps the lane alive.
+        if self.tickets.fetch_add(tickets, Ordering::Relaxed) == 0 {
+            std::mem::forget(self.clone());
+        }
+    }
+
+    /// Gives tickets back.
+    ///
+    /// # Safety
+    /// That many were taken of the lane, and nobody else gives them back. `lane` is where an
+    /// `Arc` of it points; without tickets, it may point nowhere.
+    pub(crate) unsafe fn give_tickets(lane: NonNull<Self>, tickets: u64) {
+        if tickets == 0 {
+            return;
+        }
+        // SAFETY: the tickets keep it alive so far.
+        let word = &unsafe { lane.as_ref() }.tickets;
+        // AcqRel: whoever gives the last one back comes after all uses of the others.
+        if word.fetch_sub(tickets, Ordering::AcqRel) == tickets {
+            // SAFETY: the count that whoever took the first one left here. If somebody takes
+            // others meanwhile, there is one more count for these.
+            unsafe { Arc::decrement_strong_count(lane.as_ptr()) };
+        }
+    }
+
     /// Of which subgroup.
     pub fn subgroup(&self) -> SubgroupId {
         self.subgroup

@@ -97,6 +97,11 @@ impl Stream {
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
 
+    /// Byte offset of the payload ring in the sender's row.
+    pub(crate) fn payload(&self) -> usize {
+        self.columns.payload
+    }
+
     /// Byte offset of the guard in the sender's row.
     pub(crate) fn guard(&self) -> usize {
         self.columns.guard

@@ -147,6 +147,19 @@ impl Duty {
         before & MARK != 0
     }
 
+    /// A guest that is away says that it is still near, without coming back: it is waited
+    /// for as if it had been there. Whether one is away.
+    pub fn look_in(&self) -> bool {
+        if self.0.load(Ordering::Relaxed) & STATE != AWAY {
+            return false;
+        }
+        let before = self.step(|state| match state & STATE {
+            AWAY => state.wrapping_add(VISIT),
+            _ => state,
+        });
+        before & STATE == AWAY
+    }
+
     /// Keeps it without being there.
     pub fn go_away(&self) {
         self.step(|state| state & !(STATE | MARK) | AWAY);
@@ -216,6 +229,27 @@ mod tests {
         };
         assert!(duty.keeper_takes(second));
         assert!(!duty.take() && duty.is_keepers());
+    }
+
+    #[test]
+    fn who_looks_in_is_waited_for_anew() {
+        let duty = Duty::new();
+        assert!(!duty.look_in(), "the keeper is awake");
+        duty.keeper_sleeps();
+        assert!(!duty.look_in(), "it is the keeper's");
+        assert!(duty.take());
+        assert!(!duty.look_in(), "it is there");
+        duty.go_away();
+        let Found::Away(first) = duty.keeper_woke() else {
+            panic!("it is away");
+        };
+        assert!(duty.look_in());
+        assert!(!duty.keeper_takes(first), "it has looked in");
+        let Found::Away(second) = duty.keeper_woke() else {
+            panic!("it is away");
+        };
+        assert!(duty.keeper_takes(second));
+        assert!(!duty.look_in(), "the keeper has it");
     }
 
     #[test]

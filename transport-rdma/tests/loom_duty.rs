@@ -160,6 +160,55 @@ impl Process {
         self.leave();
     }
 
+    /// Somebody who polls: it takes the duty once, and goes away on trust; then it looks in
+    /// while it is trusted, or looks without it.
+    fn glance(&self, times: usize) {
+        for _ in 0..times {
+            if !self.duty.look_in() && self.duty.take() {
+                self.awake();
+                self.data.load(Ordering::Acquire);
+                // Away: fenced, and nobody is rung.
+                let word = self.word.load(Ordering::Relaxed) & !(GUESTS | 3);
+                sleep::announce(&self.word, word);
+                self.duty.go_away();
+                // It is to look by the clock from now on.
+                self.keepers.ring();
+            }
+            self.data.load(Ordering::Acquire);
+        }
+    }
+
+    /// The keeper, whom the clock wakes again and again while a guest is away, until it has
+    /// seen the last value with the duty in its hands.
+    fn keep_by_the_clock(&self, last: u64) {
+        let mut away = None;
+        loop {
+            let is_mine = match self.duty.keeper_woke() {
+                Found::Mine => true,
+                Found::Away(visit) if away == Some(visit) => self.duty.keeper_takes(visit),
+                Found::Away(visit) => {
+                    away = Some(visit);
+                    false
+                }
+                Found::Guest => false,
+            };
+            if !is_mine {
+                // Some time passes.
+                thread::yield_now();
+                continue;
+            }
+            away = None;
+            self.awake();
+            let before = self.keepers.note();
+            self.announce(0);
+            if self.is_there(last) {
+                return;
+            }
+            self.duty.keeper_sleeps();
+            self.keepers.sleep_while(before);
+        }
+    }
+
     fn leave(&self) {
         self.duty.begin_giving_back();
         self.announce(0);
@@ -229,5 +278,19 @@ fn one_guest_at_a_time_writes_the_word() {
             guest.join().expect("no panic");
         }
         assert_eq!(process.duty.keeper_woke(), Found::Mine);
+    });
+}
+
+/// Who polls, and stops: the keeper is not rung meanwhile, and finds what has come.
+#[test]
+fn nobody_oversleeps_what_comes_after_the_last_glance() {
+    model(|| {
+        let process = Process::with_keeper_asleep();
+        let (pusher, poller) = (Arc::clone(&process), Arc::clone(&process));
+        let pusher = thread::spawn(move || pusher.push(1));
+        let poller = thread::spawn(move || poller.glance(2));
+        process.keep_by_the_clock(1);
+        pusher.join().expect("no panic");
+        poller.join().expect("no panic");
     });
 }

@@ -56,16 +56,19 @@ struct Link {
 }
 
 impl<P> Entry<P> {
+    /// To be appended to these lists.
+    #[inline]
     pub(super) fn new(
         instance: u32,
         generations: Generations,
         origin: Origin,
         payload: Option<P>,
+        lists: [&List; 2],
     ) -> Self {
-        let link = Link {
-            prev: NONE,
+        let links = lists.map(|list| Link {
+            prev: list.tail,
             next: NONE,
-        };
+        });
         Self {
             instance,
             generations,
@@ -73,7 +76,7 @@ impl<P> Entry<P> {
             origin,
             payload,
             serial: 0,
-            links: [link; 2],
+            links,
         }
     }
 
@@ -95,16 +98,37 @@ impl List {
         tail: NONE,
     };
 
-    pub(super) fn push_back<P>(&mut self, slab: &mut Slab<P>, which: Which, id: EntryId) {
-        slab[id].links[which as usize] = Link {
-            prev: self.tail,
-            next: NONE,
-        };
+    /// Appends an entry that was made for it.
+    fn append<P>(&mut self, slab: &mut Slab<P>, which: Which, id: EntryId) {
         match self.tail {
             NONE => self.head = id,
             tail => slab[tail].links[which as usize].next = id,
         }
         self.tail = id;
+    }
+
+    /// Appends an entry that was made for both lists.
+    #[inline]
+    pub(super) fn append_to<P>(both: [&mut Self; 2], slab: &mut Slab<P>, id: EntryId) {
+        let [order, instance] = both;
+        if order.tail == instance.tail && order.tail != NONE {
+            for link in &mut slab[order.tail].links {
+                link.next = id;
+            }
+            (order.tail, instance.tail) = (id, id);
+        } else {
+            order.append(slab, Which::Order, id);
+            instance.append(slab, Which::Instance, id);
+        }
+    }
+
+    /// All before `head` have been taken out, or all there are if it is none.
+    pub(super) fn begin_with<P>(&mut self, slab: &mut Slab<P>, which: Which, head: EntryId) {
+        self.head = head;
+        match head {
+            NONE => self.tail = NONE,
+            head => slab[head].links[which as usize].prev = NONE,
+        }
     }
 
     pub(super) fn unlink<P>(&mut self, slab: &mut Slab<P>, which: Which, id: EntryId) {
@@ -139,28 +163,41 @@ impl<P> Default for Slab<P> {
 }
 
 impl<P> Slab<P> {
+    #[inline]
     pub(super) fn insert(&mut self, mut entry: Entry<P>) -> EntryRef {
         self.serials += 1;
         let serial = self.serials;
         entry.serial = serial;
         let id = match self.free.pop() {
             Some(id) => id,
-            None => {
-                self.entries.push(None);
-                // Whoever frees it finds room to say so.
-                self.free.reserve(self.entries.len());
-                self.entries.len() as EntryId - 1
-            }
+            None => self.grow(),
         };
-        self.entries[id as usize] = Some(entry);
+        let place = &mut self.entries[id as usize];
+        debug_assert!(place.is_none());
+        *place = Some(entry);
         EntryRef { id, serial }
+    }
+
+    #[cold]
+    fn grow(&mut self) -> EntryId {
+        self.entries.push(None);
+        // Whoever frees it finds room to say so.
+        self.free.reserve(self.entries.len());
+        self.entries.len() as EntryId - 1
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> u64 {
+        (self.entries.len() - self.free.len()) as u64
     }
 
     /// Takes an entry out; its lists have been told before.
     pub(super) fn remove(&mut self, id: EntryId) -> Option<P> {
-        let entry = self.entries[id as usize].take()?;
+        let place = &mut self.entries[id as usize];
+        let payload = place.as_mut()?.payload.take();
+        *place = None;
         self.free.push(id);
-        entry.payload
+        payload
     }
 
     pub(super) fn get_mut(&mut self, entry: EntryRef) -> Option<&mut Entry<P>> {

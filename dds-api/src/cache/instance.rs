@@ -49,7 +49,11 @@ pub(super) struct Marks {
 
 impl Instance {
     /// A sample arrives: the instance lives.
+    #[inline]
     pub(super) fn written_by(&mut self, writer: u32) {
+        if self.state == InstanceState::Alive && self.writers.first() == Some(&writer) {
+            return;
+        }
         match self.state {
             InstanceState::Alive => {}
             InstanceState::NotAliveDisposed => self.generations.disposed += 1,
@@ -113,6 +117,7 @@ impl Instances {
     }
 
     /// As [`find`](Self::find), for those who ask for each sample.
+    #[inline]
     pub(super) fn find_next(&mut self, key: KeyHash) -> Option<u32> {
         match self.last {
             Some(at) if self.slab[at as usize].key == key => {}

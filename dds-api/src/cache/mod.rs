@@ -32,6 +32,7 @@ use entry::{Entry, EntryId, List, NONE, Slab, Which};
 pub(crate) use entry::{EntryRef, Origin};
 use instance::{Instance, Instances};
 pub(crate) use query::{Query, Whose};
+use query::{Said, rank_generations};
 use writers::Writers;
 
 /// What arrives.
@@ -66,6 +67,10 @@ pub(crate) enum Offer<P> {
         payload: P,
     },
 }
+
+/// An instance that takes one more sample.
+#[derive(Debug)]
+pub(crate) struct Roomy(u32);
 
 /// The samples of one reader.
 #[derive(Debug)]
@@ -119,6 +124,11 @@ impl<P> Cache<P> {
         self.writers.handle(index)
     }
 
+    /// Whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.head == NONE
+    }
+
     /// Takes in what arrives; `evicted` gets the sample that a newer one replaces.
     pub(crate) fn offer(&mut self, arrived: Arrived<P>, evicted: &mut impl FnMut(P)) -> Offer<P> {
         match arrived.kind {
@@ -163,6 +173,27 @@ impl<P> Cache<P> {
         }
         self.instances[at].written_by(origin.writer);
         Offer::Kept(self.push(at, origin, Some(payload)))
+    }
+
+    /// The instance with this key, if a sample of it goes into the cache as it is: nothing
+    /// is refused or replaced, nothing is new.
+    #[inline]
+    pub(crate) fn has_room_for(&mut self, key: KeyHash) -> Option<Roomy> {
+        let at = self.instances.find_next(key)?;
+        let of_instance = self.instances[at].samples;
+        let keeps = self.history.kind == HistoryKind::KeepAll
+            || of_instance < u64::from(self.history.depth);
+        let has_room = keeps
+            && self.limits.max_samples.allows(self.samples + 1)
+            && self.limits.max_samples_per_instance.allows(of_instance + 1);
+        has_room.then_some(Roomy(at))
+    }
+
+    /// Takes in a sample for which there is room.
+    #[inline]
+    pub(crate) fn take_in(&mut self, Roomy(at): Roomy, origin: Origin, payload: P) -> EntryRef {
+        self.instances[at].written_by(origin.writer);
+        self.push(at, origin, Some(payload))
     }
 
     fn refuse(&self, reason: RejectedReason, payload: P) -> Offer<P> {
@@ -231,18 +262,18 @@ impl<P> Cache<P> {
         self.instances[at].state_entry = Some(entry.id);
     }
 
+    #[inline]
     fn push(&mut self, at: u32, origin: Origin, payload: Option<P>) -> EntryRef {
         let instance = &mut self.instances[at];
         let has_data = payload.is_some();
         self.samples += u64::from(has_data);
         instance.samples += u64::from(has_data);
         self.writers.entry_came(origin.writer);
-        let entry = Entry::new(at, instance.generations, origin, payload);
+        let lists = [&self.order, &instance.entries];
+        let entry = Entry::new(at, instance.generations, origin, payload, lists);
         let entry = self.entries.insert(entry);
-        self.order
-            .push_back(&mut self.entries, Which::Order, entry.id);
-        let list = &mut self.instances[at].entries;
-        list.push_back(&mut self.entries, Which::Instance, entry.id);
+        let lists = [&mut self.order, &mut instance.entries];
+        List::append_to(lists, &mut self.entries, entry.id);
         entry
     }
 
@@ -265,7 +296,7 @@ impl<P> Cache<P> {
             origin,
             ..
         } = self.entries[id];
-        self.writers.entry_left(origin.writer);
+        self.writers.entries_left(origin.writer, 1);
         self.order.unlink(&mut self.entries, Which::Order, id);
         let instance = &mut self.instances[at];
         instance
@@ -299,6 +330,9 @@ impl<P> Cache<P> {
 
     /// Takes what a query asks for out of the cache, in order of presentation.
     pub(crate) fn take(&mut self, query: &Query, out: &mut Vec<(SampleInfo, Option<P>)>) {
+        if let Some(instance) = self.only_instance(query) {
+            return self.take_oldest(instance, query.max, out);
+        }
         self.select(query);
         let from = out.len();
         for at in 0..self.selected.len() {
@@ -314,6 +348,50 @@ impl<P> Cache<P> {
             out[from + at].1 = self.remove(id);
             self.reclaim(instance);
         }
+    }
+
+    /// The oldest entries, all of which are of this instance: one after the other, from the
+    /// front of both lists.
+    fn take_oldest(&mut self, at: u32, max: usize, out: &mut Vec<(SampleInfo, Option<P>)>) {
+        let instance = &mut self.instances[at];
+        let of_instance = Said::of(instance);
+        let count = max.min(self.entries.len() as usize);
+        let from = out.len();
+        out.reserve(count);
+        let mut id = self.order.head;
+        let (mut samples, mut of_writer) = (0, 0);
+        let mut writer = self.entries[id].origin.writer;
+        let mut publication_handle = self.writers.handle(writer);
+        for left in (0..count).rev() {
+            let entry = &mut self.entries[id];
+            if entry.origin.writer != writer {
+                let before = std::mem::replace(&mut writer, entry.origin.writer);
+                self.writers
+                    .entries_left(before, std::mem::take(&mut of_writer));
+                publication_handle = self.writers.handle(writer);
+            }
+            of_writer += 1;
+            samples += u64::from(entry.payload.is_some());
+            let info = of_instance.of_entry(entry, publication_handle, left as i32);
+            let next = entry.next(Which::Order);
+            out.push((info, entry.payload.take()));
+            self.entries.remove(id);
+            id = next;
+        }
+        self.writers.entries_left(writer, of_writer);
+        self.order.begin_with(&mut self.entries, Which::Order, id);
+        instance
+            .entries
+            .begin_with(&mut self.entries, Which::Instance, id);
+        instance.samples -= samples;
+        self.samples -= samples;
+        if samples < count as u64 {
+            // There was one at most.
+            instance.state_entry = None;
+        }
+        instance.is_new = false;
+        self.reclaim(at);
+        rank_generations(&mut out[from..]);
     }
 
     /// Takes out the sample of a writer at a position of the stream: its bytes make no

@@ -6,7 +6,7 @@ use super::entry::{Entry, EntryId, NONE, Which};
 use super::{Cache, Instance};
 use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
-use crate::subscription::{SampleInfo, ViewState};
+use crate::subscription::{InstanceState, SampleInfo, SampleState, ViewState};
 
 /// What `read` and `take` are asked for.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,23 @@ pub(crate) enum Whose {
 }
 
 impl<P> Cache<P> {
+    /// The instance that all entries are of, if there is one, and the query asks for any
+    /// of them: the order of presentation is that of the stream.
+    pub(super) fn only_instance(&self, query: &Query) -> Option<u32> {
+        if self.order.head == NONE || query.whose != Whose::Any {
+            return None;
+        }
+        let at = self.entries[self.order.head].instance;
+        let instance = &self.instances[at];
+        let entries = instance.samples + u64::from(instance.state_entry.is_some());
+        let masks = &query.masks;
+        let wants = masks.sample.allows(SampleState::Read)
+            && masks.sample.allows(SampleState::NotRead)
+            && masks.view.allows(view_state(instance))
+            && masks.instance.allows(instance.state);
+        (wants && entries == self.entries.len()).then_some(at)
+    }
+
     /// Puts what a query asks for into `selected`.
     pub(super) fn select(&mut self, query: &Query) {
         let mut selected = std::mem::take(&mut self.selected);
@@ -113,25 +130,8 @@ impl<P> Cache<P> {
     /// What is said of an entry, ranks left out.
     pub(super) fn info(&self, id: EntryId) -> SampleInfo {
         let entry = &self.entries[id];
-        let instance = &self.instances[entry.instance];
-        let own = entry.generations;
-        SampleInfo {
-            sample_state: entry.state,
-            view_state: view_state(instance),
-            instance_state: instance.state,
-            disposed_generation_count: own.disposed,
-            no_writers_generation_count: own.no_writers,
-            sample_rank: 0,
-            generation_rank: 0,
-            absolute_generation_rank: instance.generations.total() - own.total(),
-            source_timestamp: entry.origin.timestamp,
-            instance_handle: InstanceHandle::of_instance(instance.key),
-            publication_handle: self.writers.handle(entry.origin.writer),
-            valid_data: entry.payload.is_some(),
-            position: entry.origin.position,
-            writer_sequence: entry.origin.writer_sequence,
-            encapsulation: entry.origin.encapsulation,
-        }
+        let writer = self.writers.handle(entry.origin.writer);
+        Said::of(&self.instances[entry.instance]).of_entry(entry, writer, 0)
     }
 
     /// Ranks within the collection that `selected` stands for.
@@ -150,6 +150,73 @@ impl<P> Cache<P> {
             info.sample_rank = marks.rank;
             info.generation_rank = marks.newest - own;
             marks.rank += 1;
+        }
+    }
+}
+
+/// What is said of each sample of an instance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said {
+    view_state: ViewState,
+    instance_state: InstanceState,
+    handle: InstanceHandle,
+    generations: i32,
+}
+
+impl Said {
+    pub(super) fn of(instance: &Instance) -> Self {
+        Self {
+            view_state: view_state(instance),
+            instance_state: instance.state,
+            handle: InstanceHandle::of_instance(instance.key),
+            generations: instance.generations.total(),
+        }
+    }
+
+    /// With what is said of this sample alone, but for how its generation ranks.
+    #[inline]
+    pub(super) fn of_entry<P>(
+        &self,
+        entry: &Entry<P>,
+        publication_handle: InstanceHandle,
+        sample_rank: i32,
+    ) -> SampleInfo {
+        let own = entry.generations;
+        SampleInfo {
+            sample_state: entry.state,
+            view_state: self.view_state,
+            instance_state: self.instance_state,
+            disposed_generation_count: own.disposed,
+            no_writers_generation_count: own.no_writers,
+            sample_rank,
+            generation_rank: 0,
+            absolute_generation_rank: self.generations - own.total(),
+            source_timestamp: entry.origin.timestamp,
+            instance_handle: self.handle,
+            publication_handle,
+            valid_data: entry.payload.is_some(),
+            position: entry.origin.position,
+            writer_sequence: entry.origin.writer_sequence,
+            encapsulation: entry.origin.encapsulation,
+        }
+    }
+}
+
+/// How the generations of samples of one instance rank, in the order in which they came.
+pub(super) fn rank_generations<P>(collection: &mut [(SampleInfo, Option<P>)]) {
+    let total = |info: &SampleInfo| {
+        let disposed = info.disposed_generation_count;
+        disposed.saturating_add(info.no_writers_generation_count)
+    };
+    let ends = (collection.first(), collection.last());
+    let (Some((first, _)), Some((last, _))) = ends else {
+        return;
+    };
+    let newest = total(last);
+    // They only rise.
+    if total(first) != newest {
+        for (info, _) in collection {
+            info.generation_rank = newest - total(info);
         }
     }
 }

@@ -377,3 +377,70 @@ fn writers_that_are_gone_leave_their_places_to_others() {
     }
     assert!(fixture.cache.writers.len() <= 4);
 }
+
+/// The straight ways in and out, and those on which everything is decided: whatever happens,
+/// the same comes out.
+#[test]
+fn the_straight_way_leads_where_the_others_do() {
+    let histories = [
+        History::keep_all(),
+        History::keep_last(3),
+        History::keep_last(1),
+    ];
+    let all = [ResourceLimits::default(), limits(5, 2, 4)];
+    let (mut straight, mut oldest) = (0, 0);
+    for seed in 0..600_u64 {
+        let pick = |of: u64, by: u64| (seed / by % of) as usize;
+        let history = histories[pick(3, 1)];
+        let limits = all[pick(2, 3)];
+        // Of one instance in half of the runs.
+        let instances = [1, 3][pick(2, 6)];
+        let mut caches = [0, 1].map(|_| Fixture::new(history, limits, seed % 5 == 0));
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
+        let mut next = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        for payload in 0..40 {
+            let (instance, writer) = (next(instances) as u8, next(2) as u32);
+            let kind = match next(6) {
+                0 => Kind::Dispose,
+                1 => Kind::Unregister,
+                _ => Kind::Data,
+            };
+            let [plain, quick] = &mut caches;
+            let expected = plain.offer(kind, instance, writer, payload);
+            let room = quick.cache.has_room_for(key(instance));
+            if let Some(room) = room.filter(|_| kind == Kind::Data) {
+                straight += 1;
+                let origin = quick.origin(writer);
+                let entry = quick.cache.take_in(room, origin, payload);
+                assert_eq!(expected, Offer::Kept(entry), "seed {seed}");
+            } else {
+                assert_eq!(expected, quick.offer(kind, instance, writer, payload));
+            }
+            if next(5) == 0 {
+                let max = 1 + next(4) as usize;
+                let query = plain.query(max, StateMasks::ANY, Whose::Any);
+                oldest += u32::from(quick.cache.only_instance(&query).is_some());
+                let outs = caches.each_mut().map(|it| {
+                    let mut out = Vec::new();
+                    it.cache.take(&query, &mut out);
+                    out
+                });
+                assert_eq!(outs[0], outs[1], "seed {seed}");
+            }
+        }
+        let [plain, quick] = &mut caches;
+        if instances == 1 {
+            // Who names the instance never goes the straight way.
+            let query = plain.query(usize::MAX, StateMasks::ANY, Whose::Instance(key(0)));
+            let mut out = Vec::new();
+            plain.cache.take(&query, &mut out);
+            assert_eq!(out, quick.take_infos(), "seed {seed}");
+        }
+    }
+    assert!(straight > 1000 && oldest > 500, "{straight} {oldest}");
+}

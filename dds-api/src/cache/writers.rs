@@ -63,9 +63,9 @@ impl Writers {
         self.rows[index as usize].entries += 1;
     }
 
-    /// An entry that named this writer is no more.
-    pub(super) fn entry_left(&mut self, index: u32) {
-        self.rows[index as usize].entries -= 1;
+    /// Entries that named this writer are no more.
+    pub(super) fn entries_left(&mut self, index: u32, entries: u64) {
+        self.rows[index as usize].entries -= entries;
         self.forget_unused(index);
     }
 

@@ -28,6 +28,9 @@ pub(crate) enum Subject {
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
     signals: RwLock<Vec<(Subject, Arc<Signal>)>>,
+    /// Whether there are any: mostly not, where nobody waits in a WaitSet. Changed under
+    /// the lock.
+    any: AtomicBool,
 }
 
 impl Observers {
@@ -42,6 +45,9 @@ impl Observers {
         // The change comes before the look at who observes; pairs with the
         // lock taken by `attach`, whose own notification comes after.
         fence(Ordering::SeqCst);
+        if !self.any.load(Ordering::Relaxed) {
+            return;
+        }
         if let Ok(signals) = self.signals.try_read() {
             let concerned = signals.iter().filter(|(subject, _)| concerns(*subject));
             concerned.for_each(|(_, signal)| signal.raise());
@@ -57,6 +63,7 @@ impl Observers {
     pub(crate) fn attach(&self, subject: Subject, signal: &Arc<Signal>) {
         let mut signals = self.signals.write().unwrap_or_else(PoisonError::into_inner);
         signals.push((subject, signal.clone()));
+        self.any.store(true, Ordering::Relaxed);
         drop(signals);
         self.notify();
     }
@@ -69,6 +76,7 @@ impl Observers {
         if let Some(at) = signals.iter().position(is_it) {
             signals.swap_remove(at);
         }
+        self.any.store(!signals.is_empty(), Ordering::Relaxed);
         drop(signals);
         self.notify();
     }
@@ -82,6 +90,9 @@ pub(crate) trait Couch: Send + Sync + fmt::Debug {
 
     /// Wakes who sleeps there. Never waits.
     fn rouse(&self);
+
+    /// Looks once, for who does not wait. Whether anything has come. Never waits.
+    fn glance(&self) -> bool;
 }
 
 /// Where one waiter can be reached.

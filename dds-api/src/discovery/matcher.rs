@@ -71,23 +71,26 @@ impl Routes {
         Self { routes, last: None }
     }
 
-    /// The readers of a topic, and by which names they [`settle`](Self::settle).
-    pub(crate) fn of(
-        &mut self,
-        subgroup: SubgroupId,
-        topic: u64,
-    ) -> impl Iterator<Item = (usize, &mut Route)> {
-        let key = (subgroup, topic);
-        let place = match &self.last {
-            Some((last, place)) if *last == key => place.clone(),
-            _ => {
-                let begin = self.routes.partition_point(|route| route.key() < key);
-                let len = self.routes[begin..].partition_point(|route| route.key() == key);
-                self.last = Some((key, begin..begin + len));
-                begin..begin + len
-            }
-        };
-        (place.start..).zip(&mut self.routes[place])
+    /// The names of the readers of a topic.
+    #[inline]
+    pub(crate) fn of(&mut self, subgroup: SubgroupId, topic: u64) -> Range<usize> {
+        match &self.last {
+            Some((last, place)) if *last == (subgroup, topic) => place.clone(),
+            _ => self.find((subgroup, topic)),
+        }
+    }
+
+    fn find(&mut self, key: (SubgroupId, u64)) -> Range<usize> {
+        let begin = self.routes.partition_point(|route| route.key() < key);
+        let len = self.routes[begin..].partition_point(|route| route.key() == key);
+        self.last = Some((key, begin..begin + len));
+        begin..begin + len
+    }
+
+    /// The reader of that name.
+    #[inline]
+    pub(crate) fn route(&mut self, at: usize) -> &mut Route {
+        &mut self.routes[at]
     }
 
     /// What has arrived by a route goes on to its reader.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spindle_dds_core::{Held, Kind};
 use spindle_dds_idl_runtime::KeyHash;
-use spindle_dds_transport::Fabric;
+use spindle_dds_transport::{Fabric, Rank};
 
 use super::link::{Farewell, Roster};
 use crate::cache::Origin;
@@ -34,7 +34,14 @@ impl<F: Fabric> Arrival<F> {
 }
 
 /// Arrivals of a batch, on the engine's thread, before they go on to a reader.
-pub(crate) struct Batch<F: Fabric>(VecDeque<Arrival<F>>);
+pub(crate) struct Batch<F: Fabric> {
+    arrivals: VecDeque<Arrival<F>>,
+    /// Messages among those that came since it was asked, and the bytes of their payload.
+    came: [u64; 2],
+    /// The writer of the last message: its place and number, and its name in the link. The
+    /// next one is often of the same.
+    pub(super) writer: Option<(Rank, u32, u32)>,
+}
 
 /// Most arrivals of a batch: a longer one goes on in parts.
 const BATCH_MAX: usize = 64;
@@ -42,24 +49,42 @@ const BATCH_MAX: usize = 64;
 impl<F: Fabric> Batch<F> {
     /// With room for all that it takes.
     pub(crate) fn new() -> Self {
-        Self(VecDeque::with_capacity(BATCH_MAX))
+        Self {
+            arrivals: VecDeque::with_capacity(BATCH_MAX),
+            came: [0; 2],
+            writer: None,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.arrivals.is_empty()
     }
 
     /// Whether it has to go on before another one is added.
     pub(super) fn is_full(&self) -> bool {
-        self.0.len() == BATCH_MAX
+        self.arrivals.len() == BATCH_MAX
     }
 
+    #[inline]
     pub(super) fn push(&mut self, arrival: Arrival<F>) {
-        self.0.push_back(arrival);
+        self.arrivals.push_back(arrival);
     }
 
+    /// Counts a message, whose payload has so many bytes.
+    #[inline]
+    pub(super) fn count(&mut self, len: u32) {
+        self.came[0] += 1;
+        self.came[1] += u64::from(len);
+    }
+
+    /// What was counted since the last time.
+    pub(super) fn take_counts(&mut self) -> [u64; 2] {
+        std::mem::take(&mut self.came)
+    }
+
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival<F>> {
-        self.0.pop_front()
+        self.arrivals.pop_front()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::thread;
 
+use super::glance::this_thread_calls_back;
 use super::session::Session;
 use crate::discovery::{Own, Roll};
 use crate::participant::{DomainParticipant, ParticipantCore};
@@ -24,6 +25,7 @@ impl Targets {
     /// Runs until the participant leaves. Allocates only when endpoints came or went.
     pub(crate) fn run(self, session: &Session) {
         session.bells().listeners.is_mine();
+        this_thread_calls_back();
         let mut told = false;
         let mut own = Vec::new();
         let mut generation = None;

@@ -10,6 +10,8 @@ const WAKE_AGAIN_AFTER: Duration = Duration::from_millis(1);
 #[derive(Debug, Default)]
 pub(super) struct Hold {
     wanted: AtomicBool,
+    /// Nobody else steps meanwhile.
+    alone: AtomicBool,
     /// Whether the thread stands still.
     still: Mutex<bool>,
     changed: Condvar,
@@ -18,6 +20,11 @@ pub(super) struct Hold {
 impl Hold {
     fn still(&self) -> MutexGuard<'_, bool> {
         self.still.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether only whoever holds it steps, or is about to.
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone.load(Ordering::Relaxed)
     }
 
     /// The polling thread, between two steps.
@@ -37,9 +44,11 @@ impl Hold {
         *still = false;
     }
 
-    /// From now on the polling thread stops where it passes; `wake` has it come there.
-    pub(super) fn begin(&self, wake: impl Fn()) {
+    /// From now on the polling thread stops where it passes; `wake` has it come there. Whoever
+    /// polls steps, unless this is `alone`.
+    pub(super) fn begin(&self, alone: bool, wake: impl Fn()) {
         let mut still = self.still();
+        self.alone.store(alone, Ordering::Relaxed);
         self.wanted.store(true, Ordering::Relaxed);
         while !*still {
             // It may have been about to sleep when it was woken.
@@ -52,6 +61,7 @@ impl Hold {
     /// It goes on.
     pub(super) fn end(&self) {
         let _still = self.still();
+        self.alone.store(false, Ordering::Relaxed);
         self.wanted.store(false, Ordering::Relaxed);
         self.changed.notify_all();
     }

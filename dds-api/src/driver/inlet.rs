@@ -148,24 +148,51 @@ impl<F: Fabric> Inlet<F> {
         if self.closed.load(Ordering::Acquire) {
             return false;
         }
-        let Some(arrival) = arrival(link, delivery) else {
+        let header = delivery.header;
+        if header.kind == Kind::Control {
+            let Some(gone) = says_gone(link, delivery) else {
+                return false;
+            };
+            let is_first = self.make_room(link, batch);
+            batch.push(gone);
+            return is_first;
+        }
+        let whose = (delivery.sender, header.writer);
+        let Some(writer) = link.came(whose, header.timestamp, &mut batch.writer) else {
             return false;
         };
+        let is_first = self.make_room(link, batch);
+        batch.count(header.len);
+        batch.push(Arrival::Message(Message {
+            kind: header.kind,
+            key: KeyHash(header.key_hash),
+            origin: Origin {
+                writer,
+                writer_sequence: header.writer_seq,
+                position: delivery.position,
+                timestamp: header.timestamp,
+                encapsulation: Encapsulation(header.encapsulation),
+            },
+            held: delivery.hold(),
+        }));
+        is_first
+    }
+
+    /// Before something is added to a batch: whether that is the first.
+    #[inline]
+    fn make_room(&self, link: &Link<F>, batch: &mut Batch<F>) -> bool {
         let is_first = batch.is_empty();
         if batch.is_full() {
             self.settle(link, batch);
         }
-        if let Arrival::Message(_) = arrival {
-            for (sum, more) in self.arrived.iter().zip([1, u64::from(delivery.header.len)]) {
-                sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-            }
-        }
-        batch.push(arrival);
         is_first
     }
 
     /// The end of a batch: into the cache, if nobody else is at it, else into the queue.
     pub(crate) fn settle(&self, link: &Link<F>, batch: &mut Batch<F>) {
+        for (sum, more) in self.arrived.iter().zip(batch.take_counts()) {
+            sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        }
         if self.takes_in()
             && let Some(shelf) = self.try_shelf()
         {
@@ -312,8 +339,11 @@ impl<F: Fabric> Inlet<F> {
     /// which finds no place there stays where it is.
     fn drain(&self, mut shelf: MutexGuard<'_, Shelf<F>>, new: Option<(&Link<F>, &mut Batch<F>)>) {
         // First: what comes from now on makes it due again.
-        self.due.swap(false, Ordering::AcqRel);
-        self.goes_on.swap(false, Ordering::AcqRel);
+        for flag in [&self.due, &self.goes_on] {
+            if flag.load(Ordering::Acquire) {
+                flag.swap(false, Ordering::AcqRel);
+            }
+        }
         let mut changed = StatusMask::NONE;
         if self.closed.load(Ordering::Acquire) {
             // What is new comes after it by the queue.
@@ -335,6 +365,10 @@ impl<F: Fabric> Inlet<F> {
 
     /// The lane that it has come to may make it ready for the last one.
     fn came_to(&self, shelf: &Shelf<F>) {
+        // By whoever has the lock alone.
+        if self.lane.load(Ordering::Relaxed) == shelf.lane() {
+            return;
+        }
         self.lane.store(shelf.lane(), Ordering::Release);
         fence(Ordering::SeqCst);
         // A lane that is gone has another behind it, to which this comes then.
@@ -350,7 +384,13 @@ impl<F: Fabric> Inlet<F> {
     fn with<R>(&self, work: impl FnOnce(&mut Shelf<F>) -> R) -> R {
         let mut shelf = self.shelf();
         let result = work(&mut shelf);
-        self.drain(shelf, None);
+        let flags = [&self.due, &self.goes_on, &self.closed];
+        let is_due = flags.iter().any(|flag| flag.load(Ordering::Acquire));
+        if is_due || shelf.is_behind() {
+            self.drain(shelf, None);
+        } else {
+            drop(shelf);
+        }
         fence(Ordering::SeqCst);
         self.tidy();
         result
@@ -358,8 +398,10 @@ impl<F: Fabric> Inlet<F> {
 
     /// Hands samples out; see [`DataReader`](crate::DataReader).
     pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {
-        self.is_used();
-        let items = self.with(|shelf| shelf.select(access, query, self.config));
+        let items = self.with(|shelf| {
+            self.is_used();
+            shelf.select(access, query, self.config)
+        });
         if !items.is_empty() {
             // Samples were read, instances looked at: conditions may hold by that.
             let samples = |subject| subject == Subject::Samples;
@@ -368,18 +410,27 @@ impl<F: Fabric> Inlet<F> {
         items
     }
 
-    /// Somebody takes samples.
+    /// Somebody takes samples, and has the lock.
     fn is_used(&self) {
-        self.selects.fetch_add(1, Ordering::Relaxed);
-        self.neglected.store(false, Ordering::Relaxed);
+        let selects = self.selects.load(Ordering::Relaxed);
+        self.selects.store(selects + 1, Ordering::Relaxed);
+        if self.neglected.load(Ordering::Relaxed) {
+            self.neglected.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Takes a collection back.
     pub(crate) fn give_back(&self, mut items: Vec<Item<F>>) {
-        self.is_used();
+        // Of a look that found nothing in an empty cache.
+        if items.capacity() == 0 {
+            return;
+        }
         // All at once, and without the lock: somebody may have to be woken.
         Held::let_go(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
-        self.with(|shelf| shelf.give_back(items));
+        self.with(|shelf| {
+            self.is_used();
+            shelf.give_back(items);
+        });
     }
 
     pub(crate) fn has(&self, masks: &StateMasks) -> bool {
@@ -426,31 +477,17 @@ impl<F: Fabric> Inlet<F> {
     }
 }
 
-/// What a message is for a reader; `None` if it is nothing to it.
-fn arrival<F: Fabric>(link: &Link<F>, delivery: &Delivery<'_, F>) -> Option<Arrival<F>> {
+/// What a control message is for a reader; `None` if it is nothing to it.
+#[cold]
+fn says_gone<F: Fabric>(link: &Link<F>, delivery: &Delivery<'_, F>) -> Option<Arrival<F>> {
     let header = delivery.header;
-    let (place, number) = (delivery.sender, header.writer);
-    if header.kind == Kind::Control {
-        if header.flags & WRITER_DELETED == 0 {
-            return None;
-        }
-        let stamp = Stamp {
-            position: delivery.position,
-            timestamp: header.timestamp,
-        };
-        return link.says_gone(place, number, stamp, header.flags & DISPOSES != 0);
+    if header.flags & WRITER_DELETED == 0 {
+        return None;
     }
-    let writer = link.came(place, number, header.timestamp)?;
-    Some(Arrival::Message(Message {
-        kind: header.kind,
-        key: KeyHash(header.key_hash),
-        origin: Origin {
-            writer,
-            writer_sequence: header.writer_seq,
-            position: delivery.position,
-            timestamp: header.timestamp,
-            encapsulation: Encapsulation(header.encapsulation),
-        },
-        held: delivery.hold()?,
-    }))
+    let stamp = Stamp {
+        position: delivery.position,
+        timestamp: header.timestamp,
+    };
+    let disposes = header.flags & DISPOSES != 0;
+    link.says_gone(delivery.sender, header.writer, stamp, disposes)
 }

@@ -180,11 +180,28 @@ impl<F: Fabric> Link<F> {
     }
 
     /// Which writer that is, unless it is gone; its message of this time came.
-    pub(super) fn came(&self, place: Rank, number: u32, timestamp: i64) -> Option<u32> {
-        let at = self.find(place, number)?;
-        let last = &self.roster.writers[at].timestamp;
-        last.store(timestamp, Ordering::Relaxed);
-        Some(at as u32)
+    /// `last` is what this found last, if it did.
+    #[inline]
+    pub(super) fn came(
+        &self,
+        (place, number): (Rank, u32),
+        timestamp: i64,
+        last: &mut Option<(Rank, u32, u32)>,
+    ) -> Option<u32> {
+        let at = match *last {
+            Some((of, is, at)) if (of, is) == (place, number) => at,
+            _ => {
+                let at = self.find(place, number)? as u32;
+                *last = Some((place, number, at));
+                at
+            }
+        };
+        let writer = &self.roster.writers[at as usize];
+        if writer.is_gone() {
+            return None;
+        }
+        writer.timestamp.store(timestamp, Ordering::Relaxed);
+        Some(at)
     }
 
     fn find(&self, place: Rank, number: u32) -> Option<usize> {

@@ -8,7 +8,7 @@
 //!   dispatch thread  statuses of entities -> listeners            woken by Bells
 //!   waking thread    data -> streams                              woken by Bells
 //!   reader thread    Inlet::select; in a WaitSet it steps, and sleeps in the fabric, as
-//!                    the guest of the polling thread (Seat)
+//!                    the guest of the polling thread (Seat); if it polls, it steps (Glances)
 //! ```
 //!
 //! Whoever steps the engine never waits here: the sink pushes onto queues that
@@ -22,7 +22,9 @@ mod desk;
 mod dispatch;
 mod fate;
 mod figures;
+mod glance;
 mod hold;
+mod in_ring;
 mod inlet;
 mod link;
 mod payload;

@@ -28,13 +28,12 @@ impl<F: Fabric> Payload<F> {
 
 /// Takes a payload out that lies in its ring.
 pub(super) fn in_ring<F: Fabric>(payload: &mut Option<Payload<F>>) -> Option<Held<F>> {
-    match payload.take() {
-        Some(Payload::Ring(held)) => Some(held),
-        other => {
-            *payload = other;
-            None
-        }
+    if let Some(Payload::Ring(_)) = payload
+        && let Some(Payload::Ring(held)) = payload.take()
+    {
+        return Some(held);
     }
+    None
 }
 
 /// Buffers to be used again.
@@ -57,6 +56,18 @@ impl Pool {
         buffer.clear();
         buffer.extend_from_slice(bytes);
         buffer
+    }
+
+    /// Copies a payload out of its ring; what it held there is to be let go.
+    pub(super) fn copy_out<F: Fabric>(&mut self, payload: &mut Payload<F>) -> Option<Held<F>> {
+        let Payload::Ring(held) = payload else {
+            return None;
+        };
+        let copy = Payload::Copy(self.copy(held.bytes()));
+        match std::mem::replace(payload, copy) {
+            Payload::Ring(held) => Some(held),
+            Payload::Copy(_) => None,
+        }
     }
 
     /// Takes a payload's buffer back; a payload in the ring is let go.

@@ -59,8 +59,10 @@ pub(super) fn run(session: &Session, patience: Patience) {
             continue;
         }
         idle += 1;
-        // Who waits for data looks for itself.
-        if session.seat().has_visitors() || !patience.looks_again(idle) {
+        // Who waits for data, or polls, looks for itself.
+        let seat = session.seat();
+        let is_taken = seat.has_visitors() || seat.glances.want_seat();
+        if is_taken || !patience.looks_again(idle) {
             sleep(session, &mut watch, outcome);
             idle = 0;
         }
@@ -102,6 +104,9 @@ struct Watch<'a> {
     aways: u32,
     /// The visit after which a guest was away then.
     away: Option<u32>,
+    /// When it looked last whether there is upkeep while it had not the duty, in the
+    /// engine's time, and how often samples had been asked for that fill a ring.
+    tended: (u64, Option<u64>),
 }
 
 impl<'a> Watch<'a> {
@@ -113,6 +118,7 @@ impl<'a> Watch<'a> {
             visited_at: None,
             aways: 0,
             away: None,
+            tended: (0, None),
         }
     }
 
@@ -145,7 +151,21 @@ impl<'a> Watch<'a> {
                 // The guest is at it.
                 None => {}
             }
+            self.tend();
             self.sleep(None);
+        }
+    }
+
+    /// Now and then, what is done before one sleeps: who has the duty may never do so.
+    fn tend(&mut self) {
+        let now = self.session.now();
+        let (before, tight) = self.tended;
+        if u128::from(now.saturating_sub(before)) < NEGLECTED_AFTER.as_nanos() {
+            return;
+        }
+        self.session.neglect(false, tight);
+        if let Some((_, tight)) = self.session.upkeep() {
+            self.tended = (now, tight);
         }
     }
 

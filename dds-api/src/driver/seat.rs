@@ -26,6 +26,7 @@ use spindle_dds_core::Outcome;
 use spindle_dds_transport::duty::Duty;
 use spindle_dds_transport::{Berths, Fabric, Want};
 
+use super::glance::Glances;
 use super::poll::{NEGLECTED_AFTER, Patience};
 use super::session::Session;
 use crate::condition::{Couch, Signal};
@@ -42,6 +43,8 @@ pub(super) struct Seat {
     aways: AtomicU32,
     /// Visits that a guest is not trusted to return from.
     distrust: AtomicU32,
+    /// Looks of threads that poll.
+    pub(super) glances: Glances,
     patience: Patience,
 }
 
@@ -64,6 +67,7 @@ impl Seat {
             looks_at: AtomicU64::new(u64::MAX),
             aways: AtomicU32::new(0),
             distrust: AtomicU32::new(0),
+            glances: Glances::default(),
             patience,
         }
     }
@@ -92,7 +96,7 @@ impl Seat {
         self.distrust.store(DISTRUST, Ordering::Relaxed);
     }
 
-    fn trusts(&self) -> bool {
+    pub(super) fn trusts(&self) -> bool {
         let left = self.distrust.load(Ordering::Relaxed);
         if left > 0 {
             // One guest at a time; the keeper starts anew meanwhile at worst.
@@ -127,6 +131,10 @@ impl Couch for Session {
 
     fn rouse(&self) {
         self.handle().fabric().nudge();
+    }
+
+    fn glance(&self) -> bool {
+        self.glance_once()
     }
 }
 
@@ -230,7 +238,7 @@ impl Session {
     }
 
     /// It will be back in a moment.
-    fn go_away(&self) {
+    pub(super) fn go_away(&self) {
         let (seat, fabric) = (self.seat(), self.handle().fabric());
         fabric.announce_away();
         // A commit that found the engine being stepped, and nobody asleep.

@@ -180,10 +180,11 @@ impl Session {
         &self.hold
     }
 
-    /// The polling thread stands still until [`release`](Self::release): for measurements.
-    pub(crate) fn take_hold(&self) {
+    /// The polling thread stands still until [`release`](Self::release): for measurements,
+    /// in which whoever calls this steps `alone`, and for tests.
+    pub(crate) fn take_hold(&self, alone: bool) {
         // It may be asleep.
-        self.hold.begin(|| self.handle.fabric().nudge());
+        self.hold.begin(alone, || self.handle.fabric().nudge());
     }
 
     /// See [`take_hold`](Self::take_hold).
@@ -223,7 +224,12 @@ impl Session {
 
     /// One step of the engine, by any thread. `None` when another one steps.
     pub(crate) fn step(&self) -> Option<Outcome> {
-        let outcome = self.engine.step(self.now())?;
+        self.step_at(self.now())
+    }
+
+    /// The same, with the engine's time.
+    pub(super) fn step_at(&self, now: u64) -> Option<Outcome> {
+        let outcome = self.engine.step(now)?;
         if outcome.stopped || self.desk.lanes_changed() {
             self.room.notify_all();
         } else if outcome.room || outcome.stable {

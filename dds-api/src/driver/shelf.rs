@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::{Held, Lane, Ring};
+use spindle_dds_core::{Held, Kind};
 use spindle_dds_idl_runtime::Encapsulation;
-use spindle_dds_transport::{Fabric, Rank};
+use spindle_dds_transport::Fabric;
 
 use super::arrival::{Arrival, Batch, Message, Stamp, Step};
+use super::in_ring::InRings;
 use super::inlet::Access;
 use super::link::{Farewell, Link, Roster};
 use super::payload::{Item, Payload, Pool};
-use crate::cache::{Arrived, Cache, EntryRef, Offer, Origin, Query, Whose};
+use crate::cache::{Arrived, Cache, Offer, Origin, Query, Whose};
 use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
@@ -33,22 +34,6 @@ pub(crate) struct ReaderStatuses {
     pub(crate) writers: Vec<InstanceHandle>,
 }
 
-/// Samples of one ring of one sender that still lie there, oldest first.
-#[derive(Debug)]
-struct InRing<F: Fabric> {
-    lane: Arc<Lane<F>>,
-    sender: Rank,
-    ring: Ring,
-    entries: VecDeque<EntryRef>,
-}
-
-impl<F: Fabric> InRing<F> {
-    fn is_of(&self, held: &Held<F>) -> bool {
-        let same = self.sender == held.sender() && self.ring == held.ring();
-        same && Arc::ptr_eq(&self.lane, held.lane())
-    }
-}
-
 pub(super) struct Shelf<F: Fabric> {
     cache: Cache<Payload<F>>,
     /// From where arrivals come.
@@ -62,7 +47,7 @@ pub(super) struct Shelf<F: Fabric> {
     /// What waits behind it and came by links before this one; the rest waits in the
     /// link's queue.
     backlog: VecDeque<Step<F>>,
-    in_ring: Vec<InRing<F>>,
+    in_rings: InRings<F>,
     /// Samples that newer ones have replaced, to be let go together.
     replaced: Vec<Held<F>>,
     /// By writer: the writer sequence number that came last; 0 before the first.
@@ -73,8 +58,6 @@ pub(super) struct Shelf<F: Fabric> {
     pub(super) statuses: ReaderStatuses,
 }
 
-/// Bytes that are copied out of rings at once.
-const RELIEVE_BYTES_MAX: usize = 4 << 20;
 /// Replaced samples that are let go together at most.
 const REPLACED_MAX: usize = 64;
 /// Most collections kept.
@@ -90,7 +73,7 @@ impl<F: Fabric> Shelf<F> {
             writers: Vec::new(),
             waiting: None,
             backlog: VecDeque::new(),
-            in_ring: Vec::new(),
+            in_rings: InRings::default(),
             replaced: Vec::new(),
             sequences: Vec::new(),
             pool: Pool::default(),
@@ -124,19 +107,8 @@ impl<F: Fabric> Shelf<F> {
                 changed |= self.writer_came(index, writer.handle);
             }
             if let Some(lane) = &lane {
-                let here = |it: &InRing<F>| {
-                    it.sender == writer.place
-                        && it.ring == writer.ring
-                        && Arc::ptr_eq(&it.lane, lane)
-                };
-                if !self.in_ring.iter().any(here) {
-                    self.in_ring.push(InRing {
-                        lane: lane.clone(),
-                        sender: writer.place,
-                        ring: writer.ring,
-                        entries: VecDeque::with_capacity(roster.ring_max),
-                    });
-                }
+                let len_max = roster.ring_max;
+                self.in_rings.add(lane, writer.place, writer.ring, len_max);
             }
         }
         for policies in &roster.refusals {
@@ -152,6 +124,11 @@ impl<F: Fabric> Shelf<F> {
         self.waiting.is_some()
     }
 
+    /// Whether there is something to be done even if nothing new arrives.
+    pub(super) fn is_behind(&self) -> bool {
+        self.in_rings.linger() || self.is_blocked() || !self.backlog.is_empty()
+    }
+
     /// Moves arrivals into the cache, as far as it takes them, and sees to it
     /// that no ring is held above `span_max`. What is `new` by a link comes after what lies
     /// in its queue. Returns the statuses that changed.
@@ -161,7 +138,9 @@ impl<F: Fabric> Shelf<F> {
         new: Option<(&Link<F>, &mut Batch<F>)>,
     ) -> StatusMask {
         let mut changed = StatusMask::NONE;
-        while let Some(arrival) = self.next_arrival(&mut changed) {
+        while self.has_arrivals()
+            && let Some(arrival) = self.next_arrival(&mut changed)
+        {
             self.take_in(arrival, &mut changed);
             if self.is_blocked() {
                 break;
@@ -173,8 +152,16 @@ impl<F: Fabric> Shelf<F> {
             while !self.is_blocked()
                 && let Some(arrival) = batch.pop()
             {
-                let arrival = self.renamed(arrival);
-                self.take_in(arrival, &mut changed);
+                match arrival {
+                    Arrival::Message(mut message) if message.kind == Kind::Data => {
+                        message.origin.writer = self.writers[message.origin.writer as usize];
+                        self.take_sample(message, &mut changed);
+                    }
+                    arrival => {
+                        let arrival = self.renamed(arrival);
+                        self.take_in(arrival, &mut changed);
+                    }
+                }
             }
         }
         self.let_go_replaced();
@@ -184,6 +171,24 @@ impl<F: Fabric> Shelf<F> {
         // Of lanes that have ended, nothing stays where it is.
         self.relieve(span_max.unwrap_or(u32::MAX));
         changed
+    }
+
+    /// The straight way of a sample into the cache, if there is nothing to decide.
+    #[inline]
+    fn take_sample(&mut self, message: Message<F>, changed: &mut StatusMask) {
+        *changed |= self.count_lost(&message.origin);
+        let Some(room) = self.cache.has_room_for(message.key) else {
+            *changed |= self.offer(message);
+            if self.replaced.len() == REPLACED_MAX {
+                self.let_go_replaced();
+            }
+            return;
+        };
+        let Message { origin, held, .. } = message;
+        self.in_rings.come_to(&held);
+        let entry = self.cache.take_in(room, origin, Payload::Ring(held));
+        self.in_rings.keep(entry, &mut self.cache);
+        *changed |= StatusMask::DATA_AVAILABLE;
     }
 
     fn take_in(&mut self, arrival: Arrival<F>, changed: &mut StatusMask) {
@@ -204,7 +209,9 @@ impl<F: Fabric> Shelf<F> {
     }
 
     fn let_go_replaced(&mut self) {
-        Held::let_go(self.replaced.drain(..));
+        if !self.replaced.is_empty() {
+            Held::let_go(self.replaced.drain(..));
+        }
     }
 
     /// From the link's names of writers to those of the cache.
@@ -212,6 +219,13 @@ impl<F: Fabric> Shelf<F> {
         let writer = arrival.writer();
         *writer = self.writers[*writer as usize];
         arrival
+    }
+
+    /// Whether anything may come before what is new.
+    fn has_arrivals(&self) -> bool {
+        let waits = self.waiting.is_some() || !self.backlog.is_empty();
+        // In this order: nothing is pushed here once there is a next one.
+        waits || self.link.next().is_some() || !self.link.arrivals.is_empty()
     }
 
     /// What comes next, in this lane or the one after it.
@@ -259,6 +273,7 @@ impl<F: Fabric> Shelf<F> {
 
     /// A gap in a writer's numbers: samples that a BEST_EFFORT writer dropped for
     /// want of room. One that is offered again leaves none.
+    #[inline]
     fn count_lost(&mut self, origin: &Origin) -> StatusMask {
         let last = &mut self.sequences[origin.writer as usize];
         let before = std::mem::replace(last, origin.writer_sequence);
@@ -279,7 +294,7 @@ impl<F: Fabric> Shelf<F> {
             origin,
             held,
         } = message;
-        let place = self.in_ring.iter().position(|it| it.is_of(&held));
+        self.in_rings.come_to(&held);
         let arrived = Arrived {
             kind,
             key,
@@ -298,17 +313,7 @@ impl<F: Fabric> Shelf<F> {
         };
         match cache.offer(arrived, &mut evicted) {
             Offer::Kept(entry) => {
-                if let Some(at) = place {
-                    let Self { cache, in_ring, .. } = self;
-                    let entries = &mut in_ring[at].entries;
-                    // What was taken or replaced meanwhile.
-                    while let Some(oldest) = entries.front()
-                        && cache.payload_mut(*oldest).is_none()
-                    {
-                        entries.pop_front();
-                    }
-                    entries.push_back(entry);
-                }
+                self.in_rings.keep(entry, &mut self.cache);
                 StatusMask::DATA_AVAILABLE
             }
             Offer::State { changed: true, .. } => StatusMask::DATA_AVAILABLE,
@@ -371,50 +376,11 @@ impl<F: Fabric> Shelf<F> {
         changed
     }
 
-    /// Copies the oldest samples out of rings of which more than `span_max`
-    /// parts of 256 are held here, and all out of those of lanes that have ended; a few
-    /// megabytes at most: the lock is not held for long. Returns whether there is more
-    /// to copy.
+    /// See [`InRings::relieve`], of the rings of lanes that the reader has come to.
     pub(super) fn relieve(&mut self, span_max: u32) -> bool {
-        let Self {
-            cache,
-            in_ring,
-            pool,
-            link,
-            roster,
-            ..
-        } = self;
-        let mut budget = RELIEVE_BYTES_MAX;
-        for InRing {
-            lane,
-            sender,
-            ring,
-            entries,
-        } in &mut *in_ring
-        {
-            // What was taken or replaced meanwhile.
-            while let Some(oldest) = entries.front()
-                && cache.payload_mut(*oldest).is_none()
-            {
-                entries.pop_front();
-            }
-            let ended = !link.roster.is_of(lane);
-            while !entries.is_empty() && (ended || lane.held_parts(*ring, *sender) > span_max) {
-                if budget == 0 {
-                    return true;
-                }
-                let Some(oldest) = entries.pop_front() else {
-                    break;
-                };
-                if let Some(payload) = cache.payload_mut(oldest) {
-                    budget = budget.saturating_sub(payload.bytes().len());
-                    // At once: the next look at the ring counts it.
-                    drop(copy_out(payload, pool));
-                }
-            }
-        }
-        in_ring.retain(|it| roster.is_of(&it.lane) || !it.entries.is_empty());
-        false
+        let Self { cache, pool, .. } = self;
+        let [now, last] = [&self.roster, &self.link.roster];
+        self.in_rings.relieve(cache, pool, [now, last], span_max)
     }
 
     /// Hands samples out, in order of presentation.
@@ -424,6 +390,9 @@ impl<F: Fabric> Shelf<F> {
         query: &Query,
         config: ReaderConfig,
     ) -> Vec<Item<F>> {
+        if self.cache.is_empty() {
+            return Vec::new();
+        }
         let mut items = self.collections.pop().unwrap_or_default();
         let Self { cache, pool, .. } = self;
         match access {
@@ -432,9 +401,12 @@ impl<F: Fabric> Shelf<F> {
             }),
             Access::Take => cache.take(query, &mut items),
         }
+        if cache.is_empty() {
+            self.in_rings.are_taken();
+        }
         if config.storage == Storage::Copy || config.untrusted {
             let payloads = items.iter_mut().filter_map(|(_, it)| it.as_mut());
-            Held::let_go(payloads.filter_map(|payload| copy_out(payload, pool)));
+            Held::let_go(payloads.filter_map(|payload| pool.copy_out(payload)));
         }
         items
     }
@@ -465,7 +437,7 @@ impl<F: Fabric> Shelf<F> {
         }
         self.backlog.clear();
         self.roster = self.link.roster.clone();
-        self.in_ring.clear();
+        self.in_rings.clear();
         let all = Query {
             max: usize::MAX,
             masks: StateMasks::ANY,
@@ -503,18 +475,6 @@ fn left_out(before: u64, now: u64) -> u64 {
     match before {
         0 => 0,
         before => now.saturating_sub(before).saturating_sub(1),
-    }
-}
-
-/// Copies a payload out of its ring; what it held there is to be let go.
-fn copy_out<F: Fabric>(payload: &mut Payload<F>, pool: &mut Pool) -> Option<Held<F>> {
-    let Payload::Ring(held) = payload else {
-        return None;
-    };
-    let copy = Payload::Copy(pool.copy(held.bytes()));
-    match std::mem::replace(payload, copy) {
-        Payload::Ring(held) => Some(held),
-        Payload::Copy(_) => None,
     }
 }
 

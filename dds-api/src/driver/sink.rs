@@ -116,10 +116,10 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             let is_own = delivery.sender == delivery.lane.fabric().me();
             self.stopwatch.record(is_own, delivery.header.timestamp);
         }
-        for (at, route) in self.routes.of(subgroup, delivery.header.topic) {
+        for at in self.routes.of(subgroup, delivery.header.topic) {
             let Route {
                 inlet, link, batch, ..
-            } = route;
+            } = self.routes.route(at);
             if inlet.accept(link, delivery, batch) {
                 self.touched.push(at);
             }

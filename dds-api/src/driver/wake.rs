@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::thread;
 
+use super::glance::this_thread_calls_back;
 use super::session::Session;
 use crate::discovery::{Own, Roll};
 use crate::subscription::ReaderCore;
@@ -29,6 +30,7 @@ impl Sleepers {
     /// Runs until the participant leaves. Allocates only when endpoints came or went.
     pub(crate) fn run(self, session: &Session) {
         session.bells().wakers.is_mine();
+        this_thread_calls_back();
         let mut spare = Vec::new();
         let mut readers = Vec::new();
         let mut generation = None;

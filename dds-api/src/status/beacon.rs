@@ -23,6 +23,9 @@ pub(crate) struct Beacon {
     bells: Arc<Bells>,
 }
 
+const OF_DATA: StatusMask =
+    StatusMask::from_bits(StatusMask::DATA_AVAILABLE.bits() | StatusMask::DATA_ON_READERS.bits());
+
 impl Beacon {
     pub(crate) fn new(bells: Arc<Bells>) -> Self {
         Self {
@@ -38,7 +41,12 @@ impl Beacon {
     /// Statuses changed: tells listeners, if there is one for any of them, and conditions
     /// that look at them.
     pub(crate) fn raise(&self, statuses: StatusMask) {
-        self.changes.fetch_or(statuses.bits(), Ordering::AcqRel);
+        // That there is data is mostly known. Who clears that looks into the reader afterwards,
+        // under the lock under which this came there: it finds it, or it is seen here that it
+        // has cleared.
+        if !(OF_DATA.contains(statuses) && self.changes().contains(statuses)) {
+            self.changes.fetch_or(statuses.bits(), Ordering::AcqRel);
+        }
         if self.bells.are_heard(statuses) {
             self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
             self.bells.listeners.ring();
@@ -69,7 +77,10 @@ impl Beacon {
 
     /// The statuses have been read.
     pub(crate) fn clear(&self, statuses: StatusMask) {
-        self.changes.fetch_and(!statuses.bits(), Ordering::AcqRel);
+        // Most looks of who polls find nothing to be cleared.
+        if self.changes().intersects(statuses) {
+            self.changes.fetch_and(!statuses.bits(), Ordering::AcqRel);
+        }
     }
 
     pub(crate) fn changes(&self) -> StatusMask {

@@ -89,6 +89,11 @@ impl ReaderCore {
         self.base.is_deleted() || self.base.is_enabled() && self.inlet.has(masks)
     }
 
+    /// Has the engine step for who has found nothing. Whether anything has come.
+    pub(crate) fn glance(&self) -> bool {
+        self.beacon().couch().is_some_and(|couch| couch.glance())
+    }
+
     /// Statuses that tell of data have been dealt with.
     pub(crate) fn clear_data_available(&self) {
         self.beacon().clear(StatusMask::DATA_AVAILABLE);

@@ -4,6 +4,9 @@
 //! read, and hands out copies. Samples whose bytes make no sense are thrown away by
 //! both, and counted by SAMPLE_LOST. All forms return NO_DATA when nothing fits, and
 //! ERROR once the group has failed and all that was delivered is taken.
+//!
+//! Where nothing fits, the engine is stepped once before that is said, unless a listener or
+//! a waker asks: who polls waits for no other thread. None of them blocks.
 
 use spindle_dds_idl_runtime::{KeyHash, TopicType};
 
@@ -199,13 +202,17 @@ impl<T: TopicType> DataReader<T> {
         if max == 0 {
             return Err(Error::BadParameter("at most 0 samples are none".to_owned()));
         }
-        // Before the look: what arrives after it raises the statuses again.
-        self.core.clear_data_available();
         let query = Query { max, masks, whose };
+        let mut has_glanced = false;
         loop {
+            // Before the look: what arrives after it raises the statuses again.
+            self.core.clear_data_available();
             let mut items = self.core.inlet.select(access, &query);
             if items.is_empty() {
                 self.core.inlet.give_back(items);
+                if !std::mem::replace(&mut has_glanced, true) && self.core.glance() {
+                    continue;
+                }
                 return Err(self.core.inlet.nothing());
             }
             items.retain(|(info, payload)| {

@@ -7,6 +7,7 @@ mod endings;
 mod errors;
 mod flow;
 mod generated;
+mod glances;
 mod hosts;
 mod idle;
 mod instances;

@@ -157,7 +157,7 @@ impl Sink<SimFabric> for Recorder {
             len: header.len,
         };
         self.record(subgroup, delivery.ring, record);
-        let Some(held) = delivery.hold() else { return };
+        let held = delivery.hold();
         let keep = self.reading && self.rng.chance(self.hold_chance);
         let turns = 1 + self.rng.below(self.hold_turns);
         let loan = Loan {

@@ -27,6 +27,17 @@ fn delivery_max(config: &EngineConfig, senders: usize) -> u64 {
     }
 }
 
+/// What is next in the order.
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    /// Its place in the order.
+    seq: u64,
+    /// Whose it is: index among the ordered senders.
+    order: usize,
+    /// The place of what is next of any other sender.
+    until: u64,
+}
+
 impl<F: Fabric> Group<F> {
     pub(super) fn deliver_ordered<S: Sink<F>>(
         &mut self,
@@ -37,24 +48,19 @@ impl<F: Fabric> Group<F> {
             return false;
         }
         let before = self.delivered;
-        let most = delivery_max(context.config, self.ordered.len());
-        let done = loop {
-            let Some((seq, order)) = self
-                .next_in_order(None)
-                .filter(|(seq, _)| *seq < self.stable)
-            else {
-                break self.stable;
+        let full = self
+            .delivered
+            .0
+            .saturating_add(delivery_max(context.config, self.ordered.len()));
+        let mut done = self.delivered_num;
+        while self.delivered.0 < full {
+            let next = self.next_at(done).or_else(|| self.next_in_order(None));
+            let Some(next) = next.filter(|it| it.seq < self.stable) else {
+                done = self.stable;
+                break;
             };
-            if self.digest.is_due(seq) {
-                self.checkpoint(seq, lane, context);
-            }
-            if !self.deliver_next(seq, order, lane, context) {
-                continue;
-            }
-            if self.delivered.0 - before.0 >= most {
-                break seq + 1;
-            }
-        };
+            done = self.deliver_run(next, full, lane, context);
+        }
         if self.digest.is_due(done) {
             self.checkpoint(done, lane, context);
         }
@@ -63,6 +69,44 @@ impl<F: Fabric> Group<F> {
         self.pass_ordered(lane);
         self.end_batch(before, context);
         true
+    }
+
+    /// Delivers what is next in order, and what follows it of the same sender before that of
+    /// any other, until so many have been delivered. The place behind that.
+    fn deliver_run<S: Sink<F>>(
+        &mut self,
+        next: Next,
+        full: u64,
+        lane: &Arc<Lane<F>>,
+        context: &mut Context<'_, S>,
+    ) -> u64 {
+        let Next { mut seq, order, .. } = next;
+        let end = next.until.min(self.stable);
+        let n = self.ordered.len() as u64;
+        loop {
+            if self.digest.is_due(seq) {
+                self.checkpoint(seq, lane, context);
+            }
+            if !self.deliver_next(seq, order, lane, context) {
+                return seq;
+            }
+            let sender = &self.senders[self.ordered[order]];
+            let front = sender.streams[0].as_ref().and_then(Stream::front);
+            match front.map(|(_, header)| header.index * n + order as u64) {
+                Some(following) if following < end && self.delivered.0 < full => seq = following,
+                _ => return seq + 1,
+            }
+        }
+    }
+
+    /// The message at just this place, where one is.
+    fn next_at(&self, seq: u64) -> Option<Next> {
+        let n = self.ordered.len() as u64;
+        let order = (seq % n) as usize;
+        let stream = self.senders[self.ordered[order]].streams[0].as_ref()?;
+        let (_, header) = stream.front()?;
+        let until = if n == 1 { u64::MAX } else { seq + 1 };
+        (header.index == seq / n).then_some(Next { seq, order, until })
     }
 
     /// What is left below the cut, and not behind `last`, stable or not.
@@ -75,10 +119,10 @@ impl<F: Fabric> Group<F> {
         context: &mut Context<'_, S>,
     ) {
         let before = self.delivered;
-        while let Some((seq, order)) = self.next_in_order(Some(trim))
-            && seq <= last
+        while let Some(next) = self.next_in_order(Some(trim))
+            && next.seq <= last
         {
-            self.deliver_next(seq, order, lane, context);
+            self.deliver_next(next.seq, next.order, lane, context);
         }
         self.end_batch(before, context);
     }
@@ -108,11 +152,10 @@ impl<F: Fabric> Group<F> {
         false
     }
 
-    /// Place in the order, and index among the ordered senders, of the next
-    /// message or farewell; below the cut, if there is one.
-    fn next_in_order(&self, trim: Option<&[u64]>) -> Option<(u64, usize)> {
+    /// The next message or farewell; below the cut, if there is one.
+    fn next_in_order(&self, trim: Option<&[u64]>) -> Option<Next> {
         let n = self.ordered.len() as u64;
-        let mut next: Option<(u64, usize)> = None;
+        let mut next: Option<Next> = None;
         for (order, &at) in self.ordered.iter().enumerate() {
             let sender = &self.senders[at];
             let Some(stream) = &sender.streams[0] else {
@@ -125,8 +168,12 @@ impl<F: Fabric> Group<F> {
                 None => continue,
             };
             let seq = index * n + order as u64;
-            if next.is_none_or(|(least, _)| seq < least) {
-                next = Some((seq, order));
+            match &mut next {
+                Some(next) if seq > next.seq => next.until = next.until.min(seq),
+                _ => {
+                    let until = next.map_or(u64::MAX, |after| after.seq);
+                    next = Some(Next { seq, order, until });
+                }
             }
         }
         next
@@ -149,6 +196,9 @@ impl<F: Fabric> Group<F> {
         let Some((real, header)) = stream.front() else {
             return false;
         };
+        let Some(inbox) = &lane.inboxes[ring.index()][at] else {
+            return false;
+        };
         let mut position = seq;
         if ring == Ring::Ordered {
             position += self.spec.base;
@@ -164,13 +214,14 @@ impl<F: Fabric> Group<F> {
             header,
             sender_at: at,
             real,
+            payload: stream.payload(),
+            inbox,
+            tickets: &self.tickets,
             is_held: Cell::new(false),
         });
         self.delivered.0 += 1;
         self.delivered.1 += u64::from(header.len);
-        if let Some(inbox) = &lane.inboxes[ring.index()][at] {
-            stream.pop(inbox);
-        }
+        stream.pop(inbox);
         if !context.config.batched_upcalls {
             bump(&lane.common.counters.upcalls, 1);
             context.sink.batch_end();

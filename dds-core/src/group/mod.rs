@@ -34,6 +34,7 @@ use crate::claim::{Claim, ClaimError, Committed, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
 use crate::engine::{Position, Sink};
+use crate::held::Tickets;
 use crate::ids::{Ring, SubgroupId};
 use crate::inbox::Inbox;
 use crate::lane::Lane;
@@ -46,6 +47,8 @@ use crate::stream::{Nonsense, Stream};
 /// The engine's state of one lane.
 pub(crate) struct Group<F> {
     pub(crate) lane: Arc<Lane<F>>,
+    /// For messages that are held.
+    tickets: Tickets<F>,
     pub(crate) spec: LaneSpec,
     phase: Phase,
     others: PeerSet,
@@ -210,6 +213,7 @@ impl<F: Fabric> Group<F> {
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
             repose: rest::Repose::default(),
             delivered: (0, 0),
+            tickets: Tickets::new(lane.clone()),
             senders,
             spec,
             lane,

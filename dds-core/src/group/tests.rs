@@ -41,7 +41,7 @@ impl Sink<SimFabric> for Log {
         self.order.push((delivery.sender, number));
         self.pushed = delivery.lane.fabric().counters().pushes;
         if self.holds {
-            self.held.extend(delivery.hold());
+            self.held.push(delivery.hold());
         }
     }
 

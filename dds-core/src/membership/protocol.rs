@@ -274,6 +274,9 @@ impl<F: Fabric> Membership<F> {
 
     fn pass(&mut self, now: u64, lanes: &mut impl LaneEnds) -> Option<Action> {
         self.watch(now, lanes);
+        if self.is_quiet() {
+            return None;
+        }
         if let Some(by) = self.spread(lanes).or(self.expelled_by) {
             return self.out(OutReason::Expelled { by });
         }
@@ -301,6 +304,23 @@ impl<F: Fabric> Membership<F> {
         }
         // A leader of one has nobody to wait for.
         self.finish_if_committed(lanes)
+    }
+
+    /// Whether nobody has said anything in this view, and this member has nothing to say:
+    /// then none of what follows finds anything to do. So it is nearly always.
+    fn is_quiet(&self) -> bool {
+        let asks = !self.requests.is_empty() || self.intent.is_some();
+        let knows = !self.suspected.is_empty() || self.expelled_by.is_some();
+        let decides = self.deciding || self.is_decided || self.alone_since.is_some();
+        if asks || knows || decides || self.wedged != Level::None {
+            return false;
+        }
+        self.rows.is_silent(self.me)
+            && self
+                .rows
+                .others
+                .iter()
+                .all(|rank| self.rows.is_silent(rank))
     }
 
     pub(super) fn out(&mut self, reason: OutReason) -> Option<Action> {
@@ -347,8 +367,11 @@ impl<F: Fabric> Membership<F> {
 
     fn watch(&mut self, now: u64, lanes: &mut impl LaneEnds) {
         // What it carried over from the view before is said first.
-        let told = self.rows.suspected(self.me);
-        if !self.suspected.without(&told).is_empty() {
+        let is_told = || {
+            let told = self.rows.suspected(self.me);
+            self.suspected.without(&told).is_empty()
+        };
+        if !self.suspected.is_empty() && !is_told() {
             for rank in self.suspected.iter() {
                 self.rows.fabric.fence(rank);
                 lanes.fence(rank);
@@ -370,7 +393,8 @@ impl<F: Fabric> Membership<F> {
                 self.suspect(failure.peer, &failure.cause.to_string(), lanes);
             }
         }
-        for rank in self.trusted_others() {
+        let others = self.rows.others.without(&self.suspected);
+        for rank in others.iter() {
             let beat = self.rows.heartbeat(rank);
             if self.detector.is_late(rank, beat, now) && !self.rows.is_committed(rank) {
                 self.suspect(rank, "its heartbeat has stopped", lanes);

@@ -91,6 +91,9 @@ impl Text {
     }
 }
 
+/// How many there are.
+const TEXTS: usize = Text::Proposal as usize + 1;
+
 /// How much of a view's subgroups has stopped for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Level {
@@ -218,6 +221,16 @@ impl<F: Fabric> Rows<F> {
         known(SUSPECTED) && known(DEAD) && row.load(WEDGED) <= 2 && row.load(COMMITTED) <= 1
     }
 
+    /// Whether a member has said nothing in this view, but that it is alive.
+    pub(super) fn is_silent(&self, of: Rank) -> bool {
+        let row = self.fabric.row(of);
+        let sets: [u64; 2 * SET_WORDS] = row.copy_words(SUSPECTED);
+        let ends: [u64; 2] = row.copy_words(WEDGED);
+        let guards: [u64; TEXTS] = row.copy_words(GUARDS);
+        let any = |words: &[u64]| words.iter().fold(0, |any, word| any | word);
+        any(&sets) | any(&ends) | any(&guards) == 0
+    }
+
     pub(super) fn is_committed(&self, of: Rank) -> bool {
         self.fabric.row(of).load(COMMITTED) == 1
     }
@@ -282,6 +295,7 @@ const LABEL_SHIFT: u32 = 40;
 const LEN_MASK: u64 = (1 << LABEL_SHIFT) - 1;
 
 const _: () = {
+    assert!(DEAD == SUSPECTED + SET_WORDS * 8 && COMMITTED == WEDGED + 8);
     assert!(DEAD + SET_WORDS * 8 <= HEARTBEAT);
     assert!(COMMITTED + 8 <= GUARDS && Text::Proposal.guard() + 8 <= AREAS);
     assert!(REQUEST_LEN_MAX.is_multiple_of(ROW_ALIGN) && INTENT_LEN_MAX.is_multiple_of(ROW_ALIGN));

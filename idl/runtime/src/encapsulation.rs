@@ -112,6 +112,7 @@ impl Encapsulation {
     ///
     /// # Errors
     /// Also [`CdrError::EncapsulationMismatch`] when the id is another extensibility's.
+    #[inline]
     pub fn check(
         self,
         extensibility: Extensibility,

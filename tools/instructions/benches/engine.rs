@@ -45,9 +45,8 @@ struct Touch {
 
 impl Sink<MixedSegment> for Touch {
     fn deliver(&mut self, delivery: &Delivery<'_, MixedSegment>) {
-        if self.reading
-            && let Some(held) = delivery.hold()
-        {
+        if self.reading {
+            let held = delivery.hold();
             let bytes = held.bytes();
             black_box((bytes.first(), bytes.last()));
         }

@@ -40,6 +40,7 @@ impl<'a> Untrusted<'a> {
     /// # Errors
     /// [`CdrError::UnknownEncapsulation`], [`CdrError::EncapsulationMismatch`],
     /// [`CdrError::TooLong`].
+    #[inline]
     pub fn reader(
         self,
         extensibility: Extensibility,
@@ -199,7 +200,9 @@ impl<'a> Reader<'a> {
     pub fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
         let alignment = alignment.min(self.representation.align_max());
         let relative = self.position.saturating_sub(self.origin);
-        let padding = relative.next_multiple_of(alignment) - relative;
+        // Alignments are powers of two, which the compiler cannot know: no division.
+        debug_assert!(alignment.is_power_of_two());
+        let padding = relative.wrapping_neg() & (alignment - 1);
         if padding != 0 {
             self.take(padding)?;
         }

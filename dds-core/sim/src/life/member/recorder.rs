@@ -143,7 +143,7 @@ impl Sink<SimFabric> for Recorder {
             },
             was_ready: self.ready.borrow().contains(&lane.0),
         }));
-        let Some(held) = delivery.hold() else { return };
+        let held = delivery.hold();
         let keep = self.rng.chance(self.hold_chance);
         let until = self.turn + 1 + self.rng.below(self.hold_turns);
         let loan = Loan {

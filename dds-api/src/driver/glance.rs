@@ -1,0 +1,132 @@
+//! A thread that polls looks for itself.
+//!
+//! `take` and `read` that find nothing have the engine step once, and look again: who asks
+//! again and again is not to wait for the polling thread, which would have to be woken for
+//! each sample, or would spin beside it.
+//!
+//! Any thread may step at any time. What came after the keeper's last look has rung it if it
+//! sleeps, so nothing is lost by that, but each sample wakes the keeper in vain. So who asks
+//! often takes the duty (see [`duty`](spindle_dds_transport::duty)) as a thread that waits
+//! does, and goes away on trust at once: nobody is rung, the keeper sleeps on, and looks each
+//! millisecond whether there has been another glance meanwhile. If there was none, it takes
+//! the duty itself. A keeper that is awake goes to sleep for it, whatever its strategy.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use spindle_dds_transport::Fabric;
+
+use super::seat::BACK_WITHIN;
+use super::session::Session;
+
+/// Glances that follow each other within that time make a thread one that polls: well
+/// within what the keeper trusts it for.
+const CLOSE: Duration = Duration::from_micros(BACK_WITHIN.as_micros() as u64 / 4);
+/// How many it takes.
+const CLOSE_GLANCES: u32 = 16;
+
+thread_local! {
+    /// This thread runs what applications have registered.
+    static CALLS_BACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The calling thread calls listeners or wakers: it never steps on their behalf. They are
+/// called because of what has come, one after the other, and others wait for their turn.
+pub(super) fn this_thread_calls_back() {
+    CALLS_BACK.set(true);
+}
+
+/// How often there were glances of late. Several threads that poll take each other's for
+/// their own.
+#[derive(Debug, Default)]
+pub(super) struct Glances {
+    /// When there was one, in nanoseconds of the engine's time.
+    last: AtomicU64,
+    /// Those before it that followed each other closely.
+    close: AtomicU32,
+    /// The keeper is awake, and somebody else would rather look.
+    seat_wanted: AtomicBool,
+}
+
+impl Glances {
+    /// One more. Whether there are so many that somebody polls.
+    fn count(&self, now: u64) -> bool {
+        let since = now.saturating_sub(self.last.load(Ordering::Relaxed));
+        self.last.store(now, Ordering::Relaxed);
+        let before = self.close.load(Ordering::Relaxed);
+        let is_close = u128::from(since) < CLOSE.as_nanos();
+        let close = if is_close {
+            before.saturating_add(1)
+        } else {
+            0
+        };
+        self.close.store(close, Ordering::Relaxed);
+        close >= CLOSE_GLANCES
+    }
+
+    /// Whether somebody would rather look than the keeper, since it asked last.
+    pub(super) fn want_seat(&self) -> bool {
+        self.seat_wanted.load(Ordering::Relaxed) && self.seat_wanted.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Session {
+    /// One step for who has found nothing; whether there was something to do.
+    pub(super) fn glance_once(&self) -> bool {
+        if CALLS_BACK.get() || self.hold().is_alone() || self.is_stopping() {
+            return false;
+        }
+        let (seat, now) = (self.seat(), self.now());
+        let polls = seat.glances.count(now);
+        // It is trusted for some time more, and nobody is rung meanwhile.
+        if polls && !seat.duty.look_in() {
+            if seat.duty.is_keepers() {
+                seat.glances.seat_wanted.store(true, Ordering::Relaxed);
+            } else if seat.trusts() && seat.duty.take() {
+                return self.glance_in_seat(now);
+            }
+        }
+        self.step_at(now).is_some_and(|outcome| outcome.progress)
+    }
+
+    /// With the duty, which the keeper had, asleep.
+    fn glance_in_seat(&self, now: u64) -> bool {
+        self.handle().fabric().announce_awake();
+        let outcome = self.step_at(now);
+        self.go_away();
+        outcome.is_some_and(|outcome| outcome.progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_polls_is_who_looks_again_and_again() {
+        let glances = Glances::default();
+        let close = CLOSE.as_nanos() as u64 - 1;
+        let mut now = 7 * close;
+        let mut check = |after: u64, expected: bool| {
+            now += after;
+            assert_eq!(glances.count(now), expected);
+        };
+        check(0, false);
+        (1..CLOSE_GLANCES).for_each(|_| check(close, false));
+        check(close, true);
+        check(close, true);
+        check(close + 1, false);
+        (1..CLOSE_GLANCES).for_each(|_| check(close, false));
+        check(1, true);
+    }
+
+    #[test]
+    fn a_seat_is_given_up_once() {
+        let glances = Glances::default();
+        assert!(!glances.want_seat());
+        glances.seat_wanted.store(true, Ordering::Relaxed);
+        assert!(glances.want_seat());
+        assert!(!glances.want_seat());
+    }
+}

@@ -1,0 +1,162 @@
+//! Samples of a reader that still lie in the rings of their senders.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use spindle_dds_core::{Held, Lane, Ring};
+use spindle_dds_transport::{Fabric, Rank};
+
+use super::link::Roster;
+use super::payload::{Payload, Pool};
+use crate::cache::{Cache, EntryRef};
+
+/// Samples of one ring of one sender, oldest first.
+#[derive(Debug)]
+struct InRing<F: Fabric> {
+    lane: Arc<Lane<F>>,
+    sender: Rank,
+    ring: Ring,
+    entries: VecDeque<EntryRef>,
+}
+
+/// Those of all rings.
+#[derive(Debug)]
+pub(super) struct InRings<F: Fabric> {
+    rings: Vec<InRing<F>>,
+    /// Which of these the last sample was of: the next one is often of the same.
+    last: usize,
+    /// There was more to copy, or samples of lanes that have ended were left.
+    linger: bool,
+}
+
+/// Bytes that are copied out of rings at once.
+const RELIEVE_BYTES_MAX: usize = 4 << 20;
+
+impl<F: Fabric> Default for InRings<F> {
+    fn default() -> Self {
+        Self {
+            rings: Vec::new(),
+            last: 0,
+            linger: false,
+        }
+    }
+}
+
+impl<F: Fabric> InRing<F> {
+    #[inline]
+    fn is_of(&self, held: &Held<F>) -> bool {
+        let same = self.sender == held.sender() && self.ring == held.ring();
+        same && std::ptr::eq(&*self.lane, held.lane())
+    }
+
+    /// Forgets the oldest as far as they were taken or replaced meanwhile.
+    fn pass_taken(&mut self, cache: &mut Cache<Payload<F>>) {
+        while let Some(oldest) = self.entries.front()
+            && cache.payload_mut(*oldest).is_none()
+        {
+            self.entries.pop_front();
+        }
+    }
+}
+
+impl<F: Fabric> InRings<F> {
+    /// Samples may come by this ring, which holds so many at most.
+    pub(super) fn add(&mut self, lane: &Arc<Lane<F>>, sender: Rank, ring: Ring, len_max: usize) {
+        let is_here = |it: &InRing<F>| {
+            let same = it.sender == sender && it.ring == ring;
+            same && Arc::ptr_eq(&it.lane, lane)
+        };
+        if !self.rings.iter().any(is_here) {
+            self.rings.push(InRing {
+                lane: lane.clone(),
+                sender,
+                ring,
+                entries: VecDeque::with_capacity(len_max),
+            });
+        }
+    }
+
+    /// The next sample to be kept is this one.
+    #[inline]
+    pub(super) fn come_to(&mut self, held: &Held<F>) {
+        let is_same = |it: &InRing<F>| it.is_of(held);
+        if !self.rings.get(self.last).is_some_and(is_same) {
+            self.last = self.rings.iter().position(is_same).unwrap_or(usize::MAX);
+        }
+    }
+
+    /// The cache keeps that sample.
+    #[inline]
+    pub(super) fn keep(&mut self, entry: EntryRef, cache: &mut Cache<Payload<F>>) {
+        if let Some(ring) = self.rings.get_mut(self.last) {
+            if ring.entries.len() == ring.entries.capacity() {
+                ring.pass_taken(cache);
+            }
+            ring.entries.push_back(entry);
+        }
+    }
+
+    /// The cache is empty.
+    pub(super) fn are_taken(&mut self) {
+        self.rings.iter_mut().for_each(|it| it.entries.clear());
+    }
+
+    /// Forgets the rings, too.
+    pub(super) fn clear(&mut self) {
+        self.rings.clear();
+        self.linger = false;
+    }
+
+    /// Whether it is to be relieved, whatever arrives.
+    pub(super) fn linger(&self) -> bool {
+        self.linger
+    }
+
+    /// Copies the oldest samples out of rings of which more than `span_max`
+    /// parts of 256 are held here, and all out of those of lanes that have ended; a few
+    /// megabytes at most: the lock is not held for long. Returns whether there is more
+    /// to copy. `now` is whose samples go into the cache, `last` the lane that goes on.
+    pub(super) fn relieve(
+        &mut self,
+        cache: &mut Cache<Payload<F>>,
+        pool: &mut Pool,
+        [now, last]: [&Roster<F>; 2],
+        span_max: u32,
+    ) -> bool {
+        let mut budget = RELIEVE_BYTES_MAX;
+        let mut any_ended = false;
+        for of_ring in &mut self.rings {
+            of_ring.pass_taken(cache);
+            let InRing {
+                lane,
+                sender,
+                ring,
+                entries,
+            } = of_ring;
+            let ended = !last.is_of(lane);
+            any_ended |= ended;
+            // Of a ring, all is 256 parts.
+            let is_above = || span_max < 256 && lane.held_parts(*ring, *sender) > span_max;
+            while !entries.is_empty() && (ended || is_above()) {
+                if budget == 0 {
+                    self.linger = true;
+                    return true;
+                }
+                let Some(oldest) = entries.pop_front() else {
+                    break;
+                };
+                if let Some(payload) = cache.payload_mut(oldest) {
+                    budget = budget.saturating_sub(payload.bytes().len());
+                    // At once: the next look at the ring counts it.
+                    drop(pool.copy_out(payload));
+                }
+            }
+        }
+        if any_ended || self.linger {
+            let rings = &mut self.rings;
+            rings.retain(|it| now.is_of(&it.lane) || !it.entries.is_empty());
+            self.linger = rings.iter().any(|it| !last.is_of(&it.lane));
+        }
+        false
+    }
+}
