@@ -13,10 +13,11 @@ use loom::thread;
 
 use crate::gate::Gate;
 use crate::inbox::Inbox;
+use crate::lane::TicketCount;
 use crate::outbox::{Outbox, Published};
 use crate::rest::{Rest, Stirred};
 use crate::spec::RingSpec;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering, fence};
 
 const RING: RingSpec = RingSpec {
     messages: 2,
@@ -396,5 +397,72 @@ fn loom_of_two_holders_one_accounts() {
         first.join().unwrap();
         second.join().unwrap();
         assert_eq!(inbox.released(), 1, "nothing is forgotten");
+    });
+}
+
+/// A lane as an `Arc` has it: a count, and memory that is freed with the last one.
+struct Counted {
+    tickets: TicketCount,
+    strong: AtomicU64,
+    memory: UnsafeCell<bool>,
+}
+
+// SAFETY: the cell is what is being checked, as above.
+unsafe impl Sync for Counted {}
+// SAFETY: as above.
+unsafe impl Send for Counted {}
+
+impl Counted {
+    fn take(&self, tickets: u64) {
+        if self.tickets.take(tickets) {
+            self.strong.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn give(&self, tickets: u64) {
+        self.look();
+        if self.tickets.give(tickets) {
+            self.drop_one();
+        }
+    }
+
+    fn look(&self) {
+        // SAFETY: whoever has a ticket, or a count, keeps it; loom checks that.
+        self.memory.with(|freed| assert!(!unsafe { *freed }));
+    }
+
+    fn drop_one(&self) {
+        if self.strong.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: nobody is left; loom checks that.
+            self.memory.with_mut(|freed| unsafe { *freed = true });
+        }
+    }
+}
+
+/// Tickets are given back by other threads while the engine takes more, and lets go of the
+/// lane: it is freed once, after all of them.
+#[test]
+fn loom_tickets_keep_a_lane_to_the_last() {
+    model(|| {
+        let lane = Arc::new(Counted {
+            tickets: TicketCount::new(),
+            strong: AtomicU64::new(1),
+            memory: UnsafeCell::new(false),
+        });
+        lane.take(2);
+        let holder = |tickets| {
+            let lane = Arc::clone(&lane);
+            thread::spawn(move || lane.give(tickets))
+        };
+        let first = holder(2);
+        lane.take(2);
+        let second = holder(1);
+        lane.give(1);
+        lane.drop_one();
+        first.join().expect("no panic");
+        second.join().expect("no panic");
+        // SAFETY: nobody else is left.
+        lane.memory.with(|freed| assert!(unsafe { *freed }));
     });
 }
