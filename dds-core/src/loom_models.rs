@@ -251,8 +251,8 @@ fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
 fn loom_whoever_lets_go_accounts_for_all() {
     model(|| {
         let inbox = Arc::new(Inbox::new(2));
-        let column = Arc::new(loom::sync::atomic::AtomicU64::new(0));
-        let release = |inbox: &Inbox, column: &loom::sync::atomic::AtomicU64| {
+        let column = Arc::new(AtomicU64::new(0));
+        let release = |inbox: &Inbox, column: &AtomicU64| {
             inbox.release(|value| {
                 assert!(
                     column.load(Ordering::Relaxed) < value,
@@ -316,7 +316,7 @@ fn lay_to_rest(fence_of_engine: fn()) {
 
 #[test]
 fn loom_no_work_is_left_in_a_lane_at_rest() {
-    lay_to_rest(|| crate::sync::fence(Ordering::SeqCst));
+    lay_to_rest(|| fence(Ordering::SeqCst));
 }
 
 /// The planted bug: without its fence the engine may miss what the thread left, and the
