@@ -77,7 +77,28 @@ pub struct Lane<F> {
     /// Whether the engine looks into it at each step.
     pub(crate) rest: Rest,
     /// Tickets that are out: while there is any, they have one count of the `Arc` together.
-    tickets: CachePadded<AtomicU64>,
+    tickets: CachePadded<TicketCount>,
+}
+
+/// How many tickets are out.
+pub(crate) struct TicketCount(AtomicU64);
+
+impl TicketCount {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Whether there was none: then whoever takes these leaves a count of the `Arc` for them.
+    pub(crate) fn take(&self, tickets: u64) -> bool {
+        // Relaxed, as for a count of an `Arc`: the caller keeps the lane alive.
+        self.0.fetch_add(tickets, Ordering::Relaxed) == 0
+    }
+
+    /// Whether these were the last: then whoever gives them gives up such a count.
+    pub(crate) fn give(&self, tickets: u64) -> bool {
+        // AcqRel: whoever gives the last one back comes after all uses of the others.
+        self.0.fetch_sub(tickets, Ordering::AcqRel) == tickets
+    }
 }
 
 impl<F: Fabric> Lane<F> {
@@ -132,7 +153,7 @@ impl<F: Fabric> Lane<F> {
             begun: AtomicBool::new(begun),
             gate: Gate::new(),
             rest: Rest::new(),
-            tickets: CachePadded::new(AtomicU64::new(0)),
+            tickets: CachePadded::new(TicketCount::new()),
             columns,
             fabric,
             common,
@@ -323,8 +344,7 @@ impl<F> Lane<F> {
     /// Takes tickets, each of which keeps the lane alive until it is given back: for those
     /// who keep it for many messages, and would count each.
     pub(crate) fn take_tickets(self: &Arc<Self>, tickets: u64) {
-        // Relaxed, as for a count of an `Arc`: the caller keeps the lane alive.
-        if self.tickets.fetch_add(tickets, Ordering::Relaxed) == 0 {
+        if self.tickets.take(tickets) {
             std::mem::forget(self.clone());
         }
     }
@@ -339,9 +359,8 @@ impl<F> Lane<F> {
             return;
         }
         // SAFETY: the tickets keep it alive so far.
-        let word = &unsafe { lane.as_ref() }.tickets;
-        // AcqRel: whoever gives the last one back comes after all uses of the others.
-        if word.fetch_sub(tickets, Ordering::AcqRel) == tickets {
+        let count = &unsafe { lane.as_ref() }.tickets;
+        if count.give(tickets) {
             // SAFETY: the count that whoever took the first one left here. If somebody takes
             // others meanwhile, there is one more count for these.
             unsafe { Arc::decrement_strong_count(lane.as_ptr()) };

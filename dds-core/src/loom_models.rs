@@ -13,10 +13,11 @@ use loom::thread;
 
 use crate::gate::Gate;
 use crate::inbox::Inbox;
+use crate::lane::TicketCount;
 use crate::outbox::{Outbox, Published};
 use crate::rest::{Rest, Stirred};
 use crate::spec::RingSpec;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering, fence};
 
 const RING: RingSpec = RingSpec {
     messages: 2,
@@ -284,8 +285,8 @@ fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
 fn loom_whoever_lets_go_accounts_for_all() {
     model(|| {
         let inbox = Arc::new(Inbox::new(2));
-        let column = Arc::new(loom::sync::atomic::AtomicU64::new(0));
-        let release = |inbox: &Inbox, column: &loom::sync::atomic::AtomicU64| {
+        let column = Arc::new(AtomicU64::new(0));
+        let release = |inbox: &Inbox, column: &AtomicU64| {
             inbox.release(|value| {
                 assert!(
                     column.load(Ordering::Relaxed) < value,
@@ -349,7 +350,7 @@ fn lay_to_rest(fence_of_engine: fn()) {
 
 #[test]
 fn loom_no_work_is_left_in_a_lane_at_rest() {
-    lay_to_rest(|| crate::sync::fence(Ordering::SeqCst));
+    lay_to_rest(|| fence(Ordering::SeqCst));
 }
 
 /// The planted bug: without its fence the engine may miss what the thread left, and the
@@ -430,5 +431,72 @@ fn loom_of_two_holders_one_accounts() {
         first.join().unwrap();
         second.join().unwrap();
         assert_eq!(inbox.released(), 1, "nothing is forgotten");
+    });
+}
+
+/// A lane as an `Arc` has it: a count, and memory that is freed with the last one.
+struct Counted {
+    tickets: TicketCount,
+    strong: AtomicU64,
+    memory: UnsafeCell<bool>,
+}
+
+// SAFETY: the cell is what is being checked, as above.
+unsafe impl Sync for Counted {}
+// SAFETY: as above.
+unsafe impl Send for Counted {}
+
+impl Counted {
+    fn take(&self, tickets: u64) {
+        if self.tickets.take(tickets) {
+            self.strong.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn give(&self, tickets: u64) {
+        self.look();
+        if self.tickets.give(tickets) {
+            self.drop_one();
+        }
+    }
+
+    fn look(&self) {
+        // SAFETY: whoever has a ticket, or a count, keeps it; loom checks that.
+        self.memory.with(|freed| assert!(!unsafe { *freed }));
+    }
+
+    fn drop_one(&self) {
+        if self.strong.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: nobody is left; loom checks that.
+            self.memory.with_mut(|freed| unsafe { *freed = true });
+        }
+    }
+}
+
+/// Tickets are given back by other threads while the engine takes more, and lets go of the
+/// lane: it is freed once, after all of them.
+#[test]
+fn loom_tickets_keep_a_lane_to_the_last() {
+    model(|| {
+        let lane = Arc::new(Counted {
+            tickets: TicketCount::new(),
+            strong: AtomicU64::new(1),
+            memory: UnsafeCell::new(false),
+        });
+        lane.take(2);
+        let holder = |tickets| {
+            let lane = Arc::clone(&lane);
+            thread::spawn(move || lane.give(tickets))
+        };
+        let first = holder(2);
+        lane.take(2);
+        let second = holder(1);
+        lane.give(1);
+        lane.drop_one();
+        first.join().expect("no panic");
+        second.join().expect("no panic");
+        // SAFETY: nobody else is left.
+        lane.memory.with(|freed| assert!(unsafe { *freed }));
     });
 }
