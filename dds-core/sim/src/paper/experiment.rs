@@ -1,7 +1,9 @@
 //! What is run.
 
 use serde::Serialize;
-use spindle_dds_core::{EngineConfig, LaneSpec, Ring, RingSpec, SenderSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{
+    EngineConfig, LaneSpec, Ring, RingSpec, SWITCHES, SenderSpec, SubgroupId, Switch, TopicKey,
+};
 use spindle_dds_transport::Rank;
 
 /// Bytes that stand in for a message.
@@ -183,15 +185,15 @@ impl Delay {
     }
 }
 
+/// Whether a switch is on.
+pub fn is_on(switch: &Switch, config: &EngineConfig) -> bool {
+    let mut off = *config;
+    switch.set(&mut off, false);
+    off != *config
+}
+
 /// The switches that are on, by name.
 fn switches<S: serde::Serializer>(config: &EngineConfig, to: S) -> Result<S::Ok, S::Error> {
-    let all = [
-        ("send_batching", config.send_batching),
-        ("receive_batching", config.receive_batching),
-        ("delivery_batching", config.delivery_batching),
-        ("null_sends", config.null_sends),
-        ("late_pushes", config.late_pushes),
-        ("batched_upcalls", config.batched_upcalls),
-    ];
-    to.collect_seq(all.iter().filter(|(_, on)| *on).map(|(name, _)| name))
+    let on = SWITCHES.iter().filter(|switch| is_on(switch, config));
+    to.collect_seq(on.map(|switch| switch.name))
 }

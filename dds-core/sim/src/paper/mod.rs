@@ -39,6 +39,6 @@ mod receiver;
 mod tests;
 mod world;
 
-pub use experiment::{Delay, Delayed, Experiment, Lock, MESSAGES_MAX, Senders, Slots};
+pub use experiment::{Delay, Delayed, Experiment, Lock, MESSAGES_MAX, Senders, Slots, is_on};
 pub use measured::{Batches, Measured};
 pub use world::{Broken, run};
