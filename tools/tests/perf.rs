@@ -81,6 +81,95 @@ fn throughput_of_members_that_all_send() {
     }
 }
 
+#[test]
+fn throughput_of_some_members_that_send() {
+    let members = ["--members", "3", "--senders", "1", "--size", "64"];
+    let outcome = check_throughput(&[&members[..], &["--samples", "1000"]].concat(), 1000);
+    assert_eq!(outcome["writers"], 1, "{outcome}");
+    assert_eq!(outcome["readers"], 3, "{outcome}");
+}
+
+/// Each member sends in each topic, and gets what all send in all of them.
+#[test]
+fn throughput_of_several_topics() {
+    let members = ["--members", "2", "--topics", "3", "--size", "64"];
+    let outcome = check_throughput(&[&members[..], &["--samples", "500"]].concat(), 3000);
+    for writer in outcome["per_writer"].as_array().expect("writers") {
+        assert_eq!(writer["samples"], 1500, "{outcome}");
+    }
+}
+
+/// What is measured are the samples of the others, and these all arrive.
+#[test]
+fn throughput_beside_one_that_is_late_or_silent() {
+    let members = ["--members", "3", "--size", "64", "--samples", "1000"];
+    for late in [["--delay-one", "100ms"], ["--silent-one", "60s"]] {
+        let outcome = check_throughput(&[&members[..], &late].concat(), 2000);
+        let sent = |at: usize| outcome["per_writer"][at]["samples"].as_u64();
+        assert_eq!((sent(0), sent(1)), (Some(1000), Some(1000)), "{outcome}");
+        assert!(sent(2) < Some(1000), "{outcome}");
+    }
+    // Whom it stops goes on when it has deleted its writer.
+    let stopped = ["--silent-one", "1s", "--without", "null_sends"];
+    let outcome = check_throughput(&[&members[..], &stopped].concat(), 2000);
+    assert!(outcome["seconds"].as_f64() > Some(0.2), "{outcome}");
+}
+
+/// Nothing is pushed in lanes when all is said.
+#[test]
+fn throughput_and_idling() {
+    let members = ["--members", "3", "--size", "64", "--samples", "1000"];
+    let outcome = check_throughput(
+        &[&members[..], &["--still", "1s", "--stamp"]].concat(),
+        3000,
+    );
+    assert_eq!(outcome["still_pushes"], serde_json::json!([0, 0, 0]));
+    let latency = &outcome["latency_ns"];
+    assert!(latency["mean"].as_f64() > Some(0.0), "{outcome}");
+    assert!(
+        latency["p99"].as_u64() >= latency["p50"].as_u64(),
+        "{outcome}"
+    );
+}
+
+#[test]
+fn throughput_of_listeners_that_take_their_time() {
+    let few = ["--size", "64", "--samples", "200", "--upcall", "1ms"];
+    let outcome = check_throughput(&few, 200);
+    assert_eq!(outcome["listener"], true, "{outcome}");
+    // The clock starts when the first sample's millisecond is over.
+    assert!(outcome["seconds"].as_f64() >= Some(0.198), "{outcome}");
+    let once = check_throughput(&[&few[..], &["--upcall-once"]].concat(), 200);
+    assert_eq!(once["drill"]["upcall_once"], true, "{once}");
+}
+
+#[test]
+fn drills_that_make_no_sense_are_refused() {
+    for (arguments, words) in [
+        (&["--delay-one", "100us"][..], "--members"),
+        (&["--members", "3", "--delay-one", "100"], "100us"),
+        (
+            &["--members", "2", "--senders", "3"],
+            "3 of 2 members write",
+        ),
+        (
+            &["--members", "2", "--senders", "1", "--silent-one", "1s"],
+            "it is 2 to 2",
+        ),
+        (&["--poll", "--upcall", "1us"], "cannot be used with"),
+        (&["--upcall-once"], "--upcall"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        let output = command
+            .args(["perf", "throughput"])
+            .args(arguments)
+            .output();
+        let output = output.expect("spindle starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{said}");
+    }
+}
+
 /// What is off is off in every participant, and all arrives nonetheless.
 #[test]
 fn throughput_without_optimisations() {

@@ -45,7 +45,7 @@ pub use node::Blunder;
 pub use plan::{GroupPlan, Plan, SenderPlan};
 #[cfg(feature = "planted")]
 pub use recorder::{Record, SentMessage};
-pub use spindle_dds_core::EngineConfig;
+pub use spindle_dds_core::{EngineConfig, SWITCHES};
 #[cfg(feature = "planted")]
 pub use violation::{Finding, Violation};
 #[cfg(feature = "planted")]

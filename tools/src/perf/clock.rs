@@ -1,9 +1,11 @@
 //! Clocks: one that all processes of a host share, and this process's own.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
+use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CLOCK_MONOTONIC in nanoseconds.
@@ -51,9 +53,36 @@ pub(super) fn wait_until(due_at_ns: u64) {
     }
 }
 
+/// Keeps the processor busy for so long.
+pub(super) fn spin(ns: u64) {
+    if ns == 0 {
+        return;
+    }
+    let until_ns = monotonic_ns() + ns;
+    while monotonic_ns() < until_ns {
+        std::hint::spin_loop();
+    }
+}
+
+/// Sleeps for so long, or a few microseconds more: what is too short for that, it spins. A
+/// thread of the kernel's default slack would be late by 50 of them.
+pub(super) fn pause(ns: u64) {
+    match ns {
+        0..NO_SLEEP_NS => spin(ns),
+        _ => std::thread::sleep(Duration::from_nanos(ns)),
+    }
+}
+
+/// The calling thread is to be woken when it is due.
+pub(super) fn be_punctual() -> io::Result<()> {
+    Ok(set_current_timer_slack(NonZeroU64::new(1))?)
+}
+
 fn nanoseconds(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Not worth a sleep.
+const NO_SLEEP_NS: u64 = 20_000;
 const SPIN_NS: u64 = 200_000;

@@ -5,16 +5,18 @@ use serde::{Deserialize, Serialize};
 use spindle_dds::ParticipantCounters;
 
 /// Sizes of batches.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Batches {
     pub(super) batches: u64,
     pub(super) p50: u64,
     pub(super) p99: u64,
     pub(super) max: u64,
+    /// Smallest size of a bucket, and how many batches fell into it.
+    pub(super) buckets: Vec<(u64, u64)>,
 }
 
 /// The counters of a participant that say how its engine worked.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
@@ -46,6 +48,7 @@ impl From<&ParticipantCounters> for Counts {
                     p50: $histogram.quantile(0.5),
                     p99: $histogram.quantile(0.99),
                     max: $histogram.quantile(1.0),
+                    buckets: $histogram.buckets().collect(),
                 }
             };
         }

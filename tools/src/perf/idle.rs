@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spindle_dds::{DomainParticipant, PeerWay};
 
+use super::drill::Drill;
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
 use super::options::{Doorbell, IdleOptions, Level, Wait};
@@ -40,7 +41,7 @@ struct OfDoorbell {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Traffic {
     /// Pushes in lanes: samples, guards, acknowledgements. Not membership's.
-    lane_pushes: u64,
+    pub(super) lane_pushes: u64,
     /// Work requests to peers by RDMA; those of the two next ones are among them, the
     /// rest is what membership says: heartbeats.
     work_requests: u64,
@@ -51,7 +52,7 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// So far.
-    fn of(participant: &DomainParticipant) -> Result<Self, Failure> {
+    pub(super) fn of(participant: &DomainParticipant) -> Result<Self, Failure> {
         let mut all = Self {
             lane_pushes: Counts::from(&participant.counters()?).pushes,
             ..Self::default()
@@ -66,7 +67,7 @@ impl Traffic {
         Ok(all)
     }
 
-    fn since(&self, before: &Self) -> Self {
+    pub(super) fn since(&self, before: &Self) -> Self {
         Self {
             lane_pushes: self.lane_pushes - before.lane_pushes,
             work_requests: self.work_requests - before.work_requests,
@@ -129,6 +130,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         listener: true,
         idle_topics: 0,
         poll: false,
+        drill: Drill::default(),
         size: 64,
         samples: options.wakes,
         warm_up: 0,
@@ -152,7 +154,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         cpu_percent: 100.0 * idle_cpu_ns as f64 / job.idle_ns.max(1) as f64,
         wake_ns: Quantiles::from(&wakes),
         wakes: wakes.len(),
-        counters: reports.iter().map(|report| report.counts).collect(),
+        counters: reports.iter().map(|report| report.counts.clone()).collect(),
         traffic: reports.iter().map(|it| it.idle_traffic).collect(),
     })
 }
@@ -194,7 +196,7 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
 }
 
 /// What was pushed once lanes have begun, and nothing is said in them any more.
-fn settled(participant: &DomainParticipant) -> Result<Traffic, Failure> {
+pub(super) fn settled(participant: &DomainParticipant) -> Result<Traffic, Failure> {
     let mut before = Traffic::of(participant)?;
     loop {
         std::thread::sleep(SETTLE);
@@ -244,6 +246,6 @@ impl Outcome {
 }
 
 /// How long nothing is pushed in lanes before nothing will be.
-const SETTLE: Duration = Duration::from_secs(1);
+pub(super) const SETTLE: Duration = Duration::from_secs(1);
 /// Long enough that everybody sleeps again.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spindle_dds::PeerWay;
 
+use super::drill::Drill;
 use super::figures::{Counts, Latencies};
 use super::isolation::{Findings, Part};
 use super::options::{Doorbell, Level, Wait};
@@ -45,6 +46,8 @@ pub(super) struct Job {
     pub(super) idle_topics: u32,
     /// The readers look again and again.
     pub(super) poll: bool,
+    /// What else participants are asked to do.
+    pub(super) drill: Drill,
     /// Bytes of payload.
     pub(super) size: usize,
     /// Samples of each writer, those for warming up not counted.
@@ -103,6 +106,7 @@ impl Job {
             listener: true,
             idle_topics: 0,
             poll: false,
+            drill: Drill::default(),
             size,
             samples: 0,
             warm_up: 0,
@@ -126,7 +130,7 @@ const RATE_MAX_HZ: f64 = 1e6;
 pub(super) enum Role {
     Writer(u32),
     Reader(u32),
-    /// It writes and reads.
+    /// It writes and reads; those behind the last that writes only read.
     Member(u32),
     Idler(u32),
     Isolation(Part),
@@ -181,7 +185,7 @@ pub(super) struct Report {
     pub(super) peers: Vec<PeerWay>,
     /// What a participant that writes and reads has written; the rest is what it has read.
     pub(super) written: Option<Box<Self>>,
-    /// What it pushed while idle.
+    /// What it pushed while idle, or, of a member that stays, when all was over.
     pub(super) idle_traffic: idle::Traffic,
     /// Of a participant of the measurement of isolation.
     pub(super) isolation: Option<Findings>,

@@ -86,8 +86,8 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         lost: readers.iter().map(|report| report.lost).sum(),
         cpu_seconds: CpuSeconds::of(readers, writers),
         voluntary_switches: Switches::of(readers, writers),
-        reader_counters: readers.iter().map(|report| report.counts).collect(),
-        writer_counters: writers.iter().map(|report| report.counts).collect(),
+        reader_counters: readers.iter().map(|report| report.counts.clone()).collect(),
+        writer_counters: writers.iter().map(|report| report.counts.clone()).collect(),
         writer_peers: writers.iter().map(|report| report.peers.clone()).collect(),
     };
     let mut out = io::stdout().lock();

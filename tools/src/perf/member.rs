@@ -1,35 +1,167 @@
-//! A participant that writes and reads: it sends its samples, and takes those of all.
+//! A participant that writes and reads, or, of some, only reads: it sends its samples, and
+//! takes those of all.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use spindle_dds::{DataReader, DataWriter, DomainParticipant, Publisher};
+
+use super::drill::Last;
 use super::figures::Counts;
+use super::idle::{SETTLE, Traffic, settled};
 use super::job::{Job, Report};
+use super::perf::Probe;
 use super::reader::Log;
 use super::writer::Sender;
 use super::{Failure, clock, participant};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
-    let (participant, topic) = participant::create(job)?;
-    let writer = participant::writer(job, &participant, &topic)?;
-    let (reader, log) = participant::logged_reader(job, &participant, &topic)?;
+    let participant = participant::disabled(job)?;
+    let topics = participant::measured_topics(job, &participant)?;
+    let publisher = participant.publisher().create()?;
+    let sends = i64::from(index) < i64::from(job.writers);
+    let writers = topics
+        .iter()
+        .filter(|_| sends)
+        .map(|topic| participant::writer_of(job, &publisher, topic))
+        .collect::<Result<Vec<_>, _>>()?;
+    let log = Arc::new(Mutex::new(Log::new(job)?));
+    let readers = participant::logged_readers(job, &participant, &topics, &log)?;
     let idle = participant::idle_topics(job, &participant)?;
     let _idle_writers = participant::idle_writers(job, &participant, &idle)?;
     let _idle_readers = participant::idle_readers(job, &participant, &idle)?;
-    let mut sender = Sender::new(job, index, writer);
     participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
     let switches = clock::voluntary_switches()?;
-    let mut written = sender.send_all(job)?;
+    if let Last::SilentNs(_) = job.drill.last {
+        // If it comes first in the order, the others' samples come when it is over.
+        log.lock().unwrap_or_else(PoisonError::into_inner).start();
+    }
+    let member = Member {
+        job,
+        index,
+        publisher,
+        log,
+    };
+    let mut written = member.send(writers)?;
     // Who has all samples may go: the others get them without it.
-    let seen = |log: &Mutex<Log>| log.lock().unwrap_or_else(PoisonError::into_inner).is_all();
-    participant::wait_until(&reader, &log, job.listener, |_| seen(&log))?;
+    member.wait(&readers)?;
     written.counts = Counts::from(&participant.counters()?);
     written.peers = participant::ways(&participant)?;
-    let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
+    let mut report = member.log().report();
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
     report.switches = clock::voluntary_switches()?.saturating_sub(switches);
-    report.counts = written.counts;
-    report.written = Some(Box::new(written));
+    report.counts = written.counts.clone();
+    written.idle_traffic = stay(job, &participant)?;
+    report.written = sends.then(|| Box::new(written));
     participant.close()?;
     Ok(report)
 }
+
+struct Member<'a> {
+    job: &'a Job,
+    index: u32,
+    publisher: Publisher,
+    log: Arc<Mutex<Log>>,
+}
+
+impl Member<'_> {
+    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends in each topic, by a thread for each.
+    fn send(&self, writers: Vec<DataWriter<Probe>>) -> Result<Report, Failure> {
+        let sent = std::thread::scope(|scope| {
+            let threads = (0..).zip(writers).map(|(topic, writer)| {
+                let index = self.index + topic * self.job.writers as u32;
+                scope.spawn(move || self.send_in(index, writer))
+            });
+            let threads: Vec<_> = threads.collect();
+            let sent = threads.into_iter().map(|thread| match thread.join() {
+                Ok(sent) => sent,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            sent.collect::<Result<Vec<Report>, Failure>>()
+        })?;
+        Ok(sent.into_iter().fold(Report::default(), |all, one| Report {
+            samples: all.samples + one.samples,
+            retries: all.retries + one.retries,
+            elapsed_ns: all.elapsed_ns.max(one.elapsed_ns),
+            ..all
+        }))
+    }
+
+    fn send_in(&self, index: u32, writer: DataWriter<Probe>) -> Result<Report, Failure> {
+        let is_prompt = |index| {
+            let writers = self.job.writers as usize;
+            self.job.drill.is_prompt(index as usize, writers)
+        };
+        match self.job.drill.last {
+            Last::DelayedNs(ns) if !is_prompt(index) => {
+                clock::be_punctual()?;
+                let mut sender = Sender::new(self.job, index, writer);
+                sender.send_until(self.job, ns, || self.log().is_all())
+            }
+            Last::SilentNs(ns) if !is_prompt(index) => {
+                let until_ns = clock::monotonic_ns() + ns;
+                while !self.log().is_all() && clock::monotonic_ns() < until_ns {
+                    std::thread::sleep(LOOK_AGAIN_AFTER);
+                }
+                self.publisher.delete_datawriter(&writer)?;
+                Ok(Report::default())
+            }
+            Last::SilentNs(ns) => {
+                let until_ns = clock::monotonic_ns() + ns + REST_NS;
+                let mut sender = Sender::new(self.job, index, writer);
+                let sent = sender.send_all(self.job)?;
+                while !self.log().is_all() && clock::monotonic_ns() < until_ns {
+                    std::thread::sleep(LOOK_AGAIN_AFTER);
+                }
+                // Without nulls nothing fills up for who has less left than the others.
+                if !self.log().is_all() {
+                    sender.delete_from(&self.publisher)?;
+                }
+                Ok(sent)
+            }
+            _ => Sender::new(self.job, index, writer).send_all(self.job),
+        }
+    }
+
+    /// Until all samples have been taken.
+    fn wait(&self, readers: &[DataReader<Probe>]) -> Result<(), Failure> {
+        for looks in 1_u32.. {
+            if self.log().is_all() {
+                break;
+            }
+            self.log().failure()?;
+            // A failed group says so when samples are taken.
+            if looks % TAKE_EVERY == 0 {
+                for reader in readers {
+                    self.log().take_all(reader)?;
+                }
+            }
+            std::thread::sleep(LOOK_AGAIN_AFTER);
+        }
+        Ok(())
+    }
+}
+
+/// Stays for as long as the job says, and counts what is pushed meanwhile.
+fn stay(job: &Job, participant: &DomainParticipant) -> Result<Traffic, Failure> {
+    if job.drill.still_ns == 0 {
+        return Ok(Traffic::default());
+    }
+    let before = settled(participant)?;
+    std::thread::sleep(Duration::from_nanos(job.drill.still_ns));
+    let pushed = Traffic::of(participant)?.since(&before);
+    // The others are not done at the same moment: they would count that this one leaves.
+    std::thread::sleep(2 * SETTLE);
+    Ok(pushed)
+}
+
+/// For what is left when one that was silent has deleted its writer.
+const REST_NS: u64 = 500_000_000;
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
+/// Once a second.
+const TAKE_EVERY: u32 = 500;

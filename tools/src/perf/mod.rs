@@ -6,6 +6,7 @@
 mod children;
 mod churn;
 mod clock;
+mod drill;
 mod figures;
 mod fleet;
 mod idle;

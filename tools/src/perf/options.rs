@@ -2,11 +2,14 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use spindle_dds::properties::engine_switches;
+
+use super::drill::{Drill, Last, duration};
 
 /// Where participants are.
 #[derive(Debug, Clone, Args)]
@@ -107,6 +110,53 @@ pub(crate) struct ThroughputOptions {
     /// Switch all of them off: the baseline of the paper. Who is silent stops the others then.
     #[arg(long, conflicts_with = "without")]
     pub(crate) baseline: bool,
+    /// Of the members, how many write [default: all]. The others read.
+    #[arg(long, requires = "members", value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) senders: Option<u32>,
+    /// Have the last of the members that write wait for so long after each of its samples, as
+    /// 100us, and stop when it has all of the others. What is measured are the samples of the
+    /// others.
+    #[arg(long, requires = "members", value_name = "TIME", value_parser = duration)]
+    pub(crate) delay_one: Option<Duration>,
+    /// Have the last of the members that write send nothing, and delete its writer when it has
+    /// all samples of the others, or after so long, as 2s: whom it stops goes on then.
+    #[arg(
+        long,
+        requires = "members",
+        conflicts_with = "delay_one",
+        value_name = "TIME",
+        value_parser = duration
+    )]
+    pub(crate) silent_one: Option<Duration>,
+    /// Number of topics, each in a subgroup of its own, in each of which each member writes,
+    /// by a thread for each.
+    #[arg(
+        long,
+        requires = "members",
+        conflicts_with = "senders",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=32)
+    )]
+    pub(crate) topics: u32,
+    /// Have participants wait for so long before the first sample, as 200ms: with many topics
+    /// there is much to set up, which a short measurement would count.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) settle: Option<Duration>,
+    /// Have listeners take so long for each sample, as 100us: readers are told by listeners
+    /// then.
+    #[arg(long, conflicts_with = "poll", value_name = "TIME", value_parser = duration)]
+    pub(crate) upcall: Option<Duration>,
+    /// ... for each call, however many samples there are to take.
+    #[arg(long, requires = "upcall")]
+    pub(crate) upcall_once: bool,
+    /// Time each sample too, from before its place is claimed until it is taken: with writers
+    /// that send as fast as they can, most of it is waiting behind the others.
+    #[arg(long)]
+    pub(crate) stamp: bool,
+    /// Have members that write stay for so long when all is over, as 5s, and count what they
+    /// push.
+    #[arg(long, requires = "members", value_name = "TIME", value_parser = duration)]
+    pub(crate) still: Option<Duration>,
 }
 
 /// `spindle perf latency`.
@@ -250,6 +300,22 @@ fn switches() -> PossibleValuesParser {
 }
 
 impl ThroughputOptions {
+    /// What is asked beside sending and taking.
+    pub(super) fn drill(&self) -> Drill {
+        let ns = |time: Option<Duration>| time.map(|time| time.as_nanos() as u64);
+        let delayed = ns(self.delay_one).map(Last::DelayedNs);
+        let silent = ns(self.silent_one).map(Last::SilentNs);
+        Drill {
+            last: delayed.or(silent).unwrap_or_default(),
+            settle_ns: ns(self.settle).unwrap_or(0),
+            more_topics: self.topics - 1,
+            stamped: self.stamp,
+            upcall_ns: ns(self.upcall).unwrap_or(0),
+            upcall_once: self.upcall_once,
+            still_ns: ns(self.still).unwrap_or(0),
+        }
+    }
+
     /// What is switched off.
     pub(crate) fn switched_off(&self) -> Vec<String> {
         match self.baseline {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use spindle_dds::properties::engine_switch;
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
 use spindle_dds::{
-    DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, PeerWay, StatusMask,
-    SubscriptionMatchedStatus, Topic, WaitSet,
+    DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, PeerWay, Publisher,
+    StatusMask, Subscriber, SubscriptionMatchedStatus, Topic, WaitSet,
 };
 
 use super::Failure;
@@ -41,7 +41,10 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     };
     // Each in a subgroup of its own, so that none shares rings with the measured one.
     let pinned = (0..job.idle_topics).map(|at| (idle_topic(at), at + 2));
-    let pinned = pinned.chain((job.idle_topics > 0).then(|| ("Probe".to_owned(), 1)));
+    let others = job.idle_topics + job.drill.more_topics > 0;
+    let pinned = pinned.chain(others.then(|| ("Probe".to_owned(), 1)));
+    let more = (0..job.drill.more_topics).map(|at| (more_topic(at), at + 2 + job.idle_topics));
+    let pinned = pinned.chain(more);
     let builder = pinned.fold(builder, |builder, (name, subgroup)| {
         let property = format!("spindle.topic.{name}.subgroup");
         builder.property(&property, &subgroup.to_string())
@@ -57,6 +60,21 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         .property("spindle.reader.storage", storage)
 }
 
+/// The topics in which members write, in a participant that is still disabled.
+pub(super) fn measured_topics(
+    job: &Job,
+    participant: &DomainParticipant,
+) -> Result<Vec<Topic<Probe>>, Failure> {
+    let names = std::iter::once("Probe".to_owned());
+    let names = names.chain((0..job.drill.more_topics).map(more_topic));
+    let topics = names.map(|name| Ok(participant.topic(&name).create()?));
+    topics.collect()
+}
+
+fn more_topic(at: u32) -> String {
+    format!("Probe{}", at + 1)
+}
+
 /// A reader that keeps a log of what it takes.
 pub(super) fn logged_reader(
     job: &Job,
@@ -65,12 +83,35 @@ pub(super) fn logged_reader(
 ) -> Result<(DataReader<Probe>, Arc<Mutex<Log>>), Failure> {
     let log = Arc::new(Mutex::new(Log::new(job)?));
     let subscriber = participant.subscriber().create()?;
+    Ok((reader_into(job, &log, &subscriber, topic)?, log))
+}
+
+/// A reader of each topic, all with the same log.
+pub(super) fn logged_readers(
+    job: &Job,
+    participant: &DomainParticipant,
+    topics: &[Topic<Probe>],
+    log: &Arc<Mutex<Log>>,
+) -> Result<Vec<DataReader<Probe>>, Failure> {
+    let subscriber = participant.subscriber().create()?;
+    let readers = topics.iter();
+    readers
+        .map(|topic| reader_into(job, log, &subscriber, topic))
+        .collect()
+}
+
+fn reader_into(
+    job: &Job,
+    log: &Arc<Mutex<Log>>,
+    subscriber: &Subscriber,
+    topic: &Topic<Probe>,
+) -> Result<DataReader<Probe>, Failure> {
     let reader = subscriber.reader(topic).qos(reader_qos(job));
     let reader = match job.listener {
         true => reader.listener(StatusMask::DATA_AVAILABLE, Taker(log.clone())),
         false => reader,
     };
-    Ok((reader.create()?, log))
+    Ok(reader.create()?)
 }
 
 /// Topics in which nothing is sent, beside the measured one.
@@ -107,13 +148,15 @@ fn idle_topic(at: u32) -> String {
     format!("Idle{at}")
 }
 
-/// Enables it, and blocks until all participants of the measurement are there.
+/// Enables it, and blocks until all participants of the measurement are there, and for as long
+/// as the job says.
 pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), Failure> {
     participant.enable()?;
     let others = job.participants.saturating_sub(1) as usize;
     while participant.discovered_participants()?.len() < others {
         std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
     }
+    std::thread::sleep(std::time::Duration::from_nanos(job.drill.settle_ns));
     Ok(())
 }
 
@@ -128,16 +171,20 @@ pub(super) fn writer(
     participant: &DomainParticipant,
     topic: &Topic<Probe>,
 ) -> Result<DataWriter<Probe>, Failure> {
+    writer_of(job, &participant.publisher().create()?, topic)
+}
+
+/// A writer of this publisher.
+pub(super) fn writer_of(
+    job: &Job,
+    publisher: &Publisher,
+    topic: &Topic<Probe>,
+) -> Result<DataWriter<Probe>, Failure> {
     let mut qos = DataWriterQos::default();
     qos.reliability.kind = reliability(job.level);
     qos.reliability.max_blocking_time = Duration::from_secs(BLOCKING_S);
     qos.history.kind = HistoryKind::KeepAll;
-    Ok(participant
-        .publisher()
-        .create()?
-        .writer(topic)
-        .qos(qos)
-        .create()?)
+    Ok(publisher.writer(topic).qos(qos).create()?)
 }
 
 /// The QoS of a reader that wants every sample that there is.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hdrhistogram::Histogram;
 use spindle_dds::{DataReader, DataReaderListener, SubscriptionMatchedStatus};
 
+use super::drill::Drill;
 use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
 use super::perf::Probe;
@@ -41,8 +42,10 @@ pub(super) struct Log {
     size: usize,
     warm_up: u64,
     timed: bool,
+    drill: Drill,
     /// What each writer is to send in all, and what comes next of it.
     each: u64,
+    /// In each topic.
     writers: usize,
     next: Vec<u64>,
     /// Whether none may be missing.
@@ -64,6 +67,9 @@ pub(super) struct Taker(pub(super) Arc<Mutex<Log>>);
 impl DataReaderListener<Probe> for Taker {
     fn on_data_available(&mut self, reader: &DataReader<Probe>) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.drill.upcall_once {
+            clock::spin(log.drill.upcall_ns);
+        }
         if let Err(failure) = log.take_all(reader) {
             log.failure = Some(failure);
         }
@@ -77,7 +83,8 @@ impl Log {
             fill: job.fill,
             size: job.size,
             warm_up: job.warm_up,
-            timed: job.period_ns > 0,
+            timed: job.period_ns > 0 || job.drill.stamped,
+            drill: job.drill,
             each: job.warm_up + job.samples,
             writers: usize::try_from(job.writers).unwrap_or(0),
             next: Vec::new(),
@@ -95,9 +102,7 @@ impl Log {
 
     /// Takes until nothing is left. Nothing more after a failure.
     pub(super) fn take_all(&mut self, reader: &DataReader<Probe>) -> Result<(), Failure> {
-        if let Some(failure) = self.failure.take() {
-            return Err(failure);
-        }
+        self.failure()?;
         while self.take_some(reader)? {}
         Ok(())
     }
@@ -109,6 +114,7 @@ impl Log {
             Err(error) if error.is_no_data() => return Ok(false),
             Err(error) => return Err(error.into()),
         };
+        let before = self.samples;
         for sample in &samples {
             if !sample.info().valid_data {
                 continue;
@@ -131,7 +137,7 @@ impl Log {
                 )?;
             }
         }
-        if !self.timed {
+        if !self.timed && self.samples > before {
             self.ended_ns = clock::monotonic_ns();
         }
         Ok(true)
@@ -159,13 +165,17 @@ impl Log {
             }
         });
         self.advance(writer, number)?;
-        if number < self.warm_up {
+        if !self.drill.upcall_once {
+            clock::spin(self.drill.upcall_ns);
+        }
+        let is_prompt = self.drill.is_prompt(writer as usize, self.writers);
+        if number < self.warm_up || !is_prompt {
             return Ok(());
         }
         if self.timed || self.samples == 0 {
             let now_ns = clock::monotonic_ns();
             self.ended_ns = now_ns;
-            if self.samples == 0 {
+            if self.started_ns == 0 {
                 self.started_ns = now_ns;
             }
             if self.timed {
@@ -198,9 +208,21 @@ impl Log {
         Ok(())
     }
 
-    /// Whether all samples of all writers have been taken.
+    /// Whether all samples that are measured have been taken.
     pub(super) fn is_all(&self) -> bool {
-        self.next.len() == self.writers && self.next.iter().all(|next| *next == self.each)
+        let all = self.writers * (1 + self.drill.more_topics as usize);
+        let mut measured = (0..all).filter(|it| self.drill.is_prompt(*it, self.writers));
+        measured.all(|writer| self.next.get(writer) == Some(&self.each))
+    }
+
+    /// Starts the clock now, and not at the first sample.
+    pub(super) fn start(&mut self) {
+        self.started_ns = clock::monotonic_ns();
+    }
+
+    /// What a listener has run into, and can tell nobody.
+    pub(super) fn failure(&mut self) -> Result<(), Failure> {
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     pub(super) fn report(&self) -> Report {
@@ -209,7 +231,9 @@ impl Log {
         let unseen: u64 = self
             .next
             .iter()
-            .map(|next| self.each.saturating_sub(*next))
+            .enumerate()
+            .filter(|(writer, _)| self.drill.is_prompt(*writer, self.writers))
+            .map(|(_, next)| self.each.saturating_sub(*next))
             .sum();
         Report {
             samples: self.samples,
@@ -223,4 +247,4 @@ impl Log {
 }
 
 const TAKE_MAX: usize = 256;
-const WRITERS_MAX: usize = 64;
+const WRITERS_MAX: usize = 1024;

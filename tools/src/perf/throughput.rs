@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 use spindle_dds::{PeerWay, RDMA_BATCH_CLASSES};
 
-use super::figures::Counts;
+use super::drill::{Drill, Last};
+use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
 use super::options::{Common, ThroughputOptions};
 use super::place::Place;
@@ -34,6 +35,8 @@ struct Outcome {
     ring_bytes: u64,
     /// Switches of the engine that were off.
     without: Vec<String>,
+    /// What was asked of participants beside sending and taking.
+    drill: Drill,
     /// Samples that every reader got.
     samples: u64,
     /// Payload that every reader got.
@@ -44,12 +47,26 @@ struct Outcome {
     samples_per_s: f64,
     /// Of the slowest reader.
     bytes_per_s: f64,
+    /// From before their place was claimed until they were taken, if that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_ns: Option<Latency>,
+    /// What members that write pushed in lanes while they stayed, if they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    still_pushes: Option<Vec<u64>>,
     lost: u64,
     retries: u64,
     cpu_seconds: CpuSeconds,
     voluntary_switches: Switches,
     per_reader: Vec<OfReader>,
     per_writer: Vec<OfWriter>,
+}
+
+/// Over all readers.
+#[derive(Debug, Serialize)]
+struct Latency {
+    mean: f64,
+    #[serde(flatten)]
+    quantiles: Quantiles,
 }
 
 /// Processor time of each process.
@@ -100,11 +117,18 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let mut job = job(common, options.samples, 0, 0)?;
     job.without = options.switched_off();
     let mut roles = roles(common);
+    job.drill = options.drill();
+    job.listener |= options.upcall.is_some();
     if let Some(members) = options.members {
-        (job.participants, job.writers) = (members, members as i32);
+        let senders = senders(options, members)?;
+        (job.participants, job.writers) = (members, senders as i32);
         // Who writes cannot wait for samples.
         job.listener = true;
-        roles = (0..members).map(Role::Member).collect();
+        // Those that only read first, as in `roles`.
+        roles = (senders..members)
+            .chain(0..senders)
+            .map(Role::Member)
+            .collect();
     }
     let time_limit = Duration::from_secs(common.tuning.timeout);
     let mut readers = fleet::run(&job, &roles, time_limit)?;
@@ -117,7 +141,7 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     };
     let outcome = Outcome {
         members: options.members,
-        ..Outcome::of(common, &job, &readers, &writers)
+        ..Outcome::of(common, &job, &readers, &writers)?
     };
     let mut out = io::stdout().lock();
     match common.json {
@@ -125,6 +149,21 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
         false => outcome.print(&mut out)?,
     }
     Ok(())
+}
+
+/// How many of the members write: the one that is late or silent is not alone.
+fn senders(options: &ThroughputOptions, members: u32) -> Result<u32, Failure> {
+    let senders = options.senders.unwrap_or(members);
+    let least = match options.drill().last {
+        Last::Prompt => 1,
+        _ => 2,
+    };
+    match (least..=members).contains(&senders) {
+        true => Ok(senders),
+        false => Err(Failure::Workers(format!(
+            "{senders} of {members} members write: it is {least} to {members} of them"
+        ))),
+    }
 }
 
 /// Readers first, so that they are there when the first sample comes.
@@ -162,6 +201,7 @@ pub(super) fn job(
         listener: common.listener,
         idle_topics: common.idle_topics,
         poll: common.poll,
+        drill: Drill::default(),
         size: common.size,
         samples,
         warm_up,
@@ -192,7 +232,12 @@ impl CpuSeconds {
 }
 
 impl Outcome {
-    fn of(common: &Common, job: &Job, readers: &[Report], writers: &[Report]) -> Self {
+    fn of(
+        common: &Common,
+        job: &Job,
+        readers: &[Report],
+        writers: &[Report],
+    ) -> Result<Self, Failure> {
         let per_reader: Vec<OfReader> = readers
             .iter()
             .map(|report| {
@@ -207,7 +252,7 @@ impl Outcome {
                     seconds,
                     samples_per_s,
                     bytes_per_s: samples_per_s * job.size as f64,
-                    counters: report.counts,
+                    counters: report.counts.clone(),
                 }
             })
             .collect();
@@ -219,7 +264,8 @@ impl Outcome {
             .map(|report| report.samples)
             .min()
             .unwrap_or(0);
-        Self {
+        let latency = merged(readers.iter().map(|report| &report.uncorrected))?;
+        Ok(Self {
             fabric: common.on.fabric.to_string(),
             level: common.level.to_string(),
             members: None,
@@ -236,11 +282,20 @@ impl Outcome {
             ring_messages: job.ring_messages,
             ring_bytes: job.ring_bytes,
             without: job.without.clone(),
+            drill: job.drill,
             samples,
             bytes: samples * job.size as u64,
             seconds: per_reader.iter().map(|one| one.seconds).fold(0.0, f64::max),
             samples_per_s: least(|one| one.samples_per_s),
             bytes_per_s: least(|one| one.bytes_per_s),
+            latency_ns: job.drill.stamped.then(|| Latency {
+                mean: latency.mean(),
+                quantiles: Quantiles::from(&latency),
+            }),
+            still_pushes: (job.drill.still_ns > 0).then(|| {
+                let pushed = writers.iter().map(|it| it.idle_traffic.lane_pushes);
+                pushed.collect()
+            }),
             lost: readers.iter().map(|report| report.lost).sum(),
             retries: writers.iter().map(|report| report.retries).sum(),
             cpu_seconds: CpuSeconds::of(readers, writers),
@@ -251,12 +306,12 @@ impl Outcome {
                     samples: report.samples,
                     seconds: report.elapsed_ns as f64 / 1e9,
                     retries: report.retries,
-                    counters: report.counts,
+                    counters: report.counts.clone(),
                     peers: report.peers.clone(),
                 })
                 .collect(),
             per_reader,
-        }
+        })
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
@@ -323,12 +378,49 @@ impl Outcome {
             )?;
         }
         self.print_work_requests(out)?;
+        self.print_drill(out)?;
         if self.lost + self.retries > 0 {
             writeln!(out)?;
             writeln!(
                 out,
                 "lost {}, tried again for want of room {}",
                 self.lost, self.retries
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What was asked beside sending and taking, and what is known by it.
+    fn print_drill(&self, out: &mut impl Write) -> io::Result<()> {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        match self.drill.last {
+            Last::Prompt => {}
+            Last::DelayedNs(ns) => writeln!(
+                out,
+                "\nthe last writer waits for {} ms after each sample; measured are the others",
+                ms(ns)
+            )?,
+            Last::SilentNs(ns) => writeln!(
+                out,
+                "\nthe last writer is silent, for {} ms at most; measured are the others",
+                ms(ns)
+            )?,
+        }
+        if let Some(latency) = &self.latency_ns {
+            let quantiles = &latency.quantiles;
+            let us = [latency.mean, quantiles.p50 as f64, quantiles.p99 as f64];
+            let [mean, p50, p99] = us.map(|ns| ns / 1e3);
+            writeln!(
+                out,
+                "\nfrom claiming to taking, us: mean {mean:.1}, p50 {p50:.1}, p99 {p99:.1}"
+            )?;
+        }
+        if let Some(pushes) = &self.still_pushes {
+            let all: u64 = pushes.iter().sum();
+            writeln!(
+                out,
+                "\nidle for {} s afterwards, they pushed {all} times in lanes",
+                self.drill.still_ns as f64 / 1e9
             )?;
         }
         Ok(())

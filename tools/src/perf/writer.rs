@@ -1,6 +1,6 @@
 //! A writer: sends its samples at once, or one by one at its pace.
 
-use spindle_dds::{DataWriter, Error};
+use spindle_dds::{DataWriter, Error, Publisher};
 
 use super::figures::Counts;
 use super::job::{Job, Report};
@@ -25,6 +25,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     participant.close()?;
     Ok(report)
 }
+
 /// Sends samples in the way that the job asks for.
 #[derive(Debug)]
 pub(super) struct Sender {
@@ -51,7 +52,7 @@ impl Sender {
             index,
             size: job.size,
             fill: job.fill,
-            stamped: job.period_ns > 0,
+            stamped: job.period_ns > 0 || job.drill.stamped,
             original,
             retries: 0,
         }
@@ -72,6 +73,33 @@ impl Sender {
         }
         Ok(Report {
             samples: job.warm_up + job.samples,
+            retries: self.retries,
+            elapsed_ns: clock::monotonic_ns() - started_ns,
+            ..Report::default()
+        })
+    }
+
+    /// It has nothing more to send.
+    pub(super) fn delete_from(&self, publisher: &Publisher) -> Result<(), Failure> {
+        Ok(publisher.delete_datawriter(&self.writer)?)
+    }
+
+    /// Sends the samples of the job with a pause after each, but no more once `done` says so.
+    pub(super) fn send_until(
+        &mut self,
+        job: &Job,
+        pause_ns: u64,
+        done: impl Fn() -> bool,
+    ) -> Result<Report, Failure> {
+        let started_ns = clock::monotonic_ns();
+        let mut sent = 0;
+        while sent < job.samples && !done() {
+            self.send(sent, 0)?;
+            sent += 1;
+            clock::pause(pause_ns);
+        }
+        Ok(Report {
+            samples: sent,
             retries: self.retries,
             elapsed_ns: clock::monotonic_ns() - started_ns,
             ..Report::default()

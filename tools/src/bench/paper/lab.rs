@@ -1,15 +1,14 @@
-//! Runs what figures need, each run once; keeps a line of JSON for each.
+//! Runs what figures need in virtual time, each run once; keeps a line of JSON for each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use spindle_dds_sim::paper::{Experiment, Measured};
+use spindle_dds_sim::paper::{Broken, Experiment, Measured};
 
-use super::Failure;
-use super::plan::{Found, PanelPlan, Plan, Work};
-use super::report::{Figure, Panel, Series, Source, System};
+use super::plan::{Found, Line, PanelPlan, Plan};
+use super::report::{Panel, Part, Series, Source, System};
 
 /// A line of the raw numbers.
 #[derive(Debug, Serialize)]
@@ -27,6 +26,8 @@ struct Run<'a> {
 
 pub(super) struct Lab {
     known: BTreeMap<String, Measured>,
+    /// Of the figure that is being run.
+    failures: Vec<String>,
     pub(super) lines: Vec<String>,
     progress: ProgressBar,
 }
@@ -46,13 +47,15 @@ impl Lab {
         progress.enable_steady_tick(Duration::from_millis(200));
         Self {
             known: BTreeMap::new(),
+            failures: Vec::new(),
             lines: Vec::new(),
             progress,
         }
     }
 
-    pub(super) fn figure(&mut self, plan: &Plan) -> Result<Figure, Failure> {
-        self.progress.set_message(format!("figure {}", plan.number));
+    pub(super) fn part(&mut self, plan: &Plan) -> Result<Part, serde_json::Error> {
+        let message = format!("figure {}, simulated", plan.number);
+        self.progress.set_message(message);
         let mut found = Found::default();
         let mut panels = Vec::new();
         for (at, panel) in plan.panels.iter().enumerate() {
@@ -60,15 +63,25 @@ impl Lab {
         }
         let claims = (plan.claims)(&found);
         for claim in &claims {
-            let line = serde_json::json!({"kind": "claim", "figure": plan.number, "claim": claim});
+            let line = serde_json::json!({
+                "kind": "claim", "figure": plan.number, "source": Source::Simulated, "claim": claim,
+            });
             self.lines.push(line.to_string());
         }
-        Ok(Figure {
-            number: plan.number,
-            title: plan.title.to_owned(),
+        let failures = std::mem::take(&mut self.failures);
+        for failure in &failures {
+            let line = serde_json::json!({
+                "kind": "failure", "figure": plan.number, "failure": failure,
+            });
+            self.lines.push(line.to_string());
+        }
+        Ok(Part {
+            source: Source::Simulated,
             notes: plan.notes.iter().map(|note| (*note).to_owned()).collect(),
             panels,
+            tables: Vec::new(),
             claims,
+            failures,
         })
     }
 
@@ -78,27 +91,10 @@ impl Lab {
         at: usize,
         plan: &PanelPlan,
         found: &mut Found,
-    ) -> Result<Panel, Failure> {
+    ) -> Result<Panel, serde_json::Error> {
         let mut series = Vec::new();
         for line in &plan.lines {
-            let mut runs = Vec::new();
-            for (x, work) in &line.runs {
-                let Work::Simulated(experiment) = work;
-                let measured = self.run(experiment)?;
-                self.lines.push(serde_json::to_string(&Run {
-                    kind: "run",
-                    figure,
-                    panel: &plan.title,
-                    series: &line.name,
-                    system: line.system,
-                    source: work.source(),
-                    x: *x,
-                    experiment,
-                    measured: &measured,
-                })?);
-                runs.push((*x, measured));
-                self.progress.inc(1);
-            }
+            let runs = self.line(figure, &plan.title, line)?;
             series.push(Series {
                 name: line.name.clone(),
                 system: line.system,
@@ -116,13 +112,51 @@ impl Lab {
         })
     }
 
-    fn run(&mut self, experiment: &Experiment) -> Result<Measured, Failure> {
+    fn line(
+        &mut self,
+        figure: u32,
+        panel: &str,
+        line: &Line,
+    ) -> Result<Vec<(f64, Measured)>, serde_json::Error> {
+        let mut runs = Vec::new();
+        for (x, experiment) in &line.runs {
+            self.progress.inc(1);
+            let measured = match self.run(experiment)? {
+                Ok(measured) => measured,
+                Err(broken) => {
+                    let failure = format!("{panel}, {}, at {x}: {broken}", line.name);
+                    self.failures.push(failure);
+                    continue;
+                }
+            };
+            self.lines.push(serde_json::to_string(&Run {
+                kind: "run",
+                figure,
+                panel,
+                series: &line.name,
+                system: line.system,
+                source: Source::Simulated,
+                x: *x,
+                experiment,
+                measured: &measured,
+            })?);
+            runs.push((*x, measured));
+        }
+        Ok(runs)
+    }
+
+    fn run(
+        &mut self,
+        experiment: &Experiment,
+    ) -> Result<Result<Measured, Broken>, serde_json::Error> {
         let key = serde_json::to_string(experiment)?;
         if let Some(known) = self.known.get(&key) {
-            return Ok(known.clone());
+            return Ok(Ok(known.clone()));
         }
-        let measured = spindle_dds_sim::paper::run(experiment)?;
-        self.known.insert(key, measured.clone());
+        let measured = spindle_dds_sim::paper::run(experiment);
+        if let Ok(measured) = &measured {
+            self.known.insert(key, measured.clone());
+        }
         Ok(measured)
     }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use spindle_dds_sim::paper::{Batches, Experiment, Measured};
 
-use super::report::{Axis, Claim, Series, Source, System, Verdict};
+use super::report::{Axis, Claim, Series, System, Verdict};
 
-/// A figure that is still to be run.
+/// The simulated part of a figure, still to be run.
 pub(super) struct Plan {
     pub(super) number: u32,
     pub(super) title: &'static str,
@@ -17,49 +17,51 @@ pub(super) struct Plan {
 }
 
 /// A plot that is still to be run.
-pub(super) struct PanelPlan {
+pub(super) struct PanelPlan<W: Work = Experiment> {
     pub(super) title: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<Line<W>>,
     /// Series without runs of a group.
     pub(super) given: fn() -> Vec<Series>,
 }
 
 /// A line of it: at each x, a run.
-pub(super) struct Line {
+pub(super) struct Line<W: Work = Experiment> {
     pub(super) name: String,
     pub(super) system: System,
-    pub(super) reading: Reading,
-    pub(super) runs: Vec<(f64, Work)>,
+    pub(super) reading: Reading<W::Outcome>,
+    pub(super) runs: Vec<(f64, W)>,
 }
 
-/// What is run: in virtual time today.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Work {
-    Simulated(Experiment),
+/// What is run.
+pub(super) trait Work {
+    /// What comes of it.
+    type Outcome;
+}
+
+impl Work for Experiment {
+    type Outcome = Measured;
 }
 
 /// What is plotted of a run.
-#[derive(Clone, Copy)]
-pub(super) enum Reading {
+pub(super) enum Reading<M> {
     /// One value.
-    Value(fn(&Measured) -> f64),
+    Value(fn(&M) -> f64),
     /// A histogram: parts of all batches, by size. The line has one run.
-    Batches(fn(&Measured) -> &Batches),
+    Batches(fn(&M) -> &Batches),
 }
 
-impl Work {
-    pub(super) fn source(&self) -> Source {
-        match self {
-            Self::Simulated(_) => Source::Simulated,
+impl<W: Work> Line<W> {
+    pub(super) fn named(self, name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..self
         }
     }
-}
 
-impl Line {
     /// The points of its runs.
-    pub(super) fn points(&self, runs: &[(f64, Measured)]) -> Vec<(f64, f64)> {
+    pub(super) fn points(&self, runs: &[(f64, W::Outcome)]) -> Vec<(f64, f64)> {
         match self.reading {
             Reading::Value(read) => runs.iter().map(|(x, found)| (*x, read(found))).collect(),
             Reading::Batches(read) => runs
@@ -78,22 +80,28 @@ fn parts(batches: &Batches) -> Vec<(f64, f64)> {
 }
 
 /// What was found, by panel, name of the line, and x.
-#[derive(Debug, Default)]
-pub(super) struct Found(BTreeMap<(usize, String), Vec<(f64, Measured)>>);
+#[derive(Debug)]
+pub(super) struct Found<M = Measured>(BTreeMap<(usize, String), Vec<(f64, M)>>);
 
-impl Found {
-    pub(super) fn add(&mut self, panel: usize, line: &str, runs: Vec<(f64, Measured)>) {
+impl<M> Default for Found<M> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<M> Found<M> {
+    pub(super) fn add(&mut self, panel: usize, line: &str, runs: Vec<(f64, M)>) {
         self.0.insert((panel, line.to_owned()), runs);
     }
 
-    pub(super) fn line(&self, panel: usize, line: &str) -> &[(f64, Measured)] {
+    pub(super) fn line(&self, panel: usize, line: &str) -> &[(f64, M)] {
         self.0
             .get(&(panel, line.to_owned()))
             .map_or(&[], Vec::as_slice)
     }
 
     /// The run at `x`.
-    pub(super) fn at(&self, panel: usize, line: &str, x: f64) -> Option<&Measured> {
+    pub(super) fn at(&self, panel: usize, line: &str, x: f64) -> Option<&M> {
         let runs = self.line(panel, line).iter();
         runs.clone()
             .find(|(at, _)| *at == x)
@@ -105,7 +113,7 @@ impl Found {
         &self,
         (panel, line): (usize, &str),
         (other_panel, other): (usize, &str),
-        of: fn(&Measured) -> f64,
+        of: fn(&M) -> f64,
     ) -> Vec<(f64, f64)> {
         let pairs = self.line(panel, line).iter();
         pairs
@@ -131,7 +139,7 @@ pub(super) fn trough(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 /// Values of a line.
-pub(super) fn values(runs: &[(f64, Measured)], of: fn(&Measured) -> f64) -> Vec<(f64, f64)> {
+pub(super) fn values<M>(runs: &[(f64, M)], of: fn(&M) -> f64) -> Vec<(f64, f64)> {
     runs.iter().map(|(x, found)| (*x, of(found))).collect()
 }
 

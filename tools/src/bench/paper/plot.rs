@@ -20,6 +20,10 @@ const BASELINE: &str = "#6b6b6b";
 
 /// Draws a panel.
 pub(super) fn svg(panel: &Panel) -> String {
+    if panel.series.iter().all(|series| series.points.is_empty()) {
+        let title = escape(&panel.title);
+        return format!("<p class=\"note\"><b>{title}</b>: there is no run to plot.</p>");
+    }
     let scales = Scales::of(panel);
     let rows = panel.series.len().div_ceil(2);
     let height = TOP + PLOT_HEIGHT + BELOW + rows as f64 * LEGEND_ROW + 6.0;

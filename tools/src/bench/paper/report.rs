@@ -1,19 +1,79 @@
 //! What a report holds: figures, what the paper says of each, and what we have. Runs in
 //! virtual time and runs of real processes stand side by side in it.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
 use spindle_dds_sim::paper::constants::Constant;
+
+use crate::bench::spread::Spread;
+
+/// What is run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A figure, by its number in the paper.
+    Figure(u32),
+    /// What the paper's section III-D says of upcalls that take their time.
+    Upcalls,
+}
+
+impl Subject {
+    /// As on the command line.
+    pub(crate) fn id(self) -> String {
+        match self {
+            Self::Figure(number) => number.to_string(),
+            Self::Upcalls => "upcalls".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Figure(number) => write!(f, "Figure {number}"),
+            Self::Upcalls => f.write_str("Section III-D"),
+        }
+    }
+}
+
+impl Serialize for Subject {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Figure(number) => to.serialize_u32(*number),
+            Self::Upcalls => to.serialize_str("upcalls"),
+        }
+    }
+}
 
 /// A figure of the paper, run again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Figure {
-    /// Its number in the paper.
-    pub(crate) number: u32,
+    pub(crate) subject: Subject,
     pub(crate) title: String,
+    /// One for each source.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// What is known of it from one source.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Part {
+    pub(crate) source: Source,
     /// What is to be known to read it.
     pub(crate) notes: Vec<String>,
     pub(crate) panels: Vec<Panel>,
+    pub(crate) tables: Vec<Table>,
     pub(crate) claims: Vec<Claim>,
+    /// Runs that failed, and why.
+    pub(crate) failures: Vec<String>,
+}
+
+/// Numbers that are no plot.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Table {
+    pub(crate) title: String,
+    /// What stands above each column, with its unit.
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 /// One plot.
@@ -91,7 +151,31 @@ pub(crate) enum Verdict {
     Untold,
 }
 
+impl Source {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Real => "real",
+        }
+    }
+}
+
+impl Figure {
+    /// How many claims of a source have this verdict.
+    pub(crate) fn count(&self, source: Source, verdict: Verdict) -> usize {
+        let parts = self.parts.iter().filter(|part| part.source == source);
+        let claims = parts.flat_map(|part| &part.claims);
+        claims.filter(|claim| claim.verdict == verdict).count()
+    }
+
+    pub(crate) fn failures(&self) -> impl Iterator<Item = &String> {
+        self.parts.iter().flat_map(|part| &part.failures)
+    }
+}
+
 impl Verdict {
+    pub(crate) const ALL: [Self; 4] = [Self::Holds, Self::Shape, Self::Differs, Self::Untold];
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -102,12 +186,29 @@ impl Verdict {
     }
 }
 
+/// Where real processes ran, and what else it did meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Machine {
+    /// Processors, their model, the kernel.
+    pub(crate) description: String,
+    pub(crate) cores: usize,
+    /// How often each run was done.
+    pub(crate) rounds: usize,
+    /// Processes that ran or wanted to, on average over 1, 5 and 15 minutes, before the first
+    /// run and after the last.
+    pub(crate) load_average: [String; 2],
+    /// Share of all processors that others used, over all runs.
+    pub(crate) foreign: Option<Spread>,
+}
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
     /// How it was made.
     pub(crate) command: String,
     pub(crate) quick: bool,
+    /// Of the runs of real processes, if there were any.
+    pub(crate) machine: Option<Machine>,
     pub(crate) constants: Vec<Constant>,
     pub(crate) figures: Vec<Figure>,
 }

@@ -1,7 +1,7 @@
 //! The systems that the paper compares, and how long they are run.
 
-use spindle_dds_sim::EngineConfig;
 use spindle_dds_sim::paper::{Experiment, Lock, MESSAGES_MAX, Slots};
+use spindle_dds_sim::{EngineConfig, SWITCHES};
 
 use super::plan::{Line, PanelPlan, Reading, Work};
 use super::report::{Axis, System};
@@ -50,6 +50,13 @@ impl Stage {
             Self::Spindle | Self::Bounded => System::Spindle,
             _ => System::Stage,
         }
+    }
+
+    /// Whether it has the switch of this name.
+    pub(super) fn has(self, switch: &str) -> bool {
+        let config = self.config();
+        let mut known = SWITCHES.iter().filter(|known| known.name == switch);
+        known.any(|known| known.is_on(&config))
     }
 
     fn config(self) -> EngineConfig {
@@ -165,7 +172,7 @@ impl Scale {
             let mut experiment = self.experiment(*members, stage);
             change(&mut experiment);
             let experiment = self.long_enough(experiment);
-            (*members as f64, Work::Simulated(experiment))
+            (*members as f64, experiment)
         };
         Line {
             name: stage.name().to_owned(),
@@ -176,16 +183,11 @@ impl Scale {
     }
 }
 
-impl Line {
-    pub(super) fn named(self, name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            ..self
-        }
-    }
-}
-
-pub(super) fn panel(title: impl Into<String>, [x, y]: [Axis; 2], lines: Vec<Line>) -> PanelPlan {
+pub(super) fn panel<W: Work>(
+    title: impl Into<String>,
+    [x, y]: [Axis; 2],
+    lines: Vec<Line<W>>,
+) -> PanelPlan<W> {
     PanelPlan {
         title: title.into(),
         x,

@@ -1,19 +1,24 @@
-//! The report, from a quick figure: its raw numbers, and its page.
+//! The report, from a quick figure in virtual time: its raw numbers, and its page. Real
+//! processes are run by `tests/bench.rs`.
 
 use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::report::{Report, Verdict};
-use super::{PaperOptions, figures, make, page};
+use super::report::{Figure, Report, Subject, Verdict};
+use super::{PaperOptions, Ways, figures, make, page, real};
 
 fn quick(figure: &[u32]) -> (Report, Vec<String>) {
     let options = PaperOptions {
-        figure: figure.to_vec(),
+        figure: figure.iter().copied().map(Subject::Figure).collect(),
         quick: true,
         out: PathBuf::from("report"),
     };
-    make(&options).unwrap_or_else(|failure| panic!("{failure}"))
+    let ways = Ways {
+        simulated: true,
+        real: None,
+    };
+    make(&options, ways).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// Runs of a figure, with few digits: the figures of the model, and what it says of claims.
@@ -80,28 +85,50 @@ fn all_figures_are_run_and_judged() {
     let (report, _) = quick(&figures::NUMBERS);
     assert_eq!(report.figures.len(), figures::NUMBERS.len());
     for figure in &report.figures {
-        let series = figure.panels.iter().flat_map(|panel| &panel.series);
-        for series in series {
+        assert_eq!(figure.failures().count(), 0, "{}", figure.subject);
+        let panels = figure.parts.iter().flat_map(|part| &part.panels);
+        for series in panels.flat_map(|panel| &panel.series) {
             assert!(
                 !series.points.is_empty(),
                 "{}: {}",
-                figure.number,
+                figure.subject,
                 series.name
             );
         }
         // The text says nothing of figure 14 that could be compared.
-        let told = figure.claims.iter();
-        let told = told
-            .filter(|claim| claim.verdict != Verdict::Untold)
-            .count();
+        let claims = |figure: &Figure| {
+            let claims = figure.parts.iter().flat_map(|part| &part.claims);
+            claims.cloned().collect::<Vec<_>>()
+        };
+        let told = claims(figure);
+        let told = told.iter().any(|claim| claim.verdict != Verdict::Untold);
+        let silent = [7, 14].map(Subject::Figure);
         assert!(
-            told > 0 || [7, 14].contains(&figure.number),
+            told || silent.contains(&figure.subject),
             "{}",
-            figure.number
+            figure.subject
         );
-        for claim in &figure.claims {
+        for claim in claims(figure) {
             let differs = matches!(claim.verdict, Verdict::Shape | Verdict::Differs);
             assert!(differs || claim.why.is_none(), "{}", claim.text);
+        }
+    }
+}
+
+/// Each subject of the paper has runs of real processes, or at least something of this
+/// machine; no run is longer than the limit.
+#[test]
+fn all_figures_have_real_runs() {
+    for scale in [true, false].map(|quick| real::Scale { quick }) {
+        for subject in real::SUBJECTS {
+            let plan = real::plan(subject, scale);
+            assert_eq!(plan.subject, subject);
+            let messages = plan.messages();
+            assert!(
+                !messages.is_empty() || subject == Subject::Figure(14),
+                "{subject}"
+            );
+            assert!(messages.iter().all(|each| *each <= 20_000), "{subject}");
         }
     }
 }
@@ -115,15 +142,28 @@ fn figures_that_are_no_experiments_are_refused() {
     }
     let check = |line: &str| Command::try_parse_from(line.split(' '));
     let good = check("bench --simulated --figure 3 --figure 18 --out d").expect("a command");
-    assert_eq!(good.bench.of_paper.figure, [3, 18]);
+    assert_eq!(good.bench.of_paper.figure, [3, 18].map(Subject::Figure));
+    for good in [
+        "bench",
+        "bench --quick --figure upcalls",
+        "bench --real --rounds 3",
+        "bench --rounds 3 --figure 14",
+        "bench --peers --rounds 3 --sizes 128",
+    ] {
+        assert!(check(good).is_ok(), "{good}");
+    }
     for bad in [
         "bench --simulated --figure 2 --out d",
         "bench --simulated --figure x --out d",
-        "bench --out d",
-        "bench --figure 3",
         "bench --peers --figure 3",
         "bench --peers --simulated",
         "bench --simulated --rounds 3",
+        "bench --simulated --real",
+        "bench --real --peers",
+        "bench --real --rounds 0",
+        "bench --real --sizes 128",
+        "bench --sizes 128",
+        "bench --figure upcall",
     ] {
         assert!(check(bad).is_err(), "{bad}");
     }

@@ -10,7 +10,6 @@
 //!   cell        what is measured
 //!   contender   who can be measured: spindle, cyclone, and programs of `peers/`
 //!   trial       starts processes, listens, kills those that hang
-//!   load        processor time: of the trial, and of everything else
 //!   tally       trials of a cell become medians and ratios
 //!   table       prints them
 //! ```
@@ -18,7 +17,6 @@
 mod cell;
 mod contender;
 mod cyclone;
-mod load;
 mod options;
 mod program;
 mod spindle;
@@ -33,6 +31,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use super::load;
 use cell::Cell;
 use contender::{Contender, Setup};
 pub(crate) use options::PeersOptions;
@@ -52,8 +51,8 @@ enum Failure {
 }
 
 /// Runs all cells. It fails if Spindle does; peers may.
-pub(crate) fn run(options: &PeersOptions) -> ExitCode {
-    match measure(options) {
+pub(crate) fn run(options: &PeersOptions, rounds: usize) -> ExitCode {
+    match measure(options, rounds) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("spindle bench --peers: {failure}");
@@ -62,13 +61,14 @@ pub(crate) fn run(options: &PeersOptions) -> ExitCode {
     }
 }
 
-fn measure(options: &PeersOptions) -> Result<(), Failure> {
+fn measure(options: &PeersOptions, rounds: usize) -> Result<(), Failure> {
     let present = present(options)?;
     let cells: Vec<Cell> = Cell::all(options);
     let runs = |cell: &Cell| present.iter().filter(|it| it.takes_part(cell)).count();
-    let trials: usize = cells.iter().map(runs).sum::<usize>() * (options.rounds + 1);
+    let trials: usize = cells.iter().map(runs).sum::<usize>() * (rounds + 1);
     let mut bench = Bench {
         options,
+        rounds,
         progress: progress(trials as u64),
         sessions: 0,
     };
@@ -80,7 +80,7 @@ fn measure(options: &PeersOptions) -> Result<(), Failure> {
     bench.progress.finish_and_clear();
     let mut out = io::stdout().lock();
     if !options.json {
-        table::print(&mut out, &tallies, options)?;
+        table::print(&mut out, &tallies, options, rounds)?;
     }
     let without: Vec<String> = tallies
         .iter()
@@ -134,6 +134,7 @@ fn progress(trials: u64) -> ProgressBar {
 
 struct Bench<'a> {
     options: &'a PeersOptions,
+    rounds: usize,
     progress: ProgressBar,
     sessions: u64,
 }
@@ -147,7 +148,7 @@ impl Bench<'_> {
             .filter(|contender| contender.takes_part(cell))
             .collect();
         // Round 0 warms up, finds out how many samples fit, and whether it works at all.
-        for round in 0..=self.options.rounds {
+        for round in 0..=self.rounds {
             let mut failed = Vec::new();
             for contender in &in_turn {
                 let name = contender.name();
@@ -165,7 +166,7 @@ impl Bench<'_> {
             // Who hangs once would cost its time limit each round.
             let still = in_turn.len();
             in_turn.retain(|contender| !failed.contains(&contender.name()));
-            let left = (self.options.rounds - round) as u64;
+            let left = (self.rounds - round) as u64;
             self.progress.inc((still - in_turn.len()) as u64 * left);
         }
         for row in tally.rows() {

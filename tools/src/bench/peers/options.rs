@@ -8,69 +8,52 @@ use serde::Serialize;
 /// `spindle bench --peers`.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "With --peers")]
+#[group(id = "of_peers", requires = "peers")]
 pub(crate) struct PeersOptions {
-    /// How often each contender runs, after once to warm up.
-    #[arg(long, conflicts_with = "simulated", default_value_t = 5)]
-    pub(super) rounds: usize,
     /// How long each runs.
-    #[arg(long, conflicts_with = "simulated", default_value_t = 1.0, value_parser = positive)]
+    #[arg(long, default_value_t = 1.0, value_parser = positive)]
     pub(super) seconds: f64,
     /// What is measured.
-    #[arg(long, conflicts_with = "simulated", value_enum, value_delimiter = ',',
+    #[arg(long, value_enum, value_delimiter = ',',
           default_values_t = [Measure::Throughput, Measure::Latency])]
     pub(super) measure: Vec<Measure>,
     /// Bytes of payload in a sample. Only Spindle, iceoryx2 and memcpy are measured with
     /// more than a datagram holds.
-    #[arg(long, conflicts_with = "simulated", value_delimiter = ',',
+    #[arg(long, value_delimiter = ',',
           default_values_t = [128, 1024, 10240, 1 << 20],
           value_parser = clap::value_parser!(u64).range(16..=1 << 26))]
     pub(super) sizes: Vec<u64>,
     /// Numbers of readers, each in a process of its own; latency is measured with one.
-    #[arg(long, conflicts_with = "simulated", value_delimiter = ',', default_values_t = [1, 2, 4],
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4],
           value_parser = clap::value_parser!(u32).range(1..=8))]
     pub(super) readers: Vec<u32>,
     /// What is done with the bytes of a sample; latency is measured with `touch`.
-    #[arg(long, conflicts_with = "simulated", value_enum, value_delimiter = ',',
+    #[arg(long, value_enum, value_delimiter = ',',
           default_values_t = [Read::Touch, Read::Sum])]
     pub(super) read: Vec<Read>,
     /// How readers wait. Who polls is never compared with who blocks.
-    #[arg(long, conflicts_with = "simulated", value_enum, value_delimiter = ',',
+    #[arg(long, value_enum, value_delimiter = ',',
           default_values_t = [Wait::Poll, Wait::Block])]
     pub(super) wait: Vec<Wait>,
     /// Samples a second where latency is measured.
-    #[arg(long, conflicts_with = "simulated", default_value_t = 1000.0, value_parser = positive)]
+    #[arg(long, default_value_t = 1000.0, value_parser = positive)]
     pub(super) rate: f64,
     /// `spindle.wait` of Spindle's participants where readers poll: what their other threads
     /// do. Spinning pays only where there are processors for all of them.
-    #[arg(long, conflicts_with = "simulated", value_name = "WAIT", default_value = "balanced",
+    #[arg(long, value_name = "WAIT", default_value = "balanced",
           value_parser = ["spin", "balanced", "block"])]
     pub(super) spindle_wait: String,
     /// Only these, and Spindle.
-    #[arg(
-        long,
-        conflicts_with = "simulated",
-        value_name = "NAME,...",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(super) only: Vec<String>,
     /// Where `peers/build` has put its programs.
-    #[arg(
-        long,
-        conflicts_with = "simulated",
-        value_name = "DIR",
-        default_value = "peers/target/programs"
-    )]
+    #[arg(long, value_name = "DIR", default_value = "peers/target/programs")]
     pub(super) programs: PathBuf,
     /// Who has not ended after so many seconds is killed.
-    #[arg(
-        long,
-        conflicts_with = "simulated",
-        value_name = "SECONDS",
-        default_value_t = 30
-    )]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(super) limit: u64,
     /// Print JSON lines instead of a table: each trial when it ends, and each row.
-    #[arg(long, conflicts_with = "simulated")]
+    #[arg(long)]
     pub(super) json: bool,
 }
 

@@ -5,19 +5,21 @@ use std::io::{self, Write};
 use super::cell::Cell;
 use super::contender::LatencyKind;
 use super::options::PeersOptions;
-use super::tally::{Row, Spread, Tally};
+use super::tally::{Row, Tally};
+use crate::bench::spread::Spread;
 
 /// Prints all cells, a block each.
 pub(super) fn print(
     out: &mut impl Write,
     tallies: &[Tally],
     options: &PeersOptions,
+    rounds: usize,
 ) -> io::Result<()> {
-    writeln!(out, "\n{}", super::load::machine())?;
+    writeln!(out, "\n{}", crate::bench::load::machine())?;
     writeln!(
         out,
-        "medians of {} rounds of {} s in turns, [least .. most]; the ratio is spindle / peer",
-        options.rounds, options.seconds
+        "medians of {rounds} rounds of {} s in turns, [least .. most]; the ratio is spindle / peer",
+        options.seconds
     )?;
     writeln!(
         out,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::cell::Cell;
 use super::contender::{LatencyKind, SPINDLE};
 use super::trial::Trial;
+use crate::bench::spread::Spread;
 
 /// What has been found out about a cell.
 #[derive(Debug)]
@@ -43,14 +44,6 @@ pub(super) struct Row {
     pub(super) lost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-}
-
-/// Of several rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
 }
 
 impl Tally {
@@ -152,25 +145,12 @@ impl Tally {
     }
 }
 
-impl Spread {
-    fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let (min, max) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = match values.len() % 2 {
-            1 => values[middle],
-            _ => f64::midpoint(values[middle - 1], values[middle]),
-        };
-        Some(Self { median, min, max })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::contender::Figures;
-    use super::super::load::Load;
     use super::super::options::{Measure, Read, Wait};
     use super::*;
+    use crate::bench::load::Load;
 
     fn trial(samples_per_s: f64) -> Trial {
         Trial {
@@ -223,12 +203,5 @@ mod tests {
         assert_eq!((rows[1].ratio, rows[1].value), (None, None));
         assert_eq!(rows[1].error.as_deref(), Some("hangs"));
         assert!(rows[0].value.is_some());
-    }
-
-    #[test]
-    fn of_an_even_number_the_median_is_between_two() {
-        let spread = Spread::of(vec![4.0, 1.0, 3.0, 2.0]).expect("values");
-        assert_eq!((spread.median, spread.min, spread.max), (2.5, 1.0, 4.0));
-        assert_eq!(Spread::of(Vec::new()), None);
     }
 }

@@ -12,7 +12,7 @@ use crate::bench::paper::systems::{Scale, Stage, panel};
 const BASELINE: &str = "baseline";
 const BATCHING: &str = "batching";
 
-pub(super) const SENDERS: [(Senders, &str); 3] = [
+pub(in crate::bench::paper) const SENDERS: [(Senders, &str); 3] = [
     (Senders::All, "all members send"),
     (Senders::Half, "half of the members send"),
     (Senders::One, "one member sends"),
@@ -146,7 +146,7 @@ fn claims_3(found: &Found) -> Vec<Claim> {
 const WHY_AVERAGES: &str = "The averages are over the sizes that were run, and follow from the \
                             baseline's: see the claim of 16×.";
 
-const SIZES: [(u32, &str); 4] = [
+pub(in crate::bench::paper) const SIZES: [(u32, &str); 4] = [
     (1, "1 B"),
     (128, "128 B"),
     (1024, "1 KB"),
@@ -214,7 +214,7 @@ pub(super) fn figure_4(scale: Scale) -> Plan {
 const WHY_SIZES: &str = "Where few send to many, the sender's link is the limit at 10 KB: it carries \
                          a copy to each of the others. At 1 B only the processors are.";
 
-const STAGES: [Stage; 4] = [
+pub(in crate::bench::paper) const STAGES: [Stage; 4] = [
     Stage::Baseline,
     Stage::Delivery,
     Stage::Receive,

@@ -12,48 +12,52 @@ use crate::bench::paper::plan::{
 use crate::bench::paper::report::{Axis, Claim, Series, Source, System};
 use crate::bench::paper::systems::{Scale, Stage, panel};
 
+pub(in crate::bench::paper) const COPY_AXES: [Axis; 2] = [
+    Axis {
+        label: "bytes",
+        log: true,
+    },
+    Axis {
+        label: "time of a copy, ns",
+        log: true,
+    },
+];
+
 pub(super) fn figure_14() -> Plan {
-    let axes = [
-        Axis {
-            label: "bytes",
-            log: true,
-        },
-        Axis {
-            label: "time of a copy, ns",
-            log: true,
-        },
-    ];
-    let mut plot = panel("memcpy", axes, Vec::new());
+    let mut plot = panel("memcpy", COPY_AXES, Vec::new());
     plot.given = || {
-        let sizes = (4..=20).map(|power| 1_usize << power);
-        let series = |name: &str, source, points| Series {
-            name: name.to_owned(),
+        let copy = |size: usize| (size as f64, size as f64 * COPY.value as f64 / 1000.0);
+        vec![Series {
+            name: "the model's".to_owned(),
             system: System::Machine,
-            source,
-            points,
-        };
-        let model = |size: usize| (size as f64, size as f64 * COPY.value as f64 / 1000.0);
-        let measured = sizes.clone().map(|size| (size as f64, copy_ns(size)));
-        vec![
-            series(
-                "the model's",
-                Source::Simulated,
-                sizes.clone().map(model).collect(),
-            ),
-            series("this machine's", Source::Real, measured.collect()),
-        ]
+            source: Source::Simulated,
+            points: sizes().map(copy).collect(),
+        }]
     };
     Plan {
         number: 14,
         title: "memcpy",
         notes: vec![
             "The paper's figure is an image, and its text has no number: the model copies at the \
-             rate of the constant below. The dotted line is measured here: the fastest of several \
-             rounds, out of a ring of 16 MB.",
+             rate of the constant below.",
         ],
         panels: vec![plot],
         claims: |_| Vec::new(),
     }
+}
+
+/// What copies take here.
+pub(in crate::bench::paper) fn measured() -> Series {
+    Series {
+        name: "this machine's".to_owned(),
+        system: System::Machine,
+        source: Source::Real,
+        points: sizes().map(|size| (size as f64, copy_ns(size))).collect(),
+    }
+}
+
+fn sizes() -> impl Iterator<Item = usize> {
+    (4..=20).map(|power| 1 << power)
 }
 
 /// Time of a copy on this machine, out of a ring of 16 MB; the best of several rounds, as

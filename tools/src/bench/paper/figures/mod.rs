@@ -1,12 +1,12 @@
 //! The paper's figures: what is run for each, and what the paper says of it.
 
-mod batching;
-mod copies;
+pub(in crate::bench::paper) mod batching;
+pub(in crate::bench::paper) mod copies;
 mod nulls;
 mod outcome;
-mod subgroups;
+pub(in crate::bench::paper) mod subgroups;
 mod synchronization;
-mod windows;
+pub(in crate::bench::paper) mod windows;
 
 use super::plan::Plan;
 use super::systems::Scale;

@@ -8,7 +8,7 @@ use crate::bench::paper::plan::{
 use crate::bench::paper::report::{Claim, Verdict};
 use crate::bench::paper::systems::{Scale, Stage, panel};
 
-fn name(subgroups: usize) -> String {
+pub(in crate::bench::paper) fn name(subgroups: usize) -> String {
     match subgroups {
         1 => "1 subgroup".to_owned(),
         _ => format!("{subgroups} subgroups"),

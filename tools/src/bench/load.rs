@@ -4,18 +4,18 @@ use std::{fs, io};
 
 use serde::Serialize;
 
-/// How busy the machine was during a trial.
+/// How busy the machine was during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Load {
-    /// Processor time of all processes of the trial, from their start to their end.
-    pub(super) cpu_seconds: f64,
+pub(in crate::bench) struct Load {
+    /// Processor time of all processes of the run, from their start to their end.
+    pub(in crate::bench) cpu_seconds: f64,
     /// Share of all processors that anything else used, also other machines on this host.
-    pub(super) foreign: f64,
+    pub(in crate::bench) foreign: f64,
 }
 
 /// What the kernel has counted so far, in ticks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(in crate::bench) struct Moment {
     /// Of all processors: processes, and what the host kept for others.
     busy: u64,
     /// The same, and idle.
@@ -27,7 +27,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    pub(super) fn now() -> io::Result<Self> {
+    pub(in crate::bench) fn now() -> io::Result<Self> {
         let (stat, own) = (
             fs::read_to_string("/proc/stat")?,
             fs::read_to_string("/proc/self/stat")?,
@@ -54,7 +54,7 @@ impl Moment {
         })
     }
 
-    pub(super) fn since(&self, before: &Self) -> Load {
+    pub(in crate::bench) fn since(&self, before: &Self) -> Load {
         let children = self.children.saturating_sub(before.children);
         let own = self.own.saturating_sub(before.own);
         let foreign = self.busy.saturating_sub(before.busy + children + own);
@@ -72,8 +72,17 @@ fn numbers(text: &str) -> Vec<u64> {
     words.map(|word| word.parse().unwrap_or(0)).collect()
 }
 
+/// Processes that run or want to, on average over the last minute, and over 5 and 15.
+pub(in crate::bench) fn average() -> String {
+    let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    told.split_whitespace()
+        .take(3)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 /// What machine this is.
-pub(super) fn machine() -> String {
+pub(in crate::bench) fn machine() -> String {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let processors = read("/proc/cpuinfo");
     let models = || {

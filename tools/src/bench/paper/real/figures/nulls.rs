@@ -1,0 +1,230 @@
+//! Figures 10 and 11: null-sends, with delayed and with continuous senders.
+
+use super::{ratio, thousands, times};
+use crate::bench::paper::figures::batching::SENDERS;
+use crate::bench::paper::plan::{Found, Line, MEMBERS, Saying, THROUGHPUT, verdict};
+use crate::bench::paper::real::Scale;
+use crate::bench::paper::real::outcome::{Rounds, rate, throughput};
+use crate::bench::paper::real::plan::{Plan, TablePlan};
+use crate::bench::paper::real::run::{Last, Run, Who};
+use crate::bench::paper::report::{Claim, Subject};
+use crate::bench::paper::systems::{Stage, panel};
+
+/// Longer than a run takes where nobody is stopped.
+const FOR_EVER: &str = "2s";
+const CASES: [(&str, Last); 4] = [
+    ("no delay", Last::Prompt),
+    ("1 µs", Last::Delayed("1us")),
+    ("100 µs", Last::Delayed("100us")),
+    ("for ever", Last::Silent(FOR_EVER)),
+];
+const WITH: &str = "100 µs, with nulls";
+const WITHOUT: &str = "100 µs, without nulls";
+
+const ALONE: &str = "2 senders; the third member only reads";
+const DELAYED: &str = "the third sends, delayed by 100 µs a message";
+const SILENT: &str = "the third could send, and does not";
+const DELAYED_NO_NULLS: &str = "delayed, without null_sends";
+const SILENT_NO_NULLS: &str = "silent for 2 s, without null_sends";
+
+pub(super) fn figure_10(scale: Scale) -> Plan {
+    let cases = CASES.map(|(name, last)| {
+        let line = scale.line(Stage::Nulls, throughput, |run| Run { last, ..run });
+        line.named(name)
+    });
+    let control = |stage, name| {
+        let line: Line<Run> = scale.line(stage, throughput, |run| Run {
+            last: Last::Delayed("100us"),
+            messages: scale.messages_by(5),
+            ..run
+        });
+        line.named(name)
+    };
+    Plan {
+        notes: vec![
+            "The last sender waits after each message: it sleeps, so that it takes no processor from \
+             the others, and for 1 µs it spins. For ever: it sends nothing, and deletes its writer \
+             when it has all messages of the others, or after 2 s. Throughput is of the messages of \
+             the others: so without a delay it is of one sender more. That it increases cannot be \
+             expected where there is no link that the others could use better. Half of the senders \
+             is one of 2 or 3: the same.",
+        ],
+        panels: vec![
+            panel("one sender is delayed", [MEMBERS, THROUGHPUT], cases.into()),
+            panel(
+                "one sender is delayed by 100 µs",
+                [MEMBERS, THROUGHPUT],
+                vec![
+                    control(Stage::Batching, WITHOUT),
+                    control(Stage::Nulls, WITH),
+                ],
+            ),
+        ],
+        tables: vec![drill(scale)],
+        claims: claims_10,
+        ..Plan::new(Subject::Figure(10))
+    }
+}
+
+/// Three members. How fast are the messages of two, whatever the third does?
+fn drill(scale: Scale) -> TablePlan {
+    let third = |last| Run {
+        last,
+        still: (!scale.quick).then_some("5s"),
+        ..scale.run(3, Stage::Spindle)
+    };
+    // One that is stopped for 2 s is that slow, however many messages there are.
+    let stopped = |last| {
+        let run = Run {
+            last,
+            messages: scale.messages_by(4),
+            ..scale.run(3, Stage::Spindle)
+        };
+        run.without("null_sends")
+    };
+    let alone = Run {
+        who: Who::Members(3, 2),
+        still: None,
+        ..third(Last::Prompt)
+    };
+    TablePlan {
+        title: "Three members: the messages of two senders, whatever the third does",
+        head: vec![
+            "",
+            "thousand messages a second [least .. most]",
+            "of the first row",
+            "nulls",
+            "pushes in lanes in 5 s of idling afterwards",
+        ],
+        rows: vec![
+            (ALONE.to_owned(), alone),
+            (DELAYED.to_owned(), third(Last::Delayed("100us"))),
+            (SILENT.to_owned(), third(Last::Silent(FOR_EVER))),
+            (DELAYED_NO_NULLS.to_owned(), stopped(Last::Delayed("100us"))),
+            (SILENT_NO_NULLS.to_owned(), stopped(Last::Silent(FOR_EVER))),
+        ],
+        cells: |rounds, first| {
+            let pushes = rounds.each.iter().map(|it| it.still_pushes);
+            // The most of all rounds: one that pushes is one too many.
+            let pushes = pushes.max().flatten();
+            vec![
+                thousands(rounds),
+                ratio(rounds, first, rate),
+                format!("{:.0}", rounds.median(|it| it.nulls as f64)),
+                pushes.map_or_else(|| "–".to_owned(), |pushes| pushes.to_string()),
+            ]
+        },
+    }
+}
+
+fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
+    let stands = |row| times(found, (2, ALONE), (2, row), rate);
+    let kept = || {
+        let (delayed, silent) = (stands(DELAYED)?, stands(SILENT)?);
+        let least = delayed.min(silent);
+        Some((
+            format!("{delayed:.2} with a delay, {silent:.2} of one that is silent"),
+            verdict(least >= 0.9, least > 0.5),
+        ))
+    };
+    let stopped = || {
+        let (delayed, silent) = (stands(DELAYED_NO_NULLS)?, stands(SILENT_NO_NULLS)?);
+        Some((
+            format!("{delayed:.3} with a delay, {silent:.3} of one that is silent"),
+            verdict(delayed < 0.5 && silent < 0.5, false),
+        ))
+    };
+    let control = || {
+        let ours = times(found, (1, WITHOUT), (1, WITH), throughput)?;
+        Some((
+            format!("with nulls {ours:.0}× as fast"),
+            verdict(ours > 2.0, false),
+        ))
+    };
+    let quiet = || {
+        let rounds = [DELAYED, SILENT].map(|row| found.at(2, row, 0.0));
+        let each = rounds.into_iter().flatten().flat_map(|rounds| &rounds.each);
+        let pushes = each.map(|it| it.still_pushes).max()??;
+        Some((
+            format!("{pushes} pushes in lanes at most, of all members and rounds"),
+            verdict(pushes == 0, false),
+        ))
+    };
+    vec![
+        Saying {
+            section: "§IV-B.3",
+            text: "With nulls, the other senders run at full speed whatever one of three does: at \
+                   least 0.9 of their rate without it",
+            paper: "full speed",
+            why: WHY_10,
+        }
+        .with(kept()),
+        Saying {
+            section: "§III-B",
+            text: "Without nulls they do not",
+            paper: "they wait",
+            why: "",
+        }
+        .with(stopped()),
+        Saying {
+            section: "§III-B",
+            text: "Without nulls, a delay in one sender leaves messages of the others waiting",
+            paper: "they wait",
+            why: "",
+        }
+        .with(control()),
+        Saying {
+            section: "§III-B",
+            text: "Nothing is pushed when nobody sends: idle for 5 s afterwards",
+            paper: "quiescent",
+            why: "",
+        }
+        .with(quiet()),
+    ]
+}
+
+const WHY_10: &str = "A delayed sender is a thread that wakes 10,000 times a second, on the processors \
+                      that the others use; and each of its messages, or nulls, is one more to receive \
+                      and acknowledge.";
+
+pub(super) fn figure_11(scale: Scale) -> Plan {
+    let panels = SENDERS.map(|(senders, title)| {
+        let line = |stage, name| {
+            let line = scale.line(stage, throughput, |run| run.senders(senders));
+            line.named(name)
+        };
+        let lines = vec![
+            line(Stage::Batching, "batching"),
+            line(Stage::Nulls, "with nulls"),
+        ];
+        panel(title, [MEMBERS, THROUGHPUT], lines)
+    });
+    Plan {
+        notes: vec![
+            "How far nulls slow down, or speed up, senders that never pause hangs on who gets a \
+             processor when: that is not judged for all and half of the senders.",
+        ],
+        panels: panels.into(),
+        claims: |found| {
+            let none = || {
+                let line = found.line(2, "with nulls").iter();
+                let nulls = line.map(|(_, rounds)| rounds.median(|it| it.nulls as f64));
+                let nulls =
+                    nulls.fold(None, |sum: Option<f64>, one| Some(sum.unwrap_or(0.0) + one))?;
+                let kept = times(found, (2, "batching"), (2, "with nulls"), throughput)?;
+                Some((
+                    format!("{nulls} nulls, {kept:.2} of the rate"),
+                    verdict(nulls == 0.0 && kept > 0.8, nulls == 0.0),
+                ))
+            };
+            let saying = Saying {
+                section: "§IV-B.2",
+                text: "One sender: no nulls, no overhead",
+                paper: "none",
+                why: "There are no nulls; the rates are of different moments on a busy machine.",
+            };
+            vec![saying.with(none())]
+        },
+        ..Plan::new(Subject::Figure(11))
+    }
+}

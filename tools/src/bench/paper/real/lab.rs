@@ -1,0 +1,262 @@
+//! Runs what figures need, each run once a round, those of a figure in turns: what else the
+//! machine does hits all of them. Keeps a line of JSON for each.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::outcome::{Outcome, Rounds};
+use super::plan::{Plan, TablePlan};
+use super::run::Run;
+use crate::bench::load;
+use crate::bench::paper::plan::{Found, Line, PanelPlan};
+use crate::bench::paper::report::{Machine, Panel, Part, Series, Source, Subject, System, Table};
+use crate::bench::spread::Spread;
+
+/// A line of the raw numbers.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    kind: &'static str,
+    figure: Subject,
+    panel: &'a str,
+    series: &'a str,
+    system: System,
+    source: Source,
+    x: f64,
+    command: String,
+    rounds: &'a Rounds,
+}
+
+/// A run, and what has come of it so far.
+struct Known {
+    run: Run,
+    rounds: Vec<Outcome>,
+    failure: Option<String>,
+}
+
+pub(in crate::bench::paper) struct Lab {
+    rounds: usize,
+    known: Vec<Known>,
+    load_before: String,
+    pub(in crate::bench::paper) lines: Vec<String>,
+    progress: ProgressBar,
+}
+
+impl Lab {
+    /// For all these figures.
+    pub(in crate::bench::paper) fn new(plans: &[Plan], rounds: usize) -> Self {
+        let mut different: Vec<&Run> = Vec::new();
+        for run in plans.iter().flat_map(Plan::runs) {
+            if !different.contains(&run) {
+                different.push(run);
+            }
+        }
+        let progress = ProgressBar::new((different.len() * rounds) as u64);
+        let style = "{elapsed:>4} {wide_bar} {pos}/{len} {eta:>4} {msg:<24}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            progress.set_style(style);
+        }
+        progress.enable_steady_tick(Duration::from_millis(200));
+        Self {
+            rounds,
+            known: Vec::new(),
+            load_before: load::average(),
+            lines: Vec::new(),
+            progress,
+        }
+    }
+
+    pub(in crate::bench::paper) fn part(&mut self, plan: &Plan) -> Result<Part, serde_json::Error> {
+        let message = format!("{}, real", plan.subject);
+        self.progress.set_message(message);
+        self.run_all(plan);
+        let mut found = Found::default();
+        let mut panels = Vec::new();
+        for (at, panel) in plan.panels.iter().enumerate() {
+            panels.push(self.panel(plan.subject, at, panel, &mut found)?);
+        }
+        let mut tables = Vec::new();
+        for (at, table) in plan.tables.iter().enumerate() {
+            tables.push(self.table(plan, at, table, &mut found)?);
+        }
+        let claims = (plan.claims)(&found);
+        for claim in &claims {
+            let line = serde_json::json!({
+                "kind": "claim", "figure": plan.subject, "source": Source::Real, "claim": claim,
+            });
+            self.lines.push(line.to_string());
+        }
+        let failures = self.failures(plan);
+        for failure in &failures {
+            let line = serde_json::json!({
+                "kind": "failure", "figure": plan.subject, "failure": failure,
+            });
+            self.lines.push(line.to_string());
+        }
+        Ok(Part {
+            source: Source::Real,
+            notes: plan.notes.iter().map(|note| (*note).to_owned()).collect(),
+            panels,
+            tables,
+            claims,
+            failures,
+        })
+    }
+
+    /// Round by round, what has not been run for another figure. Who fails is not run again.
+    fn run_all(&mut self, plan: &Plan) {
+        let begin = self.known.len();
+        for run in plan.runs() {
+            if self.of(run).is_none() {
+                self.known.push(Known {
+                    run: run.clone(),
+                    rounds: Vec::new(),
+                    failure: None,
+                });
+            }
+        }
+        for _ in 0..self.rounds {
+            for known in &mut self.known[begin..] {
+                self.progress.inc(1);
+                if known.failure.is_some() {
+                    continue;
+                }
+                match known.run.once() {
+                    Ok(outcome) => known.rounds.push(outcome),
+                    Err(failure) => known.failure = Some(failure),
+                }
+            }
+        }
+    }
+
+    fn of(&self, run: &Run) -> Option<&Known> {
+        self.known.iter().find(|known| known.run == *run)
+    }
+
+    /// Nothing, if one of its rounds has failed.
+    fn rounds(&self, run: &Run) -> Option<Rounds> {
+        let known = self.of(run).filter(|known| known.failure.is_none())?;
+        Rounds::of(&known.rounds)
+    }
+
+    fn failures(&self, plan: &Plan) -> Vec<String> {
+        let mut told = Vec::new();
+        for known in plan.runs().filter_map(|run| self.of(run)) {
+            let Some(failure) = &known.failure else {
+                continue;
+            };
+            let failure = format!("{}: {failure}", known.run.command());
+            if !told.contains(&failure) {
+                told.push(failure);
+            }
+        }
+        told
+    }
+
+    fn panel(
+        &mut self,
+        subject: Subject,
+        at: usize,
+        plan: &PanelPlan<Run>,
+        found: &mut Found<Rounds>,
+    ) -> Result<Panel, serde_json::Error> {
+        let mut series = Vec::new();
+        for line in &plan.lines {
+            let runs = self.line(subject, &plan.title, line)?;
+            series.push(Series {
+                name: line.name.clone(),
+                system: line.system,
+                source: Source::Real,
+                points: line.points(&runs),
+            });
+            found.add(at, &line.name, runs);
+        }
+        series.extend((plan.given)());
+        Ok(Panel {
+            title: plan.title.clone(),
+            x: plan.x,
+            y: plan.y,
+            series,
+        })
+    }
+
+    fn line(
+        &mut self,
+        subject: Subject,
+        panel: &str,
+        line: &Line<Run>,
+    ) -> Result<Vec<(f64, Rounds)>, serde_json::Error> {
+        let mut runs = Vec::new();
+        for (x, run) in &line.runs {
+            let Some(rounds) = self.rounds(run) else {
+                continue;
+            };
+            self.lines.push(serde_json::to_string(&Told {
+                kind: "run",
+                figure: subject,
+                panel,
+                series: &line.name,
+                system: line.system,
+                source: Source::Real,
+                x: *x,
+                command: run.command(),
+                rounds: &rounds,
+            })?);
+            runs.push((*x, rounds));
+        }
+        Ok(runs)
+    }
+
+    fn table(
+        &mut self,
+        plan: &Plan,
+        at: usize,
+        table: &TablePlan,
+        found: &mut Found<Rounds>,
+    ) -> Result<Table, serde_json::Error> {
+        let first = table.rows.first().and_then(|(_, run)| self.rounds(run));
+        let mut rows = Vec::new();
+        for (name, run) in &table.rows {
+            let mut row = vec![name.clone()];
+            match (self.rounds(run), &first) {
+                (Some(rounds), Some(first)) => {
+                    self.lines.push(serde_json::to_string(&Told {
+                        kind: "run",
+                        figure: plan.subject,
+                        panel: table.title,
+                        series: name,
+                        system: System::Stage,
+                        source: Source::Real,
+                        x: 0.0,
+                        command: run.command(),
+                        rounds: &rounds,
+                    })?);
+                    row.extend((table.cells)(&rounds, first));
+                    found.add(plan.panels.len() + at, name, vec![(0.0, rounds)]);
+                }
+                _ => row.push("failed".to_owned()),
+            }
+            row.resize(table.head.len(), String::new());
+            rows.push(row);
+        }
+        Ok(Table {
+            title: table.title.to_owned(),
+            head: table.head.iter().map(|word| (*word).to_owned()).collect(),
+            rows,
+        })
+    }
+
+    /// Where it ran; the last that is asked.
+    pub(in crate::bench::paper) fn finish(&self) -> Machine {
+        self.progress.finish_and_clear();
+        let outcomes = self.known.iter().flat_map(|known| &known.rounds);
+        Machine {
+            description: load::machine(),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            rounds: self.rounds,
+            load_average: [self.load_before.clone(), load::average()],
+            foreign: Spread::of(outcomes.map(|outcome| outcome.foreign).collect()),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a run prints, and how busy the machine was; rounds of it, and their medians.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use spindle_dds_sim::paper::Batches;
+
+use crate::bench::load::Load;
+use crate::bench::spread::Spread;
+
+/// What a run comes to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Outcome {
+    /// At the slowest reader.
+    pub(super) messages_per_s: f64,
+    /// At the slowest reader: payload.
+    pub(super) gb_per_s: f64,
+    /// From before claiming a message until it is taken, over all readers: if that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) latency_mean_us: Option<f64>,
+    /// Processor time of all participants for each message that a reader took.
+    pub(super) cpu_us: f64,
+    /// Of all participants.
+    pub(super) nulls: u64,
+    /// ... pushes in lanes.
+    pub(super) pushes: u64,
+    /// ... for each message that a reader took.
+    pub(super) pushes_a_message: f64,
+    /// Pushes while they stayed, if they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) still_pushes: Option<u64>,
+    /// Messages that readers took for each time that they were told.
+    pub(super) messages_an_upcall: f64,
+    pub(super) send: Batches,
+    pub(super) receive: Batches,
+    pub(super) delivery: Batches,
+    /// Share of all processors that others used.
+    pub(super) foreign: f64,
+}
+
+impl Outcome {
+    /// From the line that `spindle perf throughput --json` prints.
+    pub(super) fn of(line: &str, load: Load) -> Result<Self, String> {
+        let told: Told = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        if told.lost > 0 {
+            return Err(format!("{} samples were lost", told.lost));
+        }
+        let taken: u64 = told.per_reader.iter().map(|it| it.samples).sum();
+        let readers = told.per_reader.iter().map(|it| &it.counters);
+        // Members are in both.
+        let writers = told.per_writer.iter().filter(|_| told.members.is_none());
+        let all: Vec<&Counters> = readers.chain(writers.map(|it| &it.counters)).collect();
+        let sum = |of: fn(&Counters) -> u64| all.iter().map(|it| of(it)).sum::<u64>();
+        let batches = |messages, of: fn(&Counters) -> &Sizes| {
+            merged(messages, all.iter().map(|it| &of(it).buckets[..]))
+        };
+        Ok(Self {
+            messages_per_s: told.samples_per_s,
+            gb_per_s: told.bytes_per_s / 1e9,
+            latency_mean_us: told.latency_ns.map(|latency| latency.mean / 1e3),
+            cpu_us: told.cpu_seconds.total * 1e6 / taken.max(1) as f64,
+            nulls: sum(|it| it.nulls),
+            pushes: sum(|it| it.pushes),
+            pushes_a_message: sum(|it| it.pushes) as f64 / taken.max(1) as f64,
+            still_pushes: told.still_pushes.map(|pushes| pushes.iter().sum()),
+            messages_an_upcall: sum(|it| it.delivered) as f64 / sum(|it| it.upcalls).max(1) as f64,
+            send: batches(sum(|it| it.sent), |it| &it.send_batch),
+            receive: batches(sum(|it| it.received), |it| &it.receive_batch),
+            delivery: batches(sum(|it| it.delivered), |it| &it.delivery_batch),
+            foreign: load.foreign,
+        })
+    }
+}
+
+fn merged<'a>(messages: u64, of: impl Iterator<Item = &'a [(u64, u64)]>) -> Batches {
+    let mut buckets = BTreeMap::new();
+    for (size, batches) in of.flatten() {
+        *buckets.entry(*size).or_insert(0) += batches;
+    }
+    let batches: u64 = buckets.values().sum();
+    Batches {
+        mean: messages as f64 / batches.max(1) as f64,
+        buckets: buckets.into_iter().collect(),
+    }
+}
+
+/// The same run, several times. There is one at least.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Rounds {
+    pub(super) each: Vec<Outcome>,
+    /// Batches of all rounds.
+    pub(super) send: Batches,
+    pub(super) receive: Batches,
+    pub(super) delivery: Batches,
+}
+
+impl Rounds {
+    /// Nothing, if there are none.
+    pub(super) fn of(each: &[Outcome]) -> Option<Self> {
+        let batches = |of: fn(&Outcome) -> &Batches| {
+            // In each, as many messages as there are.
+            let messages = each.iter().map(|it| {
+                let batches = of(it).buckets.iter().map(|(_, count)| count).sum::<u64>();
+                of(it).mean * batches as f64
+            });
+            let messages = messages.sum::<f64>().round() as u64;
+            merged(messages, each.iter().map(|it| &of(it).buckets[..]))
+        };
+        (!each.is_empty()).then(|| Self {
+            each: each.to_vec(),
+            send: batches(|it| &it.send),
+            receive: batches(|it| &it.receive),
+            delivery: batches(|it| &it.delivery),
+        })
+    }
+
+    pub(super) fn spread(&self, of: fn(&Outcome) -> f64) -> Spread {
+        let values = self.each.iter().map(of).collect();
+        Spread::of(values).unwrap_or(Spread::ZERO)
+    }
+
+    pub(super) fn median(&self, of: fn(&Outcome) -> f64) -> f64 {
+        self.spread(of).median
+    }
+}
+
+pub(super) fn throughput(rounds: &Rounds) -> f64 {
+    rounds.median(|it| it.gb_per_s)
+}
+
+pub(super) fn rate(rounds: &Rounds) -> f64 {
+    rounds.median(|it| it.messages_per_s)
+}
+
+/// Of runs that are stamped.
+pub(super) fn latency(rounds: &Rounds) -> f64 {
+    rounds.median(|it| it.latency_mean_us.unwrap_or(f64::NAN))
+}
+
+/// Of what `spindle perf throughput --json` prints.
+#[derive(Deserialize)]
+struct Told {
+    members: Option<u32>,
+    samples_per_s: f64,
+    bytes_per_s: f64,
+    latency_ns: Option<Latency>,
+    still_pushes: Option<Vec<u64>>,
+    lost: u64,
+    cpu_seconds: CpuSeconds,
+    per_reader: Vec<OfOne>,
+    per_writer: Vec<OfOne>,
+}
+
+#[derive(Deserialize)]
+struct Latency {
+    mean: f64,
+}
+
+#[derive(Deserialize)]
+struct CpuSeconds {
+    total: f64,
+}
+
+#[derive(Deserialize)]
+struct OfOne {
+    samples: u64,
+    counters: Counters,
+}
+
+#[derive(Deserialize)]
+struct Counters {
+    sent: u64,
+    nulls: u64,
+    received: u64,
+    delivered: u64,
+    upcalls: u64,
+    pushes: u64,
+    send_batch: Sizes,
+    receive_batch: Sizes,
+    delivery_batch: Sizes,
+}
+
+#[derive(Deserialize)]
+struct Sizes {
+    buckets: Vec<(u64, u64)>,
+}

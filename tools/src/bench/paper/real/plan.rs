@@ -1,0 +1,52 @@
+//! A figure's runs: panels, tables, and what the paper says of them.
+
+use super::outcome::Rounds;
+use super::run::Run;
+use crate::bench::paper::plan::{Found, PanelPlan};
+use crate::bench::paper::report::{Claim, Subject};
+
+/// The real part of a figure, still to be run.
+pub(in crate::bench::paper) struct Plan {
+    pub(in crate::bench::paper) subject: Subject,
+    /// What cannot be compared here, among others.
+    pub(super) notes: Vec<&'static str>,
+    pub(super) panels: Vec<PanelPlan<Run>>,
+    pub(super) tables: Vec<TablePlan>,
+    pub(super) claims: fn(&Found<Rounds>) -> Vec<Claim>,
+}
+
+/// A table that is still to be run: each row is a run. It stands in what was found behind the
+/// panels, each row as a line with a run at 0.
+pub(super) struct TablePlan {
+    pub(super) title: &'static str,
+    pub(super) head: Vec<&'static str>,
+    pub(super) rows: Vec<(String, Run)>,
+    /// What stands in a row behind its name; the first row is what others are compared with.
+    pub(super) cells: fn(&Rounds, &Rounds) -> Vec<String>,
+}
+
+impl Plan {
+    pub(super) fn new(subject: Subject) -> Self {
+        Self {
+            subject,
+            notes: Vec::new(),
+            panels: Vec::new(),
+            tables: Vec::new(),
+            claims: |_| Vec::new(),
+        }
+    }
+
+    /// Messages of a sender in each run.
+    #[cfg(test)]
+    pub(in crate::bench::paper) fn messages(&self) -> Vec<u32> {
+        self.runs().map(|run| run.messages).collect()
+    }
+
+    /// All that is run for it.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
+        let lines = self.panels.iter().flat_map(|panel| &panel.lines);
+        let of_lines = lines.flat_map(|line| line.runs.iter().map(|(_, run)| run));
+        let rows = self.tables.iter().flat_map(|table| &table.rows);
+        of_lines.chain(rows.map(|(_, run)| run))
+    }
+}

@@ -1,0 +1,76 @@
+//! How many members and messages.
+
+use spindle_dds_sim::paper::MESSAGES_MAX;
+
+use super::outcome::Rounds;
+use super::run::{Run, Who};
+use crate::bench::paper::plan::{Line, Reading};
+use crate::bench::paper::systems::Stage;
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::bench::paper) struct Scale {
+    /// Few points, few messages.
+    pub(in crate::bench::paper) quick: bool,
+}
+
+impl Scale {
+    pub(super) fn members(self) -> &'static [usize] {
+        match self.quick {
+            true => &[2],
+            false => &[2, 3, 4],
+        }
+    }
+
+    pub(super) fn messages(self) -> u32 {
+        match self.quick {
+            true => 1000,
+            false => MESSAGES_MAX,
+        }
+    }
+
+    /// Of what takes longer: so much less.
+    pub(super) fn messages_by(self, part: u32) -> u32 {
+        (self.messages() / part).max(100)
+    }
+
+    pub(super) fn run(self, members: usize, stage: Stage) -> Run {
+        // Message by message takes longer.
+        let part = if stage.has("send_batching") { 1 } else { 4 };
+        Run::new(members, stage, self.messages_by(part))
+    }
+
+    /// A line over numbers of members.
+    pub(super) fn line(
+        self,
+        stage: Stage,
+        read: fn(&Rounds) -> f64,
+        change: impl Fn(Run) -> Run,
+    ) -> Line<Run> {
+        self.line_over(self.members(), stage, read, change)
+    }
+
+    pub(super) fn line_over(
+        self,
+        members: &[usize],
+        stage: Stage,
+        read: fn(&Rounds) -> f64,
+        change: impl Fn(Run) -> Run,
+    ) -> Line<Run> {
+        let run = |members: &usize| (*members as f64, change(self.run(*members, stage)));
+        Line {
+            name: stage.name().to_owned(),
+            system: stage.system(),
+            reading: Reading::Value(read),
+            runs: members.iter().map(run).collect(),
+        }
+    }
+
+    /// The same between a writer and a reader with a listener.
+    pub(super) fn pair(self, messages: u32) -> Run {
+        Run {
+            who: Who::Pair,
+            ..Run::new(2, Stage::Spindle, messages)
+        }
+    }
+}
