@@ -151,23 +151,20 @@ impl Member {
     fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
         let by = self.id;
         let len = claim.bytes().len() as u32;
+        let lane = claim.lane().clone();
         let ring = claim.ring();
-        let meta = Self::meta(token, ring.index() as u32);
-        let publishes = self.rng.chance(0.5);
-        let committed = match publishes {
-            true => self.engine.send(&mut claim, len, &meta),
-            false => claim.finish(len, &meta),
-        };
-        match committed {
+        match claim.commit(len, &Self::meta(token, ring.index() as u32)) {
             Ok(committed) => {
                 self.keep_receipt(committed, Sent { token, len });
-                if !publishes {
-                    claim.lane().nudge();
+                if self.rng.chance(0.5) {
+                    self.engine.publish(&lane);
+                } else {
+                    lane.nudge();
                 }
             }
-            Err(ClaimError::Wedged) => {
-                let bytes = claim.bytes().to_vec();
-                let entry = (claim.lane().subgroup(), ring, token, bytes);
+            Err(mut refused) if refused.error == ClaimError::Wedged => {
+                let bytes = refused.claim.bytes().to_vec();
+                let entry = (lane.subgroup(), ring, token, bytes);
                 self.stranded.push_back(entry);
             }
             Err(_) => self.facts.push(Fact::NotSent { by, token }),

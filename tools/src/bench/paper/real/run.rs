@@ -223,7 +223,7 @@ mod tests {
     fn a_run_is_a_command() {
         let check = |run: Run, command: &str| assert_eq!(run.command(), command);
         check(
-            Run::new(4, Stage::Spindle, 20_000),
+            Run::new(4, Stage::Bounded, 20_000),
             "spindle perf throughput --members 4 --size 10240 --ring-messages 128 --samples 20000 \
              --settle 200ms",
         );
@@ -231,7 +231,7 @@ mod tests {
             last: Last::Delayed("100us"),
             copies: true,
             still: Some("5s"),
-            ..Run::new(3, Stage::Spindle, 1000)
+            ..Run::new(3, Stage::Bounded, 1000)
         };
         check(
             run.senders(Senders::Half).without("null_sends"),
@@ -244,7 +244,7 @@ mod tests {
     fn stages_switch_off_what_they_have_not() {
         let all: Vec<&str> = engine_switches().collect();
         assert_eq!(off(Stage::Baseline), all);
-        assert!(off(Stage::Spindle).is_empty());
+        assert!(off(Stage::Bounded).is_empty());
         let of_batching = off(Stage::Batching);
         assert!(of_batching.contains(&"null_sends") && !of_batching.contains(&"send_batching"));
     }

@@ -70,7 +70,7 @@ impl Scale {
     pub(super) fn pair(self, messages: u32) -> Run {
         Run {
             who: Who::Pair,
-            ..Run::new(2, Stage::Spindle, messages)
+            ..Run::new(2, Stage::Bounded, messages)
         }
     }
 }

@@ -71,14 +71,14 @@ fn drill(scale: Scale) -> TablePlan {
     let third = |last| Run {
         last,
         still: (!scale.quick).then_some("5s"),
-        ..scale.run(3, Stage::Spindle)
+        ..scale.run(3, Stage::Bounded)
     };
     // One that is stopped for 2 s is that slow, however many messages there are.
     let stopped = |last| {
         let run = Run {
             last,
             messages: scale.messages_by(4),
-            ..scale.run(3, Stage::Spindle)
+            ..scale.run(3, Stage::Bounded)
         };
         run.without("null_sends")
     };

@@ -50,7 +50,9 @@ fn by_senders(
         panel(
             title,
             axes,
-            vec![line(Stage::Baseline), line(Stage::Spindle)],
+            [Stage::Baseline, Stage::Spindle, Stage::Bounded]
+                .map(line)
+                .into(),
         )
     });
     panels.into()
@@ -61,7 +63,7 @@ const ALL: &str = "all members send";
 
 pub(super) fn figure_16(scale: Scale) -> Plan {
     let members = if scale.quick { 2 } else { 4 };
-    let run = |senders| scale.run(members, Stage::Spindle).senders(senders);
+    let run = |senders| scale.run(members, Stage::Bounded).senders(senders);
     Plan {
         notes: vec![
             "There is no network, so utilisation is not compared, and GB/s are those of messages \

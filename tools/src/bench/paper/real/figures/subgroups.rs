@@ -59,7 +59,7 @@ const UNPOLLED: &str = "the same without summary_polling";
 
 pub(super) fn figure_9(scale: Scale) -> Plan {
     let members = *scale.members().last().unwrap_or(&2);
-    let run = |idle_topics| scale.run(members, Stage::Spindle).idle_topics(idle_topics);
+    let run = |idle_topics| scale.run(members, Stage::Bounded).idle_topics(idle_topics);
     Plan {
         notes: vec![
             NOTE,
