@@ -24,6 +24,8 @@ use spindle_dds_transport::mixed::{MixedSegment, Station};
 const SUBGROUP: SubgroupId = SubgroupId(0);
 /// Messages of a batch.
 const BATCH: usize = 64;
+/// Of which a step delivers so many.
+const A_STEP: usize = 32;
 /// More rounds than the ring has messages.
 const WARM_UP: usize = 40;
 
@@ -129,8 +131,10 @@ impl World {
         sent.expect("a commit");
     }
 
-    fn deliver(&self) {
-        assert!(self.receiver.step(0).is_some_and(|step| step.progress));
+    fn deliver(&self, messages: usize) {
+        for _ in 0..messages.div_ceil(A_STEP) {
+            assert!(self.receiver.step(0).is_some_and(|step| step.progress));
+        }
     }
 
     fn settle(&self) {
@@ -153,7 +157,7 @@ fn with_batch(size: u32) -> World {
 
 fn with_batch_delivered(size: u32) -> World {
     let world = with_batch(size);
-    world.deliver();
+    world.deliver(BATCH);
     world
 }
 
@@ -178,14 +182,14 @@ fn publish_64(world: World) -> World {
 #[bench::bytes_1024(args = (1024), setup = with_one)]
 #[bench::bytes_10240(args = (10240), setup = with_one)]
 fn deliver(world: World) -> World {
-    world.deliver();
+    world.deliver(1);
     world
 }
 
 #[library_benchmark]
 #[bench::bytes_128(args = (128), setup = with_batch)]
 fn deliver_64(world: World) -> World {
-    world.deliver();
+    world.deliver(BATCH);
     world
 }
 

@@ -151,20 +151,26 @@ impl Member {
     fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
         let by = self.id;
         let len = claim.bytes().len() as u32;
-        let lane = claim.lane().clone();
         let ring = claim.ring();
-        match claim.commit(len, &Self::meta(token, ring.index() as u32)) {
+        let meta = Self::meta(token, ring.index() as u32);
+        // Drawn where something is committed alone: seeds of old stay what they are.
+        let mut rng = self.rng.clone();
+        let publishes = rng.chance(0.5);
+        let committed = match publishes {
+            true => self.engine.send(&mut claim, len, &meta),
+            false => claim.finish(len, &meta),
+        };
+        match committed {
             Ok(committed) => {
+                self.rng = rng;
                 self.keep_receipt(committed, Sent { token, len });
-                if self.rng.chance(0.5) {
-                    self.engine.publish(&lane);
-                } else {
-                    lane.nudge();
+                if !publishes {
+                    claim.lane().nudge();
                 }
             }
-            Err(mut refused) if refused.error == ClaimError::Wedged => {
-                let bytes = refused.claim.bytes().to_vec();
-                let entry = (lane.subgroup(), ring, token, bytes);
+            Err(ClaimError::Wedged) => {
+                let bytes = claim.bytes().to_vec();
+                let entry = (claim.lane().subgroup(), ring, token, bytes);
                 self.stranded.push_back(entry);
             }
             Err(_) => self.facts.push(Fact::NotSent { by, token }),
