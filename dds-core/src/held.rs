@@ -15,7 +15,7 @@ use crate::lane::Lane;
 
 /// A received message that stays in its sender's ring until this is dropped.
 ///
-/// It keeps its lane alive by a ticket of it (see [`Lane::take_tickets`]): whoever takes, or
+/// It keeps its lane alive by a ticket of it (`Lane::take_tickets`): whoever takes, or
 /// gives back, many of them at once touches the word that threads share once.
 pub struct Held<F: Fabric> {
     lane: NonNull<Lane<F>>,
