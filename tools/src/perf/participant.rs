@@ -261,7 +261,7 @@ fn reliability(level: Level) -> ReliabilityKind {
 }
 
 /// How long a writer waits for readers that are slower than it.
-const BLOCKING_S: u64 = 60;
+pub(super) const BLOCKING_S: u64 = 60;
 /// A failed group says so when samples are taken.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Of a reader that polls, before it yields.

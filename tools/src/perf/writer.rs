@@ -1,10 +1,11 @@
 //! A writer: sends its samples at once, or one by one at its pace.
 
-use spindle_dds::{DataWriter, Error, Publisher};
+use spindle_dds::{DataWriter, Duration, Error, Publisher};
 
 use super::figures::Counts;
 use super::job::{Job, Report};
 use super::options::HEADER_BYTES;
+use super::participant::BLOCKING_S;
 use super::perf::Probe;
 use super::{Failure, clock, participant};
 
@@ -18,6 +19,8 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let cpu_started_ns = clock::process_cpu_ns();
     let switches = clock::voluntary_switches()?;
     let mut report = sender.send_all(job)?;
+    // What is counted then is the whole of it. Ends at once where nothing is acknowledged.
+    sender.wait_until_received()?;
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
     report.switches = clock::voluntary_switches()?.saturating_sub(switches);
     report.counts = Counts::from(&participant.counters()?);
@@ -77,6 +80,12 @@ impl Sender {
             elapsed_ns: clock::monotonic_ns() - started_ns,
             ..Report::default()
         })
+    }
+
+    /// Until all participants have what was sent, if their levels say so.
+    fn wait_until_received(&self) -> Result<(), Failure> {
+        let longest = Duration::from_secs(BLOCKING_S);
+        Ok(self.writer.wait_for_acknowledgments(longest)?)
     }
 
     /// It has nothing more to send.
