@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, MprotectFlags, MremapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 
 use crate::mem::Region;
 
@@ -75,6 +75,17 @@ impl Mapping {
             writable,
             file: None,
         })
+    }
+
+    /// Has the kernel find memory for all of it now, and not page by page when it is used.
+    /// Blocks for that, about a millisecond for 4 MiB. Needs Linux 5.14.
+    pub(crate) fn populate(&self) -> Result<(), Errno> {
+        let advice = match self.writable {
+            true => Advice::LinuxPopulateWrite,
+            false => Advice::LinuxPopulateRead,
+        };
+        // SAFETY: a mapping of this length that we own; no byte of it changes.
+        unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.len, advice) }
     }
 
     /// All of it.

@@ -57,6 +57,7 @@ impl Newcomer {
         let host = HostId(host_id(config.directory.as_deref()).map_err(refused)?);
         let mut on_host = shm::StationOptions::new(participant.domain_id, id.0);
         on_host.directory = config.directory.clone();
+        on_host.prefault = config.prefault;
         on_host.doorbell = match config.doorbell {
             Doorbell::Auto => DoorbellChoice::Auto,
             Doorbell::Futex => DoorbellChoice::Futex,

@@ -1,4 +1,4 @@
-//! Waiting costs nothing, and nobody oversleeps.
+//! Waiting costs nothing, nobody oversleeps, and memory is there from the start if asked for.
 
 use std::thread;
 use std::time::Duration;
@@ -46,6 +46,47 @@ fn who_has_nothing_to_do_sleeps() {
                 let numbers = take(reader, 1, |sample| sample.data().expect("data").number);
                 assert_eq!(numbers, [99], "{doorbell}, {wait}");
             }
+        }
+    }
+}
+
+/// Bytes of the mapped rows that are as long as `lens`, and of those that have memory.
+fn mapped(lens: std::ops::Range<u64>) -> (u64, u64) {
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("the maps of this process");
+    let bytes = |map: &str, what: &str| {
+        let line = map.lines().find_map(|line| line.strip_prefix(what));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        number.expect(what) * 1024
+    };
+    let rows = maps
+        .split("VmFlags:")
+        .filter(|map| map.contains("spindle-dds-row"));
+    let rows = rows.map(|map| (bytes(map, "Size:"), bytes(map, "Rss:")));
+    let rows = rows.filter(|(len, _)| lens.contains(len));
+    rows.fold((0, 0), |sum, (len, there)| (sum.0 + len, sum.1 + there))
+}
+
+#[test]
+fn rings_have_their_memory_from_the_start_if_asked_for() {
+    // Rings that no other test of this process has.
+    for (prefault, bytes) in [("true", 2_u64 << 20), ("false", 4 << 20)] {
+        let meeting = Meeting::new();
+        let participants = [0, 1].map(|_| {
+            let builder = meeting.builder().property("spindle.prefault", prefault);
+            let builder = builder.property("spindle.ring.bytes", &bytes.to_string());
+            builder.create().expect("a participant")
+        });
+        let writer = writer(&participants[0], "State");
+        let reader = reader(&participants[1], "State");
+        enable(&participants);
+        writer.write(&state(1, 1)).expect("sent");
+        let numbers = take(&reader, 1, |sample| sample.data().expect("data").number);
+        assert_eq!(numbers, [1]);
+        let (long, there) = mapped(bytes..bytes * 3 / 2);
+        assert!(long >= 2 * bytes, "mapped by its writer and by its reader");
+        match prefault {
+            "true" => assert_eq!(there, long),
+            _ => assert!(there < long / 4, "{there} of {long} bytes"),
         }
     }
 }

@@ -121,6 +121,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         level: Level::Atomic,
         doorbell,
         wait: Wait::Balanced,
+        prefault: false,
         limit_ms: options.limit_ms,
         ring_messages: 64,
         ring_bytes: 1 << 16,

@@ -32,6 +32,7 @@ pub(super) struct Job {
     pub(super) level: Level,
     pub(super) doorbell: Doorbell,
     pub(super) wait: Wait,
+    pub(super) prefault: bool,
     /// Who is silent for so many milliseconds has failed, if not after the product's default.
     pub(super) limit_ms: Option<u64>,
     pub(super) ring_messages: u32,
@@ -96,6 +97,7 @@ impl Job {
             level: Level::Atomic,
             doorbell: Doorbell::Auto,
             wait: Wait::Balanced,
+            prefault: false,
             limit_ms: None,
             ring_messages: 1024,
             ring_bytes: RING_BYTES,

@@ -75,6 +75,9 @@ pub(crate) struct Tuning {
     /// How long threads that wait, and the polling threads, spin before they sleep.
     #[arg(long, value_enum, default_value_t = Wait::Balanced)]
     pub(crate) wait: Wait,
+    /// Participants have all memory of their rings from the start: `spindle.prefault`.
+    #[arg(long)]
+    pub(crate) prefault: bool,
     /// Messages in flight of one writer.
     #[arg(long, default_value_t = 1024)]
     pub(crate) ring_messages: u32,

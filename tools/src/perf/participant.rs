@@ -55,6 +55,7 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         .property("spindle.directory", &job.directory.to_string_lossy())
         .property("spindle.doorbell", &job.doorbell.to_string())
         .property("spindle.wait", &job.wait.to_string())
+        .property("spindle.prefault", &job.prefault.to_string())
         .property("spindle.ring.messages", &job.ring_messages.to_string())
         .property("spindle.ring.bytes", &job.ring_bytes.to_string())
         .property("spindle.reader.storage", storage)

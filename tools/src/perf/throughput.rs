@@ -192,6 +192,7 @@ pub(super) fn job(
         level: common.level,
         doorbell: tuning.doorbell,
         wait: tuning.wait,
+        prefault: tuning.prefault,
         limit_ms: tuning.limit_ms,
         ring_messages: tuning.ring_messages,
         ring_bytes: tuning.ring_bytes(common.size),

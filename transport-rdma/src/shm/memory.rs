@@ -150,6 +150,18 @@ mod tests {
     }
 
     #[test]
+    fn a_populated_row_meets_no_fault() {
+        let (own, peer) = pair(1 << 20);
+        let blocks = |file: &OwnedFd| rustix::fs::fstat(file).expect("its size").st_blocks * 512;
+        let file = peer.file.as_ref().expect("it is kept");
+        assert_eq!(blocks(file), 0);
+        own.populate().expect("memory for it");
+        assert_eq!(blocks(file), 1 << 20);
+        peer.populate().expect("pages for it");
+        assert_eq!(peer.region().load((1 << 20) - 8), 0);
+    }
+
+    #[test]
     fn a_sealed_row_can_be_neither_written_nor_resized() {
         let (_own, file) = create_row(4096).expect("a row");
         assert_eq!(Mapping::new(&file, 4096, true).err(), Some(Errno::PERM));

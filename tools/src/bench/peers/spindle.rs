@@ -1,4 +1,4 @@
-//! Spindle itself, by `spindle perf`: in place, atomic level.
+//! Spindle itself, by `spindle perf`: in place, atomic level, prefaulted.
 
 use std::process::Command;
 
@@ -53,6 +53,8 @@ impl Contender for Spindle {
             Wait::Poll => vec!["--poll", "--wait", &self.wait],
             Wait::Block => vec!["--wait", "block"],
         });
+        // What is measured is not how the kernel finds pages.
+        command.arg("--prefault");
         if cell.read == Read::Sum {
             command.arg("--fill");
         }

@@ -87,6 +87,7 @@ impl<'a> Exchange<'a> {
             }
             let made = memory::create_row(request.row_lens[request.me.index()]);
             let (own, file) = made.inspect_err(|_| shared.forget(request.key))?;
+            shared.prefault(&own, request.me);
             exchange.sides.push(Side {
                 request,
                 own,
@@ -178,7 +179,7 @@ impl<'a> Exchange<'a> {
     fn end(mut self) -> Result<Vec<ShmSegment>, StationError> {
         let mut places = Vec::new();
         for side in &mut self.sides {
-            places.push(side.places(&mut self.failed)?);
+            places.push(side.places(self.shared, &mut self.failed)?);
         }
         let mut segments = Vec::new();
         let mut state = self.shared.state();
@@ -252,6 +253,7 @@ impl Side<'_> {
     /// Maps what has come; zeros for the rest.
     fn places(
         &mut self,
+        shared: &Shared,
         failed: &mut BTreeMap<u128, FailureCause>,
     ) -> Result<Vec<Place>, StationError> {
         let mut places = Vec::new();
@@ -263,7 +265,10 @@ impl Side<'_> {
             let come = self.come.remove(&rank);
             let mapped = come.map(|(pid, row)| self.open(rank, pid, row));
             let place = match mapped {
-                Some(Ok(mapping)) => Place::real(mapping),
+                Some(Ok(mapping)) => {
+                    shared.prefault(&mapping, rank);
+                    Place::real(mapping)
+                }
                 Some(Err(reason)) => {
                     let id = self.request.members[rank.index()];
                     let cause = FailureCause::Unreachable(reason);

@@ -4,12 +4,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tracing::warn;
+
+use super::StationOptions;
 use super::address::Address;
 use super::bed::{BELL_ROW_LEN, Bed};
 use super::packet::Packet;
 use super::state::State;
 use crate::event::write_event;
+use crate::mapping::Mapping;
 use crate::news::News;
+use crate::peers::Rank;
 use crate::segment::SegmentKey;
 use crate::shm::JoinError;
 use crate::shm::descriptor;
@@ -30,6 +35,8 @@ pub(super) struct Shared {
     pub(super) bed: Bed,
     /// Wakes the background thread.
     kick: OwnedFd,
+    /// Rows are to have all their memory from the start.
+    prefault: bool,
     /// What peers get with a hello: my bell row, my event descriptor, a pidfd.
     row: Arc<OwnedFd>,
     event: Arc<OwnedFd>,
@@ -47,14 +54,19 @@ impl Shared {
     /// With the socket on which it listens.
     pub(super) fn open(
         domain: Arc<Domain>,
-        id: u128,
+        options: &StationOptions,
         futexes: bool,
     ) -> Result<(Arc<Self>, OwnedFd), JoinError> {
         let (own, row) = memory::create_row(BELL_ROW_LEN)?;
+        if options.prefault {
+            let refused =
+                JoinError::system("prefaulting (spindle.prefault), which needs Linux 5.14");
+            own.populate().map_err(refused)?;
+        }
         let event = Arc::new(descriptor::event()?);
         let (kick, last_sign) = (descriptor::event()?, Arc::new(descriptor::event()?));
         let pidfd = Arc::new(descriptor::own_pidfd()?);
-        let address = Address::here(id)?;
+        let address = Address::here(options.id)?;
         // Under the lock, so that no other takes the socket for a dead one's.
         let locked = domain.lock(Deadline::after(LOCK_WITHIN))?;
         super::sweep_sockets(&domain)?;
@@ -67,6 +79,7 @@ impl Shared {
             domain,
             bed: Bed::new(own.region(), Arc::clone(&event), futexes),
             kick,
+            prefault: options.prefault,
             row: Arc::new(row),
             event,
             pidfd,
@@ -88,6 +101,16 @@ impl Shared {
 
     pub(super) fn news(&self) -> &Arc<News> {
         &self.news
+    }
+
+    /// Has a row have all its memory now, if that is asked for.
+    pub(super) fn prefault(&self, row: &Mapping, rank: Rank) {
+        if self.prefault
+            && let Err(errno) = row.populate()
+        {
+            // It can be used nonetheless, or the first use finds out.
+            warn!(%rank, %errno, "no memory for all of a row now: its pages come when they are used");
+        }
     }
 
     /// Gives the background thread something to do.
