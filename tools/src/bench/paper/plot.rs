@@ -38,7 +38,8 @@ pub(super) fn svg(panel: &Panel) -> String {
     );
     scales.draw(panel, &mut out);
     for (at, series) in panel.series.iter().enumerate() {
-        draw_series(series, at, &scales, &mut out);
+        let over = panel.series.len() - 1 - at;
+        draw_series(series, (at, over), &scales, &mut out);
         draw_legend(series, at, &mut out);
     }
     out.push_str("</svg>");
@@ -76,7 +77,9 @@ fn marker(at: usize, x: f64, y: f64, colour: &str) -> String {
     }
 }
 
-fn draw_series(series: &Series, at: usize, scales: &Scales, out: &mut String) {
+/// `over`: how many are drawn over it. It is the wider for each, so that it is seen where they
+/// are the same.
+fn draw_series(series: &Series, (at, over): (usize, usize), scales: &Scales, out: &mut String) {
     let colour = colour(series, at);
     let places: Vec<(f64, f64)> = series
         .points
@@ -89,9 +92,10 @@ fn draw_series(series: &Series, at: usize, scales: &Scales, out: &mut String) {
         .collect();
     let _ = write!(
         out,
-        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" \
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{:.1}\" \
          stroke-dasharray=\"{}\"/>",
         line.join(" "),
+        1.8 + 1.5 * over.min(4) as f64,
         dashes(series)
     );
     for (x, y) in places {
