@@ -42,12 +42,14 @@ impl Deadline {
 }
 
 /// Now, in nanoseconds since 1970. No system call.
+#[inline]
 pub(crate) fn source_timestamp() -> i64 {
     // Not as one number of 128 bits: this is asked for each sample.
-    let nanos = |span: Span| {
-        let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-        let seconds = seconds.saturating_mul(1_000_000_000);
-        seconds.saturating_add(span.subsec_nanos().into())
+    let nanos = |span: Span| match span.as_secs() {
+        seconds @ ..9_000_000_000 => {
+            (seconds * 1_000_000_000 + u64::from(span.subsec_nanos())) as i64
+        }
+        _ => i64::MAX,
     };
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => nanos(since),

@@ -1,6 +1,7 @@
 //! A claim: room in one's own ring, to build one message in.
 
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use spindle_dds_transport::Fabric;
@@ -109,19 +110,61 @@ impl<F: Fabric> fmt::Debug for Refused<F> {
 /// Ended by [`Claim::commit`]; dropped, it is withdrawn and leaves no trace.
 pub struct Claim<F: Fabric> {
     lane: Arc<Lane<F>>,
+    /// Where the ring's payload begins, in my own row.
+    payload: NonNull<u8>,
     reserved: Reserved,
     ring: Ring,
     /// Neither committed nor withdrawn.
     is_open: bool,
 }
 
+// SAFETY: `payload` points into a row that `lane` keeps mapped. Nothing is reached through it
+// but the reserved bytes, which are this claim's alone while it is open, on any thread.
+unsafe impl<F: Fabric> Send for Claim<F> {}
+// SAFETY: nothing is reached through `payload` but by `&mut self`.
+unsafe impl<F: Fabric> Sync for Claim<F> {}
+
 impl<F: Fabric> Claim<F> {
     pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, reserved: Reserved) -> Self {
+        let row = lane.fabric.row(lane.fabric.me());
+        let payload = lane.columns.rings[ring.index()].map_or(NonNull::dangling(), |columns| {
+            row.place(columns.payload, columns.spec.bytes as usize)
+        });
         Self {
+            payload,
             lane,
             reserved,
             ring,
             is_open: true,
+        }
+    }
+
+    /// Claims anew, in the same lane and by the same ring, as [`Lane::claim`] does: for who
+    /// has finished this claim and keeps it, rather than take hold of the lane for each
+    /// message. What is claimed still is withdrawn.
+    #[inline]
+    pub fn renew(&mut self, len: u32) -> Result<(), ClaimError> {
+        self.withdraw();
+        self.reserved = self.lane.reserve(self.ring, len)?;
+        self.is_open = true;
+        Ok(())
+    }
+
+    /// Gives up what is claimed, if it is neither committed nor withdrawn; it leaves no trace.
+    #[inline]
+    pub fn withdraw(&mut self) {
+        if self.is_open {
+            self.withdraw_open();
+        }
+    }
+
+    #[cold]
+    fn withdraw_open(&mut self) {
+        self.is_open = false;
+        if let Some((outbox, _)) = self.parts() {
+            outbox.withdraw(self.reserved);
+            // Somebody may wait for this room. (The nudge fences before it looks.)
+            self.lane.nudge();
         }
     }
 
@@ -135,7 +178,6 @@ impl<F: Fabric> Claim<F> {
         self.ring
     }
 
-    #[inline]
     fn parts(&self) -> Option<(&Outbox, &RingColumns)> {
         let ring = self.ring.index();
         Some((
@@ -148,15 +190,17 @@ impl<F: Fabric> Claim<F> {
     /// participant's ring held before.
     #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
-        let Some((_, columns)) = self.parts().filter(|_| self.is_open) else {
+        if !self.is_open {
             return &mut [];
-        };
-        let at = columns.payload + self.reserved.offset() as usize;
-        let row = self.lane.fabric.row(self.lane.fabric.me());
-        // SAFETY: the extent lies in my own row's payload ring (the layout and
-        // `reserve` see to it), it is mine alone until it is ended (invariant
-        // of `Outbox`), and `&mut self` makes this the only reference to it.
-        unsafe { row.bytes_mut(at, self.reserved.len as usize) }
+        }
+        let (at, len) = (self.reserved.offset() as usize, self.reserved.len as usize);
+        // SAFETY: the extent lies in the payload of my own ring (`reserve` sees to it), all
+        // of which lies in my row (`place` has checked it).
+        let begin = unsafe { self.payload.add(at) };
+        // SAFETY: mapped for as long as the lane lives. The extent is this claim's alone
+        // until it is ended (invariant of `Outbox`), and `&mut self` makes this the only
+        // reference to it.
+        unsafe { std::slice::from_raw_parts_mut(begin.as_ptr(), len) }
     }
 
     /// Takes the next place in the order of this participant's messages for the
@@ -180,7 +224,7 @@ impl<F: Fabric> Claim<F> {
         drop(inside);
         self.is_open = false;
         let place = place.ok_or(ClaimError::Stopped)?;
-        Ok(self.committed(place))
+        Ok(self.committed(place.index))
     }
 
     /// The first part of the same, by whoever owns the engine: nobody closes the lane and
@@ -195,17 +239,20 @@ impl<F: Fabric> Claim<F> {
 
     /// Takes the next place in the order, at this status of the lane. `None` when the lane's
     /// message indexes are used up; the claim is withdrawn then.
-    #[inline]
+    #[inline(always)]
     fn place(&self, status: u32, used: u32) -> Result<Option<Place>, ClaimError> {
         if !self.lane.config.plants(PlantedBug::CommitAfterWedge) {
             ClaimError::of_status(status)?;
         }
-        let Some((outbox, _)) = self.parts().filter(|_| self.is_open) else {
-            return Err(ClaimError::NotASender);
-        };
-        Ok(outbox.commit(self.reserved, used.min(self.reserved.len)))
+        match &self.lane.outboxes[self.ring.index()] {
+            Some(outbox) if self.is_open => {
+                Ok(outbox.commit(self.reserved, used.min(self.reserved.len)))
+            }
+            _ => Err(ClaimError::NotASender),
+        }
     }
 
+    /// The header of a place that was taken.
     #[inline]
     pub(crate) fn header(&self, place: Place, used: u32, meta: &Meta) -> Header {
         Header {
@@ -224,7 +271,7 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// The header of a place that was taken: the message can be published.
+    /// Writes the header: the message can be published.
     pub(crate) fn write(&self, place: Place, header: &Header) {
         if let Some((outbox, columns)) = self.parts() {
             let at = columns.header(place.real.into());
@@ -234,23 +281,20 @@ impl<F: Fabric> Claim<F> {
     }
 
     #[inline]
-    pub(crate) fn committed(&self, place: Place) -> Committed {
+    pub(crate) fn committed(&self, index: u64) -> Committed {
         Committed {
             subgroup: self.lane.subgroup(),
             epoch: self.lane.epoch(),
             ring: self.ring,
-            index: place.index,
+            index,
         }
     }
 }
 
 impl<F: Fabric> Drop for Claim<F> {
+    #[inline]
     fn drop(&mut self) {
-        if let Some((outbox, _)) = self.parts().filter(|_| self.is_open) {
-            outbox.withdraw(self.reserved);
-            // Somebody may wait for this room. (The nudge fences before it looks.)
-            self.lane.nudge();
-        }
+        self.withdraw();
     }
 }
 

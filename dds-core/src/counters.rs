@@ -43,6 +43,7 @@ impl From<BatchHistogram> for Vec<(u64, u64)> {
 }
 
 impl BatchHistogram {
+    #[inline]
     fn bucket(size: u64) -> usize {
         if size < 16 {
             return size as usize;
@@ -169,6 +170,7 @@ impl LiveTraffic {
     }
 
     /// So many pushes, which have so many bytes together.
+    #[inline]
     pub(crate) fn add_all(&self, pushes: usize, bytes: usize) {
         bump(&self.pushes, pushes as u64);
         bump(&self.bytes, bytes as u64);
@@ -206,20 +208,21 @@ pub(crate) struct LiveCounters {
 }
 
 #[derive(Debug)]
-pub(crate) struct LiveHistogram(Box<[AtomicU64]>);
+pub(crate) struct LiveHistogram(Box<[AtomicU64; BATCH_BUCKETS]>);
 
 impl LiveHistogram {
     fn new() -> Self {
-        Self((0..BATCH_BUCKETS).map(|_| AtomicU64::new(0)).collect())
+        Self(Box::new(std::array::from_fn(|_| AtomicU64::new(0))))
     }
 
+    #[inline]
     pub(crate) fn record(&self, size: u64) {
         bump(&self.0[BatchHistogram::bucket(size)], 1);
     }
 
     fn snapshot(&self) -> BatchHistogram {
         let mut counts = [0; BATCH_BUCKETS];
-        for (count, live) in counts.iter_mut().zip(&self.0) {
+        for (count, live) in counts.iter_mut().zip(&*self.0) {
             *count = live.load(Ordering::Relaxed);
         }
         BatchHistogram { counts }
@@ -227,6 +230,7 @@ impl LiveHistogram {
 }
 
 /// Adds to a counter that only the caller writes.
+#[inline]
 pub(crate) fn bump(counter: &AtomicU64, by: u64) {
     counter.store(
         counter.load(Ordering::Relaxed).wrapping_add(by),

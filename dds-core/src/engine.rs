@@ -324,12 +324,13 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             self.leave_commit(claim.lane());
             return Ok(committed);
         };
-        let (committed, want) = state.send(&self.participant, claim, used, meta)?;
+        let (index, want) = state.send(&self.participant, claim, used, meta)?;
         if want == Want::DataAndAcks {
             // As above.
             claim.lane().fabric.nudge();
         }
-        Ok(committed)
+        drop(state);
+        Ok(claim.committed(index))
     }
 
     /// Says that this member leaves after what it has committed. Idempotent;
@@ -521,21 +522,23 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         Some(at)
     }
 
+    /// Which message it is, and what the engine would have to be woken for.
+    #[inline]
     fn send(
         &mut self,
         participant: &Participant<F>,
         claim: &mut Claim<F>,
         used: u32,
         meta: &Meta,
-    ) -> Result<(Committed, Want), ClaimError> {
+    ) -> Result<(u64, Want), ClaimError> {
         let Some(at) = self.wake_lane(claim.lane()) else {
-            return Ok((claim.finish(used, meta)?, Want::Data));
+            return Ok((claim.finish(used, meta)?.index, Want::Data));
         };
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
-        let committed = group.send_claim(claim, (used, meta), &mut context)?;
+        let index = group.send_claim(claim, (used, meta), &mut context)?;
         let wants_acks = group.wants_acks_of_ring(claim.ring(), &*context.sink);
-        Ok((committed, want(participant, wants_acks)))
+        Ok((index, want(participant, wants_acks)))
     }
 
     fn publish(&mut self, participant: &Participant<F>, lane: &Arc<Lane<F>>) -> Want {

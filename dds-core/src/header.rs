@@ -79,8 +79,7 @@ impl Header {
     /// The eight words of the header.
     #[inline]
     pub fn to_words(&self) -> [u64; WORDS] {
-        let [lo, hi] =
-            [0, 8].map(|at| u64::from_le_bytes(core::array::from_fn(|i| self.key_hash[at + i])));
+        let key_hash = u128::from_le_bytes(self.key_hash);
         [
             self.index + 1,
             self.offset / GRANULE as u64 | u64::from(self.len) << 32,
@@ -91,8 +90,8 @@ impl Header {
             self.writer_seq,
             self.timestamp as u64,
             self.topic,
-            lo,
-            hi,
+            key_hash as u64,
+            (key_hash >> 64) as u64,
         ]
     }
 

@@ -29,7 +29,7 @@ use crate::handle::Common;
 use crate::ids::{Ring, SubgroupId};
 use crate::inbox::Inbox;
 use crate::layout::{Columns, Layout, RingColumns};
-use crate::outbox::{Outbox, ReserveError};
+use crate::outbox::{Outbox, ReserveError, Reserved};
 use crate::rest::Rest;
 use crate::spec::{LaneSpec, SpecError};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
@@ -166,6 +166,13 @@ impl<F: Fabric> Lane<F> {
     /// until it is committed and released, or dropped.
     #[inline]
     pub fn claim(self: &Arc<Self>, ring: Ring, len: u32) -> Result<Claim<F>, ClaimError> {
+        let reserved = self.reserve(ring, len)?;
+        Ok(Claim::new(self.clone(), ring, reserved))
+    }
+
+    /// The room of a claim.
+    #[inline]
+    pub(crate) fn reserve(&self, ring: Ring, len: u32) -> Result<Reserved, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
         let Some(outbox) = &self.outboxes[ring.index()] else {
             return Err(ClaimError::NotASender);
@@ -174,17 +181,21 @@ impl<F: Fabric> Lane<F> {
             Ring::Ordered if !self.begun.load(Ordering::Relaxed) => Err(ReserveError::Full),
             _ => outbox.reserve(len),
         };
-        match reserved {
-            Ok(reserved) => Ok(Claim::new(self.clone(), ring, reserved)),
-            Err(ReserveError::Full) => {
+        reserved.map_err(|error| self.no_claim(outbox, len, error))
+    }
+
+    #[cold]
+    fn no_claim(&self, outbox: &Outbox, len: u32, error: ReserveError) -> ClaimError {
+        match error {
+            ReserveError::Full => {
                 let counter = &self.common.counters.claims_without_room;
                 counter.fetch_add(1, Ordering::Relaxed);
-                Err(ClaimError::NoRoom)
+                ClaimError::NoRoom
             }
-            Err(ReserveError::TooLarge) => Err(ClaimError::TooLarge {
+            ReserveError::TooLarge => ClaimError::TooLarge {
                 len: len.into(),
                 max: outbox.len_max(),
-            }),
+            },
         }
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct Outbox {
     extents: Box<[Extent]>,
     ready: Box<[AtomicU64]>,
     granules: u32,
+    /// Of the largest extent.
+    granules_max: u32,
     /// Granules of an extent where all have one size.
     slot: Option<u32>,
 }
@@ -124,6 +126,8 @@ impl Outbox {
     /// `slots`: each extent takes its part of the ring, whatever is asked for.
     pub(crate) fn new(spec: &RingSpec, slots: bool) -> Self {
         let messages = spec.messages as usize;
+        let granules = (spec.bytes / GRANULE as u64) as u32;
+        let slot = slots.then(|| (spec.slot_len() / GRANULE as u64) as u32);
         let extent = || Extent {
             state: AtomicU64::new(BUILDING),
             granules: AtomicU64::new(0),
@@ -134,14 +138,15 @@ impl Outbox {
             next: CachePadded::new(AtomicU64::new(0)),
             extents: (0..messages).map(|_| extent()).collect(),
             ready: (0..messages).map(|_| AtomicU64::new(0)).collect(),
-            granules: (spec.bytes / GRANULE as u64) as u32,
-            slot: slots.then(|| (spec.slot_len() / GRANULE as u64) as u32),
+            granules,
+            granules_max: slot.unwrap_or(granules / 2),
+            slot,
         }
     }
 
     /// Bytes of the largest extent.
     pub(crate) fn len_max(&self) -> u64 {
-        u64::from(self.slot.unwrap_or(self.granules / 2)) * GRANULE as u64
+        u64::from(self.granules_max) * GRANULE as u64
     }
 
     /// Messages and bytes that are taken: claimed, and not free again.
@@ -159,10 +164,11 @@ impl Outbox {
     /// Takes an extent of `len` bytes, or says that there is no room. Lock-free.
     #[inline]
     pub(crate) fn reserve(&self, len: u32) -> Result<Reserved, ReserveError> {
-        if u64::from(len) > self.len_max() {
+        let need = len.div_ceil(GRANULE as u32);
+        if need > self.granules_max {
             return Err(ReserveError::TooLarge);
         }
-        let need = self.slot.unwrap_or_else(|| len.div_ceil(GRANULE as u32));
+        let need = self.slot.unwrap_or(need);
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             // Acquire: pairs with the release in `reclaim`; the readers are done

@@ -1,6 +1,6 @@
 //! The send predicate: publishes committed messages and nulls of one ring.
 
-use spindle_dds_transport::Fabric;
+use spindle_dds_transport::{Fabric, Message};
 
 use crate::config::{EngineConfig, PlantedBug};
 use crate::header::{Header, WRITER_SEQ_WORD};
@@ -194,26 +194,30 @@ impl Outgoing {
     pub(crate) fn send_next<F: Fabric>(
         &mut self,
         fabric: &F,
-        mut header: Header,
+        header: Header,
         seqs: &mut WriterSeqs,
         pushes: &mut Pushes,
     ) {
-        let len = header.len as usize;
-        header.writer_seq = seqs.next(header.writer, header.writer_seq, len as u64);
-        let at = self.columns.header(self.published.real);
-        fabric.store_words(at, &header.to_words());
-        self.bytes += len as u64;
+        let mut words = header.to_words();
+        words[WRITER_SEQ_WORD] = seqs.next(header.writer, header.writer_seq, header.len.into());
+        let payload = self.columns.payload + header.offset as usize;
+        let message = Message {
+            payload: (payload, self.pushed_len(header.len as usize)),
+            header: self.columns.header(self.published.real),
+            words: &words,
+            guard: self.columns.guard,
+            count: header.index + 1,
+        };
+        self.bytes += u64::from(header.len);
         self.published = Published {
             index: header.index + 1,
             real: self.published.real + 1,
         };
-        let payload = self.columns.payload + header.offset as usize;
-        let ranges = [(payload, self.pushed_len(len)), (at, HEADER_LEN)];
-        let ranges = &ranges[usize::from(ranges[0].1 == 0)..];
-        pushes.last_batch(fabric, ranges, self.columns.guard, header.index + 1);
+        pushes.last_message(fabric, &message);
     }
 
     /// A slot goes out as it is, even for a message without payload.
+    #[inline]
     fn pushed_len(&self, len: usize) -> usize {
         match self.unit {
             GRANULE => len.next_multiple_of(GRANULE),

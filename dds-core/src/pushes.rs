@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use spindle_dds_transport::{Fabric, PeerSet};
+use spindle_dds_transport::{Fabric, Message, PeerSet};
 
 use crate::handle::Common;
+use crate::header::WORDS;
+use crate::limits::HEADER_LEN;
 
 /// A list of pushes to one set of peers after another. Kept between steps, so
 /// that it allocates only while it grows.
@@ -102,6 +104,29 @@ impl Pushes {
             .data
             .add_all(self.peers * pushes, self.peers * bytes);
         fabric.push_guarded(ranges, word, value, &self.to);
+    }
+
+    /// The same of a message whose header is not in the row yet.
+    #[inline]
+    pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &Message<'_, WORDS>) {
+        if !self.late {
+            return self.message(fabric, message);
+        }
+        self.issue(fabric);
+        (self.issued, self.data) = (true, true);
+        let counters = &self.common.counters;
+        counters
+            .data
+            .add_all(self.peers * message.pushes(), self.peers * message.bytes());
+        fabric.push_message(message, &self.to);
+    }
+
+    #[cold]
+    fn message<F: Fabric>(&mut self, fabric: &F, message: &Message<'_, WORDS>) {
+        fabric.store_words(message.header, message.words);
+        let ranges = [message.payload, (message.header, HEADER_LEN)];
+        let ranges = &ranges[usize::from(message.payload.1 == 0)..];
+        self.batch(fabric, ranges, message.guard, message.count);
     }
 
     /// Acknowledgements: wakes those who sleep for them.

@@ -42,7 +42,13 @@ impl PushCounters {
     #[inline]
     pub(crate) fn pushed_guarded(&self, peers: u64, ranges: &[(usize, usize)]) {
         let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
-        add(&self.pushes, peers * ranges.len() as u64);
+        self.pushed_all(peers, ranges.len(), bytes);
+    }
+
+    /// So many pushes of ranges to so many peers, and one of a word; of so many bytes.
+    #[inline]
+    pub(crate) fn pushed_all(&self, peers: u64, ranges: usize, bytes: usize) {
+        add(&self.pushes, peers * ranges as u64);
         add(&self.word_pushes, peers);
         add(&self.bytes_pushed, peers * bytes as u64);
     }

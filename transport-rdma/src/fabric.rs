@@ -116,6 +116,16 @@ pub trait Fabric: Send + Sync + 'static {
         self.push_word(word, value, to);
     }
 
+    /// Stores the words of a message's header, and pushes its payload, if there is any, its
+    /// header and the guard: as [`store_words`](Self::store_words) and
+    /// [`push_guarded`](Self::push_guarded) do one after the other. One thread at a time.
+    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet) {
+        self.store_words(message.header, message.words);
+        let ranges = [message.payload, (message.header, N * 8)];
+        let ranges = &ranges[usize::from(message.payload.1 == 0)..];
+        self.push_guarded(ranges, message.guard, message.count, to);
+    }
+
     /// Ends a batch of pushes, to whomever they went, and wakes sleepers: those
     /// of `data` whatever they sleep for, those of `acks` only if they said that
     /// they wait for acknowledgements. Whoever has pushed calls it, if only for
@@ -155,6 +165,35 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// What has been done so far.
     fn counters(&self) -> FabricCounters;
+}
+
+/// See [`Fabric::push_message`].
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a, const N: usize> {
+    /// Where its payload stands in my row, and how many bytes that has.
+    pub payload: (usize, usize),
+    /// Where its header stands.
+    pub header: usize,
+    /// What is stored there.
+    pub words: &'a [u64; N],
+    /// Where the word stands that vouches for it.
+    pub guard: usize,
+    /// Its value.
+    pub count: u64,
+}
+
+impl<const N: usize> Message<'_, N> {
+    /// How many pushes it takes.
+    #[inline]
+    pub const fn pushes(&self) -> usize {
+        2 + (self.payload.1 > 0) as usize
+    }
+
+    /// How many bytes are pushed.
+    #[inline]
+    pub const fn bytes(&self) -> usize {
+        self.payload.1 + N * 8 + 8
+    }
 }
 
 /// Blocking until rung: backends with real time have it, the simulator not.

@@ -56,7 +56,8 @@ mod verbs;
 mod verbs;
 
 pub use fabric::{
-    Berths, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Park, Sleeper, Want,
+    Berths, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Message, Park, Sleeper,
+    Want,
 };
 pub use mem::Region;
 pub use news::{Event, MESSAGE_LEN_MAX};

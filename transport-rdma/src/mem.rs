@@ -193,7 +193,7 @@ impl Region {
 
     /// Stores words of the own row in a row, from `at`, each with release ordering, as
     /// [`store`](Self::store) does one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         assert!(self.writable, "a peer's row is read-only");
         assert!(at.is_multiple_of(8));
@@ -257,6 +257,19 @@ impl Region {
         let base = unsafe { self.base.add(at) };
         // SAFETY: mapped for the life of `self`; unchanged by the contract.
         unsafe { core::slice::from_raw_parts(base.as_ptr(), len) }
+    }
+
+    /// Where the bytes `at..at + len` of the own row begin: for who writes parts of them
+    /// under the conditions of [`bytes_mut`](Self::bytes_mut), while a clone of the region
+    /// lives.
+    pub fn place(&self, at: usize, len: usize) -> NonNull<u8> {
+        assert!(
+            self.writable && self.contains(at, len),
+            "{at}+{len} of {}",
+            self.len
+        );
+        // SAFETY: in bounds by the assertion above.
+        unsafe { self.base.add(at) }
     }
 
     /// The bytes `at..at + len` of the own row, to be written.

@@ -75,6 +75,12 @@ impl PeerSet {
         len
     }
 
+    /// One of the words of [`words`](Self::words).
+    #[inline]
+    pub(crate) const fn word(&self, at: usize) -> u64 {
+        self.0[at]
+    }
+
     /// Members of either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {

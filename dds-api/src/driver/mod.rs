@@ -50,7 +50,7 @@ pub(crate) use fate::{CallOff, Fate};
 pub(crate) use inlet::{Access, Inlet};
 pub(crate) use link::{Farewell, Link, MatchedWriter};
 pub(crate) use payload::Item;
-pub(crate) use port::{Claimed, Mark, Port};
+pub(crate) use port::{Mark, Port};
 pub(crate) use session::{Session, Start};
 pub(crate) use shelf::ReaderStatuses;
 pub(crate) use streams::Streams;

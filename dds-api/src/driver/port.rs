@@ -38,15 +38,6 @@ pub(crate) struct Port {
     refused: OnceLock<String>,
 }
 
-/// What a claim gave.
-#[derive(Debug)]
-pub(crate) enum Claimed {
-    /// Memory in the ring.
-    Room(Claim<Wire>),
-    /// None, and the writer does not wait.
-    NoRoom,
-}
-
 /// A place in all that a participant sends by one ring in one subgroup: of lanes
 /// one after the other, each message by message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -118,6 +109,12 @@ impl Port {
         self.tell_waiters();
     }
 
+    /// What headers carry of its topic.
+    #[inline]
+    pub(crate) fn topic(&self) -> u64 {
+        self.topic.low()
+    }
+
     fn lane(&self) -> Option<Arc<Lane<Wire>>> {
         self.lane
             .read()
@@ -125,49 +122,79 @@ impl Port {
             .clone()
     }
 
-    /// Claims `len` bytes; waits for room at most `patience`, if there is any.
+    /// Claims `len` bytes; waits for room for as long as `patience` says, if it says so.
+    /// False: there is no room, and the writer does not wait. A claim that is finished is
+    /// used again.
     #[inline]
-    pub(crate) fn claim(&self, len: usize, patience: Option<Duration>) -> Result<Claimed> {
+    pub(crate) fn claim(
+        &self,
+        claim: &mut Option<Claim<Wire>>,
+        len: usize,
+        patience: impl FnOnce() -> Option<Duration>,
+    ) -> Result<bool> {
         let Ok(len) = u32::try_from(len) else {
             let lane = self.lane();
             let max = lane.and_then(|lane| lane.message_len_max(self.ring));
             return Err(too_large(len as u64, max.unwrap_or_default()));
         };
-        match self.attempt(len) {
-            Ok(claim) => Ok(Claimed::Room(claim)),
-            Err(obstacle) => self.claim_later(len, patience, obstacle),
+        match self.attempt(claim, len) {
+            Ok(()) => Ok(true),
+            Err(obstacle) => self.claim_later(claim, len, patience(), obstacle),
         }
     }
 
     #[cold]
     fn claim_later(
         &self,
+        claim: &mut Option<Claim<Wire>>,
         len: u32,
         patience: Option<Duration>,
         obstacle: Obstacle,
-    ) -> Result<Claimed> {
+    ) -> Result<bool> {
         match (obstacle, patience) {
             (Obstacle::Error(error), _) => Err(error),
-            (_, Some(patience)) => self.wait_for_room(len, patience).map(Claimed::Room),
+            (_, Some(patience)) => self.wait_for_room(claim, len, patience).map(|()| true),
             (_, None) => {
                 // Nobody else looks for room of a writer that does not wait.
                 self.session.step();
-                match self.attempt(len) {
-                    Ok(claim) => Ok(Claimed::Room(claim)),
+                match self.attempt(claim, len) {
+                    Ok(()) => Ok(true),
                     Err(Obstacle::Error(error)) => Err(error),
-                    Err(_) => Ok(Claimed::NoRoom),
+                    Err(_) => Ok(false),
                 }
             }
         }
     }
 
     #[inline]
-    fn attempt(&self, len: u32) -> std::result::Result<Claim<Wire>, Obstacle> {
+    fn attempt(
+        &self,
+        claim: &mut Option<Claim<Wire>>,
+        len: u32,
+    ) -> std::result::Result<(), Obstacle> {
+        match claim.as_mut().map(|claim| claim.renew(len)) {
+            Some(Ok(())) => Ok(()),
+            // Another lane may have begun.
+            None | Some(Err(ClaimError::Wedged)) => self.attempt_anew(claim, len),
+            Some(Err(error)) => Err(self.obstacle(Some(error))),
+        }
+    }
+
+    #[cold]
+    fn attempt_anew(
+        &self,
+        claim: &mut Option<Claim<Wire>>,
+        len: u32,
+    ) -> std::result::Result<(), Obstacle> {
+        *claim = None;
         let lane = self.lane.read().unwrap_or_else(PoisonError::into_inner);
         let claimed = lane.as_ref().map(|lane| lane.claim(self.ring, len));
         drop(lane);
         match claimed {
-            Some(Ok(claim)) => Ok(claim),
+            Some(Ok(new)) => {
+                *claim = Some(new);
+                Ok(())
+            }
             Some(Err(error)) => Err(self.obstacle(Some(error))),
             None => Err(self.obstacle(None)),
         }
@@ -200,7 +227,12 @@ impl Port {
     }
 
     /// The time between two lanes does not count.
-    fn wait_for_room(&self, len: u32, patience: Duration) -> Result<Claim<Wire>> {
+    fn wait_for_room(
+        &self,
+        claim: &mut Option<Claim<Wire>>,
+        len: u32,
+        patience: Duration,
+    ) -> Result<()> {
         let session = &self.session;
         let mut deadline = Deadline::after(patience);
         let _acks = session.handle().waiting_for_acks();
@@ -209,23 +241,20 @@ impl Port {
         session.step();
         let mut known = true;
         loop {
-            let claimed =
-                session
-                    .room()
-                    .wait(self.subgroup, deadline, || match self.attempt(len) {
-                        Ok(claim) => Some(Ok(claim)),
-                        Err(Obstacle::NoRoom) => {
-                            known = true;
-                            None
-                        }
-                        Err(Obstacle::Unknown) => {
-                            known = false;
-                            None
-                        }
-                        Err(obstacle) => Some(Err(obstacle)),
-                    });
-            match claimed {
-                Some(Ok(claim)) => return Ok(claim),
+            let mut attempt = || match self.attempt(claim, len) {
+                Ok(()) => Some(Ok(())),
+                Err(Obstacle::NoRoom) => {
+                    known = true;
+                    None
+                }
+                Err(Obstacle::Unknown) => {
+                    known = false;
+                    None
+                }
+                Err(obstacle) => Some(Err(obstacle)),
+            };
+            match session.room().wait(self.subgroup, deadline, &mut attempt) {
+                Some(Ok(())) => return Ok(()),
                 Some(Err(Obstacle::Error(error))) => return Err(error),
                 Some(Err(_)) => {
                     let since = Instant::now();
@@ -307,23 +336,22 @@ impl Port {
     #[inline]
     pub(crate) fn commit(
         &self,
-        mut claim: Claim<Wire>,
+        claim: &mut Claim<Wire>,
         used: usize,
-        mut meta: Meta,
-        patience: Option<Duration>,
+        meta: &Meta,
+        patience: impl FnOnce() -> Option<Duration>,
     ) -> Result<Option<Committed>> {
-        meta.topic = self.topic.low();
         let used = u32::try_from(used).unwrap_or(u32::MAX);
-        match self.session.send(&mut claim, used, &meta) {
+        match self.session.send(claim, used, meta) {
             Ok(committed) => Ok(Some(committed)),
-            Err(error) => self.commit_later(claim, used, &meta, patience, error),
+            Err(error) => self.commit_later(claim, used, meta, patience(), error),
         }
     }
 
     #[cold]
     fn commit_later(
         &self,
-        mut claim: Claim<Wire>,
+        claim: &mut Claim<Wire>,
         used: u32,
         meta: &Meta,
         patience: Option<Duration>,
@@ -335,15 +363,14 @@ impl Port {
             }
             let built = claim.bytes();
             let built = &built[..built.len().min(used as usize)];
-            let next = match self.claim(built.len(), patience)? {
-                Claimed::Room(mut next) => {
-                    next.bytes().copy_from_slice(built);
-                    next
-                }
-                Claimed::NoRoom => return Ok(None),
+            let mut next = None;
+            self.claim(&mut next, built.len(), || patience)?;
+            let Some(mut next) = next else {
+                return Ok(None);
             };
-            claim = next;
-            match self.session.send(&mut claim, used, meta) {
+            next.bytes().copy_from_slice(built);
+            *claim = next;
+            match self.session.send(claim, used, meta) {
                 Ok(committed) => return Ok(Some(committed)),
                 Err(error) => refused = error,
             }
@@ -364,14 +391,16 @@ impl Port {
             encapsulation: 0,
             writer: number,
             timestamp: source_timestamp(),
-            topic: 0,
+            topic: self.topic(),
             key_hash: [0; 16],
             skipped: 0,
         };
-        let patience = Some(FAREWELL_WITHIN);
-        let said = match self.claim(0, patience) {
-            Ok(Claimed::Room(claim)) => self.commit(claim, 0, meta, patience).is_ok(),
-            Ok(Claimed::NoRoom) | Err(_) => false,
+        let patience = || Some(FAREWELL_WITHIN);
+        let mut claim = None;
+        let claimed = self.claim(&mut claim, 0, patience);
+        let said = match (claimed, &mut claim) {
+            (Ok(true), Some(claim)) => self.commit(claim, 0, &meta, patience).is_ok(),
+            _ => false,
         };
         if !said {
             tracing::debug!(number, "no room to tell that a writer was deleted");

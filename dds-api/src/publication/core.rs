@@ -1,7 +1,7 @@
 //! What a writer holds, shared by all handles to it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use spindle_dds_core::{Committed, Lane, Ring};
@@ -9,6 +9,7 @@ use spindle_dds_idl_runtime::{Encapsulation, Representation};
 use spindle_dds_qos::{DataWriterQos, Duration, PolicyId};
 
 use super::PublisherCore;
+use super::draft::Drafts;
 use super::erased::ErasedWriterListener;
 use super::limits::Limits;
 use super::receipt::Receipt;
@@ -40,16 +41,14 @@ pub(crate) struct WriterCore {
     pub(crate) listener: ListenerSlot<dyn ErasedWriterListener>,
     pub(crate) statuses: Mutex<WriterStatuses>,
     port: OnceLock<Port>,
-    /// Loans that are neither published nor dropped.
-    pub(crate) loans: AtomicUsize,
+    /// What its samples are built in.
+    pub(super) drafts: Drafts,
     /// `None`: none.
     pub(super) limits: Option<Limits>,
     /// Samples that found no room.
     pub(super) dropped: AtomicU64,
     /// Of these, those that no reader can know of yet.
     pub(super) untold: AtomicU64,
-    /// Memory for samples that will be dropped.
-    pub(super) scratch: Mutex<Vec<Vec<u8>>>,
 }
 
 /// What does not change once a writer is created.
@@ -107,11 +106,10 @@ impl WriterCore {
             listener: ListenerSlot::default(),
             statuses: Mutex::default(),
             port: OnceLock::new(),
-            loans: AtomicUsize::new(0),
+            drafts: Drafts::new(),
             limits,
             dropped: AtomicU64::new(0),
             untold: AtomicU64::new(0),
-            scratch: Mutex::default(),
         }
     }
 
@@ -140,15 +138,15 @@ impl WriterCore {
     pub(crate) fn set_lane(&self, lane: Arc<Lane<Wire>>) {
         if let Some(port) = self.port.get() {
             port.set_lane(lane);
+            self.drafts.lane_begun();
         }
     }
 
+    #[inline]
     pub(super) fn port(&self) -> Result<&Port> {
         self.base.ready()?;
-        let what = self.base.what();
-        self.port
-            .get()
-            .ok_or_else(|| Error::NotEnabled(format!("{what} is disabled")))
+        let disabled = || Error::NotEnabled(format!("{} is disabled", self.base.what()));
+        self.port.get().ok_or_else(disabled)
     }
 
     pub(super) fn receipt(&self, committed: Option<Committed>) -> Receipt {
@@ -267,7 +265,7 @@ impl WriterCore {
     }
 
     pub(crate) fn deletable(&self) -> Result<()> {
-        match self.loans.load(Ordering::Acquire) {
+        match self.drafts.loans() {
             0 => Ok(()),
             loans => Err(Error::PreconditionNotMet(format!(
                 "{} has {loans} loans that are neither published nor dropped",

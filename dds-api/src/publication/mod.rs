@@ -2,6 +2,7 @@
 
 mod any;
 mod core;
+mod draft;
 mod erased;
 mod limits;
 mod loan;

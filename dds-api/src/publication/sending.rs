@@ -1,16 +1,16 @@
 //! The path of a sample through its writer: place, room, ring.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
 
 use spindle_dds_core::{Kind, Meta, Ring};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::Duration;
 
 use super::core::WriterCore;
-use super::loan::Memory;
+use super::draft::{Draft, Drafting};
 use super::receipt::Receipt;
-use crate::driver::{Claimed, Mark};
+use crate::driver::Mark;
 use crate::error::{Error, Result};
 
 /// What room is wanted for.
@@ -33,79 +33,80 @@ impl WriterCore {
 
     /// Room for `len` bytes, within RESOURCE_LIMITS. RELIABLE waits for it at most
     /// max_blocking_time; BEST_EFFORT gets memory that is thrown away.
-    pub(crate) fn reserve(self: &Arc<Self>, len: usize, purpose: Purpose) -> Result<Memory> {
+    #[inline]
+    pub(super) fn reserve(
+        self: &Arc<Self>,
+        draft: &mut Draft,
+        len: usize,
+        purpose: Purpose,
+    ) -> Result<()> {
         let port = self.port()?;
-        let mut patience = self.patience();
-        let place = match (&self.limits, purpose) {
-            (None, _) | (_, Purpose::Unregister) => None,
-            (Some(limits), Purpose::Sample(key)) => {
-                match self.place(limits, key, &mut patience)? {
-                    Some(place) => Some(place),
-                    None => return Ok(self.scratch(len)),
-                }
+        let mut left = None;
+        if let (Some(limits), Purpose::Sample(key)) = (&self.limits, purpose) {
+            let mut patience = self.patience();
+            draft.place = self.place(limits, key, &mut patience)?;
+            if draft.place.is_none() {
+                draft.scratch(len);
+                return Ok(());
             }
-        };
-        Ok(match port.claim(len, patience)? {
-            Claimed::Room(claim) => Memory::Ring(claim, place),
-            Claimed::NoRoom => self.scratch(len),
-        })
-    }
-
-    fn scratch(&self, len: usize) -> Memory {
-        let mut scratch = self.scratches().pop().unwrap_or_default();
-        scratch.resize(len, 0);
-        Memory::Scratch(scratch)
-    }
-
-    fn scratches(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+            left = patience;
+        }
+        draft.lanes = self.drafts.lanes();
+        let patience = || left.or_else(|| self.patience());
+        if !port.claim(&mut draft.claim, len, patience)? {
+            draft.scratch(len);
+        }
+        Ok(())
     }
 
     /// Sends the first `used` bytes of what was reserved. A loan of a RELIABLE writer
     /// that limits its samples or instances may wait here: its instance was not known.
-    pub(crate) fn send(
+    pub(super) fn send(
         &self,
-        memory: Memory,
+        draft: &mut Draft,
         used: usize,
         kind: Kind,
         key: KeyHash,
         timestamp: i64,
     ) -> Result<Receipt> {
-        let (claim, place) = match memory {
-            Memory::Ring(claim, place) => (claim, place),
-            Memory::Scratch(scratch) => {
-                self.scratches().push(scratch);
-                return Ok(self.drop_sample());
-            }
+        let claim = match &mut draft.claim {
+            Some(claim) if !draft.is_scratch => claim,
+            _ => return Ok(self.drop_sample()),
         };
-        let place = match (&self.limits, place) {
-            (Some(limits), Some(place)) => match self.name(limits, place, key)? {
-                Some(place) => Some(place),
-                None => return Ok(self.drop_sample()),
+        let limited = match &self.limits {
+            None => None,
+            Some(limits) => match draft.place.take() {
+                None => Some((limits, None)),
+                Some(place) => match self.name(limits, place, key)? {
+                    None => return Ok(self.drop_sample()),
+                    named => Some((limits, named)),
+                },
             },
-            _ => None,
         };
+        let port = self.port()?;
         let meta = Meta {
             kind,
             flags: 0,
             encapsulation: self.settings.encapsulation.0,
             writer: self.settings.number,
             timestamp,
-            topic: 0,
+            topic: port.topic(),
             key_hash: key.0,
             skipped: self.take_untold(),
         };
-        let committed = self.port()?.commit(claim, used, meta, self.patience())?;
+        let committed = port.commit(claim, used, &meta, || self.patience())?;
         let Some(committed) = committed else {
             self.untold
                 .fetch_add(meta.skipped.into(), Ordering::Relaxed);
             return Ok(self.drop_sample());
         };
-        if let Some(place) = place {
-            place.sent(Mark::of(&committed));
-        }
-        if let (Some(limits), Kind::Unregister | Kind::DisposeUnregister) = (&self.limits, kind) {
-            limits.unregister(key);
+        if let Some((limits, place)) = limited {
+            if let Some(place) = place {
+                place.sent(Mark::of(&committed));
+            }
+            if let Kind::Unregister | Kind::DisposeUnregister = kind {
+                limits.unregister(key);
+            }
         }
         Ok(self.receipt(Some(committed)))
     }
@@ -148,8 +149,12 @@ impl WriterCore {
             Kind::Unregister | Kind::DisposeUnregister => Purpose::Unregister,
             _ => Purpose::Sample(Some(key)),
         };
-        let mut memory = self.reserve(len, purpose)?;
-        let used = encode(memory.bytes())?;
-        self.send(memory, used, kind, key, timestamp)
+        let mut drafting = Drafting::new(self);
+        let Some((_, draft)) = drafting.parts() else {
+            return Err(Error::IllegalOperation("there is no draft".to_owned()));
+        };
+        self.reserve(draft, len, purpose)?;
+        let used = encode(draft.bytes())?;
+        self.send(draft, used, kind, key, timestamp)
     }
 }

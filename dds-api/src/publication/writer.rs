@@ -11,7 +11,6 @@ use spindle_dds_qos::{DataWriterQos, Duration};
 use super::core::WriterCore;
 use super::erased::Typed;
 use super::loan::Loan;
-use super::sending::Purpose;
 use super::{AnyDataWriter, Publisher, Receipt};
 use crate::builtin::SubscriptionBuiltinTopicData;
 use crate::choice::check_qos;
@@ -97,8 +96,7 @@ impl<T> DataWriter<T> {
 
     /// Room for a sample of at most so many bytes.
     pub(crate) fn slot(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<Loan<T>> {
-        let memory = self.core.reserve(max_bytes, Purpose::Sample(None))?;
-        Ok(Loan::new(self.core.clone(), memory, timestamp))
+        Loan::new(&self.core, max_bytes, timestamp)
     }
 
     /// The writer without its type.

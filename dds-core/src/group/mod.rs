@@ -30,7 +30,7 @@ use spindle_dds_transport::{Fabric, PeerSet, Rank};
 pub use end::Counts;
 pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
 
-use crate::claim::{Claim, ClaimError, Committed, Meta};
+use crate::claim::{Claim, ClaimError, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
 use crate::engine::{Position, Sink};
@@ -306,37 +306,38 @@ impl<F: Fabric> Group<F> {
         }
     }
 
-    /// Commits a claim in this lane, and publishes it, and what was committed before.
+    /// Commits a claim in this lane, and publishes it, and what was committed before. Which
+    /// message it is.
     #[inline]
     pub(crate) fn send_claim<S>(
         &mut self,
         claim: &mut Claim<F>,
         (used, meta): (u32, &Meta),
         context: &mut Context<'_, S>,
-    ) -> Result<Committed, ClaimError> {
+    ) -> Result<u64, ClaimError> {
         let place = claim.finish_owned(used)?;
-        let header = claim.header(place, used, meta);
         let (lane, ring) = (claim.lane(), claim.ring().index());
-        let planted = [PlantedBug::GuardFirst, PlantedBug::WildGuard]
-            .iter()
-            .any(|bug| context.config.plants(*bug));
+        let planted = context.config.plants(PlantedBug::GuardFirst)
+            || context.config.plants(PlantedBug::WildGuard);
         match &mut self.outgoing[ring] {
             // Who waits for nulls behind it is not kept waiting by this.
             Some(outgoing) if outgoing.is_next(place) && !planted => {
                 context.pushes.address(&self.others);
+                let header = claim.header(place, used, meta);
+                let len = header.len.into();
                 outgoing.send_next(&lane.fabric, header, context.seqs, context.pushes);
-                receive::count_publication(&lane.common.counters, 1, 0, header.len.into());
+                receive::count_one(&lane.common.counters, len);
                 if ring == Ring::Ordered.index() && self.null_target > place.index + 1 {
                     self.send_rings(lane, context, true);
                 }
                 context.pushes.flush(&lane.fabric);
             }
             _ => {
-                claim.write(place, &header);
+                claim.write(place, &claim.header(place, used, meta));
                 self.publish(lane, context);
             }
         }
-        Ok(claim.committed(place))
+        Ok(place.index)
     }
 
     /// Whether acknowledgements of others would let this member go on with

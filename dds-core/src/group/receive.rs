@@ -390,3 +390,11 @@ pub(super) fn count_publication(counters: &LiveCounters, sent: u64, nulls: u64, 
         counters.send_batches.record(sent);
     }
 }
+
+/// The same of one message, without nulls behind it.
+#[inline]
+pub(super) fn count_one(counters: &LiveCounters, bytes: u64) {
+    bump(&counters.sent, 1);
+    bump(&counters.sent_bytes, bytes);
+    counters.send_batches.record(1);
+}

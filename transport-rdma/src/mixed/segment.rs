@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::rdma::Rdma;
-use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Park, Want};
+use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Message, Park, Want};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentKey;
@@ -131,6 +131,19 @@ impl Fabric for MixedSegment {
             self.push(*at, *len, to);
         }
         self.push_word(word, value, to);
+    }
+
+    #[inline]
+    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet) {
+        if self.away.is_none() {
+            return self.host.push_message(message, to);
+        }
+        self.store_words(message.header, message.words);
+        if message.payload.1 > 0 {
+            self.push(message.payload.0, message.payload.1, to);
+        }
+        self.push(message.header, N * 8, to);
+        self.push_word(message.guard, message.count, to);
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! F1 to F5: what arrives, whole and in order.
 
-use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, Region};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Message, PeerSet, Rank, Region};
 
 use crate::harness::{Actor, Harness, Outcome, Turn, ensure};
 
@@ -68,16 +68,19 @@ pub(crate) fn f1_a_pushed_range_arrives<H: Harness>(group: &H) -> Outcome {
 /// Batches of payload and headers, then a guard, in a ring of `SLOTS` that is
 /// used again once all have said so: what a guard covers is there, unmixed.
 /// (Fails if a word push carries a later value, goes along with the range
-/// before it, or overtakes it; and if shared memory shows it first.) Every other batch
-/// is pushed by one call.
+/// before it, or overtakes it; and if shared memory shows it first.) By turns, a batch is
+/// pushed range by range, by one call, and its last slot as a message. One half of a slot is
+/// written as bytes, the other as words.
 pub(crate) fn f1b_a_guard_vouches_for_what_was_pushed_before_it<H: Harness>(group: &H) -> Outcome {
     const SLOTS: u64 = 4;
     const SLOT: usize = 64;
+    const HALF: usize = SLOT / 2;
     const RING: usize = FABRIC_AREA + 256;
+    let words = |index: u64| [u64::from_ne_bytes([index as u8; 8]); HALF / 8];
     let (guard, ack, last) = (A, B, group.rounds());
     let at = |index: u64| RING + (index % SLOTS) as usize * SLOT;
 
-    let (mut sent, mut at_once) = (0, false);
+    let (mut sent, mut turn) = (0, 0);
     let writer = Actor::new(0, move |fabric: &H::F| {
         let to = everybody_but(fabric);
         let room = to
@@ -93,24 +96,39 @@ pub(crate) fn f1b_a_guard_vouches_for_what_was_pushed_before_it<H: Harness>(grou
             return Ok(Turn::Idle);
         }
         let batch = (room - sent).min(1 + sent % 3).min(last - sent);
-        at_once = !at_once;
-        let mut ranges = Vec::new();
-        for index in sent..sent + batch {
+        turn += 1;
+        let indexes = sent..sent + batch;
+        for index in indexes.clone() {
             // SAFETY: all have acknowledged the slot's last use.
-            let slot = unsafe { fabric.row(Rank(0)).bytes_mut(at(index), SLOT) };
-            slot.fill(index as u8);
-            if at_once {
-                ranges.push((at(index), SLOT));
-            } else {
-                fabric.push(at(index), SLOT, &to);
-            }
+            let half = unsafe { fabric.row(Rank(0)).bytes_mut(at(index), HALF) };
+            half.fill(index as u8);
         }
         sent += batch;
-        if at_once {
+        let of_message = u64::from(turn % 3 == 0);
+        let whole = indexes.start..sent - of_message;
+        whole
+            .clone()
+            .for_each(|index| fabric.store_words(at(index) + HALF, &words(index)));
+        let ranges: Vec<_> = whole.map(|index| (at(index), SLOT)).collect();
+        if turn % 3 == 1 {
             fabric.push_guarded(&ranges, guard, sent, &to);
-        } else {
-            fabric.push_word(guard, sent, &to);
+            return Ok(Turn::Busy);
         }
+        ranges
+            .iter()
+            .for_each(|(at, len)| fabric.push(*at, *len, &to));
+        if of_message == 0 {
+            fabric.push_word(guard, sent, &to);
+            return Ok(Turn::Busy);
+        }
+        let message = Message {
+            payload: (at(sent - 1), HALF),
+            header: at(sent - 1) + HALF,
+            words: &words(sent - 1),
+            guard,
+            count: sent,
+        };
+        fabric.push_message(&message, &to);
         Ok(Turn::Busy)
     });
     let reader = |rank: usize| {
@@ -281,10 +299,23 @@ pub(crate) fn counters_count_what_was_sent<H: Harness>(group: &H) -> Outcome {
     fabric.push(A, 64, &to);
     fabric.push_word(B, 1, &to);
     fabric.push(A, 8, &PeerSet::EMPTY);
+    for payload in [0, 16] {
+        let message = Message {
+            payload: (A + 64, payload),
+            header: A,
+            words: &[1; 8],
+            guard: B,
+            count: 2,
+        };
+        fabric.push_message(&message, &to);
+    }
     let counted = fabric.counters();
-    ensure!(counted.pushes == peers, "{counted:?}");
-    ensure!(counted.word_pushes == peers, "{counted:?}");
-    ensure!(counted.bytes_pushed == peers * 72, "{counted:?}");
+    ensure!(counted.pushes == peers * 4, "{counted:?}");
+    ensure!(counted.word_pushes == peers * 3, "{counted:?}");
+    ensure!(
+        counted.bytes_pushed == peers * (72 + 72 + 88),
+        "{counted:?}"
+    );
     ensure!(
         counted.rings + counted.sleeps + counted.nudges == 0,
         "{counted:?}"

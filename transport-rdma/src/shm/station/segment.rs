@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::bed::Contact;
 use super::shared::Shared;
 use crate::counters::PushCounters;
-use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Park, Sleeper, Want};
+use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Message, Park, Sleeper, Want};
 use crate::failures::Failures;
 use crate::mapping::Mapping;
 use crate::mem::Region;
@@ -170,11 +170,20 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
+    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet) {
+        let row = self.own_row();
+        row.store_words(message.header, message.words);
+        row.store(message.guard, message.count);
+        let (pushes, bytes) = (message.pushes() - 1, message.bytes());
+        self.counters.pushed_all(to.len() as u64, pushes, bytes);
+    }
+
+    #[inline]
     fn ring(&self, data: &PeerSet, acks: &PeerSet) {
         let fenced = sleep::before_ring();
-        let seats = self.contacts.chunks(64);
-        let words = data.words().into_iter().zip(acks.words());
-        for ((data, acks), contacts) in words.zip(seats) {
+        // Those who have contacts, and no more words than that takes.
+        for (at, contacts) in self.contacts.chunks(64).enumerate() {
+            let (data, acks) = (data.word(at), acks.word(at));
             let mut peers = data | acks;
             while peers != 0 {
                 let bit = peers.trailing_zeros();
