@@ -395,11 +395,7 @@ fn no_lane_is_forgotten_among_many() {
     let found = first_violation(&many_lanes(60, None));
     assert_eq!(found.map(|violation| violation.to_string()), None);
     // Who forgets a lane is caught by messages that never come, or that nobody sees out.
-    for bug in [
-        PlantedBug::RestsForEver,
-        PlantedBug::NotStirred,
-        PlantedBug::SleepsOnAGlance,
-    ] {
+    for bug in [PlantedBug::RestsForEver, PlantedBug::NotStirred] {
         let plans = many_lanes(60, Some(bug));
         must_be_found(
             &format!("{bug:?}"),
