@@ -71,17 +71,22 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
         }],
         topics: vec![TopicKey::of_name("bench")],
     };
-    let node = |(rank, [control, segment]): (usize, [MixedSegment; 2])| {
+    let lanes = [lane];
+    let node = |(rank, segments): (usize, Vec<MixedSegment>)| {
+        let mut segments = segments.into_iter();
+        let (Some(control), Some(segment)) = (segments.next(), segments.next()) else {
+            unreachable!("control and lane");
+        };
         let sink = Touch {
             reading: rank > 0,
             touched: Arc::default(),
             count: 0,
         };
         let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
-        engine.add_lane(&lane, segment).expect("a lane");
+        engine.add_lane(&lanes[0], segment).expect("a lane");
         Arc::new(engine)
     };
-    let (stations, segments) = stations::segments(&vec![0; members], &lane);
+    let (stations, segments) = stations::segments(&vec![0; members], &lanes);
     (
         stations,
         segments.into_iter().enumerate().map(node).collect(),

@@ -135,6 +135,8 @@ pub enum PlantedBug {
     RestsForEver,
     /// What threads of this participant leave in a lane at rest is not noticed.
     NotStirred,
+    /// Who goes to sleep looks at no more lanes at rest before than at any other time.
+    SleepsOnAGlance,
 }
 
 impl EngineConfig {

@@ -14,7 +14,7 @@ use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
 use crate::claim::{Claim, ClaimError, Committed, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
-use crate::group::{Context, Found, Group, Progress, Trouble};
+use crate::group::{Context, Found, Group, Progress, Seen, Trouble};
 use crate::handle::{Handle, Participant};
 use crate::held::Delivery;
 use crate::ids::{Ring, SubgroupId};
@@ -24,7 +24,7 @@ use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
 use crate::membership::{Decision, Finish, OutReason, Request, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
-use crate::rest::Rota;
+use crate::rest::{Kind, LANES_A_LOOK, Rota};
 use crate::spec::{LaneSpec, SpecError};
 use crate::stream::Nonsense;
 use crate::sync::Ordering;
@@ -185,6 +185,15 @@ pub struct Outcome {
     pub due: u64,
 }
 
+/// At which lanes at rest a step looks that moves nothing. One that does looks at one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// All.
+    Whole,
+    /// Those where something has happened of late, and a few of the others, in turn.
+    Brief,
+}
+
 /// A participant's engine: its lanes, over the segments that it is given.
 pub struct Engine<F: Fabric, S> {
     participant: Arc<Participant<F>>,
@@ -278,10 +287,22 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// One pass over all predicates, at `now` nanoseconds of a clock that does
     /// not go back. `None` when another thread is stepping. Never blocks,
     /// allocates nothing once warm, makes no system call but what the fabric
-    /// needs to push and to wake sleepers.
+    /// needs to push and to wake sleepers. Without progress, there is nothing to do in any
+    /// lane: this is the look before one sleeps.
     pub fn step(&self, now: u64) -> Option<Outcome> {
+        self.step_as(now, Look::Whole)
+    }
+
+    /// The same for who steps again at once, whether there was something to do or not: of
+    /// lanes in which nothing has happened of late it looks at a few, and at others the next
+    /// time, so that it costs the same however many there are. Nobody may sleep on it.
+    pub fn step_briefly(&self, now: u64) -> Option<Outcome> {
+        self.step_as(now, Look::Brief)
+    }
+
+    fn step_as(&self, now: u64, look: Look) -> Option<Outcome> {
         let mut state = self.try_state()?;
-        let outcome = state.step(&self.participant, now);
+        let outcome = state.step(&self.participant, now, look);
         let counters = &self.participant.common.counters;
         let counter = if outcome.progress {
             &counters.steps
@@ -361,7 +382,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 }
 
 impl<F: Fabric, S: Sink<F>> State<F, S> {
-    fn step(&mut self, participant: &Participant<F>, now: u64) -> Outcome {
+    fn step(&mut self, participant: &Participant<F>, now: u64, look: Look) -> Outcome {
         let mut progress = Progress::default();
         let mut due = 0;
         // Nobody waits for who has left: its copies may be overwritten any time.
@@ -373,7 +394,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
                 Ok(())
             };
             // What was received before a failure is still worth its delivery.
-            let stepped = self.step_groups(participant, &mut progress);
+            let stepped = self.step_groups(participant, look, &mut progress);
             if let Err(reason) = stepped.and(failure) {
                 self.stop(participant, reason);
                 progress.any = true;
@@ -413,10 +434,12 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         (groups, context)
     }
 
-    /// Those that are awake; and all others, unless there is enough to do as it is.
+    /// Those that are awake; and others, at fewer of which it looks if there is enough to do
+    /// as it is.
     fn step_groups(
         &mut self,
         participant: &Participant<F>,
+        look: Look,
         progress: &mut Progress,
     ) -> Result<(), StopReason> {
         // Before the first look: who leaves more meanwhile says so again.
@@ -429,23 +452,62 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         if participant.common.stirred.take() {
             self.wake_stirred();
         }
-        let looks = self.rota.is_due();
         let mut at = 0;
-        while let Some(awake) = self.rota.next(at, true) {
+        while let Some(awake) = self.rota.next(at, Kind::Awake) {
             self.step_group(participant, awake, progress)?;
             at = awake + 1;
         }
-        if !looks && progress.is_any() {
-            return Ok(());
+        let hasty = self.config.plants(PlantedBug::SleepsOnAGlance);
+        if progress.is_any() || hasty {
+            return self.take_turns(participant, (Kind::Resting, 1), progress);
         }
+        let kind = match look {
+            Look::Whole => Kind::Resting,
+            Look::Brief => Kind::Dozing,
+        };
         at = 0;
-        while let Some(resting) = self.rota.next(at, false) {
-            let (groups, context) = self.split();
-            if groups[resting].has_news(&context) {
-                self.rota.wake(resting);
-                self.step_group(participant, resting, progress)?;
-            }
+        while let Some(resting) = self.rota.next(at, kind) {
+            self.look_at(participant, resting, progress)?;
             at = resting + 1;
+        }
+        if look == Look::Brief {
+            self.take_turns(participant, (Kind::Asleep, LANES_A_LOOK), progress)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at so many lanes of a kind at most.
+    fn take_turns(
+        &mut self,
+        participant: &Participant<F>,
+        (kind, lanes): (Kind, usize),
+        progress: &mut Progress,
+    ) -> Result<(), StopReason> {
+        let mut first = None;
+        for _ in 0..lanes {
+            let Some(resting) = self.rota.take_turn(kind, &mut first) else {
+                break;
+            };
+            self.look_at(participant, resting, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is news in a lane at rest: then it is stepped.
+    fn look_at(
+        &mut self,
+        participant: &Participant<F>,
+        resting: usize,
+        progress: &mut Progress,
+    ) -> Result<(), StopReason> {
+        let (groups, context) = self.split();
+        match groups[resting].look(&context) {
+            Seen::News => {
+                self.rota.wake(resting);
+                return self.step_group(participant, resting, progress);
+            }
+            Seen::FallsAsleep => self.rota.put_to_sleep(resting),
+            Seen::Nothing => {}
         }
         Ok(())
     }
@@ -479,7 +541,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     /// Threads have left something in lanes at rest.
     fn wake_stirred(&mut self) {
         let mut at = 0;
-        while let Some(resting) = self.rota.next(at, false) {
+        while let Some(resting) = self.rota.next(at, Kind::Resting) {
             if self.groups[resting].is_stirred() {
                 self.rota.wake(resting);
             }
@@ -489,8 +551,8 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
 
     /// Whether acknowledgements of others would let a lane go on.
     fn wants_acks(&self) -> bool {
-        let first = self.rota.next(0, true);
-        let mut awake = std::iter::successors(first, |at| self.rota.next(at + 1, true));
+        let next = |from| self.rota.next(from, Kind::Awake);
+        let mut awake = std::iter::successors(next(0), |at| next(at + 1));
         self.rota.wants_acks() || awake.any(|at| self.groups[at].wants_acks(&self.sink))
     }
 
@@ -516,9 +578,21 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         if self.stopped || self.left {
             return None;
         }
-        let mut groups = self.groups.iter();
-        let at = groups.position(|group| Arc::ptr_eq(&group.lane, lane))?;
+        let at = self.find(lane)?;
         self.rota.wake(at);
+        Some(at)
+    }
+
+    /// Where a lane stands in the list: mostly where it stood, so that it costs the same
+    /// however many there are.
+    fn find(&self, lane: &Arc<Lane<F>>) -> Option<usize> {
+        let is_it = |group: &Group<F>| Arc::ptr_eq(&group.lane, lane);
+        let known = lane.listed_at.load(Ordering::Relaxed) as usize;
+        if self.groups.get(known).is_some_and(is_it) {
+            return Some(known);
+        }
+        let at = self.groups.iter().position(is_it)?;
+        lane.listed_at.store(at as u64, Ordering::Relaxed);
         Some(at)
     }
 

@@ -76,6 +76,8 @@ pub struct Lane<F> {
     pub(crate) gate: Gate,
     /// Whether the engine looks into it at each step.
     pub(crate) rest: Rest,
+    /// Where it stands in the engine's list, if that has not changed since it was looked up.
+    pub(crate) listed_at: AtomicU64,
     /// Tickets that are out: while there is any, they have one count of the `Arc` together.
     tickets: CachePadded<TicketCount>,
 }
@@ -153,6 +155,7 @@ impl<F: Fabric> Lane<F> {
             begun: AtomicBool::new(begun),
             gate: Gate::new(),
             rest: Rest::new(),
+            listed_at: AtomicU64::new(0),
             tickets: CachePadded::new(TicketCount::new()),
             columns,
             fabric,

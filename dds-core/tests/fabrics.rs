@@ -184,8 +184,12 @@ fn check<F: Park>(fabrics: Vec<[F; 2]>) {
 }
 
 fn check_over(hosts: &[usize]) {
-    let (_stations, segments) = stations::segments(hosts, &lane(hosts.len()));
-    check(segments);
+    let (_stations, segments) = stations::segments(hosts, &[lane(hosts.len())]);
+    let segments = segments.into_iter().map(|both| {
+        let both: Result<[_; 2], _> = both.try_into();
+        both.expect("control and lane")
+    });
+    check(segments.collect());
 }
 
 #[test]

@@ -79,21 +79,26 @@ impl Session {
         }
         let (seat, now) = (self.seat(), self.now());
         let polls = seat.glances.count(now);
+        // Who does not ask again is to see all that has come.
+        if !polls {
+            return self.step_at(now).is_some_and(|outcome| outcome.progress);
+        }
         // It is trusted for some time more, and nobody is rung meanwhile.
-        if polls && !seat.duty.look_in() {
+        if !seat.duty.look_in() {
             if seat.duty.is_keepers() {
                 seat.glances.seat_wanted.store(true, Ordering::Relaxed);
             } else if seat.trusts() && seat.duty.take() {
                 return self.glance_in_seat(now);
             }
         }
-        self.step_at(now).is_some_and(|outcome| outcome.progress)
+        self.step_briefly_at(now)
+            .is_some_and(|outcome| outcome.progress)
     }
 
     /// With the duty, which the keeper had, asleep.
     fn glance_in_seat(&self, now: u64) -> bool {
         self.handle().fabric().announce_awake();
-        let outcome = self.step_at(now);
+        let outcome = self.step_briefly_at(now);
         self.go_away();
         outcome.is_some_and(|outcome| outcome.progress)
     }

@@ -47,7 +47,7 @@ pub(super) fn run(session: &Session, patience: Patience) {
     let mut watch = Watch::new(session);
     while !session.is_stopping() {
         session.hold().pass();
-        let Some(outcome) = session.step() else {
+        let Some(outcome) = session.step_briefly() else {
             thread::yield_now();
             continue;
         };
@@ -70,9 +70,9 @@ pub(super) fn run(session: &Session, patience: Patience) {
 }
 
 fn sleep(session: &Session, watch: &mut Watch<'_>, outcome: Outcome) {
-    let Some((false, tight)) = session.upkeep() else {
+    if session.upkeep() != Some(false) {
         return;
-    };
+    }
     let fabric = session.handle().fabric();
     fabric.announce_sleep(outcome.want);
     // The second look: what was pushed before the announcement was seen.
@@ -81,6 +81,7 @@ fn sleep(session: &Session, watch: &mut Watch<'_>, outcome: Outcome) {
         .filter(|again| !again.progress && !again.stopped && covers(outcome.want, again.want));
     if let Some(again) = asleep
         && !session.is_stopping()
+        && let Some(tight) = session.tight()
     {
         watch.due = again.due;
         session.seat().duty.keeper_sleeps();
@@ -164,7 +165,9 @@ impl<'a> Watch<'a> {
             return;
         }
         self.session.neglect(false, tight);
-        if let Some((_, tight)) = self.session.upkeep() {
+        if self.session.upkeep().is_some()
+            && let Some(tight) = self.session.tight()
+        {
             self.tended = (now, tight);
         }
     }

@@ -237,8 +237,9 @@ impl Port {
         let mut deadline = Deadline::after(patience);
         let _acks = session.handle().waiting_for_acks();
         let _waiting = session.room().waiting(self.subgroup);
-        // What would bring room may have come and not been looked at yet.
-        session.step();
+        // What would bring room may have come and not been looked at yet. In a lane at rest,
+        // whoever polls looks: it has just been told that somebody waits.
+        session.step_briefly();
         let mut known = true;
         loop {
             let mut attempt = || match self.attempt(claim, len) {

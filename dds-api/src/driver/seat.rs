@@ -171,7 +171,7 @@ impl Session {
         let (mut idle, mut slept) = (0, false);
         let mut want = Want::DataAndAcks;
         let visit = loop {
-            let outcome = self.step();
+            let outcome = self.step_briefly();
             want = outcome.map_or(want, |outcome| outcome.want);
             if signal.is_raised() {
                 break Visit::Raised;
@@ -214,10 +214,9 @@ impl Session {
     /// False where it cannot be woken.
     fn sleep_as_guest(&self, signal: &Signal, outcome: Outcome, deadline: Option<Instant>) -> bool {
         let fabric = self.handle().fabric();
-        let upkeep = self.upkeep();
-        let Some((false, tight)) = upkeep else {
+        if self.upkeep() != Some(false) {
             return true;
-        };
+        }
         if !fabric.announce_guest(outcome.want) {
             return false;
         }
@@ -226,7 +225,11 @@ impl Session {
             self.keeps_time(again.due);
             !again.progress && !again.stopped && covers(outcome.want, again.want)
         });
-        if asleep && !signal.is_raised() && !self.is_stopping() {
+        if asleep
+            && !signal.is_raised()
+            && !self.is_stopping()
+            && let Some(tight) = self.tight()
+        {
             let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
             let timeout = [left, tight.map(|_| NEGLECTED_AFTER)];
             let rung = fabric.park_guest(timeout.into_iter().flatten().min());

@@ -209,10 +209,16 @@ impl Session {
         &self.seat
     }
 
-    /// Before somebody goes to sleep: whether there is more to do, and how often samples
-    /// have been asked for that fill a ring. `None` while another thread steps.
-    pub(super) fn upkeep(&self) -> Option<(bool, Option<u64>)> {
-        self.engine.with_sink(|sink| (sink.relieve(), sink.tight()))
+    /// Before somebody goes to sleep: whether there is more to do. `None` while another
+    /// thread steps.
+    pub(super) fn upkeep(&self) -> Option<bool> {
+        self.engine.with_sink(|sink| sink.relieve())
+    }
+
+    /// Where somebody does go to sleep: how often samples have been asked for that fill a
+    /// ring, if any do. `None` while another thread steps.
+    pub(super) fn tight(&self) -> Option<Option<u64>> {
+        self.engine.with_sink(|sink| sink.tight())
     }
 
     /// Who slept until then has woken: whether anybody has asked for those samples.
@@ -227,9 +233,23 @@ impl Session {
         self.step_at(self.now())
     }
 
+    /// The same for who looks again at once, and does not sleep on it.
+    pub(super) fn step_briefly(&self) -> Option<Outcome> {
+        self.step_briefly_at(self.now())
+    }
+
     /// The same, with the engine's time.
+    pub(super) fn step_briefly_at(&self, now: u64) -> Option<Outcome> {
+        self.heed(self.engine.step_briefly(now)?)
+    }
+
+    /// One step, with the engine's time.
     pub(super) fn step_at(&self, now: u64) -> Option<Outcome> {
-        let outcome = self.engine.step(now)?;
+        self.heed(self.engine.step(now)?)
+    }
+
+    /// Lets threads that wait know what a step has brought them.
+    fn heed(&self, outcome: Outcome) -> Option<Outcome> {
         if outcome.stopped || self.desk.lanes_changed() {
             self.room.notify_all();
         } else if outcome.room || outcome.stable {

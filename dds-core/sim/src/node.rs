@@ -41,6 +41,9 @@ pub(crate) struct App {
     pub(crate) sent: Vec<SentMessage>,
 }
 
+/// One of the ways to step an engine.
+type Stepped = fn(&Engine<SimFabric, Recorder>, u64) -> Option<Outcome>;
+
 /// A message on its way from a claim to one of the next lane.
 struct Carried {
     claim: Claim<SimFabric>,
@@ -324,7 +327,7 @@ impl Node {
         let handle = self.engine.handle();
         let fabric = handle.fabric();
         self.mode = match self.mode {
-            Mode::Awake => match self.step() {
+            Mode::Awake => match self.step(Engine::step_briefly) {
                 Some(outcome) if !outcome.progress => Mode::Idle(outcome.want),
                 _ => Mode::Awake,
             },
@@ -334,7 +337,7 @@ impl Node {
                 Mode::Announced(want)
             }
             Mode::Announced(_) if self.blunder == Some(Blunder::NoSecondLook) => Mode::Asleep,
-            Mode::Announced(announced) => match self.step() {
+            Mode::Announced(announced) => match self.step(Engine::step) {
                 Some(outcome)
                     if !outcome.progress
                         && Blunder::covers(self.blunder, announced, outcome.want) =>
@@ -354,12 +357,12 @@ impl Node {
         };
     }
 
-    fn step(&mut self) -> Option<Outcome> {
+    fn step(&mut self, step: Stepped) -> Option<Outcome> {
         let handle = self.engine.handle();
         while let Some(failure) = handle.fabric().poll() {
             self.suspect(failure.peer);
         }
-        let outcome = self.engine.step(self.steps);
+        let outcome = step(&self.engine, self.steps);
         self.steps += 1;
         if outcome.is_some_and(|outcome| outcome.room) {
             self.apps.iter_mut().for_each(|app| app.room = true);
@@ -370,7 +373,7 @@ impl Node {
     pub(crate) fn step_after_leaving(&mut self) {
         if self.late_steps > 0 {
             self.late_steps -= 1;
-            self.step();
+            self.step(Engine::step);
         }
     }
 

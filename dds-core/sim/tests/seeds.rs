@@ -82,6 +82,7 @@ fn bugs_of_the_engine_are_found() {
         (PlantedBug::LeaverNotForgotten, &stuck),
         (PlantedBug::RestsForEver, &stuck),
         (PlantedBug::NotStirred, &stuck),
+        (PlantedBug::SleepsOnAGlance, &stuck),
     ] {
         must_be_found(&format!("{bug:?}"), properties, |plan| {
             plan.config.planted = Some(bug)

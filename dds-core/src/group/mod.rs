@@ -29,6 +29,7 @@ use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 pub use end::Counts;
 pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
+pub(crate) use rest::Seen;
 
 use crate::claim::{Claim, ClaimError, Meta};
 use crate::config::{EngineConfig, PlantedBug};

@@ -6,6 +6,7 @@ use super::{Context, Group, Phase};
 use crate::config::PlantedBug;
 use crate::ids::Ring;
 use crate::outbox::Outbox;
+use crate::rest::LOOKS_TO_SLEEP;
 
 /// Where a lane stands between awake and at rest.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(super) struct Repose {
     /// Passes that moved nothing, since one did.
     fruitless: u32,
     resting: bool,
+    /// Looks in vain since it was laid to rest.
+    looks: u32,
     /// What others may change that it depends on. Kept, so that it allocates only while
     /// it grows.
     watched: Vec<Watched>,
@@ -24,6 +27,15 @@ struct Watched {
     place: Rank,
     word: usize,
     value: u64,
+}
+
+/// What a look at a lane at rest finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    News,
+    Nothing,
+    /// Nothing, as often before: from now on it is looked at less.
+    FallsAsleep,
 }
 
 /// Passes that move nothing before a lane is laid to rest: who answers at once finds it
@@ -46,6 +58,7 @@ impl<F: Fabric> Group<F> {
     /// To be followed by one more pass: if that moves nothing, it is at rest.
     pub(super) fn lie_down(&mut self) {
         self.repose.resting = true;
+        self.repose.looks = 0;
         self.lane.rest.begin();
         self.note();
     }
@@ -63,11 +76,22 @@ impl<F: Fabric> Group<F> {
         !self.lane.rest.lasts()
     }
 
-    /// Whether a word that it depends on has changed.
-    pub(crate) fn has_news<S>(&self, context: &Context<'_, S>) -> bool {
+    /// Looks whether a word that it depends on has changed.
+    pub(crate) fn look<S>(&mut self, context: &Context<'_, S>) -> Seen {
         let fabric = &self.lane.fabric;
         let differs = |it: &Watched| fabric.row(it.place).load(it.word) != it.value;
-        self.repose.watched.iter().any(differs) && !context.config.plants(PlantedBug::RestsForEver)
+        let repose = &mut self.repose;
+        if repose.watched.iter().any(differs) && !context.config.plants(PlantedBug::RestsForEver) {
+            return Seen::News;
+        }
+        // Beyond that, it stays asleep.
+        if repose.looks < LOOKS_TO_SLEEP {
+            repose.looks += 1;
+            if repose.looks == LOOKS_TO_SLEEP {
+                return Seen::FallsAsleep;
+            }
+        }
+        Seen::Nothing
     }
 
     /// All words of others that its next pass looks at, in the state that it is in.

@@ -1,6 +1,5 @@
 //! Stations in this process, and what an engine needs of them.
 
-use std::fmt::Debug;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
@@ -10,9 +9,12 @@ use spindle_dds_core::{CONTROL_ROW_LEN, LaneSpec, Layout};
 use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, shm};
 
-/// The control segment and the lane of each member, and their stations, which are to live
-/// as long. The members are on these hosts, in truth directories of this one.
-pub(crate) fn segments(hosts: &[usize], lane: &LaneSpec) -> (Vec<Station>, Vec<[MixedSegment; 2]>) {
+/// The control segment and then the lanes of each member, and their stations, which are to
+/// live as long. The members are on these hosts, in truth directories of this one.
+pub(crate) fn segments(
+    hosts: &[usize],
+    lanes: &[LaneSpec],
+) -> (Vec<Station>, Vec<Vec<MixedSegment>>) {
     let soon = Instant::now() + Duration::from_secs(20);
     let mine = || Permissions::from_mode(0o700);
     let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
@@ -35,7 +37,8 @@ pub(crate) fn segments(hosts: &[usize], lane: &LaneSpec) -> (Vec<Station>, Vec<[
     }
     let made = thread::scope(|scope| {
         let make = |(me, station): (usize, &Station)| {
-            both(station.segments(&requests(hosts.len(), me, lane), soon))
+            let made = station.segments(&requests(hosts.len(), me, lanes), soon);
+            made.expect("segments")
         };
         let threads: Vec<_> = stations
             .iter()
@@ -48,8 +51,8 @@ pub(crate) fn segments(hosts: &[usize], lane: &LaneSpec) -> (Vec<Station>, Vec<[
     (stations, made)
 }
 
-/// Both, for participants with ids from 1.
-fn requests(members: usize, me: usize, lane: &LaneSpec) -> [SegmentRequest; 2] {
+/// All, for participants with ids from 1.
+fn requests(members: usize, me: usize, lanes: &[LaneSpec]) -> Vec<SegmentRequest> {
     let request = |lane, row_lens| SegmentRequest {
         key: SegmentKey { epoch: 1, lane },
         members: (1..=members as u128).collect(),
@@ -57,11 +60,8 @@ fn requests(members: usize, me: usize, lane: &LaneSpec) -> [SegmentRequest; 2] {
         row_lens,
         control: lane == 0,
     };
-    let rows = Layout::new(lane).expect("a lane").row_lens();
-    [request(0, vec![CONTROL_ROW_LEN; members]), request(1, rows)]
-}
-
-fn both<F, E: Debug>(made: Result<Vec<F>, E>) -> [F; 2] {
-    let made = made.expect("segments").try_into();
-    made.unwrap_or_else(|_| panic!("two"))
+    let rows = |lane| Layout::new(lane).expect("a lane").row_lens();
+    let lanes = (1..).zip(lanes).map(|(at, lane)| request(at, rows(lane)));
+    let control = request(0, vec![CONTROL_ROW_LEN; members]);
+    std::iter::once(control).chain(lanes).collect()
 }

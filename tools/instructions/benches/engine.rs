@@ -28,6 +28,8 @@ const BATCH: usize = 64;
 const A_STEP: usize = 32;
 /// More rounds than the ring has messages.
 const WARM_UP: usize = 40;
+/// More steps than it takes until a lane is hardly looked at any more.
+const LOOKS_IN_VAIN: usize = 2000;
 
 const META: Meta = Meta {
     kind: Kind::Data,
@@ -78,28 +80,42 @@ struct World {
     _stations: Vec<Station>,
 }
 
+/// One that is used, or one of those in which nothing happens.
+fn lane(subgroup: SubgroupId) -> LaneSpec {
+    let (messages, bytes) = match subgroup {
+        SUBGROUP => (1024, 1 << 24),
+        _ => (16, 1 << 12),
+    };
+    LaneSpec {
+        subgroup,
+        epoch: 1,
+        base: 0,
+        members: vec![Rank(0), Rank(1)],
+        senders: vec![SenderSpec {
+            rank: Rank(0),
+            rings: [Some(RingSpec { messages, bytes }), None],
+        }],
+        topics: vec![TopicKey::of_name(&format!("bench {}", subgroup.0))],
+    }
+}
+
 impl World {
     fn new(size: u32) -> Self {
-        let ring = Some(RingSpec {
-            messages: 1024,
-            bytes: 1 << 24,
-        });
-        let lane = LaneSpec {
-            subgroup: SUBGROUP,
-            epoch: 1,
-            base: 0,
-            members: vec![Rank(0), Rank(1)],
-            senders: vec![SenderSpec {
-                rank: Rank(0),
-                rings: [ring, None],
-            }],
-            topics: vec![TopicKey::of_name("bench")],
-        };
-        let (stations, segments) = stations::segments(&[0; 2], &lane);
-        let node = |(rank, [control, segment]): (usize, [MixedSegment; 2])| {
+        Self::with_lanes(size, 1)
+    }
+
+    fn with_lanes(size: u32, lanes: u32) -> Self {
+        let subgroups = SUBGROUP.0..SUBGROUP.0 + lanes;
+        let lanes: Vec<_> = subgroups.map(|it| lane(SubgroupId(it))).collect();
+        let (stations, segments) = stations::segments(&[0; 2], &lanes);
+        let node = |(rank, segments): (usize, Vec<MixedSegment>)| {
+            let mut segments = segments.into_iter();
             let sink = Touch { reading: rank > 0 };
+            let control = segments.next().expect("a control segment");
             let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
-            engine.add_lane(&lane, segment).expect("a lane");
+            for (lane, segment) in lanes.iter().zip(segments) {
+                engine.add_lane(lane, segment).expect("a lane");
+            }
             engine
         };
         let mut nodes = segments.into_iter().enumerate().map(node);
@@ -208,6 +224,33 @@ fn idle_step(world: World) -> World {
     world
 }
 
+/// Nothing has happened for long.
+fn at_rest(lanes: u32) -> World {
+    let world = World::with_lanes(128, lanes);
+    for _ in 0..LOOKS_IN_VAIN {
+        assert!(!world.receiver.step_briefly(0).expect("mine").progress);
+    }
+    world
+}
+
+// Of who spins.
+#[library_benchmark]
+#[bench::lanes_1(args = (1), setup = at_rest)]
+#[bench::lanes_50(args = (50), setup = at_rest)]
+fn rest_step(world: World) -> World {
+    world.receiver.step_briefly(0);
+    world
+}
+
+// Of who is about to sleep.
+#[library_benchmark]
+#[bench::lanes_1(args = (1), setup = at_rest)]
+#[bench::lanes_50(args = (50), setup = at_rest)]
+fn last_step(world: World) -> World {
+    world.receiver.step(0);
+    world
+}
+
 /// Which routine of libc copies memory depends on the processor: here it is the same.
 const HWCAPS: &str =
     "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM,-SSSE3";
@@ -215,7 +258,7 @@ const HWCAPS: &str =
 library_benchmark_group!(
     name = engine,
     benchmarks = [
-        publish, publish_64, deliver, deliver_64, settle_64, idle_step
+        publish, publish_64, deliver, deliver_64, settle_64, idle_step, rest_step, last_step
     ]
 );
 

@@ -25,6 +25,11 @@ pub(super) struct Counts {
     pub(super) delivered: u64,
     pub(super) upcalls: u64,
     pub(super) claims_without_room: u64,
+    /// Steps of the engine that moved something, and those that did not.
+    pub(super) steps: u64,
+    pub(super) idle_steps: u64,
+    /// Times it went to sleep, or was about to.
+    pub(super) sleeps: u64,
     pub(super) wake_ups: u64,
     /// Doorbells rung at others that slept.
     pub(super) rings: u64,
@@ -60,6 +65,9 @@ impl From<&ParticipantCounters> for Counts {
             delivered: engine.delivered,
             upcalls: engine.upcalls,
             claims_without_room: engine.claims_without_room,
+            steps: engine.steps,
+            idle_steps: engine.idle_steps,
+            sleeps: fabric.sleeps,
             wake_ups: counters.wake_ups,
             rings: fabric.rings,
             pushes: fabric.pushes + fabric.word_pushes,

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use spindle_dds_core::membership::{
     Detection, Endpoint, Member as ViewMember, MemberId, Request, Rules, Update, View,
 };
-use spindle_dds_core::{AckWait, Committed, Engine, Prepared, Ring, StopReason, SubgroupId};
+use spindle_dds_core::{
+    AckWait, Committed, Engine, Outcome, Prepared, Ring, StopReason, SubgroupId,
+};
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
 use spindle_dds_transport::{Fabric, Want};
 
@@ -29,6 +31,9 @@ pub(super) enum Mode {
     Announced(Want),
     Asleep,
 }
+
+/// One of the ways to step an engine.
+type Stepped = fn(&Engine<SimFabric, Recorder>, u64) -> Option<Outcome>;
 
 /// A process.
 pub(super) struct Member {
@@ -214,7 +219,7 @@ impl Member {
         let fabric = handle.fabric();
         let late = self.due != 0 && self.due <= now;
         self.mode = match self.mode {
-            Mode::Awake => match self.step(now) {
+            Mode::Awake => match self.step(Engine::step_briefly, now) {
                 Some(want) => Mode::Idle(want),
                 None => Mode::Awake,
             },
@@ -224,7 +229,7 @@ impl Member {
                 Mode::Announced(want)
             }
             Mode::Announced(_) if self.blunder == Some(Blunder::NoSecondLook) => Mode::Asleep,
-            Mode::Announced(announced) => match self.step(now) {
+            Mode::Announced(announced) => match self.step(Engine::step, now) {
                 Some(want) if Blunder::covers(self.blunder, announced, want) => Mode::Asleep,
                 _ => {
                     fabric.announce_awake();
@@ -240,8 +245,8 @@ impl Member {
     }
 
     /// Steps; what to be woken for if there was nothing to do.
-    fn step(&mut self, now: u64) -> Option<Want> {
-        let outcome = self.engine.step(now)?;
+    fn step(&mut self, step: Stepped, now: u64) -> Option<Want> {
+        let outcome = step(&self.engine, now)?;
         self.due = outcome.due;
         if outcome.room {
             self.waiting = None;
