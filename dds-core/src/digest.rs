@@ -50,6 +50,11 @@ impl Digest {
         position / DIGEST_EVERY > self.taken
     }
 
+    /// The position up to which none is due.
+    pub(crate) fn due_at(&self) -> u64 {
+        (self.taken + 1) * DIGEST_EVERY
+    }
+
     /// Takes the checkpoints that are due at `position`, calling `store` with
     /// the number and value of each that is kept.
     pub(crate) fn checkpoint(&mut self, position: u64, mut store: impl FnMut(u64, u64)) {

@@ -14,7 +14,7 @@ use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
 use crate::claim::{Claim, ClaimError, Committed, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
-use crate::group::{Context, Found, Group, Progress, Seen, Trouble};
+use crate::group::{Context, Found, Group, Progress, Run, Seen, Trouble};
 use crate::handle::{Handle, Participant};
 use crate::held::Delivery;
 use crate::ids::{Ring, SubgroupId};
@@ -35,6 +35,12 @@ use crate::views::{Views, describe};
 pub trait Sink<F: Fabric> {
     /// The next message. Its bytes stay valid beyond the call only when held.
     fn deliver(&mut self, delivery: &Delivery<'_, F>);
+
+    /// Messages of one sender that are next. Whatever is not taken of them is
+    /// [`deliver`](Self::deliver)ed afterwards: for those who take many at once more cheaply.
+    fn deliver_run(&mut self, run: &mut Run<'_, F>) {
+        let _ = run;
+    }
 
     /// The end of a batch of `deliver` calls: a good moment to wake readers.
     fn batch_end(&mut self);

@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use spindle_dds_transport::{Fabric, Rank};
+use spindle_dds_transport::{Fabric, Rank, Region};
 
 use crate::header::Header;
 use crate::ids::Ring;
@@ -85,6 +85,7 @@ impl<F: Fabric> Drop for Held<F> {
 /// sender, and gives their tickets back.
 struct Run<F: Fabric> {
     lane: NonNull<Lane<F>>,
+    inbox: Option<NonNull<Inbox>>,
     ring: Ring,
     sender: u32,
     /// How many messages had been passed, some time before.
@@ -97,8 +98,10 @@ struct Run<F: Fabric> {
 impl<F: Fabric> Run<F> {
     /// Of none yet: to be followed by [`leave`](Self::leave) of that one.
     fn of(held: &Held<F>) -> Self {
+        let inboxes = &held.lane().inboxes[held.ring.index()];
         Self {
             lane: held.lane,
+            inbox: inboxes[held.sender as usize].as_ref().map(NonNull::from),
             ring: held.ring,
             sender: held.sender,
             passed: 0,
@@ -113,10 +116,15 @@ impl<F: Fabric> Run<F> {
 
     /// Takes over the ticket of a message that is let go.
     fn leave(&mut self, real: u64) {
-        // SAFETY: the ticket of that message, and those taken over before, keep the lane.
-        let lane = unsafe { self.lane.as_ref() };
-        self.due |= lane.let_go(self.ring, self.sender as usize, real, &mut self.passed);
         self.tickets += 1;
+        let Some(inbox) = self.inbox else { return };
+        // SAFETY: it is part of the lane, which the ticket of that message, and those taken
+        // over before, keep where it is.
+        let inbox = unsafe { inbox.as_ref() };
+        if real >= self.passed {
+            self.passed = inbox.passed_real();
+        }
+        self.due |= inbox.let_go(real, self.passed);
     }
 }
 
@@ -150,16 +158,20 @@ impl<F> Tickets<F> {
     }
 
     /// The lane, with one ticket, which whoever gets it has to give back.
+    #[inline]
     fn take(&self) -> NonNull<Lane<F>> {
         let spare = match self.spare.get() {
-            0 => {
-                self.lane.take_tickets(TICKETS);
-                TICKETS
-            }
+            0 => self.take_many(),
             spare => spare,
         };
         self.spare.set(spare - 1);
         pointer(&self.lane)
+    }
+
+    #[cold]
+    fn take_many(&self) -> u64 {
+        self.lane.take_tickets(TICKETS);
+        TICKETS
     }
 }
 
@@ -203,6 +215,7 @@ pub struct Delivery<'a, F: Fabric> {
     pub header: &'a Header,
     pub(crate) sender_at: usize,
     pub(crate) real: u64,
+    pub(crate) row: &'a Region,
     /// Where the sender's ring begins in its row.
     pub(crate) payload: usize,
     pub(crate) inbox: &'a Inbox,
@@ -215,13 +228,14 @@ impl<F: Fabric> Delivery<'_, F> {
     /// Keeps the message in its sender's ring until the result is dropped: no
     /// copy, but its sender's room. Without it the bytes may be reused as soon
     /// as the upcall returns.
+    #[inline]
     pub fn hold(&self) -> Held<F> {
         if self.is_held.replace(true) {
             self.inbox.hold(self.real);
         } else {
             self.inbox.hold_first(self.real);
         }
-        let (row, len) = (self.lane.fabric.row(self.sender), self.header.len);
+        let (row, len) = (self.row, self.header.len);
         let at = self.payload + self.header.offset as usize;
         // SAFETY: in bounds: `Header::from_words` checked offset and length against the ring
         // when the header was taken. Vouched for by the guard that covered the header, loaded

@@ -16,15 +16,22 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Accounting of one ring of one sender at one receiver.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    /// By header slot: holders of that message.
-    holds: Box<[AtomicU32]>,
-    /// By header slot: its message index, valid from passing to release.
-    indexes: Box<[AtomicU64]>,
-    /// By header slot: first byte of its payload | byte after it << 32, in granules.
-    places: Box<[AtomicU64]>,
+    /// By header slot.
+    slots: Box<[Slot]>,
     /// The engine writes it for each message: not on a line of those who let go.
     passed: CachePadded<Passed>,
     released: CachePadded<Released>,
+}
+
+/// A message, from its delivery to its release.
+#[derive(Debug)]
+struct Slot {
+    /// Holders of it.
+    holds: AtomicU32,
+    /// Its message index, valid from passing to release.
+    index: AtomicU64,
+    /// First byte of its payload | byte after it << 32, in granules.
+    place: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -48,10 +55,13 @@ struct Released {
 
 impl Inbox {
     pub(crate) fn new(messages: u32) -> Self {
+        let slot = |_| Slot {
+            holds: AtomicU32::new(0),
+            index: AtomicU64::new(0),
+            place: AtomicU64::new(0),
+        };
         Self {
-            holds: (0..messages).map(|_| AtomicU32::new(0)).collect(),
-            indexes: (0..messages).map(|_| AtomicU64::new(0)).collect(),
-            places: (0..messages).map(|_| AtomicU64::new(0)).collect(),
+            slots: (0..messages).map(slot).collect(),
             passed: CachePadded::new(Passed {
                 real: AtomicU64::new(0),
                 all: AtomicU64::new(0),
@@ -64,8 +74,8 @@ impl Inbox {
         }
     }
 
-    fn slot(&self, real: u64) -> usize {
-        (real & (self.holds.len() as u64 - 1)) as usize
+    fn slot(&self, real: u64) -> &Slot {
+        &self.slots[(real & (self.slots.len() as u64 - 1)) as usize]
     }
 
     /// Adds the first holder of a message: by the engine before it passes it.
@@ -73,19 +83,20 @@ impl Inbox {
         // No locked instruction: nobody else knows of the message yet, and those who held
         // the last one in this slot let go before it was released, which the engine saw
         // (acquire in `released_real`) before it took this one.
-        self.holds[self.slot(real)].store(1, Ordering::Relaxed);
+        self.slot(real).holds.store(1, Ordering::Relaxed);
     }
 
     /// Adds another one: by the engine before it passes the message, or by somebody who
     /// holds it already.
     pub(crate) fn hold(&self, real: u64) {
-        self.holds[self.slot(real)].fetch_add(1, Ordering::Relaxed);
+        self.slot(real).holds.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Takes a holder away. Returns whether it was the last: then account. `passed` is what
     /// [`passed_real`](Self::passed_real) gave some time before.
+    #[inline]
     pub(crate) fn let_go(&self, real: u64, passed: u64) -> bool {
-        let holds = &self.holds[self.slot(real)];
+        let holds = &self.slot(real).holds;
         // Who alone holds what was passed finds nobody adding a holder, and needs no locked
         // instruction. Acquire: the reads of those who let go before come before the store.
         if real < passed && holds.load(Ordering::Acquire) == 1 {
@@ -105,12 +116,13 @@ impl Inbox {
 
     /// The engine has handed over the real message number `real`, which is
     /// message `index` of its sender and has `len` bytes at `offset`.
+    #[inline]
     pub(crate) fn pass_real(&self, real: u64, index: u64, offset: u64, len: u32) {
         let slot = self.slot(real);
         let begin = offset / GRANULE as u64;
         let end = (offset + u64::from(len)).div_ceil(GRANULE as u64);
-        self.indexes[slot].store(index, Ordering::Relaxed);
-        self.places[slot].store(begin | end << 32, Ordering::Relaxed);
+        slot.index.store(index, Ordering::Relaxed);
+        slot.place.store(begin | end << 32, Ordering::Relaxed);
         // Release: pairs with the acquire of `passed_real` in `release`.
         self.passed.real.store(real + 1, Ordering::Release);
     }
@@ -152,8 +164,8 @@ impl Inbox {
         if messages == 0 {
             return 0;
         }
-        let begin = self.places[self.slot(oldest)].load(Ordering::Relaxed) & 0xffff_ffff;
-        let newest = self.places[self.slot(passed - 1)].load(Ordering::Relaxed);
+        let begin = self.slot(oldest).place.load(Ordering::Relaxed) & 0xffff_ffff;
+        let newest = self.slot(passed - 1).place.load(Ordering::Relaxed);
         let end = newest >> 32;
         let granules = columns.spec.bytes / GRANULE as u64;
         let held = match end.wrapping_sub(begin) & (granules - 1) {
@@ -207,8 +219,8 @@ impl Inbox {
             }
             let slot = self.slot(real);
             // Acquire: pairs with the releases in `let_go`.
-            if self.holds[slot].load(Ordering::Acquire) != 0 {
-                break self.indexes[slot].load(Ordering::Relaxed);
+            if slot.holds.load(Ordering::Acquire) != 0 {
+                break slot.index.load(Ordering::Relaxed);
             }
             real += 1;
         };

@@ -325,18 +325,6 @@ impl<F: Fabric> Lane<F> {
         }
     }
 
-    /// A holder lets go of real message `real`. Whether room may come back by that: then
-    /// account. `passed` is what is known of how many have been passed.
-    pub(crate) fn let_go(&self, ring: Ring, sender: usize, real: u64, passed: &mut u64) -> bool {
-        let Some(inbox) = &self.inboxes[ring.index()][sender] else {
-            return false;
-        };
-        if real >= *passed {
-            *passed = inbox.passed_real();
-        }
-        inbox.let_go(real, *passed)
-    }
-
     /// Tells a sender what it may use again.
     pub(crate) fn account(&self, ring: Ring, sender: usize) {
         let Some(inbox) = &self.inboxes[ring.index()][sender] else {

@@ -158,6 +158,7 @@ impl Stream {
     }
 
     /// The oldest message that is not delivered, and which real one it is.
+    #[inline]
     pub(crate) fn front(&self) -> Option<(u64, &Header)> {
         let waiting = self.delivered < self.real;
         waiting.then(|| {
@@ -186,6 +187,7 @@ impl Stream {
     }
 
     /// The oldest one has been handed over.
+    #[inline]
     pub(crate) fn pop(&mut self, inbox: &Inbox) {
         let header = &self.headers[self.columns.slot(self.delivered)];
         inbox.pass_real(self.delivered, header.index, header.offset, header.len);

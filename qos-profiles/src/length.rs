@@ -34,6 +34,14 @@ impl Length {
             Self::Unlimited => true,
         }
     }
+
+    /// How many things may be added to `count`.
+    pub const fn left(self, count: u64) -> u64 {
+        match self {
+            Self::Limited(limit) => (limit as u64).saturating_sub(count),
+            Self::Unlimited => u64::MAX,
+        }
+    }
 }
 
 impl From<u32> for Length {

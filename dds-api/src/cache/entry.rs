@@ -56,29 +56,28 @@ struct Link {
 }
 
 impl<P> Entry<P> {
-    /// To be appended to these lists.
-    #[inline]
-    pub(super) fn new(
-        instance: u32,
-        generations: Generations,
-        origin: Origin,
-        payload: Option<P>,
-        lists: [&List; 2],
-    ) -> Self {
-        let links = lists.map(|list| Link {
-            prev: list.tail,
+    /// None is there.
+    const VACANT: Self = Self {
+        instance: 0,
+        generations: Generations {
+            disposed: 0,
+            no_writers: 0,
+        },
+        state: SampleState::NotRead,
+        origin: Origin {
+            writer: 0,
+            writer_sequence: 0,
+            position: 0,
+            timestamp: 0,
+            encapsulation: Encapsulation::CDR_LE,
+        },
+        payload: None,
+        serial: 0,
+        links: [Link {
+            prev: NONE,
             next: NONE,
-        });
-        Self {
-            instance,
-            generations,
-            state: SampleState::NotRead,
-            origin,
-            payload,
-            serial: 0,
-            links,
-        }
-    }
+        }; 2],
+    };
 
     pub(super) fn next(&self, list: Which) -> EntryId {
         self.links[list as usize].next
@@ -147,7 +146,8 @@ impl List {
 /// Entries by id; ids of removed ones are used again.
 #[derive(Debug)]
 pub(super) struct Slab<P> {
-    entries: Vec<Option<Entry<P>>>,
+    /// Where there is none, its serial is 0, and it has no payload.
+    entries: Vec<Entry<P>>,
     free: Vec<EntryId>,
     serials: u64,
 }
@@ -163,24 +163,40 @@ impl<P> Default for Slab<P> {
 }
 
 impl<P> Slab<P> {
-    #[inline]
-    pub(super) fn insert(&mut self, mut entry: Entry<P>) -> EntryRef {
+    /// An entry that is to be appended to these lists. It is written where it stays: it is
+    /// too large to be moved there.
+    #[inline(always)]
+    pub(super) fn insert(
+        &mut self,
+        (instance, generations): (u32, Generations),
+        origin: Origin,
+        payload: Option<P>,
+        lists: [&List; 2],
+    ) -> EntryRef {
         self.serials += 1;
         let serial = self.serials;
-        entry.serial = serial;
         let id = match self.free.pop() {
             Some(id) => id,
             None => self.grow(),
         };
-        let place = &mut self.entries[id as usize];
-        debug_assert!(place.is_none());
-        *place = Some(entry);
+        let entry = &mut self.entries[id as usize];
+        debug_assert!(entry.serial == 0 && entry.payload.is_none());
+        entry.instance = instance;
+        entry.generations = generations;
+        entry.state = SampleState::NotRead;
+        entry.origin = origin;
+        entry.payload = payload;
+        entry.serial = serial;
+        entry.links = lists.map(|list| Link {
+            prev: list.tail,
+            next: NONE,
+        });
         EntryRef { id, serial }
     }
 
     #[cold]
     fn grow(&mut self) -> EntryId {
-        self.entries.push(None);
+        self.entries.push(Entry::VACANT);
         // Whoever frees it finds room to say so.
         self.free.reserve(self.entries.len());
         self.entries.len() as EntryId - 1
@@ -192,37 +208,52 @@ impl<P> Slab<P> {
     }
 
     /// Takes an entry out; its lists have been told before.
+    #[inline]
     pub(super) fn remove(&mut self, id: EntryId) -> Option<P> {
-        let place = &mut self.entries[id as usize];
-        let payload = place.as_mut()?.payload.take();
-        *place = None;
+        let entry = &mut self[id];
+        entry.serial = 0;
+        let payload = entry.payload.take();
         self.free.push(id);
         payload
     }
 
+    /// The same, after a look at the entry.
+    #[inline(always)]
+    pub(super) fn remove_with<R>(
+        &mut self,
+        id: EntryId,
+        look: impl FnOnce(&Entry<P>) -> R,
+    ) -> (R, Option<P>) {
+        self.free.push(id);
+        let entry = &mut self.entries[id as usize];
+        debug_assert!(entry.serial != 0, "entry {id} is not in use");
+        entry.serial = 0;
+        (look(entry), entry.payload.take())
+    }
+
     pub(super) fn get_mut(&mut self, entry: EntryRef) -> Option<&mut Entry<P>> {
-        let found = self.entries.get_mut(entry.id as usize)?.as_mut()?;
+        let found = self.entries.get_mut(entry.id as usize)?;
         (found.serial == entry.serial).then_some(found)
     }
 }
 
-/// Panics for an id that is not in use: ids come from the lists, never from outside.
+/// Ids come from the lists, never from outside: those that are not in use name nothing.
 impl<P> Index<EntryId> for Slab<P> {
     type Output = Entry<P>;
 
+    #[inline]
     fn index(&self, id: EntryId) -> &Entry<P> {
-        match &self.entries[id as usize] {
-            Some(entry) => entry,
-            None => unreachable!("entry {id} is not in use"),
-        }
+        let entry = &self.entries[id as usize];
+        debug_assert!(entry.serial != 0, "entry {id} is not in use");
+        entry
     }
 }
 
 impl<P> IndexMut<EntryId> for Slab<P> {
+    #[inline]
     fn index_mut(&mut self, id: EntryId) -> &mut Entry<P> {
-        match &mut self.entries[id as usize] {
-            Some(entry) => entry,
-            None => unreachable!("entry {id} is not in use"),
-        }
+        let entry = &mut self.entries[id as usize];
+        debug_assert!(entry.serial != 0, "entry {id} is not in use");
+        entry
     }
 }

@@ -54,6 +54,11 @@ impl Instance {
         if self.state == InstanceState::Alive && self.writers.first() == Some(&writer) {
             return;
         }
+        self.comes_back_by(writer);
+    }
+
+    #[cold]
+    fn comes_back_by(&mut self, writer: u32) {
         match self.state {
             InstanceState::Alive => {}
             InstanceState::NotAliveDisposed => self.generations.disposed += 1,

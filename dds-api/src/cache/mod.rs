@@ -28,7 +28,7 @@ use spindle_dds_qos::{History, HistoryKind, ResourceLimits};
 use crate::handle::InstanceHandle;
 use crate::status::RejectedReason;
 use crate::subscription::{InstanceState, SampleInfo, SampleState};
-use entry::{Entry, EntryId, List, NONE, Slab, Which};
+use entry::{EntryId, List, NONE, Slab, Which};
 pub(crate) use entry::{EntryRef, Origin};
 use instance::{Instance, Instances};
 pub(crate) use query::{Query, Whose};
@@ -68,9 +68,23 @@ pub(crate) enum Offer<P> {
     },
 }
 
-/// An instance that takes one more sample.
+/// An instance that takes more samples of a writer, as they are: nothing is refused or
+/// replaced, nothing is new. For as long as nothing else is done to the cache.
 #[derive(Debug)]
-pub(crate) struct Roomy(u32);
+pub(crate) struct Roomy {
+    instance: u32,
+    key: KeyHash,
+    writer: u32,
+    left: u64,
+}
+
+impl Roomy {
+    /// Whether it takes one of this instance and writer.
+    #[inline]
+    pub(crate) fn is_for(&self, key: KeyHash, writer: u32) -> bool {
+        self.left > 0 && self.writer == writer && self.key == key
+    }
+}
 
 /// The samples of one reader.
 #[derive(Debug)]
@@ -175,25 +189,41 @@ impl<P> Cache<P> {
         Offer::Kept(self.push(at, origin, Some(payload)))
     }
 
-    /// The instance with this key, if a sample of it goes into the cache as it is: nothing
-    /// is refused or replaced, nothing is new.
-    #[inline]
-    pub(crate) fn has_room_for(&mut self, key: KeyHash) -> Option<Roomy> {
+    #[inline(never)]
+    fn push_state(&mut self, at: u32, origin: Origin) -> EntryRef {
+        self.push(at, origin, None)
+    }
+
+    /// The instance with this key, if samples of it by this writer go into the cache as they
+    /// are.
+    pub(crate) fn room_for(&mut self, key: KeyHash, writer: u32) -> Option<Roomy> {
         let at = self.instances.find_next(key)?;
-        let of_instance = self.instances[at].samples;
-        let keeps = self.history.kind == HistoryKind::KeepAll
-            || of_instance < u64::from(self.history.depth);
-        let has_room = keeps
-            && self.limits.max_samples.allows(self.samples + 1)
-            && self.limits.max_samples_per_instance.allows(of_instance + 1);
-        has_room.then_some(Roomy(at))
+        let instance = &mut self.instances[at];
+        let of_instance = instance.samples;
+        let keeps = match self.history.kind {
+            HistoryKind::KeepAll => u64::MAX,
+            HistoryKind::KeepLast => u64::from(self.history.depth).saturating_sub(of_instance),
+        };
+        let left = keeps
+            .min(self.limits.max_samples.left(self.samples))
+            .min(self.limits.max_samples_per_instance.left(of_instance));
+        if left == 0 {
+            return None;
+        }
+        instance.written_by(writer);
+        Some(Roomy {
+            instance: at,
+            key,
+            writer,
+            left,
+        })
     }
 
     /// Takes in a sample for which there is room.
-    #[inline]
-    pub(crate) fn take_in(&mut self, Roomy(at): Roomy, origin: Origin, payload: P) -> EntryRef {
-        self.instances[at].written_by(origin.writer);
-        self.push(at, origin, Some(payload))
+    #[inline(always)]
+    pub(crate) fn take_in(&mut self, room: &mut Roomy, origin: Origin, payload: P) -> EntryRef {
+        room.left -= 1;
+        self.push(room.instance, origin, Some(payload))
     }
 
     fn refuse(&self, reason: RejectedReason, payload: P) -> Offer<P> {
@@ -258,11 +288,11 @@ impl<P> Cache<P> {
         if let Some(old) = self.instances[at].state_entry.take() {
             self.remove(old);
         }
-        let entry = self.push(at, origin, None);
+        let entry = self.push_state(at, origin);
         self.instances[at].state_entry = Some(entry.id);
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, at: u32, origin: Origin, payload: Option<P>) -> EntryRef {
         let instance = &mut self.instances[at];
         let has_data = payload.is_some();
@@ -270,8 +300,8 @@ impl<P> Cache<P> {
         instance.samples += u64::from(has_data);
         self.writers.entry_came(origin.writer);
         let lists = [&self.order, &instance.entries];
-        let entry = Entry::new(at, instance.generations, origin, payload, lists);
-        let entry = self.entries.insert(entry);
+        let what = (at, instance.generations);
+        let entry = self.entries.insert(what, origin, payload, lists);
         let lists = [&mut self.order, &mut instance.entries];
         List::append_to(lists, &mut self.entries, entry.id);
         entry
@@ -291,12 +321,9 @@ impl<P> Cache<P> {
 
     /// Takes an entry out of all lists.
     fn remove(&mut self, id: EntryId) -> Option<P> {
-        let Entry {
-            instance: at,
-            origin,
-            ..
-        } = self.entries[id];
-        self.writers.entries_left(origin.writer, 1);
+        let entry = &self.entries[id];
+        let at = entry.instance;
+        self.writers.entries_left(entry.origin.writer, 1);
         self.order.unlink(&mut self.entries, Which::Order, id);
         let instance = &mut self.instances[at];
         instance
@@ -353,36 +380,38 @@ impl<P> Cache<P> {
     /// The oldest entries, all of which are of this instance: one after the other, from the
     /// front of both lists.
     fn take_oldest(&mut self, at: u32, max: usize, out: &mut Vec<(SampleInfo, Option<P>)>) {
-        let instance = &mut self.instances[at];
+        let Self {
+            instances,
+            entries,
+            writers,
+            order,
+            ..
+        } = self;
+        let instance = &mut instances[at];
         let of_instance = Said::of(instance);
-        let count = max.min(self.entries.len() as usize);
+        let count = max.min(entries.len() as usize);
         let from = out.len();
-        out.reserve(count);
-        let mut id = self.order.head;
+        let mut id = order.head;
         let (mut samples, mut of_writer) = (0, 0);
-        let mut writer = self.entries[id].origin.writer;
-        let mut publication_handle = self.writers.handle(writer);
-        for left in (0..count).rev() {
-            let entry = &mut self.entries[id];
-            if entry.origin.writer != writer {
-                let before = std::mem::replace(&mut writer, entry.origin.writer);
-                self.writers
-                    .entries_left(before, std::mem::take(&mut of_writer));
-                publication_handle = self.writers.handle(writer);
-            }
-            of_writer += 1;
-            samples += u64::from(entry.payload.is_some());
-            let info = of_instance.of_entry(entry, publication_handle, left as i32);
-            let next = entry.next(Which::Order);
-            out.push((info, entry.payload.take()));
-            self.entries.remove(id);
-            id = next;
-        }
-        self.writers.entries_left(writer, of_writer);
-        self.order.begin_with(&mut self.entries, Which::Order, id);
-        instance
-            .entries
-            .begin_with(&mut self.entries, Which::Instance, id);
+        let mut writer = entries[id].origin.writer;
+        let mut publication_handle = writers.handle(writer);
+        let oldest = (0..count).rev().map(|left| {
+            entries.remove_with(id, |entry| {
+                if entry.origin.writer != writer {
+                    let before = std::mem::replace(&mut writer, entry.origin.writer);
+                    writers.entries_left(before, std::mem::take(&mut of_writer));
+                    publication_handle = writers.handle(writer);
+                }
+                of_writer += 1;
+                samples += u64::from(entry.payload.is_some());
+                id = entry.next(Which::Order);
+                of_instance.of_entry(entry, publication_handle, left as i32)
+            })
+        });
+        out.extend(oldest);
+        writers.entries_left(writer, of_writer);
+        order.begin_with(entries, Which::Order, id);
+        instance.entries.begin_with(entries, Which::Instance, id);
         instance.samples -= samples;
         self.samples -= samples;
         if samples < count as u64 {
@@ -399,12 +428,11 @@ impl<P> Cache<P> {
     pub(crate) fn remove_sample(&mut self, writer: InstanceHandle, position: u64) -> Option<P> {
         let mut id = self.order.head;
         while id != NONE {
-            let Entry {
-                origin, payload, ..
-            } = &self.entries[id];
+            let entry = &self.entries[id];
+            let origin = &entry.origin;
             let theirs = self.writers.handle(origin.writer) == writer;
-            if theirs && origin.position == position && payload.is_some() {
-                let instance = self.entries[id].instance;
+            if theirs && origin.position == position && entry.payload.is_some() {
+                let instance = entry.instance;
                 let payload = self.remove(id);
                 self.reclaim(instance);
                 return payload;

@@ -97,6 +97,7 @@ impl Routes {
     pub(crate) fn settle(&mut self, at: usize) {
         let route = &mut self.routes[at];
         route.inlet.settle(&route.link, &mut route.batch);
+        route.batch.is_touched = false;
     }
 
     /// The readers in a subgroup.

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::{Held, Kind};
-use spindle_dds_idl_runtime::KeyHash;
+use spindle_dds_core::{Delivery, Held, Kind};
+use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::link::{Farewell, Roster};
+use super::link::{Farewell, Link, Roster};
 use crate::cache::Origin;
+use crate::status::StatusMask;
 
 /// What comes from the engine, in order.
 #[derive(Debug)]
@@ -41,10 +42,14 @@ pub(crate) struct Batch<F: Fabric> {
     /// The writer of the last message: its place and number, and its name in the link. The
     /// next one is often of the same.
     pub(super) writer: Option<(Rank, u32, u32)>,
+    /// Statuses that what went straight into the cache has changed.
+    pub(super) changed: StatusMask,
+    /// Something has come in this batch, of which the reader is to be told at its end.
+    pub(crate) is_touched: bool,
 }
 
 /// Most arrivals of a batch: a longer one goes on in parts.
-const BATCH_MAX: usize = 64;
+pub(super) const BATCH_MAX: usize = 64;
 
 impl<F: Fabric> Batch<F> {
     /// With room for all that it takes.
@@ -53,6 +58,8 @@ impl<F: Fabric> Batch<F> {
             arrivals: VecDeque::with_capacity(BATCH_MAX),
             came: [0; 2],
             writer: None,
+            changed: StatusMask::NONE,
+            is_touched: false,
         }
     }
 
@@ -70,11 +77,24 @@ impl<F: Fabric> Batch<F> {
         self.arrivals.push_back(arrival);
     }
 
+    /// Whether something has come, and nobody has been told that yet.
+    #[inline]
+    pub(crate) fn is_touched_first(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_touched, true)
+    }
+
     /// Counts a message, whose payload has so many bytes.
     #[inline]
     pub(super) fn count(&mut self, len: u32) {
-        self.came[0] += 1;
-        self.came[1] += u64::from(len);
+        self.count_all([1, len.into()]);
+    }
+
+    /// Counts messages, and the bytes of their payload.
+    #[inline]
+    pub(super) fn count_all(&mut self, came: [u64; 2]) {
+        for (sum, more) in self.came.iter_mut().zip(came) {
+            *sum += more;
+        }
     }
 
     /// What was counted since the last time.
@@ -108,4 +128,41 @@ pub(super) struct Message<F: Fabric> {
     pub(super) key: KeyHash,
     pub(super) origin: Origin,
     pub(super) held: Held<F>,
+}
+
+impl<F: Fabric> Message<F> {
+    /// A message that came by this link, held; its writer by its place in the row of the
+    /// link. `None` of a writer that is none of those, or gone.
+    pub(super) fn of(
+        delivery: &Delivery<'_, F>,
+        link: &Link<F>,
+        batch: &mut Batch<F>,
+    ) -> Option<Self> {
+        let header = delivery.header;
+        let writer = link.comes(delivery, batch)?;
+        Some(Self {
+            kind: header.kind,
+            key: KeyHash(header.key_hash),
+            origin: Origin {
+                writer,
+                ..Origin::of(delivery)
+            },
+            held: delivery.hold(),
+        })
+    }
+}
+
+impl Origin {
+    /// What is known of a message, but for its writer.
+    #[inline(always)]
+    pub(super) fn of<F: Fabric>(delivery: &Delivery<'_, F>) -> Self {
+        let header = delivery.header;
+        Self {
+            writer: u32::MAX,
+            writer_sequence: header.writer_seq,
+            position: delivery.position,
+            timestamp: header.timestamp,
+            encapsulation: Encapsulation(header.encapsulation),
+        }
+    }
 }

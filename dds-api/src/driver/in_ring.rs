@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::{Held, Lane, Ring};
+use spindle_dds_core::{Lane, Ring};
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::link::Roster;
@@ -44,9 +44,8 @@ impl<F: Fabric> Default for InRings<F> {
 
 impl<F: Fabric> InRing<F> {
     #[inline]
-    fn is_of(&self, held: &Held<F>) -> bool {
-        let same = self.sender == held.sender() && self.ring == held.ring();
-        same && std::ptr::eq(&*self.lane, held.lane())
+    fn is(&self, (lane, sender, ring): (&Lane<F>, Rank, Ring)) -> bool {
+        self.sender == sender && self.ring == ring && std::ptr::eq(&*self.lane, lane)
     }
 
     /// Forgets the oldest as far as they were taken or replaced meanwhile.
@@ -76,10 +75,10 @@ impl<F: Fabric> InRings<F> {
         }
     }
 
-    /// The next sample to be kept is this one.
+    /// The next samples to be kept come by this ring.
     #[inline]
-    pub(super) fn come_to(&mut self, held: &Held<F>) {
-        let is_same = |it: &InRing<F>| it.is_of(held);
+    pub(super) fn come_to(&mut self, whose: (&Lane<F>, Rank, Ring)) {
+        let is_same = |it: &InRing<F>| it.is(whose);
         if !self.rings.get(self.last).is_some_and(is_same) {
             self.last = self.rings.iter().position(is_same).unwrap_or(usize::MAX);
         }

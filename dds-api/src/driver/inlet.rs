@@ -1,8 +1,10 @@
 //! Where samples come in: between the engine's thread and a reader.
 //!
-//! At the end of a batch the engine *tries* the reader's lock to move arrivals into the
-//! cache. If somebody has it, or the cache is full, they go onto a queue that holds all
-//! that can be in flight, and that one moves them after letting go of the lock: it looks
+//! The engine *tries* the reader's lock to put samples that follow each other straight into
+//! the cache (`accept_run`). What comes otherwise (for several readers of a topic, what is no
+//! sample, what finds somebody at the lock) goes into a batch, at whose end it tries again.
+//! If somebody has the lock then, or the cache is full, arrivals go onto a queue that holds
+//! all that can be in flight, and that one moves them after letting go of the lock: it looks
 //! at the queue once more (both sides fence between their two steps), so nothing is left
 //! behind. Arrivals go past the queue only while it is empty, and they have the lock.
 
@@ -10,8 +12,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use spindle_dds_core::{Delivery, Held, Kind};
-use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
+use spindle_dds_core::{Delivery, Held, Kind, Run};
+use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
 use super::arrival::{Arrival, Batch, Message, Stamp};
@@ -21,7 +23,7 @@ use super::payload::{Item, Payload, in_ring};
 use super::port::{DISPOSES, WRITER_DELETED};
 use super::shelf::{ReaderStatuses, Shelf};
 use super::streams::Streams;
-use crate::cache::{Cache, Origin, Query};
+use crate::cache::{Cache, Query};
 use crate::condition::{StateMasks, Subject};
 use crate::error::Error;
 use crate::properties::{ReaderConfig, Storage};
@@ -137,61 +139,61 @@ impl<F: Fabric> Inlet<F> {
 
     // ---- the engine's thread: nothing waits ----
 
-    /// A message for the topic of this reader, by the last link. Whether it is the first of
-    /// a batch.
-    pub(crate) fn accept(
-        &self,
-        link: &Link<F>,
-        delivery: &Delivery<'_, F>,
-        batch: &mut Batch<F>,
-    ) -> bool {
+    /// A message for the topic of this reader, by the last link.
+    pub(crate) fn accept(&self, link: &Link<F>, delivery: &Delivery<'_, F>, batch: &mut Batch<F>) {
         if self.closed.load(Ordering::Acquire) {
-            return false;
+            return;
         }
-        let header = delivery.header;
-        if header.kind == Kind::Control {
-            let Some(gone) = says_gone(link, delivery) else {
-                return false;
-            };
-            let is_first = self.make_room(link, batch);
-            batch.push(gone);
-            return is_first;
-        }
-        let whose = (delivery.sender, header.writer);
-        let Some(writer) = link.came(whose, header.timestamp, &mut batch.writer) else {
-            return false;
-        };
-        let is_first = self.make_room(link, batch);
-        batch.count(header.len);
-        batch.push(Arrival::Message(Message {
-            kind: header.kind,
-            key: KeyHash(header.key_hash),
-            origin: Origin {
-                writer,
-                writer_sequence: header.writer_seq,
-                position: delivery.position,
-                timestamp: header.timestamp,
-                encapsulation: Encapsulation(header.encapsulation),
-            },
-            held: delivery.hold(),
-        }));
-        is_first
-    }
-
-    /// Before something is added to a batch: whether that is the first.
-    #[inline]
-    fn make_room(&self, link: &Link<F>, batch: &mut Batch<F>) -> bool {
-        let is_first = batch.is_empty();
         if batch.is_full() {
             self.settle(link, batch);
         }
-        is_first
+        if delivery.header.kind == Kind::Control {
+            if let Some(gone) = says_gone(link, delivery) {
+                batch.push(gone);
+            }
+        } else if let Some(message) = Message::of(delivery, link, batch) {
+            batch.push(Arrival::Message(message));
+        }
+    }
+
+    /// Samples of this topic, as many as come one after the other, straight into the cache:
+    /// if nothing is in the way, and nobody else is at it. Whether there were any.
+    #[inline]
+    pub(crate) fn accept_run(
+        &self,
+        link: &Link<F>,
+        topic: u64,
+        run: &mut Run<'_, F>,
+        batch: &mut Batch<F>,
+    ) -> bool {
+        if !batch.is_empty() || !self.takes_in() {
+            return false;
+        }
+        let Some(mut shelf) = self.try_shelf() else {
+            return false;
+        };
+        // Under the lock: who closes it throws away what has come before, under the lock too.
+        if self.closed.load(Ordering::Acquire) {
+            return false;
+        }
+        let any = shelf.take_run(self.span_max(), link, topic, run, batch);
+        if shelf.is_blocked() {
+            self.blocked.store(true, Ordering::Release);
+        }
+        any
     }
 
     /// The end of a batch: into the cache, if nobody else is at it, else into the queue.
     pub(crate) fn settle(&self, link: &Link<F>, batch: &mut Batch<F>) {
         for (sum, more) in self.arrived.iter().zip(batch.take_counts()) {
             sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        }
+        let changed = std::mem::replace(&mut batch.changed, StatusMask::NONE);
+        if !changed.is_empty() {
+            self.tell(changed);
+        }
+        if batch.is_empty() {
+            return;
         }
         if self.takes_in()
             && let Some(shelf) = self.try_shelf()
@@ -355,12 +357,17 @@ impl<F: Fabric> Inlet<F> {
         self.came_to(&shelf);
         drop(shelf);
         if !changed.is_empty() {
-            if changed.contains(StatusMask::DATA_AVAILABLE) {
-                self.subscriber.raise(StatusMask::DATA_ON_READERS);
-                self.streams.notify();
-            }
-            self.reader.raise(changed);
+            self.tell(changed);
         }
+    }
+
+    /// Statuses have changed.
+    fn tell(&self, changed: StatusMask) {
+        if changed.contains(StatusMask::DATA_AVAILABLE) {
+            self.subscriber.raise(StatusMask::DATA_ON_READERS);
+            self.streams.notify();
+        }
+        self.reader.raise(changed);
     }
 
     /// The lane that it has come to may make it ready for the last one.
@@ -396,7 +403,13 @@ impl<F: Fabric> Inlet<F> {
         result
     }
 
-    /// Hands samples out; see [`DataReader`](crate::DataReader).
+    /// Collections of samples that are out.
+    pub(crate) fn loans(&self) -> u64 {
+        self.with(|shelf| shelf.loans())
+    }
+
+    /// Hands samples out; see [`DataReader`](crate::DataReader). A collection that has any is
+    /// out until it is given back.
     pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {
         let items = self.with(|shelf| {
             self.is_used();
@@ -419,12 +432,8 @@ impl<F: Fabric> Inlet<F> {
         }
     }
 
-    /// Takes a collection back.
+    /// Takes a collection back, which [`select`](Self::select) gave.
     pub(crate) fn give_back(&self, mut items: Vec<Item<F>>) {
-        // Of a look that found nothing in an empty cache.
-        if items.capacity() == 0 {
-            return;
-        }
         // All at once, and without the lock: somebody may have to be woken.
         Held::let_go(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         self.with(|shelf| {

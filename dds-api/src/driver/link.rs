@@ -16,11 +16,11 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use crossbeam_queue::ArrayQueue;
 use spindle_dds_core::membership::MemberId;
-use spindle_dds_core::{Lane, Ring};
+use spindle_dds_core::{Delivery, Lane, Ring};
 use spindle_dds_qos::PolicyId;
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::arrival::{Arrival, Stamp};
+use super::arrival::{Arrival, Batch, Stamp};
 use crate::handle::InstanceHandle;
 
 /// A reader's side of one lane.
@@ -75,7 +75,7 @@ pub(crate) enum Farewell {
     Failed,
 }
 
-struct LinkedWriter {
+pub(super) struct LinkedWriter {
     writer: MatchedWriter,
     /// Source timestamp of its last message.
     timestamp: AtomicI64,
@@ -179,10 +179,20 @@ impl<F: Fabric> Link<F> {
         self.roster.lane()
     }
 
+    /// A message comes, and is counted. Which writer it is of, unless that is gone.
+    #[inline]
+    pub(super) fn comes(&self, delivery: &Delivery<'_, F>, batch: &mut Batch<F>) -> Option<u32> {
+        let header = delivery.header;
+        let whose = (delivery.sender, header.writer);
+        let writer = self.came(whose, header.timestamp, &mut batch.writer)?;
+        batch.count(header.len);
+        Some(writer)
+    }
+
     /// Which writer that is, unless it is gone; its message of this time came.
     /// `last` is what this found last, if it did.
     #[inline]
-    pub(super) fn came(
+    fn came(
         &self,
         (place, number): (Rank, u32),
         timestamp: i64,
@@ -200,8 +210,15 @@ impl<F: Fabric> Link<F> {
         if writer.is_gone() {
             return None;
         }
-        writer.timestamp.store(timestamp, Ordering::Relaxed);
+        writer.came_at(timestamp);
         Some(at)
+    }
+
+    /// The writer of this name, unless it is gone: which it is, for messages that follow each
+    /// other.
+    pub(super) fn writer(&self, place: Rank, number: u32) -> Option<(u32, &LinkedWriter)> {
+        let at = self.find(place, number)?;
+        Some((at as u32, &self.roster.writers[at]))
     }
 
     fn find(&self, place: Rank, number: u32) -> Option<usize> {
@@ -279,6 +296,12 @@ impl<F: Fabric> Roster<F> {
 }
 
 impl LinkedWriter {
+    /// A message of this time came.
+    #[inline]
+    pub(super) fn came_at(&self, timestamp: i64) {
+        self.timestamp.store(timestamp, Ordering::Relaxed);
+    }
+
     fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }

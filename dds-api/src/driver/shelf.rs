@@ -1,9 +1,11 @@
 //! What a reader's lock guards: its cache, its backlog, buffers, statuses.
 
+mod straight;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::{Held, Kind};
+use spindle_dds_core::Held;
 use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_transport::Fabric;
 
@@ -55,6 +57,8 @@ pub(super) struct Shelf<F: Fabric> {
     pool: Pool,
     /// Empty collections to be used again.
     collections: Vec<Vec<Item<F>>>,
+    /// Those that are out.
+    loans: u64,
     pub(super) statuses: ReaderStatuses,
 }
 
@@ -78,6 +82,7 @@ impl<F: Fabric> Shelf<F> {
             sequences: Vec::new(),
             pool: Pool::default(),
             collections: Vec::new(),
+            loans: 0,
             statuses: ReaderStatuses::default(),
         }
     }
@@ -138,6 +143,7 @@ impl<F: Fabric> Shelf<F> {
         new: Option<(&Link<F>, &mut Batch<F>)>,
     ) -> StatusMask {
         let mut changed = StatusMask::NONE;
+        let may_go_on = self.has_arrivals();
         while self.has_arrivals()
             && let Some(arrival) = self.next_arrival(&mut changed)
         {
@@ -152,43 +158,24 @@ impl<F: Fabric> Shelf<F> {
             while !self.is_blocked()
                 && let Some(arrival) = batch.pop()
             {
-                match arrival {
-                    Arrival::Message(mut message) if message.kind == Kind::Data => {
-                        message.origin.writer = self.writers[message.origin.writer as usize];
-                        self.take_sample(message, &mut changed);
-                    }
-                    arrival => {
-                        let arrival = self.renamed(arrival);
-                        self.take_in(arrival, &mut changed);
-                    }
-                }
+                let arrival = self.renamed(arrival);
+                self.take_in(arrival, &mut changed);
             }
         }
         self.let_go_replaced();
         if self.is_blocked() {
             self.catch_up();
         }
-        // Of lanes that have ended, nothing stays where it is.
-        self.relieve(span_max.unwrap_or(u32::MAX));
+        self.relieve_if_due(span_max, may_go_on);
         changed
     }
 
-    /// The straight way of a sample into the cache, if there is nothing to decide.
-    #[inline]
-    fn take_sample(&mut self, message: Message<F>, changed: &mut StatusMask) {
-        *changed |= self.count_lost(&message.origin);
-        let Some(room) = self.cache.has_room_for(message.key) else {
-            *changed |= self.offer(message);
-            if self.replaced.len() == REPLACED_MAX {
-                self.let_go_replaced();
-            }
-            return;
-        };
-        let Message { origin, held, .. } = message;
-        self.in_rings.come_to(&held);
-        let entry = self.cache.take_in(room, origin, Payload::Ring(held));
-        self.in_rings.keep(entry, &mut self.cache);
-        *changed |= StatusMask::DATA_AVAILABLE;
+    /// Sees to it that no ring is held above `span_max`, and that nothing stays where it is
+    /// of lanes that have ended: one more may have only where it `may_go_on`.
+    fn relieve_if_due(&mut self, span_max: Option<u32>, may_go_on: bool) {
+        if span_max.is_some() || may_go_on || self.in_rings.linger() {
+            self.relieve(span_max.unwrap_or(u32::MAX));
+        }
     }
 
     fn take_in(&mut self, arrival: Arrival<F>, changed: &mut StatusMask) {
@@ -200,12 +187,18 @@ impl<F: Fabric> Shelf<F> {
             } => *changed |= self.writer_gone(writer, at, farewell),
             Arrival::Message(message) => {
                 *changed |= self.count_lost(&message.origin);
-                *changed |= self.offer(message);
-                if self.replaced.len() == REPLACED_MAX {
-                    self.let_go_replaced();
-                }
+                *changed |= self.offer_next(message);
             }
         }
+    }
+
+    #[inline(never)]
+    fn offer_next(&mut self, message: Message<F>) -> StatusMask {
+        let changed = self.offer(message);
+        if self.replaced.len() == REPLACED_MAX {
+            self.let_go_replaced();
+        }
+        changed
     }
 
     fn let_go_replaced(&mut self) {
@@ -294,7 +287,8 @@ impl<F: Fabric> Shelf<F> {
             origin,
             held,
         } = message;
-        self.in_rings.come_to(&held);
+        let whose = (held.lane(), held.sender(), held.ring());
+        self.in_rings.come_to(whose);
         let arrived = Arrived {
             kind,
             key,
@@ -401,12 +395,17 @@ impl<F: Fabric> Shelf<F> {
             }),
             Access::Take => cache.take(query, &mut items),
         }
-        if cache.is_empty() {
+        if items.is_empty() {
+            self.keep(items);
+            return Vec::new();
+        }
+        self.loans += 1;
+        if self.cache.is_empty() {
             self.in_rings.are_taken();
         }
         if config.storage == Storage::Copy || config.untrusted {
             let payloads = items.iter_mut().filter_map(|(_, it)| it.as_mut());
-            Held::let_go(payloads.filter_map(|payload| pool.copy_out(payload)));
+            Held::let_go(payloads.filter_map(|payload| self.pool.copy_out(payload)));
         }
         items
     }
@@ -447,14 +446,23 @@ impl<F: Fabric> Shelf<F> {
         self.cache.take(&all, &mut items);
     }
 
-    /// Takes a collection back.
+    pub(super) fn loans(&self) -> u64 {
+        self.loans
+    }
+
+    /// Takes a collection back that was handed out.
     pub(super) fn give_back(&mut self, mut items: Vec<Item<F>>) {
+        self.loans -= 1;
         for (_, payload) in items.drain(..) {
             if let Some(payload) = payload {
                 self.pool.recycle(payload);
             }
         }
-        if self.collections.len() < COLLECTIONS_MAX {
+        self.keep(items);
+    }
+
+    fn keep(&mut self, items: Vec<Item<F>>) {
+        if items.capacity() > 0 && self.collections.len() < COLLECTIONS_MAX {
             self.collections.push(items);
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{OutReason, View};
-use spindle_dds_core::{Delivery, Event, Handle, Kind, StopReason, SubgroupId};
+use spindle_dds_core::{Delivery, Event, Handle, Kind, Run, StopReason, SubgroupId};
 use spindle_dds_transport::Fabric;
 
 use super::bell::Bells;
@@ -95,6 +95,25 @@ impl Sink {
         self.view = Some(view);
     }
 
+    /// Messages of a topic that has one reader here go straight to it, if nothing is in the
+    /// way. Whether any did.
+    #[inline]
+    fn hand_to_reader(&mut self, topic: (SubgroupId, u64), run: &mut Run<'_, Wire>) -> bool {
+        let readers = self.routes.of(topic.0, topic.1);
+        if readers.len() != 1 || self.stopwatch.is_running() {
+            return false;
+        }
+        let at = readers.start;
+        let Route {
+            inlet, link, batch, ..
+        } = self.routes.route(at);
+        let any = inlet.accept_run(link, topic.1, run, batch);
+        if any && batch.is_touched_first() {
+            self.touched.push(at);
+        }
+        any
+    }
+
     fn stopped(&mut self, reason: StopReason) {
         let failed = reason != StopReason::Out(OutReason::Left);
         if failed {
@@ -120,8 +139,21 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             let Route {
                 inlet, link, batch, ..
             } = self.routes.route(at);
-            if inlet.accept(link, delivery, batch) {
+            inlet.accept(link, delivery, batch);
+            if batch.is_touched_first() {
                 self.touched.push(at);
+            }
+        }
+    }
+
+    fn deliver_run(&mut self, run: &mut Run<'_, Wire>) {
+        let subgroup = run.lane().subgroup();
+        while let Some(header) = run.peek() {
+            let topic = header.topic;
+            if !self.hand_to_reader((subgroup, topic), run)
+                && let Some(delivery) = run.next()
+            {
+                self.deliver(&delivery);
             }
         }
     }

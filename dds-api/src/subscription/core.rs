@@ -1,7 +1,7 @@
 //! What a reader holds, shared by all handles to it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use spindle_dds_qos::DataReaderQos;
@@ -35,8 +35,6 @@ pub(crate) struct ReaderCore {
     pub(crate) qos: Mutex<DataReaderQos>,
     pub(crate) listener: ListenerSlot<dyn ErasedReaderListener>,
     pub(crate) inlet: Arc<Inlet<Wire>>,
-    /// Collections of samples that are out.
-    pub(crate) loans: AtomicUsize,
     pub(crate) streams: Arc<Streams>,
     /// `notify_datareaders` was called: skip `on_data_on_readers` once.
     pub(crate) notified: AtomicBool,
@@ -72,7 +70,6 @@ impl ReaderCore {
             listener: ListenerSlot::default(),
             streams: inlet.streams().clone(),
             inlet,
-            loans: AtomicUsize::new(0),
             notified: AtomicBool::new(false),
         }
     }
@@ -197,7 +194,7 @@ impl ReaderCore {
     }
 
     pub(crate) fn has_no_loans(&self) -> Result<()> {
-        match self.loans.load(Ordering::Acquire) {
+        match self.inlet.loans() {
             0 => Ok(()),
             loans => Err(Error::PreconditionNotMet(format!(
                 "{} has {loans} collections of samples out; drop them first",

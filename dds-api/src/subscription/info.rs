@@ -6,7 +6,7 @@ use crate::handle::InstanceHandle;
 
 /// Whether a sample was read before (DDS 1.4 §2.2.2.5.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
+#[repr(u8)]
 pub enum SampleState {
     /// It was.
     Read = 1,
@@ -16,7 +16,7 @@ pub enum SampleState {
 
 /// Whether an instance was looked at since it came to life (DDS 1.4 §2.2.2.5.1.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
+#[repr(u8)]
 pub enum ViewState {
     /// It was not.
     New = 1,
@@ -26,7 +26,7 @@ pub enum ViewState {
 
 /// Whether an instance lives (DDS 1.4 §2.2.2.5.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
+#[repr(u8)]
 pub enum InstanceState {
     /// It has a writer and was not disposed of.
     Alive = 1,

@@ -209,7 +209,6 @@ impl<T: TopicType> DataReader<T> {
             self.core.clear_data_available();
             let mut items = self.core.inlet.select(access, &query);
             if items.is_empty() {
-                self.core.inlet.give_back(items);
                 if !std::mem::replace(&mut has_glanced, true) && self.core.glance() {
                     continue;
                 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use spindle_dds_idl_runtime::TopicType;
 
@@ -27,7 +26,6 @@ pub struct Samples<T> {
 
 impl<T> Samples<T> {
     pub(super) fn new(items: Vec<Item<Wire>>, reader: Arc<ReaderCore>) -> Self {
-        reader.loans.fetch_add(1, Ordering::AcqRel);
         Self {
             items,
             reader,
@@ -62,7 +60,6 @@ impl<T> Samples<T> {
 impl<T> Drop for Samples<T> {
     fn drop(&mut self) {
         self.reader.inlet.give_back(std::mem::take(&mut self.items));
-        self.reader.loans.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::{Delivery, Event, Held, Ring, Sink, StopReason, SubgroupId};
+use spindle_dds_core::{Delivery, Event, Held, Ring, Run, Sink, StopReason, SubgroupId};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
@@ -171,6 +171,13 @@ impl Sink<SimFabric> for Recorder {
         self.check_payload(&loan);
         if keep {
             self.loans.push(loan);
+        }
+    }
+
+    /// Takes some of it, and leaves the rest.
+    fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
+        while let Some(delivery) = run.next_if(|next| next.writer_seq % 3 != 0) {
+            self.deliver(&delivery);
         }
     }
 

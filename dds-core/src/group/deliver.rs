@@ -1,16 +1,15 @@
 //! Delivery and release predicates of a subgroup, and the digest of its order.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
+use super::run::{Order, Run};
 use super::{Context, Found, Group, Trouble};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
 use crate::digest::Digest;
 use crate::engine::{Event, Sink};
-use crate::held::Delivery;
 use crate::ids::Ring;
 use crate::lane::Lane;
 use crate::limits::DIGESTS_KEPT;
@@ -53,13 +52,14 @@ impl<F: Fabric> Group<F> {
             .0
             .saturating_add(delivery_max(context.config, self.ordered.len()));
         let mut done = self.delivered_num;
-        while self.delivered.0 < full {
+        // Nothing stable is left at that place, or behind it.
+        while done < self.stable && self.delivered.0 < full {
             let next = self.next_at(done).or_else(|| self.next_in_order(None));
             let Some(next) = next.filter(|it| it.seq < self.stable) else {
                 done = self.stable;
                 break;
             };
-            done = self.deliver_run(next, full, lane, context);
+            done = self.deliver_next(next, full - self.delivered.0, lane, context);
         }
         if self.digest.is_due(done) {
             self.checkpoint(done, lane, context);
@@ -71,32 +71,26 @@ impl<F: Fabric> Group<F> {
         true
     }
 
-    /// Delivers what is next in order, and what follows it of the same sender before that of
-    /// any other, until so many have been delivered. The place behind that.
-    fn deliver_run<S: Sink<F>>(
+    /// Hands over what is next in order, and what follows it of the same sender before that
+    /// of any other, but `limit` messages at most; or tells the farewell that is next. The
+    /// place behind that.
+    fn deliver_next<S: Sink<F>>(
         &mut self,
         next: Next,
-        full: u64,
+        limit: u64,
         lane: &Arc<Lane<F>>,
         context: &mut Context<'_, S>,
     ) -> u64 {
-        let Next { mut seq, order, .. } = next;
-        let end = next.until.min(self.stable);
-        let n = self.ordered.len() as u64;
-        loop {
-            if self.digest.is_due(seq) {
-                self.checkpoint(seq, lane, context);
-            }
-            if !self.deliver_next(seq, order, lane, context) {
-                return seq;
-            }
-            let sender = &self.senders[self.ordered[order]];
-            let front = sender.streams[0].as_ref().and_then(Stream::front);
-            match front.map(|(_, header)| header.index * n + order as u64) {
-                Some(following) if following < end && self.delivered.0 < full => seq = following,
-                _ => return seq + 1,
-            }
+        if self.digest.is_due(next.seq) {
+            self.checkpoint(next.seq, lane, context);
         }
+        let end = next.until.min(self.stable).min(self.digest.due_at());
+        let at = self.ordered[next.order];
+        let handed = self.hand_over(Ring::Ordered, at, (end, limit), lane, context);
+        handed.unwrap_or_else(|| {
+            self.tell_farewell(next, context);
+            next.seq
+        })
     }
 
     /// The message at just this place, where one is.
@@ -122,34 +116,29 @@ impl<F: Fabric> Group<F> {
         while let Some(next) = self.next_in_order(Some(trim))
             && next.seq <= last
         {
-            self.deliver_next(next.seq, next.order, lane, context);
+            let at = self.ordered[next.order];
+            let only = (next.seq + 1, 1);
+            if self
+                .hand_over(Ring::Ordered, at, only, lane, context)
+                .is_none()
+            {
+                self.tell_farewell(next, context);
+            }
         }
         self.end_batch(before, context);
     }
 
-    /// Hands over the message, or tells the farewell, that is next in order.
-    /// Whether it was a message.
-    fn deliver_next<S: Sink<F>>(
-        &mut self,
-        seq: u64,
-        order: usize,
-        lane: &Arc<Lane<F>>,
-        context: &mut Context<'_, S>,
-    ) -> bool {
-        let at = self.ordered[order];
-        if self.hand_over(Ring::Ordered, at, seq, lane, context) {
-            return true;
-        }
-        let sender = &mut self.senders[at];
+    /// Tells the farewell that is next in order.
+    fn tell_farewell<S: Sink<F>>(&mut self, next: Next, context: &mut Context<'_, S>) {
+        let sender = &mut self.senders[self.ordered[next.order]];
         sender.left_told[0] = true;
         context.sink.event(Event::SenderLeft {
             subgroup: self.spec.subgroup,
             ring: Ring::Ordered,
             sender: sender.rank,
-            position: self.spec.base + seq,
+            position: self.spec.base + next.seq,
             timestamp: sender.streams[0].as_ref().map_or(0, Stream::last_timestamp),
         });
-        false
     }
 
     /// The next message or farewell; below the cut, if there is one.
@@ -179,54 +168,58 @@ impl<F: Fabric> Group<F> {
         next
     }
 
-    /// Hands the front message of a stream, which is the `seq`th of its order or
-    /// of its ring, to the sink. False when there is none.
+    /// Hands the front messages of a stream to the sink, one at least: those before the place
+    /// `end` in its order, or of its ring, and `limit` at most. The place behind them; `None`
+    /// when there is none.
     fn hand_over<S: Sink<F>>(
         &mut self,
         ring: Ring,
         at: usize,
-        seq: u64,
+        (end, limit): (u64, u64),
         lane: &Arc<Lane<F>>,
         context: &mut Context<'_, S>,
-    ) -> bool {
+    ) -> Option<u64> {
         let sender = &mut self.senders[at];
-        let Some(stream) = &mut sender.streams[ring.index()] else {
-            return false;
-        };
-        let Some((real, header)) = stream.front() else {
-            return false;
-        };
-        let Some(inbox) = &lane.inboxes[ring.index()][at] else {
-            return false;
-        };
-        let mut position = seq;
-        if ring == Ring::Ordered {
-            position += self.spec.base;
-            let wrong = u32::from(context.config.plants(PlantedBug::WrongDigest));
-            self.digest
-                .add(seq, sender.rank.0, header.topic, header.len ^ wrong);
-        }
-        context.sink.deliver(&Delivery {
+        let stream = sender.streams[ring.index()].as_mut()?;
+        let inbox = lane.inboxes[ring.index()][at].as_ref()?;
+        stream.front()?;
+        let is_ordered = ring == Ring::Ordered;
+        let batched = context.config.batched_upcalls;
+        let mut run = Run {
             lane,
             ring,
             sender: sender.rank,
-            position,
-            header,
             sender_at: at,
-            real,
-            payload: stream.payload(),
+            row: lane.fabric.row(sender.rank),
+            stream,
             inbox,
             tickets: &self.tickets,
-            is_held: Cell::new(false),
-        });
-        self.delivered.0 += 1;
-        self.delivered.1 += u64::from(header.len);
-        stream.pop(inbox);
-        if !context.config.batched_upcalls {
+            order: Order {
+                senders: if is_ordered { lane.ordered } else { 1 },
+                at: if is_ordered { sender.order } else { 0 },
+                base: if is_ordered { self.spec.base } else { 0 },
+                end,
+                digest: is_ordered.then_some(&mut self.digest),
+                wrong: context.config.plants(PlantedBug::WrongDigest).into(),
+            },
+            left: if batched { limit } else { limit.min(1) },
+            handed: (0, 0),
+            behind: 0,
+            is_out: false,
+        };
+        context.sink.deliver_run(&mut run);
+        // What it has left.
+        while let Some(delivery) = run.next() {
+            context.sink.deliver(&delivery);
+        }
+        self.delivered.0 += run.handed.0;
+        self.delivered.1 += run.handed.1;
+        let behind = run.behind;
+        if !batched {
             bump(&lane.common.counters.upcalls, 1);
             context.sink.batch_end();
         }
-        true
+        Some(behind)
     }
 
     /// `before` is what had been delivered before the batch.
@@ -265,12 +258,11 @@ impl<F: Fabric> Group<F> {
     ) -> bool {
         let before = self.delivered;
         for at in 0..self.senders.len() {
-            while let Some((_, header)) =
-                self.senders[at].streams[1].as_ref().and_then(Stream::front)
-            {
-                let index = header.index;
-                self.hand_over(Ring::Unordered, at, index, lane, context);
-            }
+            let all = (u64::MAX, u64::MAX);
+            while self
+                .hand_over(Ring::Unordered, at, all, lane, context)
+                .is_some()
+            {}
             let sender = &mut self.senders[at];
             let Some(stream) = &sender.streams[1] else {
                 continue;

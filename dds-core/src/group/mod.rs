@@ -20,6 +20,7 @@ mod end;
 mod figures;
 mod receive;
 mod rest;
+mod run;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -30,6 +31,7 @@ use spindle_dds_transport::{Fabric, PeerSet, Rank};
 pub use end::Counts;
 pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
 pub(crate) use rest::Seen;
+pub use run::Run;
 
 use crate::claim::{Claim, ClaimError, Meta};
 use crate::config::{EngineConfig, PlantedBug};
@@ -42,7 +44,7 @@ use crate::lane::Lane;
 use crate::layout::{Columns, Layout};
 use crate::outgoing::{Outgoing, WriterSeqs};
 use crate::pushes::Pushes;
-use crate::spec::LaneSpec;
+use crate::spec::{LaneSpec, SenderSpec};
 use crate::stream::{Nonsense, Stream};
 
 /// The engine's state of one lane.
@@ -105,6 +107,8 @@ struct Member {
 struct Sender {
     /// Its place.
     rank: Rank,
+    /// Which of the ordered ones it is, if it is one.
+    order: u64,
     streams: [Option<Stream>; 2],
     left: bool,
     /// By ring: its leaving has been told.
@@ -173,12 +177,18 @@ impl<F: Fabric> Group<F> {
         let me = lane.fabric.me();
         let places = || (0..spec.members.len() as u16).map(Rank);
         let stream = |ring: Ring, sender: usize| lane.rings[ring.index()][sender].map(Stream::new);
+        let mut ordered = 0;
+        let mut order = |sender: &SenderSpec| {
+            ordered += u64::from(sender.rings[0].is_some());
+            ordered.saturating_sub(1)
+        };
         let senders: Vec<Sender> = spec
             .senders
             .iter()
             .enumerate()
             .map(|(at, sender)| Sender {
                 rank: sender.rank,
+                order: order(sender),
                 streams: Ring::BOTH.map(|ring| stream(ring, at)),
                 left: false,
                 left_told: [false; 2],

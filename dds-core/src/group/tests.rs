@@ -45,6 +45,15 @@ impl Sink<SimFabric> for Log {
         }
     }
 
+    /// Takes some of it, and leaves the rest.
+    fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
+        while run.peek().is_some_and(|next| next.writer_seq % 3 != 0)
+            && let Some(delivery) = run.next()
+        {
+            self.deliver(&delivery);
+        }
+    }
+
     fn batch_end(&mut self) {
         self.upcalls += 1;
     }
