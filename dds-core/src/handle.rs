@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_utils::CachePadded;
-use spindle_dds_transport::Fabric;
+use spindle_dds_transport::{Fabric, FabricCounters};
 
 use crate::claim::ClaimError;
 use crate::counters::{Counters, LiveCounters};
@@ -49,6 +49,8 @@ struct Table<F> {
     lanes: BTreeMap<SubgroupId, Arc<Lane<F>>>,
     /// Of all lanes, and of those that will be.
     status: u32,
+    /// What went through those that have ended.
+    ended: FabricCounters,
 }
 
 impl<F: Fabric> Participant<F> {
@@ -59,6 +61,7 @@ impl<F: Fabric> Participant<F> {
             table: Mutex::new(Table {
                 lanes: BTreeMap::new(),
                 status: OPEN,
+                ended: FabricCounters::default(),
             }),
         }
     }
@@ -75,7 +78,10 @@ impl<F: Fabric> Participant<F> {
     }
 
     pub(crate) fn remove(&self, subgroup: SubgroupId) {
-        self.table().lanes.remove(&subgroup);
+        let mut table = self.table();
+        if let Some(lane) = table.lanes.remove(&subgroup) {
+            add_pushes(&mut table.ended, &lane.fabric.counters());
+        }
     }
 
     /// No lane takes claims any more. Whether commits may still be under way.
@@ -110,6 +116,19 @@ impl<F: Fabric> Handle<F> {
     /// The subgroups that have a lane, in ascending order. Takes a short lock.
     pub fn subgroups(&self) -> Vec<SubgroupId> {
         self.0.table().lanes.keys().copied().collect()
+    }
+
+    /// What went through this participant's segments: those of its lanes, ended ones too, and
+    /// the control segment. Takes a short lock.
+    pub fn traffic(&self) -> FabricCounters {
+        let table = self.0.table();
+        // Of what it does as one (rings, sleeps), each segment knows all.
+        let mut all = self.0.control.counters();
+        add_pushes(&mut all, &table.ended);
+        for lane in table.lanes.values() {
+            add_pushes(&mut all, &lane.fabric.counters());
+        }
+        all
     }
 
     /// Whether lanes to come will take claims: not when this participant leaves,
@@ -150,6 +169,12 @@ impl<F> fmt::Debug for Handle<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
     }
+}
+
+fn add_pushes(sum: &mut FabricCounters, more: &FabricCounters) {
+    sum.pushes += more.pushes;
+    sum.word_pushes += more.word_pushes;
+    sum.bytes_pushed += more.bytes_pushed;
 }
 
 /// See [`Handle::waiting_for_acks`].

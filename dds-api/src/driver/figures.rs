@@ -23,7 +23,7 @@ pub(super) fn of(session: &Session, roll: &Roll, me: MemberId) -> ParticipantFig
         taken_at_ns: session.now(),
         view: view.as_ref().map_or(0, |view| view.id),
         members,
-        fabric: session.traffic(),
+        fabric: session.handle().traffic(),
         wake_ups: session.wake_ups(),
         topics: topics(roll, &engine),
         waits: session.room().figures(),

@@ -3,6 +3,7 @@
 //! It is the keeper of the participant's sleep: while a thread that waits for data is its
 //! guest and has the duty, it sleeps on, and looks now and then (see [`super::seat`]).
 
+use std::mem;
 use std::thread;
 use std::time::Duration;
 
@@ -43,11 +44,11 @@ const VISITS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
 pub(super) fn run(session: &Session, patience: Patience) {
-    let mut idle = 0;
+    let (mut idle, mut slept) = (0, false);
     let mut watch = Watch::new(session);
     while !session.is_stopping() {
         session.hold().pass();
-        let Some(outcome) = session.step_briefly() else {
+        let Some(outcome) = session.step_on(mem::take(&mut slept)) else {
             thread::yield_now();
             continue;
         };
@@ -64,7 +65,7 @@ pub(super) fn run(session: &Session, patience: Patience) {
         let is_taken = seat.has_visitors() || seat.glances.want_seat();
         if is_taken || !patience.looks_again(idle) {
             sleep(session, &mut watch, outcome);
-            idle = 0;
+            (idle, slept) = (0, true);
         }
     }
 }
@@ -192,11 +193,11 @@ impl<'a> Watch<'a> {
     fn expects_guests(&mut self, now: u64) -> Option<Duration> {
         let seat = self.session.seat();
         let visits = seat.duty.visits();
-        if std::mem::replace(&mut self.visits, visits) != visits {
+        if mem::replace(&mut self.visits, visits) != visits {
             self.visited_at = Some(now);
         }
         let aways = seat.aways();
-        if std::mem::replace(&mut self.aways, aways) != aways || self.away.is_some() {
+        if mem::replace(&mut self.aways, aways) != aways || self.away.is_some() {
             return Some(BACK_WITHIN);
         }
         let since = Duration::from_nanos(now.saturating_sub(self.visited_at?));

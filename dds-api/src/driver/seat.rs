@@ -18,6 +18,7 @@
 //! is the guest; the others wait to be told, by whoever steps.
 
 use std::hint;
+use std::mem;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -168,10 +169,10 @@ impl Session {
     fn sit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
         let fabric = self.handle().fabric();
         fabric.announce_awake();
-        let (mut idle, mut slept) = (0, false);
+        let (mut idle, mut slept, mut woke) = (0, false, false);
         let mut want = Want::DataAndAcks;
         let visit = loop {
-            let outcome = self.step_briefly();
+            let outcome = self.step_on(mem::take(&mut woke));
             want = outcome.map_or(want, |outcome| outcome.want);
             if signal.is_raised() {
                 break Visit::Raised;
@@ -191,7 +192,7 @@ impl Session {
                         continue;
                     }
                     idle = 0;
-                    slept = true;
+                    (slept, woke) = (true, true);
                     if !self.sleep_as_guest(signal, outcome, deadline) {
                         break Visit::Refused;
                     }

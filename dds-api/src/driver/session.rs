@@ -7,10 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
-use spindle_dds_core::{
-    Claim, ClaimError, Committed, Engine, EngineConfig, Handle, Lane, Meta, Outcome,
-};
-use spindle_dds_transport::{Berths, Fabric, FabricCounters};
+use spindle_dds_core::{Claim, ClaimError, Committed, Engine, EngineConfig, Handle, Meta, Outcome};
+use spindle_dds_transport::{Berths, Fabric};
 
 use super::bell::Bells;
 use super::control::Control;
@@ -44,15 +42,7 @@ pub(crate) struct Session {
     hold: Hold,
     wake_ups: AtomicU64,
     seat: Seat,
-    traffic: Mutex<Traffic>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// What went through lanes.
-#[derive(Default)]
-struct Traffic {
-    ended: FabricCounters,
-    lanes: Vec<Arc<Lane<Wire>>>,
 }
 
 /// Who this participant is, and with what it begins.
@@ -118,7 +108,6 @@ impl Session {
             hold: Hold::default(),
             wake_ups: AtomicU64::new(0),
             seat: Seat::new(Patience::of(start.wait)),
-            traffic: Mutex::default(),
             threads: Mutex::default(),
         })
     }
@@ -238,7 +227,16 @@ impl Session {
         self.step_briefly_at(self.now())
     }
 
-    /// The same, with the engine's time.
+    /// One step of those of who goes on and on, and `woke` just now: then what woke it may be
+    /// in any lane.
+    pub(super) fn step_on(&self, woke: bool) -> Option<Outcome> {
+        match woke {
+            true => self.step(),
+            false => self.step_briefly(),
+        }
+    }
+
+    /// [`step_briefly`](Self::step_briefly), with the engine's time.
     pub(super) fn step_briefly_at(&self, now: u64) -> Option<Outcome> {
         self.heed(self.engine.step_briefly(now)?)
     }
@@ -270,37 +268,6 @@ impl Session {
         meta: &Meta,
     ) -> std::result::Result<Committed, ClaimError> {
         self.engine.send(claim, used, meta)
-    }
-
-    /// What went through the lanes that were there, and those that are.
-    pub(crate) fn traffic(&self) -> FabricCounters {
-        let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
-        let subgroups = self.handle.subgroups();
-        let lanes = subgroups.iter().filter_map(|id| self.handle.lane(*id));
-        let lanes: Vec<_> = lanes.collect();
-        let Traffic {
-            ended,
-            lanes: before,
-        } = &mut *traffic;
-        before.retain(|old| {
-            let goes_on = lanes.iter().any(|lane| Arc::ptr_eq(lane, old));
-            if !goes_on {
-                add(ended, &old.fabric().counters());
-            }
-            goes_on
-        });
-        let new = lanes
-            .iter()
-            .filter(|lane| !before.iter().any(|old| Arc::ptr_eq(lane, old)));
-        let new: Vec<_> = new.cloned().collect();
-        before.extend(new);
-        // What a participant does as one is counted by its bed.
-        let mut all = self.handle.fabric().counters();
-        add(&mut all, ended);
-        before
-            .iter()
-            .for_each(|lane| add(&mut all, &lane.fabric().counters()));
-        all
     }
 
     /// Blocks until the first view has begun.
@@ -357,10 +324,4 @@ impl Session {
         self.bells.listeners.ring();
         self.bells.wakers.ring();
     }
-}
-
-fn add(sum: &mut FabricCounters, more: &FabricCounters) {
-    sum.pushes += more.pushes;
-    sum.word_pushes += more.word_pushes;
-    sum.bytes_pushed += more.bytes_pushed;
 }

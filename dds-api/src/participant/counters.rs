@@ -36,7 +36,7 @@ impl ParticipantCounters {
     pub(super) fn of(session: &Session) -> Self {
         Self {
             engine: session.handle().counters(),
-            fabric: session.traffic(),
+            fabric: session.handle().traffic(),
             wake_ups: session.wake_ups(),
             view: session.desk().view().map_or(0, |view| view.id),
         }

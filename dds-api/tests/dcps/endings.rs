@@ -220,3 +220,27 @@ fn writers_lose_a_deleted_reader() {
         status.current_count == 0
     });
 }
+
+#[test]
+fn what_went_through_ended_views_stays_counted() {
+    const SAMPLES: u64 = 200;
+    let meeting = Meeting::new();
+    let participants = meeting.participants::<2>();
+    let writer = writer_with(&participants[0], "State", reliable_writer());
+    let reader = reader_with(&participants[1], "State", keep_all_reader());
+    enable(&participants);
+    for number in 0..SAMPLES {
+        let sent = writer.write(&state(1, number as u32));
+        sent.expect("room");
+    }
+    take(&reader, SAMPLES as usize, |_| ());
+    let [first, second] = participants;
+    second.close().expect("closed");
+    // Nobody has asked for figures while there was a lane.
+    wait_until(writer.status_condition().expect("alive"), || {
+        writer.matched_subscriptions().expect("enabled").is_empty()
+    });
+    let fabric = first.counters().expect("enabled").fabric;
+    // A sample is a header of 88 bytes, and its payload.
+    assert!(fabric.bytes_pushed >= SAMPLES * 96, "{fabric:?}");
+}
