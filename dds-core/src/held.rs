@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use spindle_dds_transport::{Fabric, Rank, Region};
+use spindle_dds_transport::{Fabric, Rank};
 
 use crate::header::Header;
 use crate::ids::Ring;
@@ -215,7 +215,6 @@ pub struct Delivery<'a, F: Fabric> {
     pub header: &'a Header,
     pub(crate) sender_at: usize,
     pub(crate) real: u64,
-    pub(crate) row: &'a Region,
     /// Where the sender's ring begins in its row.
     pub(crate) payload: usize,
     pub(crate) inbox: &'a Inbox,
@@ -235,7 +234,7 @@ impl<F: Fabric> Delivery<'_, F> {
         } else {
             self.inbox.hold_first(self.real);
         }
-        let (row, len) = (self.row, self.header.len);
+        let (row, len) = (self.lane.fabric.row(self.sender), self.header.len);
         let at = self.payload + self.header.offset as usize;
         // SAFETY: in bounds: `Header::from_words` checked offset and length against the ring
         // when the header was taken. Vouched for by the guard that covered the header, loaded

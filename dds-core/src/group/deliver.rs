@@ -190,7 +190,6 @@ impl<F: Fabric> Group<F> {
             ring,
             sender: sender.rank,
             sender_at: at,
-            row: lane.fabric.row(sender.rank),
             stream,
             inbox,
             tickets: &self.tickets,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_transport::{Fabric, Rank, Region};
+use spindle_dds_transport::{Fabric, Rank};
 
 use crate::digest::Digest;
 use crate::header::Header;
@@ -21,7 +21,6 @@ pub struct Run<'a, F: Fabric> {
     pub(super) ring: Ring,
     pub(super) sender: Rank,
     pub(super) sender_at: usize,
-    pub(super) row: &'a Region,
     pub(super) stream: &'a mut Stream,
     pub(super) inbox: &'a Inbox,
     pub(super) tickets: &'a Tickets<F>,
@@ -107,7 +106,6 @@ impl<F: Fabric> Run<'_, F> {
             header,
             sender_at: self.sender_at,
             real,
-            row: self.row,
             payload: self.stream.payload(),
             inbox: self.inbox,
             tickets: self.tickets,
