@@ -5,9 +5,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Samples of C that find room while nobody takes them.
-const C_MAX: u64 = 256;
-
 fn isolation(arguments: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
         .args(["perf", "isolation", "--json"])
@@ -44,18 +41,16 @@ fn check(arguments: &[&str]) {
         }
     }
 
-    // It did misbehave: all of the evils lasted, and the writer of C had to wait, once it had
-    // sent what there is room for: on a machine that is busy with other tests it does not.
+    // It did misbehave: all of the evils lasted, and the writer of C had to wait.
     let misdeeds = &outcome["misdeeds"];
     assert!(number(misdeeds, "samples_held") > 0, "{misdeeds}");
     assert_eq!(number(misdeeds, "loans_held"), 2, "{misdeeds}");
     for name in ["holding_ns", "listener_ns", "not_taking_ns"] {
         assert!(number(misdeeds, name) > 0, "{misdeeds}");
     }
-    let is_full = number(misdeeds, "samples_held") == C_MAX;
     let waited_ns = number(&phases[2]["longest_write_ns"], "C");
     assert!(
-        !is_full || waited_ns > number(misdeeds, "not_taking_ns") / 100,
+        waited_ns > number(misdeeds, "not_taking_ns") / 10,
         "{outcome}"
     );
 }
