@@ -57,7 +57,11 @@ struct Outcome {
 struct OfPhase {
     phase: Phase,
     streams: Vec<Stream>,
-    /// By topic.
+    /// By topic of the writer: samples whose write began in it.
+    sent: BTreeMap<String, u64>,
+    /// By topic: samples that the culprit took in it.
+    taken_by_culprit: BTreeMap<String, u64>,
+    /// By topic of the writer.
     longest_write_ns: BTreeMap<String, u64>,
 }
 
@@ -114,11 +118,9 @@ impl Outcome {
             .map(|at| OfPhase {
                 phase: PHASES[at],
                 streams: streams(at, slice_s, reader, culprit),
-                longest_write_ns: writer
-                    .longest_write_ns
-                    .iter()
-                    .map(|(topic, longest)| (topic.clone(), longest[at]))
-                    .collect(),
+                sent: in_phase(at, &writer.sent),
+                taken_by_culprit: taken_in(at, culprit),
+                longest_write_ns: in_phase(at, &writer.longest_write_ns),
             })
             .collect();
         let streams = phases.iter().flat_map(|phase| &phase.streams);
@@ -229,6 +231,22 @@ fn streams(at: usize, slice_s: f64, reader: &Findings, culprit: &Findings) -> Ve
                 least_slice_ratio: least / baseline.max(1.0),
             }
         })
+        .collect()
+}
+
+/// By topic, what is known of one phase.
+fn in_phase(at: usize, by_phase: &BTreeMap<String, Vec<u64>>) -> BTreeMap<String, u64> {
+    let topics = by_phase.iter();
+    topics
+        .map(|(topic, values)| (topic.clone(), values[at]))
+        .collect()
+}
+
+/// By topic: samples that somebody took in a phase.
+fn taken_in(at: usize, findings: &Findings) -> BTreeMap<String, u64> {
+    let of_phase = |slices: &[u64]| slices[at * SLICES..(at + 1) * SLICES].iter().sum();
+    let seen = findings.seen.iter();
+    seen.map(|(topic, seen)| (topic.clone(), of_phase(&seen.slices)))
         .collect()
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Pacer {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sent {
     pub(super) samples: u64,
+    /// By phase: samples whose write began in it.
+    pub(super) by_phase: Vec<u64>,
     /// By phase: how long the longest write took that began in it.
     pub(super) longest_ns: Vec<u64>,
 }
@@ -33,6 +35,7 @@ impl Pacer {
     pub(super) fn run(self) -> Result<Sent, Failure> {
         let mut sent = Sent {
             samples: 0,
+            by_phase: vec![0; PHASES.len()],
             longest_ns: vec![0; PHASES.len()],
         };
         let mut next_due_ns = clock::monotonic_ns();
@@ -61,6 +64,7 @@ impl Pacer {
         send(&self.writer, sent.samples, began_ns, self.size)?;
         sent.samples += 1;
         if let Some(phase) = self.timetable.phase_at(began_ns) {
+            sent.by_phase[phase] += 1;
             let longest_ns = &mut sent.longest_ns[phase];
             *longest_ns = (*longest_ns).max(clock::monotonic_ns() - began_ns);
         }

@@ -35,6 +35,8 @@ pub(crate) enum Part {
 pub(crate) struct Findings {
     /// By topic.
     pub(super) published: BTreeMap<String, u64>,
+    /// By topic and phase: samples whose write began in it.
+    pub(super) sent: BTreeMap<String, Vec<u64>>,
     /// By topic and phase: the longest write.
     pub(super) longest_write_ns: BTreeMap<String, Vec<u64>>,
     /// By topic.
@@ -52,6 +54,8 @@ pub(super) struct Misdeeds {
     pub(super) holding_ns: u64,
     pub(super) listener_ns: u64,
     pub(super) not_taking_ns: u64,
+    /// Samples of C that it took in that time.
+    pub(super) taken_meanwhile: u64,
 }
 
 pub(crate) fn work(job: &Job, part: Part) -> Result<Report, Failure> {
@@ -185,8 +189,8 @@ struct Culprit {
     writer_b: DataWriter<Probe>,
     writer_e: DataWriter<Probe>,
     held: Option<Held>,
-    /// Since when it does not take from C.
-    not_taking_since_ns: Option<u64>,
+    /// Since when it does not take from C, and how many samples it had taken by then.
+    not_taking_since: Option<(u64, u64)>,
     listener_ns: Arc<AtomicU64>,
     misdeeds: Misdeeds,
 }
@@ -221,7 +225,7 @@ impl Culprit {
             writer_b: entities.writer("B", job.ring_messages)?,
             writer_e: entities.writer(EXTRA_TOPIC, job.ring_messages)?,
             held: None,
-            not_taking_since_ns: None,
+            not_taking_since: None,
             listener_ns,
             misdeeds: Misdeeds::default(),
         })
@@ -240,10 +244,14 @@ impl Culprit {
             false => self.let_go()?,
         }
         if self.timetable.is_phase(now_ns, Phase::KeepAll) {
-            self.not_taking_since_ns.get_or_insert(now_ns);
+            let taken = || with(&self.c.watch, |watch| watch.samples());
+            self.not_taking_since
+                .get_or_insert_with(|| (now_ns, taken()));
         } else {
-            if let Some(since_ns) = self.not_taking_since_ns.take() {
+            if let Some((since_ns, before)) = self.not_taking_since.take() {
+                let taken = with(&self.c.watch, |watch| watch.samples());
                 self.misdeeds.not_taking_ns = now_ns - since_ns;
+                self.misdeeds.taken_meanwhile = taken - before;
             }
             self.c.take_all()?;
         }
@@ -330,6 +338,7 @@ impl DataReaderListener<Probe> for BlockingTaker {
 impl Findings {
     fn sent(&mut self, topic: &str, sent: Sent) {
         self.published.insert(topic.to_owned(), sent.samples);
+        self.sent.insert(topic.to_owned(), sent.by_phase);
         self.longest_write_ns
             .insert(topic.to_owned(), sent.longest_ns);
     }

@@ -100,6 +100,11 @@ impl Watch {
         Ok(Some(samples))
     }
 
+    /// How many it has taken.
+    pub(super) fn samples(&self) -> u64 {
+        self.seen.samples
+    }
+
     pub(super) fn seen(&self) -> Seen {
         Seen {
             digest: self.digest.finish(),
