@@ -3,6 +3,7 @@
 //! This process starts one for each participant, tells it its [`Job`](job::Job) on the
 //! command line, and gets back one line of JSON, its [`Answer`](job::Answer).
 
+mod bystander;
 mod children;
 mod churn;
 mod clock;

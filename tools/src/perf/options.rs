@@ -131,6 +131,10 @@ pub(crate) struct ThroughputOptions {
         value_parser = duration
     )]
     pub(crate) silent_one: Option<Duration>,
+    /// Have a thread beside the participants sleep for so long, as 100us, again and again, and
+    /// do nothing else: what its wake-ups alone cost them.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) beside: Option<Duration>,
     /// Number of topics, each in a subgroup of its own, in each of which each member writes,
     /// by a thread for each.
     #[arg(

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use spindle_dds::{PeerWay, RDMA_BATCH_CLASSES};
 
+use super::bystander::{Bystander, beside};
 use super::drill::{Drill, Last};
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
@@ -37,6 +38,9 @@ struct Outcome {
     without: Vec<String>,
     /// What was asked of participants beside sending and taking.
     drill: Drill,
+    /// Who only slept meanwhile, if that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bystander: Option<Bystander>,
     /// Samples that every reader got.
     samples: u64,
     /// Payload that every reader got.
@@ -131,7 +135,9 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
             .collect();
     }
     let time_limit = Duration::from_secs(common.tuning.timeout);
-    let mut readers = fleet::run(&job, &roles, time_limit)?;
+    let run = || fleet::run(&job, &roles, time_limit);
+    let (reports, bystander) = beside(options.beside, run)?;
+    let mut readers = reports?;
     let writers: Vec<Report> = match options.members {
         Some(_) => {
             let written = readers.iter_mut().filter_map(|it| it.written.take());
@@ -141,6 +147,7 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     };
     let outcome = Outcome {
         members: options.members,
+        bystander,
         ..Outcome::of(common, &job, &readers, &writers)?
     };
     let mut out = io::stdout().lock();
@@ -284,6 +291,7 @@ impl Outcome {
             ring_bytes: job.ring_bytes,
             without: job.without.clone(),
             drill: job.drill,
+            bystander: None,
             samples,
             bytes: samples * job.size as u64,
             seconds: per_reader.iter().map(|one| one.seconds).fold(0.0, f64::max),
@@ -406,6 +414,14 @@ impl Outcome {
                 "\nthe last writer is silent, for {} ms at most; measured are the others",
                 ms(ns)
             )?,
+        }
+        if let Some(bystander) = &self.bystander {
+            writeln!(
+                out,
+                "\nbeside them, a thread slept for {} ms, {} times",
+                ms(bystander.pause_ns),
+                bystander.wake_ups
+            )?;
         }
         if let Some(latency) = &self.latency_ns {
             let quantiles = &latency.quantiles;

@@ -29,6 +29,8 @@ pub(super) struct Run {
     /// Topics beside them in which nothing is sent.
     pub(super) idle_topics: usize,
     pub(super) last: Last,
+    /// For how long somebody sleeps, again and again, who does nothing else.
+    pub(super) beside: Option<&'static str>,
     pub(super) copies: bool,
     pub(super) unordered: bool,
     /// Messages are timed.
@@ -82,6 +84,7 @@ impl Run {
             topics: 1,
             idle_topics: 0,
             last: Last::Prompt,
+            beside: None,
             copies: false,
             unordered: false,
             stamped: false,
@@ -154,6 +157,9 @@ impl Run {
             Last::Prompt => {}
             Last::Delayed(time) => add("--delay-one", &time),
             Last::Silent(time) => add("--silent-one", &time),
+        }
+        if let Some(time) = self.beside {
+            add("--beside", &time);
         }
         if self.unordered {
             add("--level", &"unordered");

@@ -22,6 +22,8 @@ const WITH: &str = "100 µs, with nulls";
 const WITHOUT: &str = "100 µs, without nulls";
 
 const ALONE: &str = "2 senders; the third member only reads";
+const BESIDE: &str = "the same, beside a thread that sleeps for 100 µs at a time, and nothing else";
+const SILENT_BESIDE: &str = "silent, beside such a thread";
 const DELAYED: &str = "the third sends, delayed by 100 µs a message";
 const SILENT: &str = "the third could send, and does not";
 const DELAYED_NO_NULLS: &str = "delayed, without null_sends";
@@ -87,6 +89,12 @@ fn drill(scale: Scale) -> TablePlan {
         still: None,
         ..third(Last::Prompt)
     };
+    // What wakes as often as a delayed sender, and sends nothing.
+    let beside = |run: Run| Run {
+        beside: Some("100us"),
+        still: None,
+        ..run
+    };
     TablePlan {
         title: "Three members: the messages of two senders, whatever the third does",
         head: vec![
@@ -97,9 +105,14 @@ fn drill(scale: Scale) -> TablePlan {
             "pushes in lanes in 5 s of idling afterwards",
         ],
         rows: vec![
-            (ALONE.to_owned(), alone),
+            (ALONE.to_owned(), alone.clone()),
+            (BESIDE.to_owned(), beside(alone)),
             (DELAYED.to_owned(), third(Last::Delayed("100us"))),
             (SILENT.to_owned(), third(Last::Silent(FOR_EVER))),
+            (
+                SILENT_BESIDE.to_owned(),
+                beside(third(Last::Silent(FOR_EVER))),
+            ),
             (DELAYED_NO_NULLS.to_owned(), stopped(Last::Delayed("100us"))),
             (SILENT_NO_NULLS.to_owned(), stopped(Last::Silent(FOR_EVER))),
         ],
@@ -183,9 +196,11 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
     ]
 }
 
-const WHY_10: &str = "A delayed sender is a thread that wakes 10,000 times a second, on the processors \
-                      that the others use; and each of its messages, or nulls, is one more to receive \
-                      and acknowledge.";
+const WHY_10: &str = "A delayed sender is a thread that wakes up to 10,000 times a second on the \
+                      processors that the others use: compare the rows with a thread that only sleeps \
+                      as long, which has no part in the group. Of the rest, most is that a message is \
+                      delivered when all have received what is before it, nulls too: each round waits \
+                      until the third has had a processor, and after it the others.";
 
 pub(super) fn figure_11(scale: Scale) -> Plan {
     let panels = SENDERS.map(|(senders, title)| {
