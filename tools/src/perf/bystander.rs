@@ -63,11 +63,13 @@ mod tests {
     fn it_sleeps_as_long_as_the_work_takes() {
         let work = || thread::sleep(Duration::from_millis(20));
         let pause = Duration::from_millis(1);
+        let begin = std::time::Instant::now();
         let ((), bystander) = beside(Some(pause), work).expect("a thread");
         let bystander = bystander.expect("it was there");
         assert_eq!(bystander.pause_ns, 1_000_000);
-        // Each pause is a millisecond at least.
-        assert!((1..=21).contains(&bystander.wake_ups), "{bystander:?}");
+        // Each pause is a millisecond at least, however long the work took.
+        let wake_ups_max = begin.elapsed().as_millis() as u64;
+        assert!(bystander.wake_ups <= wake_ups_max, "{bystander:?}");
         assert_eq!(beside(None, || 7).expect("no thread"), (7, None));
     }
 }
