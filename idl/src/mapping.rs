@@ -254,13 +254,14 @@ pub fn primitive(primitive: Primitive) -> &'static str {
         Primitive::Octet | Primitive::Char | Primitive::UInt8 => "u8",
         Primitive::Int8 => "i8",
         Primitive::Int16 => "i16",
-        Primitive::UInt16 => "u16",
+        Primitive::UInt16 | Primitive::WChar => "u16",
         Primitive::Int32 => "i32",
         Primitive::UInt32 => "u32",
         Primitive::Int64 => "i64",
         Primitive::UInt64 => "u64",
         Primitive::Float32 => "f32",
         Primitive::Float64 => "f64",
+        Primitive::Float128 => "LongDouble",
     }
 }
 

@@ -169,7 +169,7 @@ impl Emitter<'_> {
         let Type::Sequence { element, .. } = self.resolve(&member.ty) else {
             return plain;
         };
-        let Type::Primitive(primitive) = self.resolve(element) else {
+        let Type::Primitive(primitive) = self.resolve(&element.ty) else {
             return plain;
         };
         if !mapping::is_byte(*primitive) {

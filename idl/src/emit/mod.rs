@@ -119,6 +119,7 @@ impl Emitter<'_> {
             Item::Module(inner) => self.module(inner, scope),
             Item::Type(id) => self.at_root(scope, self.type_decl(*id)),
             Item::Const(id) => self.at_root(scope, self.constant(&self.model.constants[id.0])),
+            Item::Interface(_) => types::later(),
         });
         quote!(#(#items)*)
     }
@@ -173,12 +174,13 @@ impl Emitter<'_> {
         match &decl.kind {
             TypeKind::Struct(structure) => self.structure(id, decl, structure),
             TypeKind::Enum(enumeration) => self.enumeration(decl, enumeration),
-            TypeKind::Alias(ty) => {
+            TypeKind::Alias(alias) => {
                 let docs = docs(&decl.doc);
                 let name = names::ident(&mapping::identifier(&decl.name));
-                let ty = self.owned(ty, &decl.scope);
+                let ty = self.owned(&alias.ty, &decl.scope);
                 quote!(#docs pub type #name = #ty;)
             }
+            _ => types::later(),
         }
     }
 

@@ -44,6 +44,7 @@ impl Names {
                 Item::Module(inner) => mapping::identifier(&inner.name),
                 Item::Type(id) => mapping::identifier(&model.types[id.0].name),
                 Item::Const(id) => mapping::identifier(&model.constants[id.0].name),
+                Item::Interface(id) => mapping::identifier(&model.interfaces[id.0].name),
             })
             .collect();
         self.declared.extend(taken.iter().cloned());
@@ -72,7 +73,7 @@ impl Names {
                             .extend(fields(structure).iter().map(Ident::to_string));
                     }
                 }
-                Item::Type(_) | Item::Const(_) => {}
+                Item::Type(_) | Item::Const(_) | Item::Interface(_) => {}
             }
         }
     }

@@ -206,9 +206,7 @@ impl Emitter<'_> {
                 (None, Type::Primitive(_)) => quote!(0),
                 (None, Type::String { .. }) => quote!(::std::string::String::new()),
                 (None, Type::Sequence { .. }) => quote!(::std::vec::Vec::new()),
-                (None, Type::Named(_) | Type::Array { .. }) => {
-                    quote!(<#path as #rt::Member>::initial())
-                }
+                (None, _) => quote!(<#path as #rt::Member>::initial()),
             };
             quote!(#name: #value)
         });

@@ -10,12 +10,17 @@ use crate::model::{Primitive, Type, TypeId, TypeKind, Value};
 /// Largest array that serde takes by itself.
 const SERDE_ARRAY_MAX: u32 = 32;
 
+/// Stands for what the front end does not hand over yet.
+pub(super) fn later() -> TokenStream {
+    quote!(::core::compile_error!("not generated yet"))
+}
+
 impl Emitter<'_> {
     /// The type behind all typedefs.
     pub(super) fn resolve<'t>(&'t self, ty: &'t Type) -> &'t Type {
         match ty {
             Type::Named(id) => match &self.decl(*id).kind {
-                TypeKind::Alias(inner) => self.resolve(inner),
+                TypeKind::Alias(alias) => self.resolve(&alias.ty),
                 _ => ty,
             },
             _ => ty,
@@ -57,7 +62,7 @@ impl Emitter<'_> {
             Type::String { .. } => self.names.prelude("String", "::std::string"),
             Type::Sequence { element, .. } => {
                 let vec = self.names.prelude("Vec", "::std::vec");
-                let element = self.owned(element, from);
+                let element = self.owned(&element.ty, from);
                 quote!(#vec<#element>)
             }
             Type::Array {
@@ -66,11 +71,12 @@ impl Emitter<'_> {
             } => dimensions
                 .iter()
                 .rev()
-                .fold(self.owned(element, from), |inner, dimension| {
+                .fold(self.owned(&element.ty, from), |inner, dimension| {
                     let dimension = Literal::u32_unsuffixed(*dimension);
                     quote!([#inner; #dimension])
                 }),
             Type::Named(id) => self.named(*id, from),
+            _ => later(),
         }
     }
 
@@ -87,7 +93,7 @@ impl Emitter<'_> {
             }
             Type::Sequence { element, bound } => {
                 let bound = bound.map(Literal::u32_unsuffixed);
-                match self.as_primitive(element) {
+                match self.as_primitive(&element.ty) {
                     Some(primitive) if mapping::is_byte(primitive) => {
                         let bound = bound.map(|bound| quote!(<#bound>));
                         quote!(#rt::shape::ByteSequence #bound)
@@ -99,7 +105,7 @@ impl Emitter<'_> {
                     }
                     None => {
                         let bound = bound.map(|bound| quote!(, #bound));
-                        let element = self.shape(element, from);
+                        let element = self.shape(&element.ty, from);
                         quote!(#rt::shape::Delimited<#rt::shape::Sequence<#element #bound>>)
                     }
                 }
@@ -108,8 +114,8 @@ impl Emitter<'_> {
                 element,
                 dimensions,
             } => {
-                let rows = self.rows(element, dimensions, from);
-                match self.as_primitive(element) {
+                let rows = self.rows(&element.ty, dimensions, from);
+                match self.as_primitive(&element.ty) {
                     Some(_) => rows,
                     None => quote!(#rt::shape::Delimited<#rows>),
                 }
@@ -121,6 +127,7 @@ impl Emitter<'_> {
                     _ => path,
                 }
             }
+            _ => later(),
         }
     }
 
@@ -155,7 +162,7 @@ impl Emitter<'_> {
                 let str = self.names.primitive("str");
                 quote!(&'a #str)
             }
-            Type::Sequence { element, .. } => match self.as_primitive(element) {
+            Type::Sequence { element, .. } => match self.as_primitive(&element.ty) {
                 Some(primitive) => {
                     let element = self.primitive(primitive);
                     match mapping::is_byte(primitive) {
@@ -164,14 +171,14 @@ impl Emitter<'_> {
                     }
                 }
                 None => {
-                    let element = self.shape(element, from);
+                    let element = self.shape(&element.ty, from);
                     quote!(#rt::ListView<'a, #element>)
                 }
             },
             Type::Array {
                 element,
                 dimensions,
-            } => match (self.as_primitive(element), &dimensions[..]) {
+            } => match (self.as_primitive(&element.ty), &dimensions[..]) {
                 (Some(primitive), [dimension]) => {
                     let element = self.primitive(primitive);
                     let dimension = Literal::u32_unsuffixed(*dimension);
@@ -181,7 +188,8 @@ impl Emitter<'_> {
                     }
                 }
                 (_, dimensions) => {
-                    let inner = self.rows(element, dimensions.get(1..).unwrap_or_default(), from);
+                    let inner =
+                        self.rows(&element.ty, dimensions.get(1..).unwrap_or_default(), from);
                     quote!(#rt::ListView<'a, #inner>)
                 }
             },
@@ -192,6 +200,7 @@ impl Emitter<'_> {
                 }
                 _ => self.named(*id, from),
             },
+            _ => later(),
         }
     }
 
@@ -207,13 +216,14 @@ impl Emitter<'_> {
                 (quote!(&#str), quote!(value))
             }
             Type::Sequence { element, .. } => {
-                let element = self.owned(element, from);
+                let element = self.owned(&element.ty, from);
                 (quote!(&[#element]), quote!(value))
             }
             Type::Array { .. } | Type::Named(_) => {
                 let owned = self.owned(ty, from);
                 (quote!(&#owned), quote!(value))
             }
+            _ => (later(), later()),
         }
     }
 
@@ -221,14 +231,15 @@ impl Emitter<'_> {
     pub(super) fn is_fixed(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Primitive(_) => true,
-            Type::String { .. } | Type::Sequence { .. } => false,
-            Type::Array { element, .. } => self.is_fixed(element),
+            Type::Array { element, .. } => self.is_fixed(&element.ty),
             Type::Named(id) => match &self.decl(*id).kind {
                 TypeKind::Struct(inner) => {
                     inner.members.iter().all(|member| self.is_fixed(&member.ty))
                 }
                 TypeKind::Enum(_) | TypeKind::Alias(_) => true,
+                _ => false,
             },
+            _ => false,
         }
     }
 
@@ -240,9 +251,8 @@ impl Emitter<'_> {
 
     fn reaches_unseen(&self, ty: &Type, id: TypeId, seen: &mut [bool]) -> bool {
         match ty {
-            Type::Primitive(_) | Type::String { .. } => false,
             Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                self.reaches_unseen(element, id, seen)
+                self.reaches_unseen(&element.ty, id, seen)
             }
             Type::Named(other) if *other == id => true,
             Type::Named(other) if std::mem::replace(&mut seen[other.0], true) => false,
@@ -251,17 +261,17 @@ impl Emitter<'_> {
                     .members
                     .iter()
                     .any(|member| self.reaches_unseen(&member.ty, id, seen)),
-                TypeKind::Alias(inner) => self.reaches_unseen(inner, id, seen),
-                TypeKind::Enum(_) => false,
+                TypeKind::Alias(alias) => self.reaches_unseen(&alias.ty, id, seen),
+                _ => false,
             },
+            _ => false,
         }
     }
 
     /// Whether serde needs help: an array that it cannot take is inside.
     pub(super) fn needs_serde_shape(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
-            Type::Primitive(_) | Type::String { .. } | Type::Named(_) => false,
-            Type::Sequence { element, .. } => self.needs_serde_shape(element),
+            Type::Sequence { element, .. } => self.needs_serde_shape(&element.ty),
             Type::Array {
                 element,
                 dimensions,
@@ -269,8 +279,9 @@ impl Emitter<'_> {
                 dimensions
                     .iter()
                     .any(|dimension| *dimension > SERDE_ARRAY_MAX)
-                    || self.needs_serde_shape(element)
+                    || self.needs_serde_shape(&element.ty)
             }
+            _ => false,
         }
     }
 
@@ -308,6 +319,7 @@ impl Emitter<'_> {
                     names::ident(&mapping::identifier(&enumeration.literals[*index].name));
                 quote!(#path::#literal)
             }
+            _ => later(),
         }
     }
 

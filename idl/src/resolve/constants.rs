@@ -41,13 +41,13 @@ impl Target {
             Primitive::Int8 => integer("int8", 8, true),
             Primitive::UInt8 => integer("uint8", 8, false),
             Primitive::Int16 => integer("short", 16, true),
-            Primitive::UInt16 => integer("unsigned short", 16, false),
+            Primitive::UInt16 | Primitive::WChar => integer("unsigned short", 16, false),
             Primitive::Int32 => integer("long", 32, true),
             Primitive::UInt32 => integer("unsigned long", 32, false),
             Primitive::Int64 => integer("long long", 64, true),
             Primitive::UInt64 => integer("unsigned long long", 64, false),
             Primitive::Float32 => Self::Float { double: false },
-            Primitive::Float64 => Self::Float { double: true },
+            Primitive::Float64 | Primitive::Float128 => Self::Float { double: true },
         }
     }
 
@@ -75,9 +75,10 @@ impl Target {
 fn describe(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "an integer",
-        Value::Float(_) => "a floating-point number",
+        Value::Float(_) | Value::Float128(_) => "a floating-point number",
         Value::Boolean(_) => "a boolean",
-        Value::Char(_) => "a character",
+        Value::Fixed { .. } => "a fixed-point number",
+        Value::Char(_) | Value::WChar(_) => "a character",
         Value::String(_) => "a string",
         Value::Enum(..) => "a literal of an enum",
     }

@@ -34,6 +34,7 @@ impl Resolver<'_> {
         let kind = TypeKind::Enum(Enum {
             bit_bound,
             extensibility,
+            ignore_literal_names: false,
             literals,
             default_literal,
         });

@@ -17,7 +17,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::ast;
 use crate::diag::Sink;
-use crate::model::{ConstDecl, ConstId, Item, Model, Module, Type, TypeDecl, TypeId, TypeKind};
+use crate::model::{
+    Alias, ConstDecl, ConstId, Item, Model, Module, Range, Type, TypeDecl, TypeId, TypeKind,
+};
 use crate::source::{FileId, Sources, Span};
 
 use annotations::Place;
@@ -64,6 +66,7 @@ pub(crate) fn resolve(
         root: tree(&nodes, ScopeId::ROOT),
         types,
         constants,
+        interfaces: Vec::new(),
     }
 }
 
@@ -189,7 +192,11 @@ impl Resolver<'_> {
                 scope,
                 &declarator.name,
                 doc.clone(),
-                TypeKind::Alias(ty),
+                TypeKind::Alias(Alias {
+                    ty,
+                    range: Range::default(),
+                    unit: None,
+                }),
                 facts,
             );
         }
@@ -254,6 +261,8 @@ impl Resolver<'_> {
             name,
             scope: scope_path,
             doc,
+            verbatim: Vec::new(),
+            custom: Vec::new(),
             kind,
             file,
         });
@@ -328,9 +337,9 @@ impl Resolver<'_> {
     fn without_aliases(&self, ty: &Type) -> Type {
         let mut ty = ty;
         while let Type::Named(id) = ty
-            && let Some(TypeKind::Alias(target)) = self.types.get(id.0).map(|decl| &decl.kind)
+            && let Some(TypeKind::Alias(alias)) = self.types.get(id.0).map(|decl| &decl.kind)
         {
-            ty = target;
+            ty = &alias.ty;
         }
         ty.clone()
     }

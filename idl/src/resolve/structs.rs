@@ -10,7 +10,9 @@ use super::scopes::{ScopeId, Symbol};
 use super::types::Facts;
 use crate::ast::{self, ExprKind};
 use crate::limits::MEMBER_ID_MAX;
-use crate::model::{Member, Primitive, Struct, Type, TypeId, TypeKind, Value};
+use crate::model::{
+    Member, Primitive, Range, Representations, Struct, TryConstruct, Type, TypeId, TypeKind, Value,
+};
 use crate::source::Span;
 
 /// The members of one struct while they are read.
@@ -69,7 +71,11 @@ impl Resolver<'_> {
         let kind = TypeKind::Struct(Struct {
             extensibility,
             nested,
+            exception: false,
+            representations: Representations::ALL,
+            base: None,
             members: members.all,
+            inherited: 0,
         });
         self.add_type(scope, &structure.name, doc, kind, facts)
     }
@@ -121,9 +127,18 @@ impl Resolver<'_> {
                 name,
                 doc: doc.clone(),
                 ty,
+                custom: Vec::new(),
                 id,
                 key,
+                optional: false,
+                external: false,
+                boxed: false,
+                must_understand: key,
+                non_serialized: false,
+                try_construct: TryConstruct::Discard,
                 default,
+                range: Range::default(),
+                unit: None,
             });
         }
         complete

@@ -4,7 +4,7 @@ use super::scopes::{ScopeId, Symbol};
 use super::{Place, Resolver};
 use crate::ast::{self, Expr, TypeSpec};
 use crate::limits::{TYPE_BYTES_MAX, TYPE_DEPTH_MAX};
-use crate::model::{Primitive, Type, TypeKind};
+use crate::model::{Element, Primitive, Type, TypeKind};
 
 use super::constants::Target;
 
@@ -52,12 +52,12 @@ impl Resolver<'_> {
                 bytes: primitive_bytes(*primitive),
                 ..Facts::default()
             },
-            Type::String { .. } => Facts {
+            Type::String { .. } | Type::WString { .. } | Type::Map { .. } => Facts {
                 bytes: 24,
                 ..Facts::default()
             },
             Type::Sequence { element, .. } => {
-                let depth = self.facts_of(element).depth + 1;
+                let depth = self.facts_of(&element.ty).depth + 1;
                 Facts {
                     depth,
                     bytes: 24,
@@ -68,7 +68,7 @@ impl Resolver<'_> {
                 element,
                 dimensions,
             } => {
-                let inner = self.facts_of(element);
+                let inner = self.facts_of(&element.ty);
                 let product =
                     |bytes: u64, dimension: &u32| bytes.saturating_mul(u64::from(*dimension));
                 // An empty struct has no bytes, but a great number of them costs time.
@@ -79,6 +79,10 @@ impl Resolver<'_> {
                     ..inner
                 }
             }
+            Type::Fixed { .. } | Type::Interface(_) => Facts {
+                bytes: 16,
+                ..Facts::default()
+            },
             Type::Named(id) => self.facts.get(id.0).copied().unwrap_or_default(),
         }
     }
@@ -95,7 +99,7 @@ impl Resolver<'_> {
                 let element = self.type_spec(scope, element);
                 let bound = self.bound(scope, bound)?;
                 let sequence = Type::Sequence {
-                    element: Box::new(element?),
+                    element: Box::new(Element::of(element?)),
                     bound,
                 };
                 Some(sequence)
@@ -137,7 +141,7 @@ impl Resolver<'_> {
             return Some(base);
         }
         Some(Type::Array {
-            element: Box::new(base),
+            element: Box::new(Element::of(base)),
             dimensions,
         })
     }
@@ -194,7 +198,7 @@ impl Resolver<'_> {
                 let name = decl.name.clone();
                 matches!(decl.kind, TypeKind::Enum(_)).then_some(Target::Enum { id, name })
             }
-            Type::Sequence { .. } | Type::Array { .. } => None,
+            _ => None,
         }
     }
 }
@@ -206,8 +210,9 @@ fn primitive_bytes(primitive: Primitive) -> u64 {
         | Primitive::Char
         | Primitive::Int8
         | Primitive::UInt8 => 1,
-        Primitive::Int16 | Primitive::UInt16 => 2,
+        Primitive::Int16 | Primitive::UInt16 | Primitive::WChar => 2,
         Primitive::Int32 | Primitive::UInt32 | Primitive::Float32 => 4,
         Primitive::Int64 | Primitive::UInt64 | Primitive::Float64 => 8,
+        Primitive::Float128 => 16,
     }
 }

@@ -37,6 +37,10 @@ impl Printer<'_> {
                     self.module(inner, depth + 1);
                 }
                 Item::Type(id) => self.declared(*id, depth),
+                Item::Interface(id) => {
+                    let name = self.model.interfaces[id.0].name.clone();
+                    self.line(depth, &format!("interface {name}"));
+                }
                 Item::Const(id) => {
                     let decl = &self.model.constants[id.0];
                     self.doc(depth, &decl.doc);
@@ -52,8 +56,8 @@ impl Printer<'_> {
         self.doc(depth, &decl.doc);
         let name = &decl.name;
         match &decl.kind {
-            TypeKind::Alias(ty) => {
-                let ty = self.ty(ty);
+            TypeKind::Alias(alias) => {
+                let ty = self.ty(&alias.ty);
                 self.line(depth, &format!("typedef {name} = {ty}"));
             }
             TypeKind::Struct(structure) => {
@@ -80,6 +84,7 @@ impl Printer<'_> {
                     self.line(depth + 1, &text);
                 }
             }
+            other => self.line(depth, &format!("{name}: {other:?}")),
         }
     }
 
@@ -107,13 +112,14 @@ impl Printer<'_> {
                 element,
                 bound: most,
             } => {
-                format!("sequence({}{})", self.ty(element), bound(most))
+                format!("sequence({}{})", self.ty(&element.ty), bound(most))
             }
             Type::Array {
                 element,
                 dimensions,
-            } => format!("{}{dimensions:?}", self.ty(element)),
+            } => format!("{}{dimensions:?}", self.ty(&element.ty)),
             Type::Named(id) => self.full_name(*id),
+            other => format!("{other:?}"),
         }
     }
 
@@ -130,6 +136,7 @@ impl Printer<'_> {
             Value::Boolean(value) => value.to_string(),
             Value::Char(byte) => format!("'{}'", byte.escape_ascii()),
             Value::String(text) => format!("{text:?}"),
+            Value::Float128(_) | Value::Fixed { .. } | Value::WChar(_) => format!("{value:?}"),
             Value::Enum(id, index) => {
                 let TypeKind::Enum(enumeration) = &self.model.types[id.0].kind else {
                     panic!("a literal of a type that is no enum");
