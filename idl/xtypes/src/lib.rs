@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assign;
 pub mod describe;
 pub mod graph;
 pub mod limits;
@@ -26,6 +27,7 @@ pub mod object;
 mod registry;
 mod wire;
 
+pub use assign::{Consistency, Difference, Mismatch, assignable};
 pub use describe::{Described, Descriptions, describe};
 pub use graph::{TypeGraph, TypeIndex};
 pub use registry::{Registry, Resolved, TypeError};

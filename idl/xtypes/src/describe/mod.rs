@@ -180,6 +180,16 @@ impl Identifiers<'_> {
 
     /// The identifier of a use of a type; the declared types in it have theirs.
     fn identifier<F: Form>(&self, ty: &Type) -> TypeIdentifier {
+        Found(&self.found).identifier::<F>(ty)
+    }
+}
+
+/// Identifiers by the index of the type.
+#[derive(Clone, Copy)]
+struct Found<'i>(&'i [TypeIdentifier]);
+
+impl Found<'_> {
+    fn identifier<F: Form>(self, ty: &Type) -> TypeIdentifier {
         match ty {
             Type::Primitive(primitive) => TypeIdentifier::Primitive(*primitive),
             Type::String8(bound) => TypeIdentifier::String8 {
@@ -216,11 +226,14 @@ impl Identifiers<'_> {
                     value: Box::new(value),
                 }
             }
-            Type::Declared(index) => self.get(*index),
+            Type::Declared(index) => {
+                let found = self.0.get(index.0 as usize).cloned();
+                found.unwrap_or(TypeIdentifier::None)
+            }
         }
     }
 
-    fn element<F: Form>(&self, element: &Element) -> PlainElement {
+    fn element<F: Form>(self, element: &Element) -> PlainElement {
         PlainElement {
             flags: element_flags(element),
             identifier: self.identifier::<F>(&element.ty),
@@ -239,4 +252,22 @@ fn equivalence<F: Form>(elements: &[&PlainElement]) -> Equivalence {
 
 fn element_flags(element: &Element) -> MemberFlags {
     MemberFlags::of(element.try_construct).with(MemberFlags::EXTERNAL, element.external)
+}
+
+/// The minimal identifiers of all types of a graph. What has none, because of a
+/// name that is too long, is equal to nothing else.
+pub(crate) fn minimal_identifiers(graph: &TypeGraph) -> Vec<TypeIdentifier> {
+    let components = component::components(graph);
+    let wrap = |definition| TypeObject::Minimal(Box::new(definition));
+    match describe_form::<Minimal>(graph, &components, wrap) {
+        Ok(described) => described.into_iter().map(|one| one.identifier).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The minimal identifier of a use of a type, if it has one.
+pub(crate) fn identifier_in(found: &[TypeIdentifier], ty: &Type) -> Option<TypeIdentifier> {
+    let mut known = true;
+    ty.declared(&mut |index| known &= found.get(index.0 as usize).is_some());
+    known.then(|| Found(found).identifier::<Minimal>(ty))
 }
