@@ -5,10 +5,11 @@
 //! the sample, or of the innermost delimiter or parameter around the cursor.
 //!
 //! `members.rs` reads and finds members, `parameters.rs` walks over those of mutable
-//! structures.
+//! structures, `union.rs` finds the one that a union has.
 
 mod members;
 mod parameters;
+mod union;
 
 pub use members::{ABSENT, Location, Span};
 pub use parameters::ReadParameter;

@@ -7,16 +7,20 @@
 //! shapes.
 
 mod array;
+mod bits;
 mod delimited;
 mod enumerated;
 mod sequence;
 mod text;
+pub mod union;
 
 pub use array::{Array, ByteArray, PrimitiveArray};
+pub use bits::{BitField, Bitmask, Bitset, Flags, Packed};
 pub use delimited::Delimited;
 pub use enumerated::{Enumerated, Enumeration};
 pub use sequence::{ByteSequence, Bytes, PrimitiveSequence, Sequence};
 pub use text::Text;
+pub use union::Union;
 
 use std::borrow::Borrow;
 
@@ -54,6 +58,14 @@ impl LengthCode {
     /// The code of a primitive of this many bytes.
     pub const fn of_size(size: usize) -> Self {
         Self::Size(size.trailing_zeros() as u8)
+    }
+
+    /// The code of a structure or union.
+    pub const fn of_aggregate(extensibility: Extensibility) -> Self {
+        match extensibility {
+            Extensibility::Final => Self::Next,
+            Extensibility::Appendable | Extensibility::Mutable => Self::Shared(5),
+        }
     }
 
     /// The code of a sequence of primitives of this many bytes.
