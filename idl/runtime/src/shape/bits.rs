@@ -1,5 +1,6 @@
 //! `bitmask` and `bitset`: an unsigned integer of 8, 16, 32 or 64 bits on the wire.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use crate::encode::Encoder;
@@ -90,6 +91,39 @@ impl<M: Bitmask> Shape for Flags<M> {
 
     fn measure(measure: &mut Measure) {
         measure.primitives(M::Word::SIZE, 1);
+    }
+}
+
+/// The bitmask with these bits.
+///
+/// # Errors
+/// [`CdrError::UnknownBits`] when some are not [`Bitmask::VALID`]; `path` is its name.
+pub fn bitmask_from<M: Bitmask>(word: M::Word, path: &'static str) -> Result<M, CdrError> {
+    let value = M::from_word(word);
+    Flags::checked(value, 0).map_err(|error| error.in_member(path))?;
+    Ok(value)
+}
+
+/// Shows a bitmask by the names of its flags; what is no flag is shown as a number.
+///
+/// # Errors
+/// Those of the formatter.
+pub fn debug_flags(
+    f: &mut fmt::Formatter<'_>,
+    bits: u64,
+    flags: &[(&'static str, u64)],
+) -> fmt::Result {
+    let mut separator = "";
+    let mut rest = bits;
+    for (name, mask) in flags.iter().filter(|(_, mask)| bits & mask == *mask) {
+        write!(f, "{separator}{name}")?;
+        separator = " | ";
+        rest &= !mask;
+    }
+    match (rest, separator) {
+        (0, "") => f.write_str("0"),
+        (0, _) => Ok(()),
+        _ => write!(f, "{separator}{rest:#x}"),
     }
 }
 

@@ -15,7 +15,7 @@ mod text;
 pub mod union;
 
 pub use array::{Array, ByteArray, PrimitiveArray};
-pub use bits::{BitField, Bitmask, Bitset, Flags, Packed};
+pub use bits::{BitField, Bitmask, Bitset, Flags, Packed, bitmask_from, debug_flags};
 pub use delimited::Delimited;
 pub use enumerated::{Enumerated, Enumeration};
 pub use sequence::{ByteSequence, Bytes, PrimitiveSequence, Sequence};

@@ -7,6 +7,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use crate::codec::{self, Sample};
@@ -113,20 +114,32 @@ const fn is_mutable(extensibility: Extensibility) -> bool {
     matches!(extensibility, Extensibility::Mutable)
 }
 
+/// Checks that a discriminator selects a branch, or none.
+///
+/// # Errors
+/// [`CdrError::WrongDiscriminator`].
+pub fn check_selects<U: Union>(
+    discriminator: Owned<U::Discriminator>,
+    branch: Option<usize>,
+) -> Result<(), CdrError> {
+    if U::select(discriminator) == branch {
+        return Ok(());
+    }
+    let place = Place {
+        offset: 0,
+        member: U::PATH,
+    };
+    Err(CdrError::WrongDiscriminator { place })
+}
+
 /// For [`Shape::write`] of a union.
 ///
 /// # Errors
 /// [`CdrError::WrongDiscriminator`], [`CdrError::Full`], or what is wrong with the value.
 pub fn write<U: Union, E: Encoder>(value: &U, encoder: &mut E) -> Result<(), CdrError> {
     let discriminator = value.discriminator();
-    if U::select(discriminator) != value.branch() {
-        return Err(CdrError::WrongDiscriminator {
-            place: Place {
-                offset: encoder.position(),
-                member: U::PATH,
-            },
-        });
-    }
+    check_selects::<U>(discriminator, value.branch())
+        .map_err(|error| error.at(encoder.position()))?;
     let open = encoder.begin(U::EXTENSIBILITY)?;
     encoder.member::<U::Discriminator>(discriminator.borrow())?;
     value.write_branch(encoder)?;
@@ -185,6 +198,45 @@ pub fn measure<U: Union>(measure: &mut Measure) {
     measure.end(U::EXTENSIBILITY);
 }
 
+/// A member of a view of a union that is a union again, and in the end the same one:
+/// shown when asked for.
+pub struct Later<'a, M> {
+    reader: Option<Reader<'a>>,
+    member: PhantomData<fn() -> M>,
+}
+
+impl<'a, M: Member> Later<'a, M> {
+    /// Of the branch at the reader, or its default where the sample has none.
+    pub fn new(reader: Option<Reader<'a>>) -> Self {
+        Self {
+            reader,
+            member: PhantomData,
+        }
+    }
+
+    /// The member.
+    pub fn get(&self) -> Shown<'a, M> {
+        show_branch::<M>(self.reader)
+    }
+}
+
+impl<M> Clone for Later<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Later<'_, M> {}
+
+impl<'a, M: Member> fmt::Debug for Later<'a, M>
+where
+    Shown<'a, M>: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 /// A sample whose type is a union, where it lies, in bytes that have been checked.
 /// It stands for the view with one variant a branch.
 pub struct WholeUnion<'a, U: Union> {
@@ -197,10 +249,14 @@ impl<'a, U: Union + Sample> WholeUnion<'a, U> {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn parse(reader: Reader<'a>) -> Result<Self, CdrError> {
-        check::<U>(&mut reader.clone())?;
-        let view = show_at::<U>(reader);
-        Ok(Self { reader, view })
+    #[doc(hidden)]
+    pub fn parse_(reader: &mut Reader<'a>) -> Result<Self, CdrError> {
+        let at = *reader;
+        check::<U>(reader)?;
+        Ok(Self {
+            reader: at,
+            view: show_at::<U>(at),
+        })
     }
 
     /// The view with one variant a branch.
