@@ -120,6 +120,29 @@ pub enum CdrError {
         /// Where.
         place: Place,
     },
+    /// The discriminator that a value of a union was given selects another branch, or
+    /// none, or one where there is to be none.
+    #[error("the discriminator does not select the branch that the union has, {place}")]
+    WrongDiscriminator {
+        /// Where; the member is the union.
+        place: Place,
+    },
+    /// A bitmask has bits that are no flags, see [`Bitmask::VALID`](crate::shape::Bitmask::VALID).
+    #[error("{bits:#x} has bits that the bitmask has not, {place}")]
+    UnknownBits {
+        /// All bits.
+        bits: u64,
+        /// Where.
+        place: Place,
+    },
+    /// The value of a bit field takes more bits than the field has.
+    #[error("value takes more than {bits} bits, {place}")]
+    BitFieldExceeded {
+        /// Bits of the field.
+        bits: u8,
+        /// Where; the member is the field.
+        place: Place,
+    },
     /// A member that this version of the type does not know must be understood.
     #[error("member id {id:#x} must be understood and is unknown, {place}")]
     MustUnderstand {
@@ -201,8 +224,19 @@ impl CdrError {
     pub const fn is_unfit(&self) -> bool {
         matches!(
             self,
-            Self::BoundExceeded { .. } | Self::UnknownEnumerator { .. } | Self::OutOfRange { .. }
+            Self::BoundExceeded { .. }
+                | Self::UnknownEnumerator { .. }
+                | Self::UnknownBits { .. }
+                | Self::OutOfRange { .. }
         )
+    }
+
+    /// Says where, for what was found without knowing it.
+    pub(crate) fn at(mut self, offset: usize) -> Self {
+        if let Some(place) = self.place_mut() {
+            place.offset = offset;
+        }
+        self
     }
 
     fn place_mut(&mut self) -> Option<&mut Place> {
@@ -219,6 +253,9 @@ impl CdrError {
             | Self::InvalidStringTerminator { place }
             | Self::EmbeddedNul { place }
             | Self::UnknownEnumerator { place, .. }
+            | Self::WrongDiscriminator { place }
+            | Self::UnknownBits { place, .. }
+            | Self::BitFieldExceeded { place, .. }
             | Self::MustUnderstand { place, .. }
             | Self::TooDeep { place, .. }
             | Self::TooLarge { place, .. }

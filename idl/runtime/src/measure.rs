@@ -149,6 +149,19 @@ impl Measure {
         }
     }
 
+    /// Adds the longest of several alternatives, or nothing.
+    pub fn choice(&mut self, alternatives: &[fn(&mut Self)]) {
+        let before = self.clone();
+        for alternative in alternatives {
+            let mut measure = before.clone();
+            alternative(&mut measure);
+            self.end = match (self.end, measure.end) {
+                (Some(longest), Some(end)) => Some(longest.max(end)),
+                _ => None,
+            };
+        }
+    }
+
     /// Adds a member.
     pub fn member<M: Member>(&mut self) {
         if !self.members.includes(M::KEY) {

@@ -5,13 +5,15 @@
 //! the sample, or of the innermost delimiter or parameter around the cursor.
 //!
 //! `members.rs` reads and finds members, `parameters.rs` walks over those of mutable
-//! structures, `construct.rs` deals with values that are none of their type.
+//! structures, `construct.rs` deals with values that are none of their type,
+//! `union.rs` finds the member that a union has.
 
 mod construct;
 mod members;
 mod parameters;
 #[cfg(test)]
 mod tests;
+mod union;
 
 pub use members::{ABSENT, Location, Span};
 pub use parameters::ReadParameter;

@@ -7,6 +7,7 @@
 //! shapes.
 
 mod array;
+mod bits;
 mod boxed;
 mod bytes;
 mod delimited;
@@ -17,9 +18,11 @@ mod ranged;
 mod sequence;
 mod text;
 mod try_construct;
+pub mod union;
 mod wide_text;
 
 pub use array::{Array, ByteArray, PrimitiveArray};
+pub use bits::{BitField, Bitmask, Bitset, Flags, Packed, bitmask_from, debug_flags};
 pub use boxed::Boxed;
 pub use bytes::{ByteSequence, Bytes};
 pub use delimited::Delimited;
@@ -30,6 +33,7 @@ pub use ranged::{Limited, Ranged, limit_f32, limit_f64, limit_long_double};
 pub use sequence::{PrimitiveSequence, Sequence};
 pub use text::Text;
 pub use try_construct::{OrDefault, Trim, Trimmable};
+pub use union::Union;
 pub use wide_text::WideText;
 
 use std::borrow::Borrow;
@@ -74,6 +78,14 @@ impl LengthCode {
             4 => Self::Size(2),
             8 => Self::Size(3),
             _ => Self::Next,
+        }
+    }
+
+    /// The code of a structure or union.
+    pub const fn of_aggregate(extensibility: Extensibility) -> Self {
+        match extensibility {
+            Extensibility::Final => Self::Next,
+            Extensibility::Appendable | Extensibility::Mutable => Self::Shared(5),
         }
     }
 
