@@ -11,7 +11,7 @@ pub mod codec;
 mod encapsulation;
 pub mod encode;
 mod error;
-mod in_place;
+pub mod in_place;
 mod key;
 pub mod limits;
 mod measure;
@@ -26,7 +26,7 @@ mod view;
 
 pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 pub use error::{CdrError, Place};
-pub use in_place::InPlace;
+pub use in_place::{InPlace, List, Part, Room, SeqMut, Site};
 pub use key::{KeyHash, KeyHasher};
 pub use measure::Measure;
 pub use member::{Borrowed, Member, Owned, Shown};

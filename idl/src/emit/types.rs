@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::{Emitter, Scope, names};
 use crate::mapping;
-use crate::model::{Primitive, Type, TypeId, TypeKind, Value};
+use crate::model::{Extensibility, Primitive, Type, TypeId, TypeKind, Value};
 
 /// Largest array that serde takes by itself.
 const SERDE_ARRAY_MAX: u32 = 32;
@@ -53,6 +53,13 @@ impl Emitter<'_> {
         let decl = self.decl(id);
         self.names
             .path(from, &decl.scope, &self.names.companions(id).view)
+    }
+
+    /// Path of a structure's builder.
+    pub(super) fn named_builder(&self, id: TypeId, from: &Scope) -> TokenStream {
+        let decl = self.decl(id);
+        self.names
+            .path(from, &decl.scope, &self.names.companions(id).builder)
     }
 
     /// The owned type; typedefs are kept by name.
@@ -132,7 +139,7 @@ impl Emitter<'_> {
     }
 
     /// The shape of an array without its delimiter.
-    fn rows(&self, element: &Type, dimensions: &[u32], from: &Scope) -> TokenStream {
+    pub(super) fn rows(&self, element: &Type, dimensions: &[u32], from: &Scope) -> TokenStream {
         let rt = self.rt(from);
         let (first, inner) = match dimensions {
             [] => return self.shape(element, from),
@@ -227,14 +234,16 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether all values have the same size on the wire.
+    /// Whether all values have the same size on the wire and their parts the same
+    /// places: members of mutable structures do not.
     pub(super) fn is_fixed(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Primitive(_) => true,
             Type::Array { element, .. } => self.is_fixed(&element.ty),
             Type::Named(id) => match &self.decl(*id).kind {
                 TypeKind::Struct(inner) => {
-                    inner.members.iter().all(|member| self.is_fixed(&member.ty))
+                    inner.extensibility != Extensibility::Mutable
+                        && inner.members.iter().all(|member| self.is_fixed(&member.ty))
                 }
                 TypeKind::Enum(_) | TypeKind::Alias(_) => true,
                 _ => false,
