@@ -188,6 +188,29 @@ pub enum CdrError {
         /// The limit.
         limit: usize,
     },
+    /// A builder was given no value for a member that has neither a default nor the
+    /// right to be absent.
+    #[error("the member has not been written, {place}")]
+    MissingMember {
+        /// Where the structure ends; the member.
+        place: Place,
+    },
+    /// A builder was given a member of varying size once more.
+    #[error("the member has been written before, {place}")]
+    RepeatedMember {
+        /// Where it would have gone.
+        place: Place,
+    },
+    /// A builder was given fewer elements than an array has.
+    #[error("{count} elements of an array of {expected}, {place}")]
+    MissingElements {
+        /// Elements written.
+        count: usize,
+        /// Elements of the array.
+        expected: usize,
+        /// Where the elements end.
+        place: Place,
+    },
     /// The memory handed out does not hold the value.
     #[error("{needed} bytes needed, the memory has {capacity}, {place}")]
     Full {
@@ -259,6 +282,9 @@ impl CdrError {
             | Self::MustUnderstand { place, .. }
             | Self::TooDeep { place, .. }
             | Self::TooLarge { place, .. }
+            | Self::MissingMember { place }
+            | Self::RepeatedMember { place }
+            | Self::MissingElements { place, .. }
             | Self::Full { place, .. } => Some(place),
             Self::UnknownEncapsulation { .. }
             | Self::EncapsulationMismatch { .. }

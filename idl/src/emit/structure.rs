@@ -75,7 +75,7 @@ impl Emitter<'_> {
         let default = self.default_impl(&subject);
         let topic = (!structure.nested).then(|| self.topic(&subject));
         let view = self.view(&subject);
-        let builder = (!structure.nested).then(|| self.builder(&subject));
+        let builder = self.builder(&subject);
         let members = self.members(&subject);
         let shape = self.shape_impl(&subject);
         let exception = structure.exception.then(|| self.exception(&subject));

@@ -55,6 +55,13 @@ impl Emitter<'_> {
             .path(from, &decl.scope, &self.names.companions(id).view)
     }
 
+    /// Path of a structure's builder.
+    pub(super) fn named_builder(&self, id: TypeId, from: &Scope) -> TokenStream {
+        let decl = self.decl(id);
+        self.names
+            .path(from, &decl.scope, &self.names.companions(id).builder)
+    }
+
     /// The owned type; typedefs are kept by name.
     pub(super) fn owned(&self, ty: &Type, from: &Scope) -> TokenStream {
         match ty {
@@ -150,7 +157,7 @@ impl Emitter<'_> {
     }
 
     /// The shape of an array without its delimiter.
-    fn rows(&self, element: &Type, dimensions: &[u32], from: &Scope) -> TokenStream {
+    pub(super) fn rows(&self, element: &Type, dimensions: &[u32], from: &Scope) -> TokenStream {
         let rt = self.rt(from);
         let (first, inner) = match dimensions {
             [] => return self.shape(element, from),
@@ -246,14 +253,16 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether all values have the same size on the wire.
+    /// Whether all values have the same size on the wire and their parts the same
+    /// places: members of mutable structures do not.
     pub(super) fn is_fixed(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Primitive(_) => true,
             Type::Array { element, .. } => self.is_fixed(&element.ty),
             Type::Named(id) => match &self.decl(*id).kind {
                 TypeKind::Struct(inner) => {
-                    inner.members.iter().all(|member| self.is_fixed(&member.ty))
+                    inner.extensibility != Extensibility::Mutable
+                        && inner.members.iter().all(|member| self.is_fixed(&member.ty))
                 }
                 TypeKind::Enum(_)
                 | TypeKind::Bitmask(_)

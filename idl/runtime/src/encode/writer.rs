@@ -107,9 +107,7 @@ impl<M: Selection> Encoder for Writer<'_, M> {
     #[inline]
     fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
         let out = self.reserve(values.len().saturating_mul(P::SIZE))?;
-        for (bytes, value) in out.chunks_exact_mut(P::SIZE).zip(values) {
-            value.store(ByteOrder::Little, bytes);
-        }
+        P::store_all(values, out);
         Ok(())
     }
 
