@@ -7,9 +7,9 @@ use quote::{format_ident, quote};
 
 use super::Next;
 use crate::emit::structure::{Field, Subject};
-use crate::emit::{Emitter, docs, names};
+use crate::emit::{Emitter, docs, member_docs, names};
 use crate::mapping;
-use crate::model::{Type, TypeId, TypeKind};
+use crate::model::{Element, Type, TypeId, TypeKind};
 
 /// Makes the methods of one builder.
 pub(super) struct Methods<'e, 's> {
@@ -64,9 +64,9 @@ impl<'e, 's> Methods<'e, 's> {
     /// The methods of a member of fixed size.
     pub(super) fn setter(&self, field: &Field<'_>) -> TokenStream {
         let Field { path, member, .. } = field;
-        let doc = docs(&member.doc);
+        let doc = member_docs(member);
         let name = self.name("set_", field, "");
-        let (ty, value) = self.emitter.taken(&member.ty, self.subject.scope());
+        let (ty, value) = self.emitter.taken_member(member, self.subject.scope());
         let inner = self.inner(field);
         quote! {
             #doc
@@ -80,7 +80,9 @@ impl<'e, 's> Methods<'e, 's> {
 
     /// The builder of a structure of fixed size, over the place where it is.
     fn inner(&self, field: &Field<'_>) -> Option<TokenStream> {
-        let id = self.structure(&field.member.ty)?;
+        let id = self
+            .structure(&field.member.ty)
+            .filter(|_| self.emitter.is_plain(field.member))?;
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
         let name = self.name("", field, "");
@@ -99,8 +101,8 @@ impl<'e, 's> Methods<'e, 's> {
     pub(super) fn appenders(&self, field: &Field<'_>, next: &Next) -> TokenStream {
         let Field { path, member, .. } = field;
         let method = self.name("", field, "");
-        let doc = docs(&member.doc);
-        let (ty, value) = self.emitter.taken(&member.ty, self.subject.scope());
+        let doc = member_docs(member);
+        let (ty, value) = self.emitter.taken_member(member, self.subject.scope());
         let plain = self.append(
             next,
             &doc,
@@ -109,15 +111,16 @@ impl<'e, 's> Methods<'e, 's> {
             quote!(append::<#path>(#value)),
         );
         let more = match self.emitter.resolve(&member.ty) {
-            Type::Sequence { element, .. } => match self.emitter.resolve(&element.ty) {
-                Type::Primitive(primitive) if mapping::is_byte(*primitive) => {
-                    self.bytes(field, next)
-                }
-                Type::Primitive(primitive) => {
-                    let element = self.emitter.primitive(*primitive);
+            // What stands around the value has no builder of its own.
+            _ if !self.emitter.is_plain(member) => TokenStream::new(),
+            Type::Sequence { element, .. } => match self.emitter.plain_primitive(&element.ty) {
+                Some(_) if !member.range.is_empty() => self.list(field, next, element, &[]),
+                Some(primitive) if mapping::is_byte(primitive) => self.bytes(field, next),
+                Some(primitive) => {
+                    let element = self.emitter.primitive(primitive, self.subject.scope());
                     self.numbers(field, next, &element)
                 }
-                _ => self.list(field, next, &element.ty, &[]),
+                None => self.list(field, next, element, &[]),
             },
             Type::Array {
                 element,
@@ -125,7 +128,7 @@ impl<'e, 's> Methods<'e, 's> {
             } => self.list(
                 field,
                 next,
-                &element.ty,
+                element,
                 dimensions.get(1..).unwrap_or_default(),
             ),
             Type::Named(_) => self.composite(field, next),
@@ -220,7 +223,7 @@ impl<'e, 's> Methods<'e, 's> {
     }
 
     /// Of an array, `rows` are the dimensions of an element.
-    fn list(&self, field: &Field<'_>, next: &Next, element: &Type, rows: &[u32]) -> TokenStream {
+    fn list(&self, field: &Field<'_>, next: &Next, element: &Element, rows: &[u32]) -> TokenStream {
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
         let element = self.emitter.rows(element, rows, self.subject.scope());
