@@ -137,7 +137,7 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     }
 
     /// Most elements that the type allows.
-    pub fn capacity(&self) -> usize {
+    pub fn len_max(&self) -> usize {
         self.count_max as usize
     }
 
@@ -177,13 +177,12 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     ///
     /// # Errors
     /// As for [`push`](Self::push).
-    pub fn extend<V: Borrow<T::Borrowed>>(
-        &mut self,
-        values: impl IntoIterator<Item = V>,
-    ) -> Result<(), E> {
-        values
-            .into_iter()
-            .try_for_each(|value| self.push(value.borrow()))
+    pub fn extend<'v, V>(&mut self, values: impl IntoIterator<Item = &'v V>) -> Result<(), E>
+    where
+        V: Borrow<T::Borrowed> + ?Sized + 'v,
+    {
+        let mut values = values.into_iter();
+        values.try_for_each(|value| self.push(value.borrow()))
     }
 
     /// Appends a structure of varying size: `build` is handed its builder and hands it

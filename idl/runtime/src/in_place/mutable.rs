@@ -37,12 +37,13 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// Finds that a member of a mutable structure has been written.
     ///
     /// # Errors
-    /// [`CdrError::MissingMember`].
+    /// [`CdrError::MissingMember`], or why setting it has failed.
     #[inline]
-    pub fn require<M: Member>(&self) -> Result<(), CdrError> {
+    pub fn require<M: Member>(&mut self) -> Result<(), CdrError> {
         if self.has::<M>() {
             return Ok(());
         }
+        self.fault().report()?;
         let place = Place::offset(self.end);
         Err(CdrError::MissingMember { place }.in_member(M::PATH))
     }

@@ -77,8 +77,8 @@ impl<R: Room, const N: usize> InPlace<R, N> {
             // Its setters write nowhere, and the fault is reported in the end.
             self.fault().note(error);
             let site = Site {
-                position: usize::MAX,
-                origin: usize::MAX,
+                position: u32::MAX as usize,
+                origin: 0,
                 ..self.site
             };
             return M::Shape::reopen(self.part(), site);

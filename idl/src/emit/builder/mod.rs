@@ -120,16 +120,16 @@ impl Emitter<'_> {
             },
             false => quote!(#rt::KeyHash::NONE),
         };
-        let missing = subject
-            .is_mutable()
-            .then_some(" Those of the slot, or that a member is missing.")
-            .unwrap_or(" Those of the slot.");
+        let errors = match subject.is_mutable() {
+            true => " Those of the slot, or that a member is missing.",
+            false => " Those of the slot.",
+        };
         quote! {
             impl<#slot: #rt::Slot> #builder<#slot, #rt::Complete> {
                 /// Publishes the sample.
                 ///
                 /// # Errors
-                #[doc = #missing]
+                #[doc = #errors]
                 pub fn publish(
                     mut self,
                 ) -> ::core::result::Result<#slot::Receipt, #slot::Error> {
