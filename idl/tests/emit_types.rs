@@ -95,8 +95,14 @@ fn native_types_are_the_users() {
         .natives
         .insert("m::Handle".into(), "::my_crate::Handle".into());
     let text = generate(idl, &options);
-    assert!(text.contains("pub type Handle = ::my_crate::Handle;"), "{text}");
-    assert!(text.contains("fn open(&self, other: &Handle) -> Handle;"), "{text}");
+    assert!(
+        text.contains("pub type Handle = ::my_crate::Handle;"),
+        "{text}"
+    );
+    assert!(
+        text.contains("fn open(&self, other: &Handle) -> Handle;"),
+        "{text}"
+    );
     options.natives.insert("m::Handle".into(), "no path".into());
     let wrong = try_generate(idl, &options).expect_err("is no path");
     assert!(matches!(wrong, EmitError::InvalidPath { .. }));
@@ -112,7 +118,10 @@ fn verbatim_text_stands_where_it_is_to_stand() {
         "module m {",
         &verbatim("BEGIN_FILE", "// First of all."),
         &verbatim("BEFORE_DECLARATION", "#[derive(Eq, Hash)]"),
-        &verbatim("BEGIN_DECLARATION", "#[doc=\\\" Of mine.\\\"] pub mine: ::my_crate::Mine,"),
+        &verbatim(
+            "BEGIN_DECLARATION",
+            "#[doc=\\\" Of mine.\\\"] pub mine: ::my_crate::Mine,",
+        ),
         &verbatim("END_DECLARATION", "pub last: u8,"),
         &verbatim("AFTER_DECLARATION", "impl S { pub fn one() -> i32 { 1 } }"),
         &verbatim("END_FILE", "// Last of all."),
