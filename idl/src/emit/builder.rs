@@ -9,7 +9,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::structure::{Field, Subject};
-use super::{Emitter, docs};
+use super::{Emitter, member_docs};
 use crate::mapping;
 use crate::model::Type;
 
@@ -124,7 +124,7 @@ impl Emitter<'_> {
 
     fn setter(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
         let Field { path, member, .. } = field;
-        let doc = docs(&member.doc);
+        let doc = member_docs(member);
         let name = format_ident!("set_{}", member.name);
         let (ty, value) = self.taken(&member.ty, subject.scope());
         quote! {
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         let name = &field.name;
         let method = mapping::identifier_beside(&name.to_string(), mapping::BUILDER_METHODS);
         let method = format_ident!("{method}");
-        let doc = docs(&member.doc);
+        let doc = member_docs(member);
         let (ty, value) = self.taken(&member.ty, subject.scope());
         let slot = self.names.parameter("S");
         let builder = &self.names.companions(subject.id).builder;

@@ -36,7 +36,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::mapping;
-use crate::model::{Item, Model, TypeDecl, TypeId, TypeKind};
+use crate::model::{Item, Member, Model, TypeDecl, TypeId, TypeKind};
 
 use names::Names;
 
@@ -289,6 +289,17 @@ fn docs(lines: &[String]) -> TokenStream {
         }
     });
     quote!(#(#[doc = #lines])*)
+}
+
+/// Documentation of a member: its comments, and the unit that it is in.
+fn member_docs(member: &Member) -> TokenStream {
+    let docs = docs(&member.doc);
+    let unit = member.unit.iter().map(|unit| {
+        let blank = (!member.doc.is_empty()).then(|| quote!(#[doc = ""]));
+        let unit = self::docs(&[format!("Unit: {unit}.")]);
+        quote!(#blank #unit)
+    });
+    quote!(#docs #(#unit)*)
 }
 
 /// Lints about style that generated code does not follow on purpose.

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
-use super::{Emitter, Scope, docs, names};
+use super::{Emitter, Scope, docs, member_docs, names};
 use crate::mapping;
 use crate::model::{Extensibility, Member, Primitive, Struct, Type, TypeDecl, TypeId, Value};
 
@@ -179,7 +179,7 @@ impl Emitter<'_> {
         let serde = self.serde_derive(subject.scope());
         let name = &subject.name;
         let fields = subject.fields.iter().map(|field| {
-            let doc = docs(&field.member.doc);
+            let doc = member_docs(field.member);
             let name = &field.name;
             let ty = self.owned_member(field.member, subject.scope());
             let with =

@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::structure::{Field, Subject};
-use super::{Emitter, docs};
+use super::{Emitter, member_docs};
 use crate::mapping;
 
 impl Emitter<'_> {
@@ -121,7 +121,7 @@ impl Emitter<'_> {
     }
 
     fn accessor(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
-        let doc = docs(&field.member.doc);
+        let doc = member_docs(field.member);
         let (name, path) = (accessor_name(field), &field.path);
         let ty = self.shown(&field.member.ty, subject.scope());
         quote! {
