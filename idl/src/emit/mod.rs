@@ -19,14 +19,17 @@ mod bitmask;
 mod bitset;
 mod builder;
 mod constant;
+mod default;
 mod enumeration;
 mod exception;
 mod interface;
 mod names;
+mod shape;
 mod structure;
 mod topic;
 mod types;
 mod union;
+mod value;
 mod verbatim;
 mod view;
 
@@ -291,15 +294,15 @@ fn docs(lines: &[String]) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// Documentation of a member: its comments, and the unit that it is in.
+/// As [`docs`] of a member, with its unit.
 fn member_docs(member: &Member) -> TokenStream {
     let docs = docs(&member.doc);
-    let unit = member.unit.iter().map(|unit| {
+    let unit = member.unit.as_ref().map(|unit| {
         let blank = (!member.doc.is_empty()).then(|| quote!(#[doc = ""]));
-        let unit = self::docs(&[format!("Unit: {unit}.")]);
-        quote!(#blank #unit)
+        let line = self::docs(&[format!("Unit: {unit}.")]);
+        quote!(#blank #line)
     });
-    quote!(#docs #(#unit)*)
+    quote!(#docs #unit)
 }
 
 /// Lints about style that generated code does not follow on purpose.

@@ -36,7 +36,10 @@ impl Emitter<'_> {
                     slot: #slot,
                     representation: #rt::Representation,
                 ) -> #result<#builder<#slot>> {
-                    #builder::start_(slot, representation)
+                    <Self as #rt::in_place::Composite>::begin(
+                        slot,
+                        #rt::Site::top(representation),
+                    )
                 }
 
                 fn view(

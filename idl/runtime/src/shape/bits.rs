@@ -69,7 +69,8 @@ impl<M: Bitmask> Shape for Flags<M> {
 
     #[inline]
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
-        Self::read(reader).map(|_| ())
+        let checked = Self::read(reader).map(|_| ());
+        reader.tolerate(checked)
     }
 
     #[inline]
