@@ -53,7 +53,10 @@ pub mod flight {
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<StateBuilder<S>> {
-            StateBuilder::start_(slot, representation)
+            <Self as __rt::in_place::Composite>::begin(
+                slot,
+                __rt::Site::top(representation),
+            )
         }
         fn view(
             bytes: &[u8],
@@ -188,28 +191,11 @@ pub mod flight {
     /// method of its name, which leads to the next stage.
     #[derive(Debug)]
     #[must_use]
-    pub struct StateBuilder<S: __rt::Slot, Stage = __rt::Needs<StateMembers::callsign>> {
+    pub struct StateBuilder<S: __rt::Room, Stage = __rt::Needs<StateMembers::callsign>> {
         sample: __rt::InPlace<S, 5>,
         stage: ::core::marker::PhantomData<Stage>,
     }
-    impl<S: __rt::Slot> StateBuilder<S> {
-        fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample = __rt::InPlace::start(
-                slot,
-                representation,
-                __rt::Extensibility::Final,
-            )?;
-            sample.append_default::<StateMembers::icao>()?;
-            sample.append_default::<StateMembers::altitude>()?;
-            sample.append_default::<StateMembers::number>()?;
-            sample.append_default::<StateMembers::feed>()?;
-            ::core::result::Result::Ok(Self {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
-        }
-    }
-    impl<S: __rt::Slot, Stage> StateBuilder<S, Stage> {
+    impl<S: __rt::Room, Stage> StateBuilder<S, Stage> {
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<StateMembers::icao>(&value);
             self
@@ -227,7 +213,7 @@ pub mod flight {
             self
         }
     }
-    impl<S: __rt::Slot> StateBuilder<S, __rt::Needs<StateMembers::callsign>> {
+    impl<S: __rt::Room> StateBuilder<S, __rt::Needs<StateMembers::callsign>> {
         pub fn callsign(
             self,
             value: &str,
@@ -246,6 +232,7 @@ pub mod flight {
         /// # Errors
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
+            <State as __rt::in_place::Composite>::close(&mut self)?;
             let key = __rt::codec::hash::<
                 State,
             >(|hasher| {
@@ -253,6 +240,33 @@ pub mod flight {
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
+        }
+    }
+    impl __rt::in_place::Composite for State {
+        type First<R: __rt::Room> = StateBuilder<R>;
+        type Last<R: __rt::Room> = StateBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<StateBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            )?;
+            sample.append_default::<StateMembers::icao>()?;
+            sample.append_default::<StateMembers::altitude>()?;
+            sample.append_default::<StateMembers::number>()?;
+            sample.append_default::<StateMembers::feed>()?;
+            ::core::result::Result::Ok(StateBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut StateBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
         }
     }
     /// The members of [`State`] as types.
@@ -411,7 +425,10 @@ pub mod flight {
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<BlobBuilder<S>> {
-            BlobBuilder::start_(slot, representation)
+            <Self as __rt::in_place::Composite>::begin(
+                slot,
+                __rt::Site::top(representation),
+            )
         }
         fn view(
             bytes: &[u8],
@@ -529,31 +546,17 @@ pub mod flight {
     /// method of its name, which leads to the next stage.
     #[derive(Debug)]
     #[must_use]
-    pub struct BlobBuilder<S: __rt::Slot, Stage = __rt::Needs<BlobMembers::bytes>> {
+    pub struct BlobBuilder<S: __rt::Room, Stage = __rt::Needs<BlobMembers::bytes>> {
         sample: __rt::InPlace<S, 2>,
         stage: ::core::marker::PhantomData<Stage>,
     }
-    impl<S: __rt::Slot> BlobBuilder<S> {
-        fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample = __rt::InPlace::start(
-                slot,
-                representation,
-                __rt::Extensibility::Appendable,
-            )?;
-            sample.append_default::<BlobMembers::number>()?;
-            ::core::result::Result::Ok(Self {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
-        }
-    }
-    impl<S: __rt::Slot, Stage> BlobBuilder<S, Stage> {
+    impl<S: __rt::Room, Stage> BlobBuilder<S, Stage> {
         pub fn set_number(&mut self, value: u32) -> &mut Self {
             self.sample.set::<BlobMembers::number>(&value);
             self
         }
     }
-    impl<S: __rt::Slot> BlobBuilder<S, __rt::Needs<BlobMembers::bytes>> {
+    impl<S: __rt::Room> BlobBuilder<S, __rt::Needs<BlobMembers::bytes>> {
         pub fn bytes(
             self,
             value: &[u8],
@@ -599,9 +602,34 @@ pub mod flight {
         ///
         /// # Errors
         /// Those of the slot.
-        pub fn publish(self) -> ::core::result::Result<S::Receipt, S::Error> {
+        pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
+            <Blob as __rt::in_place::Composite>::close(&mut self)?;
             let key = __rt::KeyHash::NONE;
             self.sample.publish(key)
+        }
+    }
+    impl __rt::in_place::Composite for Blob {
+        type First<R: __rt::Room> = BlobBuilder<R>;
+        type Last<R: __rt::Room> = BlobBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<BlobBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Appendable,
+            )?;
+            sample.append_default::<BlobMembers::number>()?;
+            ::core::result::Result::Ok(BlobBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut BlobBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
         }
     }
     /// The members of [`Blob`] as types.
@@ -711,7 +739,10 @@ pub mod flight {
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<OtherBuilder<S>> {
-            OtherBuilder::start_(slot, representation)
+            <Self as __rt::in_place::Composite>::begin(
+                slot,
+                __rt::Site::top(representation),
+            )
         }
         fn view(
             bytes: &[u8],
@@ -818,25 +849,11 @@ pub mod flight {
     /// method of its name, which leads to the next stage.
     #[derive(Debug)]
     #[must_use]
-    pub struct OtherBuilder<S: __rt::Slot, Stage = __rt::Complete> {
+    pub struct OtherBuilder<S: __rt::Room, Stage = __rt::Complete> {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
-    impl<S: __rt::Slot> OtherBuilder<S> {
-        fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample = __rt::InPlace::start(
-                slot,
-                representation,
-                __rt::Extensibility::Final,
-            )?;
-            sample.append_default::<OtherMembers::icao>()?;
-            ::core::result::Result::Ok(Self {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
-        }
-    }
-    impl<S: __rt::Slot, Stage> OtherBuilder<S, Stage> {
+    impl<S: __rt::Room, Stage> OtherBuilder<S, Stage> {
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<OtherMembers::icao>(&value);
             self
@@ -848,6 +865,7 @@ pub mod flight {
         /// # Errors
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
+            <Other as __rt::in_place::Composite>::close(&mut self)?;
             let key = __rt::codec::hash::<
                 Other,
             >(|hasher| {
@@ -855,6 +873,53 @@ pub mod flight {
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
+        }
+    }
+    impl __rt::in_place::Composite for Other {
+        type First<R: __rt::Room> = OtherBuilder<R>;
+        type Last<R: __rt::Room> = OtherBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<OtherBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            )?;
+            sample.append_default::<OtherMembers::icao>()?;
+            ::core::result::Result::Ok(OtherBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut OtherBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
+        }
+    }
+    impl __rt::in_place::FixedComposite for Other {
+        type Only<R: __rt::Room> = OtherBuilder<R>;
+        fn add<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<(OtherBuilder<R>, usize)> {
+            let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
+            let end = builder.sample.close()?;
+            ::core::result::Result::Ok((builder, end))
+        }
+        fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> OtherBuilder<R> {
+            let mut sample = __rt::InPlace::reopen(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            );
+            sample.pass::<OtherMembers::icao>();
+            OtherBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            }
         }
     }
     /// The members of [`Other`] as types.

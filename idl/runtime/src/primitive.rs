@@ -3,7 +3,7 @@
 use crate::encapsulation::ByteOrder;
 use crate::error::{CdrError, Place};
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -20,6 +20,14 @@ pub trait Primitive:
 
     /// Reads from exactly [`SIZE`](Self::SIZE) bytes; any bytes make a value.
     fn load(order: ByteOrder, bytes: &[u8]) -> Self;
+
+    /// Writes values without gaps, little endian; `out` has their size.
+    #[inline]
+    fn store_all(values: &[Self], out: &mut [u8]) {
+        for (bytes, value) in out.chunks_exact_mut(Self::SIZE).zip(values) {
+            value.store(ByteOrder::Little, bytes);
+        }
+    }
 
     /// Whether the bytes are values of this type; only booleans can be wrong.
     ///

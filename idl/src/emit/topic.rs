@@ -10,7 +10,7 @@ impl Emitter<'_> {
     pub(super) fn topic(&self, subject: &Subject<'_>) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let companions = self.names.companions(subject.id);
-        let (view, builder) = (&companions.view, &companions.builder);
+        let (view, builder) = (&companions.topic_view, &companions.builder);
         let type_name = type_name(subject.decl);
         let has_key = subject.structure.members.iter().any(|member| member.key);
         let extensibility = subject.extensibility();
@@ -36,7 +36,10 @@ impl Emitter<'_> {
                     slot: #slot,
                     representation: #rt::Representation,
                 ) -> #result<#builder<#slot>> {
-                    #builder::start_(slot, representation)
+                    <Self as #rt::in_place::Composite>::begin(
+                        slot,
+                        #rt::Site::top(representation),
+                    )
                 }
 
                 fn view(

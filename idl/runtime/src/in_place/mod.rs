@@ -1,0 +1,319 @@
+//! What generated builders share: a sample that grows in a slot.
+//!
+//! A sample is written front to back. Members whose size is fixed are written
+//! with their defaults as soon as their place is known and may be replaced later;
+//! members whose size varies are appended once, with their value. So each byte up
+//! to the end is written by this sample, padding included, and nothing of an
+//! older one shows. Members of mutable structures are appended when they are set,
+//! in any order.
+//!
+//! ```text
+//!   slot   | delimiter | fixed members | member | fixed members | member ..    |
+//!                        set, replaced   ^appended               ^end
+//!                                                                | part        |
+//!                                                                 ^ a structure or
+//!                                                                   list inside
+//! ```
+//!
+//! What is nested is built by a builder of its own in the rest of the memory, a
+//! [`Part`], behind the end of the structure around it. That one is borrowed
+//! meanwhile, and only counts what is inside when it is complete: an inner builder
+//! that is dropped half-way has never been there.
+//!
+//! `room.rs` is where structures are built, `composite.rs` what nested structures
+//! are, `list.rs` and `numbers.rs` collections, `nested.rs` and `mutable.rs` the
+//! operations of [`InPlace`] for nested values and for members with headers.
+
+mod composite;
+mod list;
+mod mutable;
+mod nested;
+mod numbers;
+mod room;
+
+pub use composite::{Build, Composite, First, FixedComposite, Last, Only};
+pub use list::{List, Listed};
+pub use nested::Numbers;
+pub use numbers::SeqMut;
+pub use room::{Part, Room, Site};
+
+use std::borrow::Borrow;
+
+use crate::encapsulation::{Extensibility, Representation};
+use crate::encode::{AllMembers, Counter, Encoder, Parameter, Writer, check_bound, length_u32};
+use crate::error::{CdrError, InMember};
+use crate::key::{KeyHash, KeyHasher};
+use crate::member::{Borrowed, Member, is_parameter};
+use crate::reader::Reader;
+use crate::shape::{Bytes, Shape as _};
+use crate::topic::Slot;
+use room::Fault;
+
+/// A structure with `N` members under construction.
+#[derive(Debug)]
+pub struct InPlace<R, const N: usize> {
+    room: R,
+    site: Site,
+    extensibility: Extensibility,
+    /// Offset behind the delimiter, where the first member starts.
+    body: usize,
+    end: usize,
+    /// Where the value of each member starts, once it does.
+    at: [u32; N],
+    fault: Fault,
+}
+
+impl<R: Room, const N: usize> InPlace<R, N> {
+    /// Starts a structure.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    #[inline]
+    pub fn start(room: R, site: Site, extensibility: Extensibility) -> Result<Self, CdrError> {
+        let mut structure = Self::unwritten(room, site, extensibility);
+        if structure.delimited() {
+            let mut writer = structure.writer();
+            writer.primitive(0_u32)?;
+            structure.end = writer.position();
+            structure.body = structure.end;
+        }
+        Ok(structure)
+    }
+
+    /// Starts over a structure that has been written, to find its members again.
+    #[inline]
+    pub fn reopen(room: R, site: Site, extensibility: Extensibility) -> Self {
+        let mut structure = Self::unwritten(room, site, extensibility);
+        if structure.delimited() {
+            structure.end = structure.count(|counter| counter.primitive(0_u32));
+            structure.body = structure.end;
+        }
+        structure
+    }
+
+    #[inline]
+    fn unwritten(room: R, site: Site, extensibility: Extensibility) -> Self {
+        Self {
+            room,
+            site,
+            extensibility,
+            body: site.position,
+            end: site.position,
+            at: [0; N],
+            fault: Fault::default(),
+        }
+    }
+
+    #[inline]
+    fn delimited(&self) -> bool {
+        self.site.representation == Representation::Xcdr2
+            && self.extensibility != Extensibility::Final
+    }
+
+    #[inline]
+    fn bytes(&mut self) -> &mut [u8] {
+        self.room.split(&mut self.fault).0
+    }
+
+    #[inline]
+    fn fault(&mut self) -> &mut Fault {
+        self.room.split(&mut self.fault).1
+    }
+
+    #[inline]
+    fn writer(&mut self) -> Writer<'_, AllMembers> {
+        let Site {
+            representation,
+            origin,
+            ..
+        } = self.site;
+        let end = self.end;
+        Writer::resume(representation, self.bytes(), end, origin)
+    }
+
+    /// The end after what `write` writes.
+    #[inline]
+    fn count(&self, write: impl FnOnce(&mut Counter) -> Result<(), CdrError>) -> usize {
+        let Site {
+            representation,
+            origin,
+            ..
+        } = self.site;
+        let mut counter = Counter::resume(representation, self.end, origin, 1);
+        // Counters take any number of bytes.
+        let _ = write(&mut counter);
+        counter.position()
+    }
+
+    /// Where alignment inside a member that starts at `start` counts from: mutable
+    /// members start anew in XCDR1.
+    #[inline]
+    fn origin(&self, start: usize) -> usize {
+        match (self.site.representation, self.extensibility) {
+            (Representation::Xcdr1, Extensibility::Mutable) => start,
+            _ => self.site.origin,
+        }
+    }
+
+    /// Appends a member.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], [`CdrError::RepeatedMember`], or what is wrong with the value.
+    #[inline]
+    pub fn append<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
+        if M::Shape::OPTIONAL {
+            return self.append_optional::<M>(value);
+        }
+        self.append_with::<M>(
+            |writer| writer.parameter_begin::<M>(value),
+            |writer| M::Shape::write(value, writer),
+        )
+    }
+
+    /// Appends an optional member, in whatever way its absence is said.
+    fn append_optional<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
+        self.only_once::<M>()?;
+        let mut writer = self.writer();
+        let start = writer.position();
+        writer.member::<M>(value)?;
+        let end = writer.position();
+        if end > start {
+            // No key is optional: nobody looks for the value itself.
+            self.at[M::INDEX] = length_u32(end)?;
+            self.end = end;
+        }
+        Ok(())
+    }
+
+    /// Appends a member with its default.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    #[inline]
+    pub fn append_default<M: Member>(&mut self) -> Result<(), CdrError> {
+        self.append::<M>(M::initial().borrow())
+    }
+
+    /// Passes a member of fixed size that has been written.
+    #[inline]
+    pub fn pass<M: Member>(&mut self) {
+        self.at[M::INDEX] = length_u32(self.end).unwrap_or(u32::MAX);
+        self.end = self.count(|counter| M::Shape::write(M::initial().borrow(), counter));
+    }
+
+    /// Appends a sequence of `len` bytes that `fill` writes where they lie; they are
+    /// zeroed before when `zero` is set.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], [`CdrError::BoundExceeded`], [`CdrError::RepeatedMember`].
+    #[inline]
+    pub fn append_bytes<M: Member<Shape: Bytes>>(
+        &mut self,
+        len: usize,
+        zero: bool,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), CdrError> {
+        check_bound(len, <M::Shape as Bytes>::BOUND, self.end).in_member(M::PATH)?;
+        self.append_with::<M>(
+            |writer| writer.parameter_header::<M>(len.saturating_add(4)),
+            |writer| {
+                writer.length(len)?;
+                let bytes = writer.reserve(len)?;
+                if zero {
+                    bytes.fill(0);
+                }
+                fill(bytes);
+                Ok(())
+            },
+        )
+    }
+
+    /// Appends a member: its header if it has one, then its value.
+    #[inline]
+    fn append_with<M: Member>(
+        &mut self,
+        header: impl FnOnce(&mut Writer<'_, AllMembers>) -> Result<Parameter, CdrError>,
+        value: impl FnOnce(&mut Writer<'_, AllMembers>) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        self.only_once::<M>()?;
+        let mut writer = self.writer();
+        let parameter = match is_parameter::<M>() {
+            true => Some(header(&mut writer).in_member(M::PATH)?),
+            false => None,
+        };
+        let start = writer.position();
+        value(&mut writer).in_member(M::PATH)?;
+        if let Some(parameter) = parameter {
+            writer.parameter_end(parameter)?;
+        }
+        self.end = writer.position();
+        self.at[M::INDEX] = length_u32(start)?;
+        Ok(())
+    }
+
+    /// Replaces a member whose size is fixed; in a mutable structure, appends it the
+    /// first time. What is wrong is found again by [`close`](Self::close).
+    #[inline]
+    pub fn set<M: Member>(&mut self, value: &Borrowed<M>) {
+        let written = match is_parameter::<M>() && !self.has::<M>() {
+            true => self.append::<M>(value),
+            false => self.replace::<M>(value),
+        };
+        if let Err(error) = written {
+            self.fault().note(error.in_member(M::PATH));
+        }
+    }
+
+    #[inline]
+    fn replace<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
+        let start = self.at[M::INDEX] as usize;
+        let (representation, origin) = (self.site.representation, self.origin(start));
+        let mut writer: Writer<'_> = Writer::resume(representation, self.bytes(), start, origin);
+        M::Shape::write(value, &mut writer)
+    }
+
+    /// Writes a member to a key hash, from where it stands in the sample.
+    ///
+    /// # Errors
+    /// Only when the memory has been altered.
+    pub fn hash<M: Member>(&mut self, hasher: &mut KeyHasher) -> Result<(), CdrError> {
+        let start = self.at[M::INDEX] as usize;
+        let (representation, origin) = (self.site.representation, self.origin(start));
+        let end = self.end;
+        let bytes = self.bytes().get(..end).unwrap_or_default();
+        M::Shape::transcribe_key(
+            &mut Reader::own(bytes, representation, start, origin),
+            hasher,
+        )
+    }
+
+    /// Completes the structure: writes its length or its end. Returns the offset
+    /// behind it.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], or what a setter found.
+    #[inline]
+    pub fn close(&mut self) -> Result<usize, CdrError> {
+        self.fault().report()?;
+        if self.delimited() {
+            let (at, length) = (self.body - 4, length_u32(self.end - self.body)?);
+            self.writer().patch(at, length);
+        } else if self.extensibility == Extensibility::Mutable {
+            let mut writer = self.writer();
+            writer.sentinel()?;
+            self.end = writer.position();
+        }
+        Ok(self.end)
+    }
+}
+
+impl<S: Slot, const N: usize> InPlace<S, N> {
+    /// Publishes a sample that has been closed.
+    ///
+    /// # Errors
+    /// What the slot finds.
+    #[inline]
+    pub fn publish(self, key: KeyHash) -> Result<S::Receipt, S::Error> {
+        self.room.finish(self.end, key)
+    }
+}
