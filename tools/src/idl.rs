@@ -1,6 +1,5 @@
 //! `spindle idl`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
@@ -54,6 +53,9 @@ pub(crate) struct Output {
     /// Take the types of an IDL module from a Rust path.
     #[arg(long, value_name = "MODULE=PATH", value_parser = assignment)]
     extern_module: Vec<(String, String)>,
+    /// Take a `native` type from a Rust path.
+    #[arg(long, value_name = "NAME=PATH", value_parser = assignment)]
+    native: Vec<(String, String)>,
     /// Leave out serde's traits.
     #[arg(long)]
     no_serde: bool,
@@ -97,11 +99,8 @@ impl Output {
     fn write(&self, model: &Model) -> Result<(), Reported> {
         let options = EmitOptions {
             runtime_path: self.runtime_path.clone(),
-            extern_modules: self
-                .extern_module
-                .iter()
-                .cloned()
-                .collect::<BTreeMap<_, _>>(),
+            extern_modules: self.extern_module.iter().cloned().collect(),
+            natives: self.native.iter().cloned().collect(),
             serde: !self.no_serde,
         };
         let text = emit(model, &options).map_err(|error| {
