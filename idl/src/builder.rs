@@ -129,6 +129,14 @@ impl Builder {
         self
     }
 
+    /// Names the Rust type of a `native` one: `native("a::Handle", "::my_crate::Handle")`.
+    /// Whatever is declared by the native name is of that type then.
+    #[must_use]
+    pub fn native(mut self, idl: impl Into<String>, path: impl Into<String>) -> Self {
+        self.emit.natives.insert(idl.into(), path.into());
+        self
+    }
+
     /// Whether owned types derive serde's traits, which they do unless told not to.
     /// Must be off when `spindle-dds` is built without its feature `serde`.
     #[must_use]

@@ -282,6 +282,16 @@ pub fn enum_bits(bit_bound: u8) -> &'static str {
     }
 }
 
+/// The Rust type of the wire form of a bitmask or bitset with so many bits.
+pub fn unsigned_bits(bits: u8) -> &'static str {
+    match bits {
+        0..=8 => "u8",
+        9..=16 => "u16",
+        17..=32 => "u32",
+        _ => "u64",
+    }
+}
+
 /// The Rust identifier of an IDL one.
 pub fn identifier(idl: &str) -> String {
     let mut name = idl.to_owned();
@@ -305,6 +315,22 @@ pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "parse_"];
 
 /// Methods of generated builders that a member cannot be named as.
 pub const BUILDER_METHODS: &[&str] = &["publish"];
+
+/// Functions of generated bitmasks that a flag cannot be named as.
+pub const BITMASK_METHODS: &[&str] = &[
+    "empty",
+    "all",
+    "bits",
+    "from_bits",
+    "from_bits_truncate",
+    "from_bits_retain",
+    "is_empty",
+    "contains",
+    "intersects",
+    "insert",
+    "remove",
+    "set",
+];
 
 /// Strict and reserved keywords of edition 2024.
 const KEYWORDS: &[&str] = &[

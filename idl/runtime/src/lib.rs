@@ -11,9 +11,12 @@ pub mod codec;
 mod encapsulation;
 pub mod encode;
 mod error;
+mod fixed;
 pub mod in_place;
 mod key;
 pub mod limits;
+mod long_double;
+mod map_view;
 mod measure;
 mod member;
 mod primitive;
@@ -23,17 +26,22 @@ mod serde_shape;
 pub mod shape;
 mod topic;
 mod view;
+mod wide_view;
 
 pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 pub use error::{CdrError, Place};
+pub use fixed::{Fixed, FixedError};
 pub use in_place::{InPlace, List, Part, Room, SeqMut, Site};
 pub use key::{KeyHash, KeyHasher};
+pub use long_double::{LongDouble, ParseLongDoubleError};
+pub use map_view::{MapIter, MapView};
 pub use measure::Measure;
 pub use member::{Borrowed, Member, Owned, Shown};
 pub use primitive::Primitive;
 pub use reader::{ABSENT, Location, ReadParameter, Reader, Scope, Span, Untrusted};
 pub use topic::{Slot, TopicType};
 pub use view::{ListIter, ListView, SeqIter, SeqView};
+pub use wide_view::WideView;
 
 #[cfg(feature = "serde")]
 pub use serde;

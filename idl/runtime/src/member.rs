@@ -20,6 +20,9 @@ pub trait Member: 'static {
     const KEY: bool;
     /// Whether readers that do not know it must refuse the sample: so for keys.
     const MUST_UNDERSTAND: bool;
+    /// Whether its default takes the place of a value that is none of the type:
+    /// `@try_construct(USE_DEFAULT)`.
+    const USE_DEFAULT: bool = false;
     /// `module::Type.member`, for errors.
     const PATH: &'static str;
 
@@ -44,4 +47,10 @@ pub type Shown<'a, M> = <<M as Member>::Shape as Shape>::Shown<'a>;
 /// Whether the member has a header of its own.
 pub(crate) const fn is_parameter<M: Member>() -> bool {
     matches!(M::EXTENSIBILITY, Extensibility::Mutable)
+}
+
+/// Whether the member is optional and says so where it stands, other than those of
+/// mutable structures, which just are not there.
+pub(crate) const fn is_flagged<M: Member>() -> bool {
+    M::Shape::OPTIONAL && !is_parameter::<M>()
 }

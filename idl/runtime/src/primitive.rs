@@ -3,7 +3,7 @@
 use crate::encapsulation::ByteOrder;
 use crate::error::{CdrError, Place};
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 

@@ -78,10 +78,16 @@ impl Emitter<'_> {
         let builder = self.builder(&subject);
         let members = self.members(&subject);
         let shape = self.shape_impl(&subject);
-        quote!(#owned #default #topic #view #builder #members #shape)
+        let exception = structure.exception.then(|| self.exception(&subject));
+        quote!(#owned #default #exception #topic #view #builder #members #shape)
     }
 
-    fn subject<'s>(&self, id: TypeId, decl: &'s TypeDecl, structure: &'s Struct) -> Subject<'s> {
+    pub(super) fn subject<'s>(
+        &self,
+        id: TypeId,
+        decl: &'s TypeDecl,
+        structure: &'s Struct,
+    ) -> Subject<'s> {
         let keyless = structure.members.iter().all(|member| !member.key);
         let members = &self.names.companions(id).members;
         let field = |(member, name): (&'s Member, Ident)| Field {
@@ -89,7 +95,7 @@ impl Emitter<'_> {
             path: quote!(#members::#name),
             name,
             key: member.key || keyless,
-            fixed: self.is_fixed(&member.ty),
+            fixed: !member.optional && self.is_fixed(&member.ty),
         };
         Subject {
             id,
@@ -107,7 +113,7 @@ impl Emitter<'_> {
     }
 
     /// The members as types.
-    fn members(&self, subject: &Subject<'_>) -> TokenStream {
+    pub(super) fn members(&self, subject: &Subject<'_>) -> TokenStream {
         let module = &self.names.companions(subject.id).members;
         let doc = format!(" The members of [`{}`] as types.", subject.name);
         let scope = [subject.scope(), &[module.to_string()]].concat();
@@ -175,7 +181,7 @@ impl Emitter<'_> {
         let fields = subject.fields.iter().map(|field| {
             let doc = docs(&field.member.doc);
             let name = &field.name;
-            let ty = self.owned(&field.member.ty, subject.scope());
+            let ty = self.owned_member(field.member, subject.scope());
             let with =
                 (self.options.serde && self.needs_serde_shape(&field.member.ty)).then(|| {
                     let (rt, path) = (&subject.rt, &field.path);

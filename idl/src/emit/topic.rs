@@ -10,7 +10,7 @@ impl Emitter<'_> {
     pub(super) fn topic(&self, subject: &Subject<'_>) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let companions = self.names.companions(subject.id);
-        let (view, builder) = (&companions.view, &companions.builder);
+        let (view, builder) = (&companions.topic_view, &companions.builder);
         let type_name = type_name(subject.decl);
         let has_key = subject.structure.members.iter().any(|member| member.key);
         let extensibility = subject.extensibility();

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::{Emitter, Scope, names};
 use crate::mapping;
-use crate::model::{Extensibility, Primitive, Type, TypeId, TypeKind, Value};
+use crate::model::{Extensibility, Member, Primitive, Type, TypeId, TypeKind, Value};
 
 /// Largest array that serde takes by itself.
 const SERDE_ARRAY_MAX: u32 = 32;
@@ -83,7 +83,23 @@ impl Emitter<'_> {
                     quote!([#inner; #dimension])
                 }),
             Type::Named(id) => self.named(*id, from),
+            Type::Interface(id) => {
+                let interface = self.interface_path(*id, from);
+                quote!(::std::sync::Arc<dyn #interface>)
+            }
             _ => later(),
+        }
+    }
+
+    /// What owns the value of a member.
+    pub(super) fn owned_member(&self, member: &Member, from: &Scope) -> TokenStream {
+        let ty = self.owned(&member.ty, from);
+        match member.boxed {
+            true => {
+                let boxed = self.names.prelude("Box", "::std::boxed");
+                quote!(#boxed<#ty>)
+            }
+            false => ty,
         }
     }
 
@@ -131,6 +147,8 @@ impl Emitter<'_> {
                 let path = self.named(*id, from);
                 match self.decl(*id).kind {
                     TypeKind::Enum(_) => quote!(#rt::shape::Enumerated<#path>),
+                    TypeKind::Bitmask(_) => quote!(#rt::shape::Flags<#path>),
+                    TypeKind::Bitset(_) => quote!(#rt::shape::Packed<#path>),
                     _ => path,
                 }
             }
@@ -200,8 +218,12 @@ impl Emitter<'_> {
                     quote!(#rt::ListView<'a, #inner>)
                 }
             },
-            Type::Named(id) => match self.decl(*id).kind {
+            Type::Named(id) => match &self.decl(*id).kind {
                 TypeKind::Struct(_) => {
+                    let view = self.named_view(*id, from);
+                    quote!(#view<'a>)
+                }
+                TypeKind::Union(union) if self.union_borrows(union) => {
                     let view = self.named_view(*id, from);
                     quote!(#view<'a>)
                 }
@@ -214,10 +236,7 @@ impl Emitter<'_> {
     /// What builders take, and how that becomes what shapes take.
     pub(super) fn taken(&self, ty: &Type, from: &Scope) -> (TokenStream, TokenStream) {
         match self.resolve(ty) {
-            Type::Primitive(_) => (self.owned(ty, from), quote!(&value)),
-            Type::Named(id) if matches!(self.decl(*id).kind, TypeKind::Enum(_)) => {
-                (self.owned(ty, from), quote!(&value))
-            }
+            _ if self.is_scalar(ty) => (self.owned(ty, from), quote!(&value)),
             Type::String { .. } => {
                 let str = self.names.primitive("str");
                 (quote!(&#str), quote!(value))
@@ -243,10 +262,16 @@ impl Emitter<'_> {
             Type::Named(id) => match &self.decl(*id).kind {
                 TypeKind::Struct(inner) => {
                     inner.extensibility != Extensibility::Mutable
-                        && inner.members.iter().all(|member| self.is_fixed(&member.ty))
+                        && inner
+                            .members
+                            .iter()
+                            .all(|member| !member.optional && self.is_fixed(&member.ty))
                 }
-                TypeKind::Enum(_) | TypeKind::Alias(_) => true,
-                _ => false,
+                TypeKind::Enum(_)
+                | TypeKind::Bitmask(_)
+                | TypeKind::Bitset(_)
+                | TypeKind::Alias(_) => true,
+                TypeKind::Union(_) | TypeKind::Native => false,
             },
             _ => false,
         }
@@ -270,6 +295,10 @@ impl Emitter<'_> {
                     .members
                     .iter()
                     .any(|member| self.reaches_unseen(&member.ty, id, seen)),
+                TypeKind::Union(inner) => inner
+                    .branches
+                    .iter()
+                    .any(|branch| self.reaches_unseen(&branch.member.ty, id, seen)),
                 TypeKind::Alias(alias) => self.reaches_unseen(&alias.ty, id, seen),
                 _ => false,
             },
@@ -302,6 +331,9 @@ impl Emitter<'_> {
                     return self.float(*integer as f64, ty);
                 }
                 let literal = Literal::u128_unsuffixed(integer.unsigned_abs());
+                if let Some(set) = self.flags_of(ty, from, &literal) {
+                    return set;
+                }
                 if *integer < 0 {
                     quote!(-#literal)
                 } else {
@@ -330,6 +362,21 @@ impl Emitter<'_> {
             }
             _ => later(),
         }
+    }
+
+    /// A constant of a bitmask.
+    fn flags_of(&self, ty: &Type, from: &Scope, bits: &Literal) -> Option<TokenStream> {
+        let Type::Named(id) = self.resolve(ty) else {
+            return None;
+        };
+        let TypeKind::Bitmask(bitmask) = &self.decl(*id).kind else {
+            return None;
+        };
+        let path = self.named(*id, from);
+        Some(match bitmask.extensibility {
+            Extensibility::Final => quote!(#path::from_bits_truncate(#bits)),
+            _ => quote!(#path::from_bits_retain(#bits)),
+        })
     }
 
     fn float(&self, float: f64, ty: &Type) -> TokenStream {

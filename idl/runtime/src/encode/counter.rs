@@ -12,6 +12,7 @@ use crate::primitive::Primitive;
 pub struct Counter<M: Selection = AllMembers> {
     position: usize,
     origin: usize,
+    depth: u8,
     representation: Representation,
     members: PhantomData<M>,
 }
@@ -19,14 +20,20 @@ pub struct Counter<M: Selection = AllMembers> {
 impl<M: Selection> Counter<M> {
     /// Counts from an aligned start.
     pub fn new(representation: Representation) -> Self {
-        Self::resume(representation, 0, 0)
+        Self::resume(representation, 0, 0, 0)
     }
 
     /// Counts on from `position`, aligned as counted from `origin`.
-    pub(crate) fn resume(representation: Representation, position: usize, origin: usize) -> Self {
+    pub(crate) fn resume(
+        representation: Representation,
+        position: usize,
+        origin: usize,
+        depth: u8,
+    ) -> Self {
         Self {
             position,
             origin,
+            depth,
             representation,
             members: PhantomData,
         }
@@ -53,6 +60,11 @@ impl<M: Selection> Encoder for Counter<M> {
     }
 
     #[inline]
+    fn depth_mut(&mut self) -> &mut u8 {
+        &mut self.depth
+    }
+
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
         self.zeros(bytes.len())
     }
@@ -69,5 +81,10 @@ impl<M: Selection> Encoder for Counter<M> {
     }
 
     #[inline]
-    fn patch(&mut self, _at: usize, _value: u32) {}
+    fn patch<P: Primitive>(&mut self, _at: usize, _value: P) {}
+
+    #[inline]
+    fn insert(&mut self, _at: usize, count: usize) -> Result<(), CdrError> {
+        self.zeros(count)
+    }
 }

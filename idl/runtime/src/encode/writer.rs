@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{AllMembers, Encoder, Selection};
-use crate::encapsulation::Representation;
+use crate::encapsulation::{ByteOrder, Representation};
 use crate::error::{CdrError, Place};
 use crate::primitive::Primitive;
 
@@ -13,6 +13,7 @@ pub struct Writer<'a, M: Selection = AllMembers> {
     out: &'a mut [u8],
     position: usize,
     origin: usize,
+    depth: u8,
     representation: Representation,
     members: PhantomData<M>,
 }
@@ -20,10 +21,13 @@ pub struct Writer<'a, M: Selection = AllMembers> {
 impl<'a, M: Selection> Writer<'a, M> {
     /// Writes from the start of `out`.
     pub fn new(representation: Representation, out: &'a mut [u8]) -> Self {
-        Self::resume(representation, out, 0, 0)
+        Self {
+            depth: 0,
+            ..Self::resume(representation, out, 0, 0)
+        }
     }
 
-    /// Writes on at `position`, aligned as counted from `origin`.
+    /// Writes on at `position` inside of a structure, aligned as counted from `origin`.
     #[inline]
     pub fn resume(
         representation: Representation,
@@ -35,6 +39,7 @@ impl<'a, M: Selection> Writer<'a, M> {
             out,
             position,
             origin,
+            depth: 1,
             representation,
             members: PhantomData,
         }
@@ -83,6 +88,11 @@ impl<M: Selection> Encoder for Writer<'_, M> {
     }
 
     #[inline]
+    fn depth_mut(&mut self) -> &mut u8 {
+        &mut self.depth
+    }
+
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
         self.reserve(bytes.len())?.copy_from_slice(bytes);
         Ok(())
@@ -102,9 +112,18 @@ impl<M: Selection> Encoder for Writer<'_, M> {
     }
 
     #[inline]
-    fn patch(&mut self, at: usize, value: u32) {
-        if let Some(bytes) = self.out.get_mut(at..at + 4) {
-            bytes.copy_from_slice(&value.to_le_bytes());
+    fn patch<P: Primitive>(&mut self, at: usize, value: P) {
+        if let Some(bytes) = self.out.get_mut(at..at + P::SIZE) {
+            value.store(ByteOrder::Little, bytes);
         }
+    }
+
+    fn insert(&mut self, at: usize, count: usize) -> Result<(), CdrError> {
+        let end = self.position;
+        self.reserve(count)?;
+        if at <= end {
+            self.out.copy_within(at..end, at + count);
+        }
+        Ok(())
     }
 }

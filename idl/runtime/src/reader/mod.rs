@@ -5,10 +5,15 @@
 //! the sample, or of the innermost delimiter or parameter around the cursor.
 //!
 //! `members.rs` reads and finds members, `parameters.rs` walks over those of mutable
-//! structures.
+//! structures, `construct.rs` deals with values that are none of their type,
+//! `union.rs` finds the member that a union has.
 
+mod construct;
 mod members;
 mod parameters;
+#[cfg(test)]
+mod tests;
+mod union;
 
 pub use members::{ABSENT, Location, Span};
 pub use parameters::ReadParameter;
@@ -65,6 +70,7 @@ impl<'a> Untrusted<'a> {
             depth: 0,
             limit_depth: 1,
             memory: limits::memory_max(length),
+            skipping: false,
         })
     }
 }
@@ -88,6 +94,8 @@ pub struct Reader<'a> {
     limit_depth: u8,
     /// Bytes of memory that elements of sequences may still take.
     memory: usize,
+    /// Only goes behind a value: what is well-formed need not be a value of its type.
+    skipping: bool,
 }
 
 /// An open structure or collection of a [`Reader`], to be closed by [`Reader::end`].
@@ -112,6 +120,7 @@ impl<'a> Reader<'a> {
             depth: 0,
             limit_depth: 0,
             memory: 0,
+            skipping: false,
         }
     }
 
@@ -133,6 +142,7 @@ impl<'a> Reader<'a> {
             depth: 1,
             limit_depth: 0,
             memory: 0,
+            skipping: false,
         }
     }
 
@@ -244,7 +254,28 @@ impl<'a> Reader<'a> {
     pub fn count(&mut self, size_min: usize, bound: u32) -> Result<usize, CdrError> {
         let offset = self.position;
         let count = self.primitive::<u32>()? as usize;
-        crate::encode::check_bound(count, bound, offset)?;
+        self.check_bound(count, bound, offset)?;
+        self.check_count(count, size_min)
+    }
+
+    /// As [`count`](Self::count) where what is beyond the bound is left out: how many
+    /// elements are kept, and how many come after them.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    pub(crate) fn count_trimmed(
+        &mut self,
+        size_min: usize,
+        bound: u32,
+    ) -> Result<(usize, usize), CdrError> {
+        let count = self.primitive::<u32>()? as usize;
+        let count = self.check_count(count, size_min)?;
+        let kept = count.min(bound as usize);
+        Ok((kept, count - kept))
+    }
+
+    #[inline]
+    fn check_count(&self, count: usize, size_min: usize) -> Result<usize, CdrError> {
         let count_max = match self.remaining().checked_div(size_min) {
             Some(count_max) => count_max,
             None => limits::EMPTY_ELEMENTS_MAX,
@@ -354,74 +385,5 @@ impl<'a> Reader<'a> {
             || (matches!(extensibility, Extensibility::Appendable)
                 && self.position >= self.limit
                 && self.depth == self.limit_depth)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reader(bytes: &[u8], encapsulation: Encapsulation) -> Reader<'_> {
-        let untrusted = Untrusted::new(bytes, encapsulation);
-        untrusted
-            .reader(Extensibility::Final, Members::All)
-            .expect("goes with final")
-    }
-
-    #[test]
-    fn depth_is_limited() {
-        let mut reader = reader(&[], Encapsulation::CDR_LE);
-        for _ in 0..limits::DEPTH_MAX {
-            let _scope = reader.begin_collection().expect("is not too deep");
-        }
-        let error = reader.begin(Extensibility::Final).expect_err("is too deep");
-        assert!(matches!(
-            error,
-            CdrError::TooDeep {
-                limit: limits::DEPTH_MAX,
-                ..
-            }
-        ));
-    }
-
-    #[test]
-    fn delimiters_stay_inside_each_other() {
-        // The inner delimiter promises more than the outer one has.
-        let bytes = [8, 0, 0, 0, 5, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-        let mut reader = reader(&bytes, Encapsulation::CDR2_LE);
-        let _outer = reader.begin_collection().expect("fits");
-        let error = reader.begin_collection().expect_err("does not fit");
-        let place = Place::offset(8);
-        assert_eq!(
-            error,
-            CdrError::Truncated {
-                needed: 5,
-                remaining: 4,
-                place
-            }
-        );
-    }
-
-    #[test]
-    fn counts_are_compared_with_what_remains() {
-        let bytes = [3, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-        assert_eq!(reader(&bytes, Encapsulation::CDR_LE).count(2, 9), Ok(3));
-        assert!(reader(&bytes, Encapsulation::CDR_LE).count(4, 9).is_err());
-        assert!(reader(&bytes, Encapsulation::CDR_LE).count(2, 2).is_err());
-        let many = u32::MAX.to_le_bytes();
-        assert!(
-            reader(&many, Encapsulation::CDR_LE)
-                .count(0, u32::MAX)
-                .is_err()
-        );
-    }
-
-    #[test]
-    fn both_byte_orders() {
-        let bytes = [1, 2, 3, 4];
-        let little = reader(&bytes, Encapsulation::CDR_LE).primitive::<u32>();
-        assert_eq!(little, Ok(0x0403_0201));
-        let big = reader(&bytes, Encapsulation::CDR_BE).primitive::<u32>();
-        assert_eq!(big, Ok(0x0102_0304));
     }
 }

@@ -9,7 +9,7 @@ use super::Next;
 use crate::emit::structure::{Field, Subject};
 use crate::emit::{Emitter, docs, names};
 use crate::mapping;
-use crate::model::{Type, TypeId, TypeKind};
+use crate::model::{Member, Type, TypeId, TypeKind};
 
 /// Makes the methods of one builder.
 pub(super) struct Methods<'e, 's> {
@@ -66,7 +66,7 @@ impl<'e, 's> Methods<'e, 's> {
         let Field { path, member, .. } = field;
         let doc = docs(&member.doc);
         let name = self.name("set_", field, "");
-        let (ty, value) = self.emitter.taken(&member.ty, self.subject.scope());
+        let (ty, value) = self.taken(member);
         let inner = self.inner(field);
         quote! {
             #doc
@@ -80,9 +80,10 @@ impl<'e, 's> Methods<'e, 's> {
 
     /// The builder of a structure of fixed size, over the place where it is.
     fn inner(&self, field: &Field<'_>) -> Option<TokenStream> {
-        let id = self.structure(&field.member.ty)?;
+        let id = self.composite_of(&field.member.ty)?;
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let name = self.name("", field, "");
         let doc = self.docs_and(&member.doc, &[" To be changed where it lies."]);
         let error = self.error();
@@ -90,7 +91,7 @@ impl<'e, 's> Methods<'e, 's> {
         Some(quote! {
             #doc
             pub fn #name(&mut self) -> #builder<#rt::Part<'_, #error>> {
-                self.sample.inner::<#path>()
+                self.sample.inner::<#path, #shape>()
             }
         })
     }
@@ -100,14 +101,18 @@ impl<'e, 's> Methods<'e, 's> {
         let Field { path, member, .. } = field;
         let method = self.name("", field, "");
         let doc = docs(&member.doc);
-        let (ty, value) = self.emitter.taken(&member.ty, self.subject.scope());
-        let plain = self.append(
-            next,
-            &doc,
-            &method,
-            quote!(value: #ty),
-            quote!(append::<#path>(#value)),
-        );
+        let (ty, value) = self.taken(member);
+        let (parameters, write) = match member.optional {
+            true => (
+                quote!(value: ::core::option::Option<#ty>,),
+                match self.emitter.is_scalar(&member.ty) && !member.boxed {
+                    true => quote!(append_optional::<#path, _>(value.as_ref())),
+                    false => quote!(append_optional::<#path, _>(value)),
+                },
+            ),
+            false => (quote!(value: #ty,), quote!(append::<#path>(#value))),
+        };
+        let plain = self.append(next, &doc, &method, parameters, write);
         let more = match self.emitter.resolve(&member.ty) {
             Type::Sequence { element, .. } => match self.emitter.resolve(&element.ty) {
                 Type::Primitive(primitive) if mapping::is_byte(*primitive) => {
@@ -165,6 +170,7 @@ impl<'e, 's> Methods<'e, 's> {
 
     fn bytes(&self, field: &Field<'_>, next: &Next) -> TokenStream {
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let [bytes, usize] = ["u8", "usize"].map(|name| self.emitter.names.primitive(name));
         let fill = |suffix, docs: &[&str], zero: bool| {
             self.append(
@@ -172,7 +178,7 @@ impl<'e, 's> Methods<'e, 's> {
                 &self.docs_and(&member.doc, docs),
                 &self.name("", field, suffix),
                 quote!(len: #usize, fill: impl ::core::ops::FnOnce(&mut [#bytes]),),
-                quote!(append_bytes::<#path>(len, #zero, fill)),
+                quote!(append_bytes::<#path, #shape>(len, #zero, fill)),
             )
         };
         let with = fill(
@@ -195,6 +201,7 @@ impl<'e, 's> Methods<'e, 's> {
     fn numbers(&self, field: &Field<'_>, next: &Next, element: &TokenStream) -> TokenStream {
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let usize = self.emitter.names.primitive("usize");
         let with = self.append(
             next,
@@ -204,7 +211,7 @@ impl<'e, 's> Methods<'e, 's> {
             ),
             &self.name("", field, "_with"),
             quote!(len: #usize, fill: impl ::core::ops::FnOnce(#rt::SeqMut<'_, #element>),),
-            quote!(append_numbers::<#path>(len, fill)),
+            quote!(append_numbers::<#path, #shape>(len, fill)),
         );
         let from = self.append(
             next,
@@ -214,7 +221,7 @@ impl<'e, 's> Methods<'e, 's> {
             ),
             &self.name("", field, "_from"),
             quote!(len: #usize, element: impl ::core::ops::FnMut(#usize) -> #element,),
-            quote!(append_from::<#path>(len, element)),
+            quote!(append_from::<#path, #shape>(len, element)),
         );
         quote!(#with #from)
     }
@@ -223,6 +230,7 @@ impl<'e, 's> Methods<'e, 's> {
     fn list(&self, field: &Field<'_>, next: &Next, element: &Type, rows: &[u32]) -> TokenStream {
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let element = self.emitter.rows(element, rows, self.subject.scope());
         let error = self.error();
         self.append(
@@ -237,16 +245,17 @@ impl<'e, 's> Methods<'e, 's> {
                     &mut #rt::List<'_, #element, #error>,
                 ) -> ::core::result::Result<(), #error>,
             },
-            quote!(append_list::<#path>(build)),
+            quote!(append_list::<#path, #shape>(build)),
         )
     }
 
     fn composite(&self, field: &Field<'_>, next: &Next) -> TokenStream {
-        let Some(id) = self.structure(&field.member.ty) else {
+        let Some(id) = self.composite_of(&field.member.ty) else {
             return TokenStream::new();
         };
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let error = self.error();
         let builder = self.emitter.named_builder(id, self.subject.scope());
         let part = quote!(#rt::Part<'p, #error>);
@@ -262,8 +271,25 @@ impl<'e, 's> Methods<'e, 's> {
                     #builder<#part>,
                 ) -> ::core::result::Result<#builder<#part, #rt::Complete>, #error>,
             },
-            quote!(append_composite::<#path, _>(build)),
+            quote!(append_composite::<#path, #shape, _>(build)),
         )
+    }
+
+    /// What a member takes, and how that becomes what its shape takes.
+    fn taken(&self, member: &Member) -> (TokenStream, TokenStream) {
+        let scope = self.subject.scope();
+        match member.boxed {
+            true => {
+                let owned = self.emitter.owned(&member.ty, scope);
+                (quote!(&#owned), quote!(value))
+            }
+            false => self.emitter.taken(&member.ty, scope),
+        }
+    }
+
+    /// The shape of a member's value, whatever is around it.
+    fn shape(&self, member: &Member) -> TokenStream {
+        self.emitter.shape(&member.ty, self.subject.scope())
     }
 
     /// The error of what is built.
@@ -272,11 +298,11 @@ impl<'e, 's> Methods<'e, 's> {
         quote!(#slot::Error)
     }
 
-    /// The structure that a type is.
-    fn structure(&self, ty: &Type) -> Option<TypeId> {
+    /// The structure or union that a type is.
+    fn composite_of(&self, ty: &Type) -> Option<TypeId> {
         match self.emitter.resolve(ty) {
             Type::Named(id) => match &self.emitter.decl(*id).kind {
-                TypeKind::Struct(_) => Some(*id),
+                TypeKind::Struct(_) | TypeKind::Union(_) => Some(*id),
                 _ => None,
             },
             _ => None,
