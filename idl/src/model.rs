@@ -239,6 +239,13 @@ pub struct Range {
     pub max: Option<Value>,
 }
 
+impl Range {
+    /// Whether every value is allowed.
+    pub const fn is_empty(&self) -> bool {
+        self.min.is_none() && self.max.is_none()
+    }
+}
+
 /// A union.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Union {

@@ -32,7 +32,7 @@ impl Emitter<'_> {
             })
             .collect();
         let declared = fields.iter().map(|(field, ident, _)| {
-            let (doc, ty) = (docs(&field.doc), self.primitive(field.ty));
+            let (doc, ty) = (docs(&field.doc), self.primitive(field.ty, &decl.scope));
             quote!(#doc pub #ident: #ty)
         });
         let packed = fields
@@ -42,7 +42,7 @@ impl Emitter<'_> {
                 false => quote!(#place.unsigned(#u64::from(self.#ident))?),
             });
         let unpacked = fields.iter().map(|(field, ident, place)| {
-            let ty = self.primitive(field.ty);
+            let ty = self.primitive(field.ty, &decl.scope);
             match field.ty {
                 Primitive::Boolean => quote!(#ident: #place.unsigned_of(word) != 0),
                 signed if is_signed(signed) => quote!(#ident: #place.signed_of(word) as #ty),

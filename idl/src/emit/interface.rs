@@ -184,7 +184,7 @@ impl Emitter<'_> {
     /// Whether a value is a number, or like one: copied rather than lent.
     pub(super) fn is_scalar(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
-            Type::Primitive(_) => true,
+            Type::Primitive(_) | Type::Fixed { .. } => true,
             Type::Named(id) => matches!(
                 self.decl(*id).kind,
                 TypeKind::Enum(_) | TypeKind::Bitmask(_) | TypeKind::Bitset(_)

@@ -19,14 +19,17 @@ mod bitmask;
 mod bitset;
 mod builder;
 mod constant;
+mod default;
 mod enumeration;
 mod exception;
 mod interface;
 mod names;
+mod shape;
 mod structure;
 mod topic;
 mod types;
 mod union;
+mod value;
 mod verbatim;
 mod view;
 
@@ -36,7 +39,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::mapping;
-use crate::model::{Item, Model, TypeDecl, TypeId, TypeKind};
+use crate::model::{Item, Member, Model, TypeDecl, TypeId, TypeKind};
 
 use names::Names;
 
@@ -289,6 +292,17 @@ fn docs(lines: &[String]) -> TokenStream {
         }
     });
     quote!(#(#[doc = #lines])*)
+}
+
+/// As [`docs`] of a member, with its unit.
+fn member_docs(member: &Member) -> TokenStream {
+    let docs = docs(&member.doc);
+    let unit = member.unit.as_ref().map(|unit| {
+        let blank = (!member.doc.is_empty()).then(|| quote!(#[doc = ""]));
+        let line = self::docs(&[format!("Unit: {unit}.")]);
+        quote!(#blank #line)
+    });
+    quote!(#docs #unit)
 }
 
 /// Lints about style that generated code does not follow on purpose.

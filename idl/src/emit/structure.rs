@@ -3,9 +3,9 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
-use super::{Emitter, Scope, docs, names};
+use super::{Emitter, Scope, docs, member_docs, names};
 use crate::mapping;
-use crate::model::{Extensibility, Member, Primitive, Struct, Type, TypeDecl, TypeId, Value};
+use crate::model::{Extensibility, Member, Struct, TryConstruct, Type, TypeDecl, TypeId};
 
 /// What the parts of a structure's code have in common.
 pub(super) struct Subject<'s> {
@@ -14,7 +14,10 @@ pub(super) struct Subject<'s> {
     pub(super) structure: &'s Struct,
     pub(super) name: Ident,
     pub(super) rt: TokenStream,
+    /// The members that are written and read.
     pub(super) fields: Vec<Field<'s>>,
+    /// Those that are `@non_serialized`.
+    pub(super) hidden: Vec<Field<'s>>,
 }
 
 /// A member with what is said about it again and again.
@@ -39,6 +42,14 @@ impl Subject<'_> {
 
     pub(super) fn extensibility(&self) -> TokenStream {
         extensibility(self.structure.extensibility, &self.rt)
+    }
+
+    /// All members in the order of their declaration.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Field<'_>> {
+        self.structure.members.iter().filter_map(|member| {
+            let mut all = self.fields.iter().chain(&self.hidden);
+            all.find(|field| std::ptr::eq(field.member, member))
+        })
     }
 
     /// Key members by ascending id.
@@ -73,13 +84,14 @@ impl Emitter<'_> {
         let subject = self.subject(id, decl, structure);
         let owned = self.owned_struct(&subject);
         let default = self.default_impl(&subject);
+        let upcast = self.upcast(&subject);
         let topic = (!structure.nested).then(|| self.topic(&subject));
         let view = self.view(&subject);
         let builder = self.builder(&subject);
         let members = self.members(&subject);
         let shape = self.shape_impl(&subject);
         let exception = structure.exception.then(|| self.exception(&subject));
-        quote!(#owned #default #exception #topic #view #builder #members #shape)
+        quote!(#owned #default #upcast #exception #topic #view #builder #members #shape)
     }
 
     pub(super) fn subject<'s>(
@@ -95,20 +107,20 @@ impl Emitter<'_> {
             path: quote!(#members::#name),
             name,
             key: member.key || keyless,
-            fixed: !member.optional && self.is_fixed(&member.ty),
+            fixed: self.is_fixed_member(member),
         };
+        let fields = structure.members.iter().zip(names::fields(structure));
+        let (hidden, fields) = fields
+            .map(field)
+            .partition(|field| field.member.non_serialized);
         Subject {
             id,
             decl,
             structure,
             name: names::ident(&mapping::identifier(&decl.name)),
             rt: self.rt(&decl.scope),
-            fields: structure
-                .members
-                .iter()
-                .zip(names::fields(structure))
-                .map(field)
-                .collect(),
+            fields,
+            hidden,
         }
     }
 
@@ -126,27 +138,14 @@ impl Emitter<'_> {
             let Field {
                 member, name, key, ..
             } = field;
-            let shape = self.shape(&member.ty, &scope);
+            let shape = self.member_shape(member, &scope);
             let index = Literal::usize_unsuffixed(index);
             let id = Literal::u32_unsuffixed(member.id);
-            let must_understand = member.key;
+            let must_understand = member.must_understand;
+            let use_default = (member.try_construct == TryConstruct::UseDefault)
+                .then(|| quote!(const USE_DEFAULT: #bool = true;));
             let path = format!("{type_name}.{}", member.name);
-            let default = member.default.as_ref().map(|value| {
-                let absent = self.value(value, &member.ty, &scope);
-                let initial = match value {
-                    Value::String(_) => quote!(::std::string::String::from(#absent)),
-                    _ => absent.clone(),
-                };
-                quote! {
-                    fn initial() -> __rt::Owned<Self> {
-                        #initial
-                    }
-
-                    fn absent<'a>() -> __rt::Shown<'a, Self> {
-                        #absent
-                    }
-                }
-            });
+            let default = self.member_default(member, &scope);
             quote! {
                 #[derive(Debug)]
                 pub enum #name {}
@@ -158,6 +157,7 @@ impl Emitter<'_> {
                     const ID: #u32 = #id;
                     const KEY: #bool = #key;
                     const MUST_UNDERSTAND: #bool = #must_understand;
+                    #use_default
                     const PATH: &'static #str = #path;
                     #default
                 }
@@ -178,16 +178,19 @@ impl Emitter<'_> {
         let doc = docs(&subject.decl.doc);
         let serde = self.serde_derive(subject.scope());
         let name = &subject.name;
-        let fields = subject.fields.iter().map(|field| {
-            let doc = docs(&field.member.doc);
+        let fields = subject.in_order().map(|field| {
+            let doc = member_docs(field.member);
             let name = &field.name;
             let ty = self.owned_member(field.member, subject.scope());
-            let with =
-                (self.options.serde && self.needs_serde_shape(&field.member.ty)).then(|| {
-                    let (rt, path) = (&subject.rt, &field.path);
-                    let path = quote!(#rt::Serde::<<#path as #rt::Member>::Shape>).to_string();
-                    quote!(#[serde(with = #path)])
-                });
+            let needs_shape = self.options.serde && self.needs_serde_shape(&field.member.ty);
+            let with = needs_shape.then(|| {
+                let rt = &subject.rt;
+                let shape = self.field_shape(field, subject);
+                let path = quote!(#rt::Serde::<#shape>).to_string();
+                // What serde does by itself for optional fields it does not know to be so.
+                let default = field.member.optional.then(|| quote!(default,));
+                quote!(#[serde(#default with = #path)])
+            });
             quote!(#doc #with pub #name: #ty)
         });
         quote! {
@@ -196,31 +199,6 @@ impl Emitter<'_> {
             #serde
             pub struct #name {
                 #(#fields,)*
-            }
-        }
-    }
-
-    fn default_impl(&self, subject: &Subject<'_>) -> TokenStream {
-        let (name, rt) = (&subject.name, &subject.rt);
-        let fields = subject.fields.iter().map(|field| {
-            let (name, path) = (&field.name, &field.path);
-            let value = match (&field.member.default, self.resolve(&field.member.ty)) {
-                (Some(Value::String(text)), _) => quote!(::std::string::String::from(#text)),
-                (Some(value), _) => self.value(value, &field.member.ty, subject.scope()),
-                (None, Type::Primitive(Primitive::Boolean)) => quote!(false),
-                (None, Type::Primitive(Primitive::Float32 | Primitive::Float64)) => quote!(0.0),
-                (None, Type::Primitive(_)) => quote!(0),
-                (None, Type::String { .. }) => quote!(::std::string::String::new()),
-                (None, Type::Sequence { .. }) => quote!(::std::vec::Vec::new()),
-                (None, _) => quote!(<#path as #rt::Member>::initial()),
-            };
-            quote!(#name: #value)
-        });
-        quote! {
-            impl ::core::default::Default for #name {
-                fn default() -> Self {
-                    Self { #(#fields,)* }
-                }
             }
         }
     }
@@ -234,6 +212,7 @@ impl Emitter<'_> {
             Extensibility::Final => quote!(Next),
             Extensibility::Appendable | Extensibility::Mutable => quote!(Shared(5)),
         };
+        let initial_heap = self.initial_heap(subject);
         let write = self.write_fn(subject);
         let read = self.read_fn(subject);
         let measure = self.measure_fn(subject);
@@ -253,6 +232,7 @@ impl Emitter<'_> {
                     &[#(#rt::shape::size_min_of::<#paths>()),*],
                 );
                 const LENGTH_CODE: #rt::shape::LengthCode = #rt::shape::LengthCode::#length_code;
+                #initial_heap
 
                 fn initial() -> Self {
                     ::core::default::Default::default()
@@ -347,7 +327,8 @@ impl Emitter<'_> {
                 let Field { path, name, .. } = field;
                 quote!(#name: reader.member::<#path>()?)
             });
-            quote!(let value = Self { #(#members,)* };)
+            let hidden = self.hidden_values(subject);
+            quote!(let value = Self { #(#members,)* #(#hidden,)* };)
         };
         quote! {
             fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self> {
@@ -359,23 +340,34 @@ impl Emitter<'_> {
         }
     }
 
+    /// Memory that the default takes beside the value itself.
+    fn initial_heap(&self, subject: &Subject<'_>) -> Option<TokenStream> {
+        let Subject { rt, id, .. } = subject;
+        let usize = self.names.primitive("usize");
+        let paths = subject.fields.iter().map(|field| &field.path);
+        self.has_initial_heap(&Type::Named(*id)).then(|| {
+            quote! {
+                const INITIAL_HEAP: #usize =
+                    #rt::shape::initial_heap(&[#(#rt::shape::initial_heap_of::<#paths>()),*]);
+            }
+        })
+    }
+
     fn measure_fn(&self, subject: &Subject<'_>) -> TokenStream {
         let rt = &subject.rt;
-        let mut members = subject.structure.members.iter();
-        let body = if members.any(|member| self.reaches(&member.ty, subject.id)) {
-            quote!(measure.unbounded();)
-        } else {
-            let extensibility = subject.extensibility();
-            let paths = subject.fields.iter().map(|field| &field.path);
-            quote! {
-                measure.begin(#extensibility);
-                #(measure.member::<#paths>();)*
-                measure.end(#extensibility);
+        let extensibility = subject.extensibility();
+        let members = subject.fields.iter().map(|field| {
+            let path = &field.path;
+            match self.reaches(&field.member.ty, subject.id) {
+                true => quote!(measure.recursive_member::<#path>();),
+                false => quote!(measure.member::<#path>();),
             }
-        };
+        });
         quote! {
             fn measure(measure: &mut #rt::Measure) {
-                #body
+                measure.begin(#extensibility);
+                #(#members)*
+                measure.end(#extensibility);
             }
         }
     }

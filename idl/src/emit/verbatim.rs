@@ -25,10 +25,10 @@ impl Emitter<'_> {
                 };
                 let tokens = verbatim.text.parse::<TokenStream>();
                 tokens.map_err(|error_of_text| error(error_of_text.to_string()))?;
-                let text = format!("{}\n\n", verbatim.text.trim_end());
+                let text = verbatim.text.trim();
                 match verbatim.placement {
-                    Placement::BeginFile => begin.push_str(&text),
-                    Placement::EndFile => end.push_str(&format!("\n{text}")),
+                    Placement::BeginFile => begin.push_str(&format!("{text}\n\n")),
+                    Placement::EndFile => end.push_str(&format!("\n{text}\n")),
                     Placement::BeginDeclaration | Placement::EndDeclaration
                         if matches!(decl.kind, TypeKind::Alias(_) | TypeKind::Native) =>
                     {

@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::structure::{Field, Subject};
-use super::{Emitter, docs};
+use super::{Emitter, member_docs};
 use crate::mapping;
 
 impl Emitter<'_> {
@@ -25,6 +25,7 @@ impl Emitter<'_> {
             let Field { name, path, .. } = field;
             quote!(#name: self.reader.to_owned::<#path>(&self.at)?)
         });
+        let hidden = self.hidden_values(subject);
         let key_hash = (!subject.structure.nested).then(|| {
             quote! {
                 /// Key hash; all zero for a type without a key.
@@ -56,7 +57,7 @@ impl Emitter<'_> {
                 /// The owned form. Fails only when the bytes have been altered since
                 /// they were checked.
                 pub fn to_owned(&self) -> #rt::Result<#name> {
-                    ::core::result::Result::Ok(#name { #(#owned,)* })
+                    ::core::result::Result::Ok(#name { #(#owned,)* #(#hidden,)* })
                 }
 
                 #key_hash
@@ -121,9 +122,9 @@ impl Emitter<'_> {
     }
 
     fn accessor(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
-        let doc = docs(&field.member.doc);
+        let doc = member_docs(field.member);
         let (name, path) = (accessor_name(field), &field.path);
-        let ty = self.shown(&field.member.ty, subject.scope());
+        let ty = self.shown_member(field.member, subject.scope());
         quote! {
             #doc
             pub fn #name(&self) -> #ty {

@@ -33,16 +33,16 @@ impl Lexer<'_> {
             let numeric = digits
                 .bytes()
                 .all(|byte| byte.is_ascii_digit() || byte == b'.');
-            return if numeric {
-                TokenKind::Fixed(all.into())
+            return if numeric && digits != "." {
+                TokenKind::Fixed(digits.into())
             } else {
                 no_number(all)
             };
         }
         if real {
+            // Whether it fits is a question of the type that it is for.
             return match all.parse::<f64>() {
-                Ok(value) if value.is_finite() => TokenKind::Float(value),
-                Ok(_) => error(format!("`{all}` is too large for a floating-point literal")),
+                Ok(_) => TokenKind::Float(all.into()),
                 Err(_) => no_number(all),
             };
         }

@@ -24,8 +24,9 @@ pub(crate) enum TokenKind {
     /// One of [`KEYWORDS`].
     Keyword(&'static str),
     Integer(u64),
-    Float(f64),
-    /// `1.5d`, as written.
+    /// `1.5`, as written.
+    Float(Rc<str>),
+    /// `1.5d`, as written but for the `d`.
     Fixed(Rc<str>),
     Char(char),
     WideChar(char),

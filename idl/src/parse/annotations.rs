@@ -1,7 +1,10 @@
-//! `@name`, `@name(value)`, `@name(a = 1, b = 2)`: IDL 4.2 §7.4.15.
+//! `@name`, `@name(value)`, `@name(a = 1, b = 2)`, and the declarations of
+//! annotations: IDL 4.2 §7.4.15.
 
 use super::{Parsed, Parser};
-use crate::ast::{Annotation, Arguments};
+use crate::ast::{
+    Annotation, AnnotationDeclaration, AnnotationItem, Arguments, Definition, DefinitionKind,
+};
 use crate::lex::TokenKind;
 
 impl Parser<'_> {
@@ -89,5 +92,51 @@ impl Parser<'_> {
         };
         self.expect(')')?;
         Ok(arguments)
+    }
+
+    /// `@annotation Name { ... };`
+    pub(super) fn annotation_declaration(&mut self) -> Parsed<DefinitionKind> {
+        self.bump();
+        self.bump();
+        let name = self.identifier("the name of an annotation")?;
+        let (items, broken, ended) = self.block("annotation", &name, Self::annotation_item)?;
+        if ended {
+            self.semicolon("the annotation")?;
+        }
+        Ok(DefinitionKind::AnnotationDeclaration(
+            AnnotationDeclaration {
+                name,
+                items,
+                broken,
+            },
+        ))
+    }
+
+    fn annotation_item(&mut self) -> Parsed<AnnotationItem> {
+        let doc = self.token().and_then(|token| token.doc.clone());
+        if ["const", "typedef", "enum", "bitmask"]
+            .iter()
+            .any(|word| self.at_keyword(word))
+            && let Some(kind) = self.inner_definition()?
+        {
+            return Ok(AnnotationItem::Definition(Definition {
+                doc,
+                annotations: Vec::new(),
+                kind,
+            }));
+        }
+        let ty = if self.take_keyword("any") {
+            None
+        } else {
+            Some(self.type_spec()?)
+        };
+        let name = self.identifier("the name of a parameter")?;
+        let default = if self.take_keyword("default") {
+            Some(self.expression()?)
+        } else {
+            None
+        };
+        self.semicolon("the parameter")?;
+        Ok(AnnotationItem::Parameter { ty, name, default })
     }
 }

@@ -8,8 +8,10 @@
 mod annotations;
 mod declarations;
 mod expressions;
+mod interfaces;
 mod refused;
 mod types;
+mod unions;
 
 use std::rc::Rc;
 
@@ -46,6 +48,21 @@ pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
         parser.take(';');
     }
 }
+
+/// Keywords that begin a definition.
+const BEGINNINGS: &[&str] = &[
+    "module",
+    "struct",
+    "exception",
+    "union",
+    "enum",
+    "bitmask",
+    "bitset",
+    "typedef",
+    "const",
+    "native",
+    "interface",
+];
 
 struct Parser<'a> {
     /// The last one is [`TokenKind::End`] and is never consumed.
@@ -206,7 +223,7 @@ impl<'a> Parser<'a> {
     /// Whether a declared name can end before the token that many places ahead.
     fn name_ends_at(&self, ahead: usize) -> bool {
         let kind = self.kind_at(ahead);
-        ['{', ';', ',', '[', '=', ':', '}']
+        ['{', '(', ')', ';', ',', '[', '=', ':', '}']
             .into_iter()
             .any(|c| kind.is_punct(c))
     }
@@ -306,8 +323,7 @@ impl<'a> Parser<'a> {
         match self.kind() {
             TokenKind::Punct('@') => true,
             TokenKind::Keyword(word) => {
-                matches!(*word, "module" | "struct" | "enum" | "typedef" | "const")
-                    || refused::construct(word).is_some()
+                BEGINNINGS.contains(word) || refused::construct(word).is_some()
             }
             _ => false,
         }

@@ -3,19 +3,12 @@
 use super::{END, Parser};
 use crate::ast::Ident;
 use crate::lex::TokenKind;
-use crate::source::Span;
 
 /// What a keyword at the start of a definition begins, if it is not supported.
 pub(super) fn construct(keyword: &str) -> Option<&'static str> {
     Some(match keyword {
-        "union" => "`union`",
-        "bitset" => "`bitset`",
-        "bitmask" => "`bitmask`",
-        "interface" => "`interface`",
         "valuetype" => "`valuetype`",
         "eventtype" => "`eventtype`",
-        "exception" => "`exception`",
-        "native" => "`native`",
         "component" => "`component`",
         "home" => "`home`",
         "porttype" => "`porttype`",
@@ -36,15 +29,6 @@ impl Parser<'_> {
     /// it declares; `None` when no such thing begins here.
     pub(super) fn refused_definition(&mut self) -> Option<Option<Ident>> {
         let start = self.span();
-        if self.at_annotation_declaration() {
-            self.bump();
-            self.bump();
-            let span = start.to(self.span());
-            self.sink.refuse(span, "the declaration of an annotation");
-            self.skip_definition();
-            // Annotations have names of their own kind.
-            return Some(None);
-        }
         let TokenKind::Keyword(word) = self.kind() else {
             return None;
         };
@@ -68,23 +52,9 @@ impl Parser<'_> {
             }
             _ => None,
         };
-        let forward = matches!(
-            *word,
-            "union" | "interface" | "valuetype" | "abstract" | "local"
-        );
-        if forward && self.at_punct(';') {
-            self.refuse_forward(start.to(self.previous_span()), what.trim_matches('`'));
-        } else {
-            self.sink.refuse(start.to(self.previous_span()), &what);
-        }
+        self.sink.refuse(start.to(self.previous_span()), &what);
         self.skip_definition();
         Some(name)
-    }
-
-    /// `struct S;`
-    pub(super) fn refuse_forward(&mut self, span: Span, keyword: &str) {
-        self.sink
-            .refuse(span, &format!("the forward declaration of `{keyword}`"));
     }
 
     /// Skips to behind the `;` of this definition, braces in pairs.

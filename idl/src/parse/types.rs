@@ -30,7 +30,13 @@ impl Parser<'_> {
                 self.bump();
                 return Ok(TypeKind::String(self.bound()?));
             }
+            "wstring" => {
+                self.bump();
+                return Ok(TypeKind::WString(self.bound()?));
+            }
             "sequence" => return self.nested(Self::sequence),
+            "map" => return self.nested(Self::map),
+            "fixed" => return self.fixed(),
             "unsigned" => return self.unsigned(),
             "long" => return Ok(self.long()),
             "short" | "int16" => Primitive::Int16,
@@ -46,7 +52,8 @@ impl Parser<'_> {
             "boolean" => Primitive::Boolean,
             "octet" => Primitive::Octet,
             "char" => Primitive::Char,
-            "map" | "wstring" | "wchar" | "fixed" | "any" | "Object" | "ValueBase" => {
+            "wchar" => Primitive::WChar,
+            "any" | "Object" | "ValueBase" => {
                 self.sink.refuse(self.span(), &format!("`{word}`"));
                 self.bump();
                 self.skip_template();
@@ -72,15 +79,12 @@ impl Parser<'_> {
 
     /// `long`, `long long`, `long double`.
     fn long(&mut self) -> TypeKind {
-        let start = self.span();
         self.bump();
         if self.take_keyword("long") {
             return TypeKind::Primitive(Primitive::Int64);
         }
         if self.take_keyword("double") {
-            self.sink
-                .refuse(start.to(self.previous_span()), "`long double`");
-            return TypeKind::Refused;
+            return TypeKind::Primitive(Primitive::Float128);
         }
         TypeKind::Primitive(Primitive::Int32)
     }
@@ -110,6 +114,34 @@ impl Parser<'_> {
         };
         self.expect('>')?;
         Ok(TypeKind::Sequence(element, bound))
+    }
+
+    fn map(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        self.expect('<')?;
+        let key = self.type_spec()?;
+        self.expect(',')?;
+        let value = self.type_spec()?;
+        let bound = if self.take(',') {
+            Some(self.template_bound()?)
+        } else {
+            None
+        };
+        self.expect('>')?;
+        Ok(TypeKind::Map(Box::new((key, value)), bound))
+    }
+
+    /// `fixed<D, S>`, or `fixed` of a constant.
+    fn fixed(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        if !self.take('<') {
+            return Ok(TypeKind::Fixed(None));
+        }
+        let digits = self.template_bound()?;
+        self.expect(',')?;
+        let scale = self.template_bound()?;
+        self.expect('>')?;
+        Ok(TypeKind::Fixed(Some(Box::new((digits, scale)))))
     }
 
     /// `<N>` behind `string`.

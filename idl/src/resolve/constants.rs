@@ -5,8 +5,9 @@
 
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
+use super::{fixed, real};
 use crate::ast::{Expr, ExprKind, ScopedName};
-use crate::model::{Primitive, TypeId, Value};
+use crate::model::{Primitive, TypeId, TypeKind, Value};
 use crate::source::Span;
 
 /// The type that a value is wanted for.
@@ -17,18 +18,36 @@ pub(super) enum Target {
         bits: u32,
         signed: bool,
     },
-    Float {
-        double: bool,
-    },
+    Float(Precision),
+    /// With digits and scale, unless it takes those of the value.
+    Fixed(Option<(u8, u8)>),
     Boolean,
     Char,
+    WChar,
     String {
+        bound: Option<u32>,
+    },
+    WString {
         bound: Option<u32>,
     },
     Enum {
         id: TypeId,
         name: String,
     },
+    Bitmask {
+        id: TypeId,
+        name: String,
+        bits: u8,
+    },
+    /// Whatever it is.
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Precision {
+    Single,
+    Double,
+    Quadruple,
 }
 
 impl Target {
@@ -38,32 +57,38 @@ impl Target {
             Primitive::Boolean => Self::Boolean,
             Primitive::Octet => integer("octet", 8, false),
             Primitive::Char => Self::Char,
+            Primitive::WChar => Self::WChar,
             Primitive::Int8 => integer("int8", 8, true),
             Primitive::UInt8 => integer("uint8", 8, false),
             Primitive::Int16 => integer("short", 16, true),
-            Primitive::UInt16 | Primitive::WChar => integer("unsigned short", 16, false),
+            Primitive::UInt16 => integer("unsigned short", 16, false),
             Primitive::Int32 => integer("long", 32, true),
             Primitive::UInt32 => integer("unsigned long", 32, false),
             Primitive::Int64 => integer("long long", 64, true),
             Primitive::UInt64 => integer("unsigned long long", 64, false),
-            Primitive::Float32 => Self::Float { double: false },
-            Primitive::Float64 | Primitive::Float128 => Self::Float { double: true },
+            Primitive::Float32 => Self::Float(Precision::Single),
+            Primitive::Float64 => Self::Float(Precision::Double),
+            Primitive::Float128 => Self::Float(Precision::Quadruple),
         }
     }
 
     fn describe(&self) -> String {
         match self {
             Self::Integer { .. } => "an integer".into(),
-            Self::Float { .. } => "a number".into(),
+            Self::Float(_) => "a number".into(),
+            Self::Fixed(_) => "a fixed-point number".into(),
             Self::Boolean => "TRUE or FALSE".into(),
-            Self::Char => "a character".into(),
+            Self::Char | Self::WChar => "a character".into(),
             Self::String { .. } => "a string".into(),
+            Self::WString { .. } => "a wide string".into(),
             Self::Enum { name, .. } => format!("a literal of `{name}`"),
+            Self::Bitmask { name, .. } => format!("flags of `{name}`"),
+            Self::Any => "a value".into(),
         }
     }
 
     /// Least and greatest value of an integer type.
-    fn range(bits: u32, signed: bool) -> (i128, i128) {
+    pub(super) fn range(bits: u32, signed: bool) -> (i128, i128) {
         if signed {
             (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
         } else {
@@ -72,13 +97,14 @@ impl Target {
     }
 }
 
-fn describe(value: &Value) -> &'static str {
+pub(super) fn describe(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "an integer",
         Value::Float(_) | Value::Float128(_) => "a floating-point number",
         Value::Boolean(_) => "a boolean",
         Value::Fixed { .. } => "a fixed-point number",
-        Value::Char(_) | Value::WChar(_) => "a character",
+        Value::Char(_) => "a character",
+        Value::WChar(_) => "a wide character",
         Value::String(_) => "a string",
         Value::Enum(..) => "a literal of an enum",
     }
@@ -111,44 +137,32 @@ impl Resolver<'_> {
 
     /// Evaluates without the last check. As deep as the parser lets trees be.
     fn raw(&mut self, scope: ScopeId, expr: &Expr, target: &Target) -> Option<Value> {
-        match &expr.kind {
-            ExprKind::Integer(value) => Some(Value::Integer(i128::from(*value))),
-            ExprKind::Float(value) => Some(Value::Float(*value)),
-            ExprKind::Boolean(value) => Some(Value::Boolean(*value)),
-            ExprKind::Text(text) => Some(Value::String(text.to_string())),
-            ExprKind::Char(c) => match u8::try_from(u32::from(*c)) {
-                Ok(byte) => Some(Value::Char(byte)),
-                Err(_) => {
-                    let message = format!("`{c}` does not fit in a `char` of 8 bits");
-                    self.sink.error(expr.span, message);
-                    None
-                }
-            },
-            ExprKind::Unsupported(construct) => {
-                self.sink.refuse(expr.span, construct);
-                None
-            }
-            ExprKind::Name(name) => self.named_value(scope, name, target),
+        let literal = match &expr.kind {
+            ExprKind::Name(name) => return self.named_value(scope, name, target),
             ExprKind::Unary(operator, operand) => {
                 let value = self.raw(scope, operand, target)?;
-                self.unary(*operator, value, target, expr.span)
+                return self.unary(*operator, value, target, expr.span);
             }
             ExprKind::Binary(operator, left, right) => {
                 // Both sides are looked at, to report what is wrong in either.
                 let left = self.raw(scope, left, target);
                 let right = self.raw(scope, right, target);
-                self.binary(*operator, left?, right?, target, expr.span)
+                return self.binary(*operator, left?, right?, target, expr.span);
             }
-        }
+            literal => literal_value(literal, target),
+        };
+        literal
+            .map_err(|message| self.sink.error(expr.span, message))
+            .ok()
     }
 
     fn named_value(&mut self, scope: ScopeId, name: &ScopedName, target: &Target) -> Option<Value> {
         // A literal of the wanted enum needs no scope in front.
-        if let Target::Enum { id, .. } = target
+        if let Target::Enum { id, .. } | Target::Bitmask { id, .. } = target
             && name.rest.is_empty()
             && let Some(index) = self.literal(*id, &name.first.name)
         {
-            return Some(Value::Enum(*id, index));
+            return self.literal_of(*id, index);
         }
         let plain = name.rest.is_empty() && !name.absolute;
         if plain && self.scopes.visible(scope, &name.first.name).is_none() {
@@ -163,16 +177,26 @@ impl Resolver<'_> {
         }
         let what = match self.lookup(scope, name, "constant")? {
             Symbol::Const(id) => return self.constants.get(id.0).map(|decl| decl.value.clone()),
-            Symbol::Literal(id, index) => return Some(Value::Enum(id, index)),
+            Symbol::Literal(id, index) => return self.literal_of(id, index),
             Symbol::Refused => return None,
-            Symbol::Module(_) => "a module",
-            Symbol::Type(_) | Symbol::Incomplete => "a type",
+            other => other.describe(),
         };
         self.sink.error(
             name.span,
             format!("expected a constant, but `{name}` is {what}"),
         );
         None
+    }
+
+    /// The value of a literal of an enum or a flag of a bitmask.
+    fn literal_of(&self, id: TypeId, index: usize) -> Option<Value> {
+        match &self.types.get(id.0)?.kind {
+            TypeKind::Bitmask(mask) => {
+                let position = mask.flags.get(index)?.position;
+                Some(Value::Integer(1 << position))
+            }
+            _ => Some(Value::Enum(id, index)),
+        }
     }
 
     fn unary(
@@ -183,9 +207,20 @@ impl Resolver<'_> {
         span: Span,
     ) -> Option<Value> {
         match (operator, value) {
-            ('+', value @ (Value::Integer(_) | Value::Float(_))) => Some(value),
+            (
+                '+',
+                value @ (Value::Integer(_)
+                | Value::Float(_)
+                | Value::Float128(_)
+                | Value::Fixed { .. }),
+            ) => Some(value),
             ('-', Value::Integer(value)) => Some(Value::Integer(value.checked_neg()?)),
             ('-', Value::Float(value)) => Some(Value::Float(-value)),
+            ('-', Value::Float128(bits)) => Some(Value::Float128(real::negated(bits))),
+            ('-', Value::Fixed { unscaled, scale }) => Some(Value::Fixed {
+                unscaled: -unscaled,
+                scale,
+            }),
             ('~', Value::Integer(value)) => Some(Value::Integer(match target {
                 // §7.4.1.4.3: the complement in the bits of an unsigned type.
                 Target::Integer {
@@ -194,6 +229,10 @@ impl Resolver<'_> {
                     ..
                 } => {
                     let (_, all_ones) = Target::range(*bits, false);
+                    if value >= 0 { value ^ all_ones } else { !value }
+                }
+                Target::Bitmask { bits, .. } => {
+                    let (_, all_ones) = Target::range(u32::from(*bits), false);
                     if value >= 0 { value ^ all_ones } else { !value }
                 }
                 _ => !value,
@@ -221,7 +260,7 @@ impl Resolver<'_> {
     ) -> Option<Value> {
         let outcome = match (left, right) {
             (Value::Integer(_), Value::Integer(_))
-                if operator == '/' && matches!(target, Target::Float { .. }) =>
+                if operator == '/' && matches!(target, Target::Float(_)) =>
             {
                 let hint = "write one of the numbers with a `.`, as in `1.0`";
                 let message = "division of integers in a floating-point expression";
@@ -234,7 +273,23 @@ impl Resolver<'_> {
             (Value::Float(left), Value::Float(right)) => reals(operator, left, right),
             (Value::Integer(left), Value::Float(right)) => reals(operator, left as f64, right),
             (Value::Float(left), Value::Integer(right)) => reals(operator, left, right as f64),
-            (Value::Integer(_) | Value::Float(_), other) | (other, _) => {
+            (Value::Float128(left), right) if wide(&right).is_some() => {
+                wide_reals(operator, left, wide(&right).unwrap_or(0))
+            }
+            (left, Value::Float128(right)) if wide(&left).is_some() => {
+                wide_reals(operator, wide(&left).unwrap_or(0), right)
+            }
+            (left @ Value::Fixed { .. }, right) if fixed::of(&right).is_some() => {
+                fixed::apply(operator, &left, &right)
+            }
+            (left, right @ Value::Fixed { .. }) if fixed::of(&left).is_some() => {
+                fixed::apply(operator, &left, &right)
+            }
+            (
+                Value::Integer(_) | Value::Float(_) | Value::Float128(_) | Value::Fixed { .. },
+                other,
+            )
+            | (other, _) => {
                 let shown = match operator {
                     '<' => "<<".into(),
                     '>' => ">>".into(),
@@ -249,50 +304,140 @@ impl Resolver<'_> {
     }
 
     /// Checks a value against the type it is for.
-    fn fit(&mut self, value: Value, target: &Target, span: Span) -> Option<Value> {
-        let fault = match (&value, target) {
-            (Value::Integer(value), Target::Integer { name, bits, signed }) => {
-                let (least, greatest) = Target::range(*bits, *signed);
-                (*value < least || *value > greatest)
-                    .then(|| format!("{value} does not fit in `{name}`, {least} to {greatest}"))
-            }
-            (Value::Integer(value), Target::Float { double }) => {
-                return self.fit(
-                    Value::Float(*value as f64),
-                    &Target::Float { double: *double },
-                    span,
-                );
-            }
-            (Value::Float(value), Target::Float { double }) => {
-                let greatest = if *double {
-                    f64::MAX
-                } else {
-                    f64::from(f32::MAX)
-                };
-                let name = if *double { "double" } else { "float" };
-                (value.is_nan() || value.abs() > greatest)
-                    .then(|| format!("{value:e} does not fit in `{name}`"))
-            }
-            (Value::String(text), Target::String { bound: Some(bound) }) => (text.len() as u64
-                > u64::from(*bound))
-            .then(|| format!("{} bytes do not fit in `string<{bound}>`", text.len())),
-            (Value::Boolean(_), Target::Boolean)
-            | (Value::Char(_), Target::Char)
-            | (Value::String(_), Target::String { bound: None }) => None,
-            (Value::Enum(of, _), Target::Enum { id, .. }) if of == id => None,
-            (value, target) => Some(format!(
-                "expected {}, found {}",
-                target.describe(),
-                describe(value)
-            )),
-        };
-        match fault {
-            Some(message) => {
-                self.sink.error(span, message);
-                None
-            }
-            None => Some(value),
+    pub(super) fn fit(&mut self, value: Value, target: &Target, span: Span) -> Option<Value> {
+        fitted(value, target)
+            .map_err(|message| self.sink.error(span, message))
+            .ok()
+    }
+}
+
+/// The value of a literal; says what is wrong with it.
+fn literal_value(literal: &ExprKind, target: &Target) -> Result<Value, String> {
+    match literal {
+        ExprKind::Integer(value) => Ok(Value::Integer(i128::from(*value))),
+        ExprKind::Float(text) if *target == Target::Float(Precision::Quadruple) => {
+            let bits = real::parse(text).filter(|bits| real::is_finite(*bits));
+            bits.map(Value::Float128)
+                .ok_or_else(|| format!("`{text}` is too large for a `long double`"))
         }
+        ExprKind::Float(text) => {
+            let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
+            value
+                .map(Value::Float)
+                .ok_or_else(|| format!("`{text}` is too large for a floating-point literal"))
+        }
+        ExprKind::Fixed(text) => fixed::parse(text),
+        ExprKind::Boolean(value) => Ok(Value::Boolean(*value)),
+        ExprKind::Text(text) => Ok(Value::String(text.to_string())),
+        ExprKind::WideText(_) if matches!(target, Target::String { .. }) => {
+            Err("expected a string, found a wide string".into())
+        }
+        ExprKind::WideText(text) => Ok(Value::String(text.to_string())),
+        ExprKind::Char(c) => match u8::try_from(u32::from(*c)) {
+            Ok(byte) => Ok(Value::Char(byte)),
+            Err(_) if *target == Target::WChar => wide_char(*c),
+            Err(_) => Err(format!("`{c}` does not fit in a `char` of 8 bits")),
+        },
+        ExprKind::WideChar(c) => wide_char(*c),
+        ExprKind::Name(_) | ExprKind::Unary(..) | ExprKind::Binary(..) => {
+            Err("this is no literal".into())
+        }
+    }
+}
+
+fn wide_char(c: char) -> Result<Value, String> {
+    match u16::try_from(u32::from(c)) {
+        Ok(unit) => Ok(Value::WChar(unit)),
+        Err(_) => Err(format!("`{c}` does not fit in a `wchar` of 16 bits")),
+    }
+}
+
+/// A value as one of the type it is for, or why it is none.
+fn fitted(value: Value, target: &Target) -> Result<Value, String> {
+    let fault = match (&value, target) {
+        (Value::Integer(value), Target::Integer { name, bits, signed }) => {
+            let (least, greatest) = Target::range(*bits, *signed);
+            (*value < least || *value > greatest)
+                .then(|| format!("{value} does not fit in `{name}`, {least} to {greatest}"))
+        }
+        (Value::Integer(value), Target::Bitmask { name, bits, .. }) => {
+            let (least, greatest) = Target::range(u32::from(*bits), false);
+            (*value < least || *value > greatest)
+                .then(|| format!("{value} does not fit in the {bits} bits of `{name}`"))
+        }
+        (Value::Integer(_) | Value::Float(_), Target::Float(Precision::Quadruple)) => {
+            return Ok(Value::Float128(wide(&value).unwrap_or(0)));
+        }
+        (Value::Float128(bits), Target::Float(Precision::Quadruple)) => (!real::is_finite(*bits))
+            .then(|| String::from("the value does not fit in `long double`")),
+        (Value::Float128(bits), Target::Float(_)) => {
+            return fitted(Value::Float(real::to_double(*bits)), target);
+        }
+        (Value::Integer(value), Target::Float(_)) => {
+            return fitted(Value::Float(*value as f64), target);
+        }
+        (Value::Float(value), Target::Float(precision)) => {
+            let (name, greatest) = match precision {
+                Precision::Single => ("float", f64::from(f32::MAX)),
+                _ => ("double", f64::MAX),
+            };
+            (value.is_nan() || value.abs() > greatest)
+                .then(|| format!("{value:e} does not fit in `{name}`"))
+        }
+        (Value::Fixed { .. } | Value::Integer(_), Target::Fixed(size)) => {
+            return fixed::fitted(&value, *size);
+        }
+        (Value::String(text), Target::String { bound: Some(bound) }) => (text.len() as u64
+            > u64::from(*bound))
+        .then(|| format!("{} bytes do not fit in `string<{bound}>`", text.len())),
+        (Value::String(text), Target::WString { bound: Some(bound) }) => {
+            let units = text.encode_utf16().count() as u64;
+            (units > u64::from(*bound))
+                .then(|| format!("{units} units do not fit in `wstring<{bound}>`"))
+        }
+        (Value::Char(byte), Target::WChar) => return Ok(Value::WChar(u16::from(*byte))),
+        (Value::Boolean(_), Target::Boolean)
+        | (Value::Char(_), Target::Char)
+        | (Value::WChar(_), Target::WChar)
+        | (_, Target::Any)
+        | (Value::String(_), Target::String { bound: None } | Target::WString { bound: None }) => {
+            None
+        }
+        (Value::Enum(of, _), Target::Enum { id, .. }) if of == id => None,
+        (value, target) => Some(format!(
+            "expected {}, found {}",
+            target.describe(),
+            describe(value)
+        )),
+    };
+    fault.map_or(Ok(value), Err)
+}
+
+/// A number as a `long double`.
+fn wide(value: &Value) -> Option<u128> {
+    match value {
+        Value::Integer(value) => Some(real::of_integer(*value)),
+        Value::Float(value) => Some(real::of_double(*value)),
+        Value::Float128(bits) => Some(*bits),
+        _ => None,
+    }
+}
+
+fn wide_reals(operator: char, left: u128, right: u128) -> Result<Value, String> {
+    if operator == '/' && real::is_zero(right) {
+        return Err("division by zero".into());
+    }
+    match real::apply(operator, left, right) {
+        Some(bits) => Ok(Value::Float128(bits)),
+        None => Err(wants_integers(operator)),
+    }
+}
+
+fn wants_integers(operator: char) -> String {
+    match operator {
+        '<' => "`<<` wants integers".into(),
+        '>' => "`>>` wants integers".into(),
+        _ => format!("`{operator}` wants integers"),
     }
 }
 
@@ -328,9 +473,7 @@ fn reals(operator: char, left: f64, right: f64) -> Result<Value, String> {
         '*' => left * right,
         '/' if right == 0.0 => return Err("division by zero".into()),
         '/' => left / right,
-        '<' => return Err("`<<` wants integers".into()),
-        '>' => return Err("`>>` wants integers".into()),
-        _ => return Err(format!("`{operator}` wants integers")),
+        _ => return Err(wants_integers(operator)),
     };
     Ok(Value::Float(value))
 }

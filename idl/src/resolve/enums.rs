@@ -19,9 +19,10 @@ impl Resolver<'_> {
     ) -> Option<TypeId> {
         let applied = self.annotate(scope, Place::Enum, &definition.annotations);
         self.is_flagged(scope, &applied, "nested");
-        let extensibility = self.extensibility(&applied);
         let errors = self.sink.error_count();
-        let bit_bound = self.bit_bound(scope, &applied);
+        let extensibility = self.extensibility_or_default(&applied);
+        let ignore_literal_names = self.is_flagged(scope, &applied, "ignore_literal_names");
+        let bit_bound = self.bit_bound(scope, &applied, 32);
         let (literals, default_literal) = self.literals(scope, enumeration, bit_bound);
         let doc = applied.doc(&definition.doc);
         if enumeration.broken || self.sink.error_count() > errors {
@@ -34,15 +35,12 @@ impl Resolver<'_> {
         let kind = TypeKind::Enum(Enum {
             bit_bound,
             extensibility,
-            ignore_literal_names: false,
+            ignore_literal_names,
             literals,
             default_literal,
         });
-        let facts = Facts {
-            bytes: 4,
-            ..Facts::default()
-        };
-        let id = self.add_type(scope, &enumeration.name, doc, kind, facts)?;
+        let facts = Facts::of_bytes(4);
+        let id = self.add_type(scope, &enumeration.name, doc, applied, kind, facts)?;
         let names = enumeration
             .literals
             .iter()
@@ -55,7 +53,8 @@ impl Resolver<'_> {
         Some(id)
     }
 
-    fn bit_bound(&mut self, scope: ScopeId, applied: &Applied<'_>) -> u8 {
+    /// `@bit_bound`, 32 without it, at most `most`.
+    pub(super) fn bit_bound(&mut self, scope: ScopeId, applied: &Applied<'_>, most: u8) -> u8 {
         let Some(annotation) = applied.get("bit_bound") else {
             return 32;
         };
@@ -67,10 +66,11 @@ impl Resolver<'_> {
             return 32;
         };
         match u8::try_from(value) {
-            Ok(bits @ 1..=32) => bits,
+            Ok(bits) if (1..=most).contains(&bits) => bits,
             _ => {
-                self.sink
-                    .error(expr.span, "`@bit_bound` of an enum is 1 to 32");
+                let what = if most == 32 { "an enum" } else { "a bitmask" };
+                let message = format!("`@bit_bound` of {what} is 1 to {most}");
+                self.sink.error(expr.span, message);
                 32
             }
         }

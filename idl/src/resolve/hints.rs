@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
-use crate::ast::{Definition, DefinitionKind, Ident, ScopedName, TypeKind};
+use crate::ast::{Definition, DefinitionKind, Export, Ident, ScopedName, TypeKind};
 use crate::model::TypeId;
 use crate::source::Span;
 
@@ -28,6 +28,24 @@ pub(super) fn collect(definitions: &[Definition], path: &mut String, all: &mut D
                 path.truncate(length);
             }
             DefinitionKind::Struct(structure) => add(&structure.name),
+            DefinitionKind::Union(union) => add(&union.name),
+            DefinitionKind::Bitmask(bitmask) => add(&bitmask.name),
+            DefinitionKind::Bitset(bitset) => add(&bitset.name),
+            DefinitionKind::Native(name) | DefinitionKind::Forward(_, name) => add(name),
+            DefinitionKind::Interface(interface) => {
+                add(&interface.name);
+                let length = path.len();
+                path.push_str(&interface.name.name);
+                path.push_str("::");
+                for export in &interface.exports {
+                    if let Export::Definition(definition) = export {
+                        collect(std::slice::from_ref(definition), path, all);
+                    }
+                }
+                path.truncate(length);
+            }
+            // Annotations have names of their own.
+            DefinitionKind::AnnotationDeclaration(_) => {}
             DefinitionKind::Enum(enumeration) => {
                 add(&enumeration.name);
                 enumeration
@@ -78,8 +96,9 @@ const FOREIGN: &[(&str, &str)] = &[
 ];
 
 const TYPE_KEYWORDS: &[&str] = &[
-    "boolean", "char", "double", "float", "int16", "int32", "int64", "int8", "long", "octet",
-    "sequence", "short", "string", "uint16", "uint32", "uint64", "uint8", "unsigned",
+    "boolean", "char", "double", "fixed", "float", "int16", "int32", "int64", "int8", "long",
+    "map", "octet", "sequence", "short", "string", "uint16", "uint32", "uint64", "uint8",
+    "unsigned", "wchar", "wstring",
 ];
 
 impl Resolver<'_> {
@@ -101,6 +120,12 @@ impl Resolver<'_> {
                 (Some(Symbol::Module(inner)), _) => {
                     around = Some(inner);
                     self.scopes.local(inner, &part.name).cloned()
+                }
+                (Some(Symbol::Interface(id)), _) => {
+                    around = self.interface_scope(id);
+                    around
+                        .and_then(|inner| self.scopes.member(inner, &part.name))
+                        .cloned()
                 }
                 (Some(Symbol::Type(id)), _) => {
                     around = None;
@@ -188,6 +213,10 @@ impl Resolver<'_> {
         for part in full.split("::") {
             match self.scopes.local(scope, part).map(|entry| entry.symbol) {
                 Some(Symbol::Module(inner)) => scope = inner,
+                Some(Symbol::Interface(id)) => match self.interface_scope(id) {
+                    Some(inner) => scope = inner,
+                    None => return true,
+                },
                 Some(_) => return true,
                 None => return false,
             }
@@ -205,9 +234,9 @@ impl Resolver<'_> {
         let types = wanted == "type";
         let fits = |symbol: Symbol| match symbol {
             Symbol::Module(_) => true,
-            Symbol::Type(_) => types,
+            Symbol::Type(_) | Symbol::Forward(_) | Symbol::Interface(_) => types,
             Symbol::Const(_) | Symbol::Literal(..) => !types,
-            Symbol::Incomplete | Symbol::Refused => false,
+            Symbol::Feature | Symbol::Annotation(_) | Symbol::Refused => false,
         };
         let entries = scopes
             .into_iter()

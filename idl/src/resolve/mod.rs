@@ -5,26 +5,40 @@
 //! counts as [`Symbol::Refused`], so that uses of it are not reported as well.
 
 mod annotations;
+mod bits;
 mod constants;
+mod custom;
 mod enums;
+mod fixed;
+mod forwards;
 mod hash;
 mod hints;
+mod interfaces;
+mod members;
+mod ranges;
+mod real;
+mod recursion;
 mod scopes;
 mod structs;
+mod type_annotations;
 mod types;
+mod unions;
 
 use std::collections::{HashMap, HashSet};
 
 use crate::ast;
 use crate::diag::Sink;
 use crate::model::{
-    Alias, ConstDecl, ConstId, Item, Model, Module, Range, Type, TypeDecl, TypeId, TypeKind,
+    Alias, ConstDecl, ConstId, InterfaceDecl, InterfaceId, Item, Model, Module, Type, TypeDecl,
+    TypeId, TypeKind, Value,
 };
 use crate::source::{FileId, Sources, Span};
 
-use annotations::Place;
+use annotations::{Applied, Place};
+use constants::Target;
 use hints::Declared;
 use scopes::{Clash, ScopeId, Scopes, Symbol};
+use type_annotations::Inherited;
 use types::Facts;
 
 /// Resolves all root files of a compilation. With `names_may_be_missing`, after
@@ -48,17 +62,28 @@ pub(crate) fn resolve(
         nodes: vec![Node::default()],
         types: Vec::new(),
         facts: Vec::new(),
+        spans: Vec::new(),
+        closed: HashSet::new(),
+        forwards: Vec::new(),
+        late_keys: Vec::new(),
         constants: Vec::new(),
+        interfaces: Vec::new(),
+        known_interfaces: Vec::new(),
+        annotations: Vec::new(),
         literals: HashMap::new(),
         included_twice: HashSet::new(),
     };
     for root in roots {
         resolver.definitions(ScopeId::ROOT, root);
     }
+    resolver.close_forwards();
+    resolver.close_interfaces();
+    resolver.close_recursion();
     let Resolver {
         nodes,
         types,
         constants,
+        interfaces,
         ..
     } = resolver;
     Model {
@@ -66,7 +91,7 @@ pub(crate) fn resolve(
         root: tree(&nodes, ScopeId::ROOT),
         types,
         constants,
-        interfaces: Vec::new(),
+        interfaces,
     }
 }
 
@@ -82,7 +107,18 @@ struct Resolver<'a> {
     types: Vec<TypeDecl>,
     /// What is known of each type of `types`.
     facts: Vec<Facts>,
+    /// Where each type of `types` is declared.
+    spans: Vec<Span>,
+    /// Types that are declared in full, and have parts that are not known yet.
+    closed: HashSet<TypeId>,
+    forwards: Vec<forwards::Forward>,
+    /// Key members of types that were not known in full.
+    late_keys: Vec<(Type, Span)>,
     constants: Vec<ConstDecl>,
+    interfaces: Vec<InterfaceDecl>,
+    /// What is known of each interface of `interfaces`.
+    known_interfaces: Vec<interfaces::Known>,
+    annotations: Vec<custom::Declared>,
     /// Index of each literal in its enum, by name.
     literals: HashMap<TypeId, HashMap<String, usize>>,
     /// Files that were reported as included twice.
@@ -95,6 +131,8 @@ struct Node {
     name: String,
     doc: Vec<String>,
     items: Vec<NodeItem>,
+    /// What it says of the types in it, as of its last opening.
+    inherited: Inherited,
 }
 
 #[derive(Debug)]
@@ -102,6 +140,7 @@ enum NodeItem {
     Module(ScopeId),
     Type(TypeId),
     Const(ConstId),
+    Interface(InterfaceId),
 }
 
 /// As deep as modules are nested, which the parser limits.
@@ -109,17 +148,21 @@ fn tree(nodes: &[Node], scope: ScopeId) -> Module {
     let Some(node) = nodes.get(scope.0) else {
         return Module::default();
     };
+    Module {
+        name: node.name.clone(),
+        doc: node.doc.clone(),
+        items: items(nodes, node),
+    }
+}
+
+fn items(nodes: &[Node], node: &Node) -> Vec<Item> {
     let item = |item: &NodeItem| match item {
         NodeItem::Module(scope) => Item::Module(tree(nodes, *scope)),
         NodeItem::Type(id) => Item::Type(*id),
         NodeItem::Const(id) => Item::Const(*id),
+        NodeItem::Interface(id) => Item::Interface(*id),
     };
-    let items = node.items.iter().map(item).collect();
-    Module {
-        name: node.name.clone(),
-        doc: node.doc.clone(),
-        items,
-    }
+    node.items.iter().map(item).collect()
 }
 
 impl Resolver<'_> {
@@ -137,6 +180,26 @@ impl Resolver<'_> {
             }
             ast::DefinitionKind::Enum(enumeration) => {
                 self.enumeration(scope, definition, enumeration);
+            }
+            ast::DefinitionKind::Union(union) => {
+                self.union(scope, definition, union);
+            }
+            ast::DefinitionKind::Bitmask(bitmask) => {
+                self.bitmask(scope, definition, bitmask);
+            }
+            ast::DefinitionKind::Bitset(bitset) => {
+                self.bitset(scope, definition, bitset);
+            }
+            ast::DefinitionKind::Interface(interface) => {
+                self.interface(scope, definition, interface);
+            }
+            ast::DefinitionKind::Forward(kind, name) => {
+                self.annotate(scope, Place::Use, &definition.annotations);
+                self.forward(scope, *kind, name);
+            }
+            ast::DefinitionKind::Native(name) => self.native(scope, definition, name),
+            ast::DefinitionKind::AnnotationDeclaration(declaration) => {
+                self.annotation_declaration(scope, definition, declaration);
             }
             ast::DefinitionKind::Typedef(typedef) => self.typedef(scope, definition, typedef),
             ast::DefinitionKind::Const(constant) => self.constant(scope, definition, constant),
@@ -162,23 +225,72 @@ impl Resolver<'_> {
                 inner
             }
             _ => {
-                let inner = self.scopes.open(scope, &module.name.name);
-                self.nodes.push(Node {
-                    name: module.name.name.to_string(),
-                    doc: applied.doc(&definition.doc),
-                    items: Vec::new(),
-                });
+                let inner = self.open_scope(scope, &module.name, Vec::new());
+                if let Some(node) = self.nodes.get_mut(inner.0) {
+                    node.doc = applied.doc(&definition.doc);
+                }
                 if self.declare(scope, &module.name, Symbol::Module(inner)) {
                     self.push_item(scope, NodeItem::Module(inner));
                 }
                 inner
             }
         };
+        self.module_annotations(scope, inner, &applied);
         self.definitions(inner, &module.items);
+    }
+
+    /// What an opening of a module says of the types in it, or else the modules
+    /// around.
+    fn module_annotations(&mut self, scope: ScopeId, inner: ScopeId, applied: &Applied<'_>) {
+        let mut inherited = self.inherited(scope);
+        inherited.hash_ids = self.has_hash_ids(scope, applied);
+        if applied.get("default_nested").is_some() {
+            inherited.nested = self.is_flagged(scope, applied, "default_nested");
+        }
+        let representations = self.given_representations(applied);
+        inherited.representations = representations.or(inherited.representations);
+        if let Some(node) = self.nodes.get_mut(inner.0) {
+            node.inherited = inherited;
+        }
+    }
+
+    fn inherited(&self, scope: ScopeId) -> Inherited {
+        self.nodes
+            .get(scope.0)
+            .map_or_else(Inherited::default, |node| node.inherited)
+    }
+
+    /// A scope of its own inside another, with a place for what it contains.
+    fn open_scope(&mut self, scope: ScopeId, name: &ast::Ident, bases: Vec<ScopeId>) -> ScopeId {
+        let inherited = self.inherited(scope);
+        self.nodes.push(Node {
+            name: name.name.to_string(),
+            inherited,
+            ..Node::default()
+        });
+        self.scopes.open(scope, &name.name, bases)
+    }
+
+    fn items_of(&self, scope: ScopeId) -> Vec<Item> {
+        self.nodes
+            .get(scope.0)
+            .map_or_else(Vec::new, |node| items(&self.nodes, node))
+    }
+
+    fn native(&mut self, scope: ScopeId, definition: &ast::Definition, name: &ast::Ident) {
+        let applied = self.annotate(scope, Place::Native, &definition.annotations);
+        let doc = applied.doc(&definition.doc);
+        let facts = Facts {
+            object: true,
+            ..Facts::default()
+        };
+        self.add_type(scope, name, doc, applied, TypeKind::Native, facts);
     }
 
     fn typedef(&mut self, scope: ScopeId, definition: &ast::Definition, typedef: &ast::Typedef) {
         let applied = self.annotate(scope, Place::Typedef, &definition.annotations);
+        self.is_flagged(scope, &applied, "nested");
+        let unit = self.unit(scope, &applied);
         let doc = applied.doc(&definition.doc);
         let base = self.type_spec(scope, &typedef.ty);
         for declarator in &typedef.declarators {
@@ -188,33 +300,17 @@ impl Resolver<'_> {
                 continue;
             };
             let facts = self.facts_of(&ty);
-            self.add_type(
-                scope,
-                &declarator.name,
-                doc.clone(),
-                TypeKind::Alias(Alias {
-                    ty,
-                    range: Range::default(),
-                    unit: None,
-                }),
-                facts,
-            );
+            let range = self.member_range(scope, &applied, &ty);
+            let unit = unit.clone().or_else(|| self.alias_unit(&ty));
+            let kind = TypeKind::Alias(Alias { ty, range, unit });
+            let applied = applied.clone();
+            self.add_type(scope, &declarator.name, doc.clone(), applied, kind, facts);
         }
     }
 
     fn constant(&mut self, scope: ScopeId, definition: &ast::Definition, constant: &ast::Const) {
         let applied = self.annotate(scope, Place::Const, &definition.annotations);
-        let ty = self
-            .type_spec(scope, &constant.ty)
-            .map(|ty| self.without_aliases(&ty));
-        let value = ty.as_ref().and_then(|ty| {
-            let target = self.target(ty);
-            if target.is_none() {
-                let message = "a constant is of a primitive type, a string or an enum";
-                self.sink.error(constant.ty.span, message);
-            }
-            self.evaluate(scope, &constant.value, &target?)
-        });
+        let (ty, value) = self.constant_value(scope, constant);
         let (Some(ty), Some(value)) = (ty, value) else {
             self.poison(scope, &constant.name);
             return;
@@ -235,6 +331,32 @@ impl Resolver<'_> {
         }
     }
 
+    fn constant_value(
+        &mut self,
+        scope: ScopeId,
+        constant: &ast::Const,
+    ) -> (Option<Type>, Option<Value>) {
+        // Digits and scale of a fixed-point constant are those of its value.
+        if matches!(constant.ty.kind, ast::TypeKind::Fixed(None)) {
+            let value = self.evaluate(scope, &constant.value, &Target::Fixed(None));
+            let size = value.as_ref().and_then(fixed::size);
+            let ty = size.map(|(digits, scale)| Type::Fixed { digits, scale });
+            return (ty, value);
+        }
+        let ty = self.type_spec(scope, &constant.ty);
+        let ty = ty.map(|ty| self.without_aliases(&ty));
+        let value = ty.as_ref().and_then(|ty| {
+            let target = self.target(ty);
+            if target.is_none() {
+                let message =
+                    "a constant is of a primitive type, a string, `fixed`, an enum or a bitmask";
+                self.sink.error(constant.ty.span, message);
+            }
+            self.evaluate(scope, &constant.value, &target?)
+        });
+        (ty, value)
+    }
+
     /// Adds a checked type to the model, unless its name clashes or it nests too
     /// deep or grows too large.
     fn add_type(
@@ -242,6 +364,7 @@ impl Resolver<'_> {
         scope: ScopeId,
         name: &ast::Ident,
         doc: Vec<String>,
+        applied: Applied<'_>,
         kind: TypeKind,
         facts: Facts,
     ) -> Option<TypeId> {
@@ -256,16 +379,20 @@ impl Resolver<'_> {
             return None;
         }
         let (scope_path, file) = (self.scopes.path(scope), name.span.file.0);
+        self.spans.push(name.span);
         let name = name.name.to_string();
         self.types.push(TypeDecl {
             name,
             scope: scope_path,
             doc,
-            verbatim: Vec::new(),
-            custom: Vec::new(),
+            verbatim: applied.verbatim,
+            custom: applied.custom,
             kind,
             file,
         });
+        if facts.incomplete {
+            self.closed.insert(id);
+        }
         self.facts.push(Facts {
             depth: facts.depth + 1,
             ..facts

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use spindle_dds_idl::{Options, compile_str};
+use spindle_dds_idl::{Options, compile_str, print};
 
 use super::fixtures;
 
@@ -37,7 +37,8 @@ fn check(text: &[u8]) {
         assert!(diagnostic.render().ends_with('\n'));
     }
     if let Ok(model) = compilation.ok() {
-        super::print::model(model);
+        let text = print(model);
+        assert!(text.is_empty() || text.ends_with('\n'));
     }
 }
 

@@ -341,18 +341,18 @@ macro_rules! union_shape {
                 $crate::shape::union::check::<Self>(reader)
             }
 
-            fn show<'a>(reader: &mut $crate::Reader<'a>) -> Self::Shown<'a> {
+            fn show<'a>(reader: &mut $crate::Reader<'a>) -> <Self as $crate::shape::Shape>::Shown<'a> {
                 let view = $crate::shape::union::show_at::<Self>(*reader);
                 // Stops at the first error, and so does whoever reads on.
                 let _ = $crate::shape::union::check::<Self>(reader);
                 view
             }
 
-            fn show_at(reader: $crate::Reader<'_>) -> Self::Shown<'_> {
+            fn show_at(reader: $crate::Reader<'_>) -> <Self as $crate::shape::Shape>::Shown<'_> {
                 $crate::shape::union::show_at::<Self>(reader)
             }
 
-            fn absent<'a>() -> Self::Shown<'a> {
+            fn absent<'a>() -> <Self as $crate::shape::Shape>::Shown<'a> {
                 $crate::shape::union::absent::<Self>()
             }
 

@@ -7,9 +7,9 @@ use quote::{format_ident, quote};
 
 use super::Next;
 use crate::emit::structure::{Field, Subject};
-use crate::emit::{Emitter, docs, names};
+use crate::emit::{Emitter, docs, member_docs, names};
 use crate::mapping;
-use crate::model::{Member, Type, TypeId, TypeKind};
+use crate::model::{Element, Member, Type, TypeId, TypeKind};
 
 /// Makes the methods of one builder.
 pub(super) struct Methods<'e, 's> {
@@ -64,9 +64,9 @@ impl<'e, 's> Methods<'e, 's> {
     /// The methods of a member of fixed size.
     pub(super) fn setter(&self, field: &Field<'_>) -> TokenStream {
         let Field { path, member, .. } = field;
-        let doc = docs(&member.doc);
+        let doc = member_docs(member);
         let name = self.name("set_", field, "");
-        let (ty, value) = self.taken(member);
+        let (ty, value) = self.emitter.taken_member(member, self.subject.scope());
         let inner = self.inner(field);
         quote! {
             #doc
@@ -100,12 +100,12 @@ impl<'e, 's> Methods<'e, 's> {
     pub(super) fn appenders(&self, field: &Field<'_>, next: &Next) -> TokenStream {
         let Field { path, member, .. } = field;
         let method = self.name("", field, "");
-        let doc = docs(&member.doc);
-        let (ty, value) = self.taken(member);
+        let doc = member_docs(member);
+        let (ty, value) = self.emitter.taken_member(member, self.subject.scope());
         let (parameters, write) = match member.optional {
             true => (
                 quote!(value: ::core::option::Option<#ty>,),
-                match self.emitter.is_scalar(&member.ty) && !member.boxed {
+                match self.emitter.is_scalar(&member.ty) {
                     true => quote!(append_optional::<#path, _>(value.as_ref())),
                     false => quote!(append_optional::<#path, _>(value)),
                 },
@@ -114,25 +114,23 @@ impl<'e, 's> Methods<'e, 's> {
         };
         let plain = self.append(next, &doc, &method, parameters, write);
         let more = match self.emitter.resolve(&member.ty) {
-            Type::Sequence { element, .. } => match self.emitter.resolve(&element.ty) {
-                Type::Primitive(primitive) if mapping::is_byte(*primitive) => {
-                    self.bytes(field, next)
-                }
-                Type::Primitive(primitive) => {
-                    let element = self.emitter.primitive(*primitive);
+            Type::Sequence { element, .. } => match self.emitter.plain_primitive(&element.ty) {
+                Some(_) if !member.range.is_empty() => self.list(field, next, element, &[]),
+                Some(primitive) if mapping::is_byte(primitive) => self.bytes(field, next),
+                Some(primitive) => {
+                    let element = self.emitter.primitive(primitive, self.subject.scope());
                     self.numbers(field, next, &element)
                 }
-                _ => self.list(field, next, &element.ty, &[]),
+                None => self.list(field, next, element, &[]),
             },
             Type::Array {
                 element,
                 dimensions,
-            } => self.list(
-                field,
-                next,
-                &element.ty,
-                dimensions.get(1..).unwrap_or_default(),
-            ),
+            } => match &dimensions[..] {
+                [_] if self.emitter.plain_primitive(&element.ty).is_some() => TokenStream::new(),
+                [_, rows @ ..] => self.list(field, next, element, rows),
+                [] => TokenStream::new(),
+            },
             Type::Named(_) => self.composite(field, next),
             _ => TokenStream::new(),
         };
@@ -227,11 +225,14 @@ impl<'e, 's> Methods<'e, 's> {
     }
 
     /// Of an array, `rows` are the dimensions of an element.
-    fn list(&self, field: &Field<'_>, next: &Next, element: &Type, rows: &[u32]) -> TokenStream {
+    fn list(&self, field: &Field<'_>, next: &Next, element: &Element, rows: &[u32]) -> TokenStream {
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
         let shape = self.shape(member);
-        let element = self.emitter.rows(element, rows, self.subject.scope());
+        let range = self.emitter.range_of(&member.ty, &member.range);
+        let element = self
+            .emitter
+            .rows_within(element, rows, range, self.subject.scope());
         let error = self.error();
         self.append(
             next,
@@ -275,21 +276,10 @@ impl<'e, 's> Methods<'e, 's> {
         )
     }
 
-    /// What a member takes, and how that becomes what its shape takes.
-    fn taken(&self, member: &Member) -> (TokenStream, TokenStream) {
-        let scope = self.subject.scope();
-        match member.boxed {
-            true => {
-                let owned = self.emitter.owned(&member.ty, scope);
-                (quote!(&#owned), quote!(value))
-            }
-            false => self.emitter.taken(&member.ty, scope),
-        }
-    }
-
     /// The shape of a member's value, whatever is around it.
     fn shape(&self, member: &Member) -> TokenStream {
-        self.emitter.shape(&member.ty, self.subject.scope())
+        self.emitter
+            .shape_within(&member.ty, &member.range, self.subject.scope())
     }
 
     /// The error of what is built.

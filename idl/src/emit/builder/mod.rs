@@ -160,14 +160,14 @@ impl Emitter<'_> {
         let defaults = defaults(prefix);
         let mutability = (!prefix.is_empty()).then(|| quote!(mut));
         let last = subject.is_mutable().then(|| {
-            let members =
-                subject
-                    .fields
-                    .iter()
-                    .map(|Field { path, member, .. }| match member.default {
-                        Some(_) => quote!(last.sample.supply::<#path>()?;),
-                        None => quote!(last.sample.require::<#path>()?;),
-                    });
+            let members = subject
+                .fields
+                .iter()
+                .filter(|field| !field.member.optional)
+                .map(|Field { path, member, .. }| match member.default {
+                    Some(_) => quote!(last.sample.supply::<#path>()?;),
+                    None => quote!(last.sample.require::<#path>()?;),
+                });
             quote!(#(#members)*)
         });
         let fixed = self.fixed_composite(subject, runs);

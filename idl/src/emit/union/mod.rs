@@ -52,14 +52,10 @@ impl Cases<'_> {
 
 /// The discriminator and the branches of a union as the members of a structure: the
 /// discriminator has the id 0, readers must understand it, and it is all of the key
-/// when the union is part of one.
+/// when the union is part of one. No branch is named as it is.
 pub(super) fn as_structure(union: &Union) -> Struct {
-    let mut name = "discriminator".to_owned();
-    while union.branches.iter().any(|one| one.member.name == name) {
-        name.push('_');
-    }
     let discriminator = Member {
-        name,
+        name: "discriminator".to_owned(),
         doc: Vec::new(),
         custom: Vec::new(),
         ty: union.discriminator.ty.clone(),

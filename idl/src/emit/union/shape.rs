@@ -143,7 +143,7 @@ impl Emitter<'_> {
                 fn show_branch<'a>(
                     discriminator: #rt::Owned<#switch>,
                     reader: ::core::option::Option<#rt::Reader<'a>>,
-                ) -> Self::View<'a> {
+                ) -> <Self as #rt::shape::Union>::View<'a> {
                     #show
                 }
 
@@ -222,12 +222,13 @@ impl Emitter<'_> {
             (None, Some((last, first))) => (of_arm(last), first),
             (None, None) => return TokenStream::new(),
         };
+        let rt = &cases.subject.rt;
         let arms = first.iter().map(|arm| {
             let (index, value) = (&arm.index, of_arm(arm));
             quote!(::core::option::Option::Some(#index) => #value)
         });
         quote! {
-            match Self::select(discriminator) {
+            match <Self as #rt::shape::Union>::select(discriminator) {
                 #(#arms,)*
                 _ => #last,
             }

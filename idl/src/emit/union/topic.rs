@@ -58,7 +58,7 @@ impl Emitter<'_> {
             let doc = docs(&branch.member.doc);
             let method = mapping::identifier_beside(&variant.to_string(), mapping::BUILDER_METHODS);
             let method = format_ident!("{method}");
-            let (ty, value) = self.taken(&branch.member.ty, scope);
+            let (ty, value) = self.taken_member(&branch.member, scope);
             let (parameter, switch_value, check) = match &arm.label {
                 Some(label) => (None, label.clone(), None),
                 None => (

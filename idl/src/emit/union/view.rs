@@ -26,7 +26,7 @@ impl Emitter<'_> {
                     let (rt, path) = (&cases.subject.rt, &arm.path);
                     quote!(#rt::shape::union::Later<'a, #path>)
                 }
-                false => self.shown(&arm.branch.member.ty, scope),
+                false => self.shown_member(&arm.branch.member, scope),
             };
             match &arm.label {
                 Some(_) => quote!(#doc #variant(#ty)),

@@ -1,0 +1,391 @@
+//! Types that reach themselves: which members stand behind a pointer for it, and
+//! which types would have no end.
+//!
+//! Types contain each other by value through members and arrays, not through
+//! sequences, maps and external members. Where that runs in a circle, optional
+//! members on it are boxed; a circle without one is an error. Nothing here
+//! recurses by the length of a chain of types.
+
+use super::Resolver;
+use super::types::Facts;
+use crate::limits::TYPE_DEPTH_MAX;
+use crate::model::{Member, Struct, Type, TypeId, TypeKind};
+
+impl Resolver<'_> {
+    /// Completes what is known of the types once all are declared.
+    pub(super) fn close_recursion(&mut self) {
+        if !self.facts.iter().any(|facts| facts.incomplete) {
+            return;
+        }
+        self.box_members();
+        if self.report_infinite_types() || self.sink.error_count() > 0 {
+            return;
+        }
+        let mut facts = Measured::default();
+        facts.all.resize(self.types.len(), None);
+        for index in 0..self.types.len() {
+            let id = TypeId(index);
+            let found = self.measure(id, 0, &mut facts);
+            if facts.too_deep {
+                let message = format!(
+                    "`{}` nests types more than {TYPE_DEPTH_MAX} levels deep",
+                    self.name_of(id)
+                );
+                self.report_at(id, message);
+                return;
+            }
+            if let Err(message) = found.within_limits() {
+                let message = format!("`{}` {message}", self.name_of(id));
+                self.report_at(id, message);
+            }
+        }
+        for (place, found) in self.facts.iter_mut().zip(facts.all) {
+            *place = found.unwrap_or_default();
+        }
+        self.check_late_keys();
+    }
+
+    fn name_of(&self, id: TypeId) -> String {
+        self.types
+            .get(id.0)
+            .map_or_else(String::new, |decl| decl.name.clone())
+    }
+
+    fn report_at(&mut self, id: TypeId, message: String) {
+        if let Some(span) = self.spans.get(id.0) {
+            self.sink.error(*span, message);
+        }
+    }
+
+    /// Boxes the optional members on circles.
+    fn box_members(&mut self) {
+        let circle = circles(&self.value_edges());
+        for (index, decl) in self.types.iter_mut().enumerate() {
+            let TypeKind::Struct(structure) = &mut decl.kind else {
+                continue;
+            };
+            let own = circle.get(index).copied().flatten();
+            for member in &mut structure.members {
+                let part = contained(&member.ty).and_then(|id| circle.get(id.0).copied().flatten());
+                member.boxed |= member.optional && own.is_some() && part == own;
+            }
+        }
+        self.box_inherited();
+    }
+
+    /// What is inherited stands where it does in the base.
+    fn box_inherited(&mut self) {
+        for index in 0..self.types.len() {
+            let mut bases = Vec::new();
+            let mut at = self.struct_at(TypeId(index));
+            while let Some(id) = at.and_then(|structure| structure.base) {
+                bases.push(id);
+                at = self.struct_at(id);
+            }
+            for id in bases {
+                let boxed: Vec<bool> = self
+                    .struct_at(id)
+                    .map(|base| base.members.iter().skip(base.inherited))
+                    .map_or_else(Vec::new, |own| own.map(|member| member.boxed).collect());
+                let first = self.struct_at(id).map_or(0, |base| base.inherited);
+                let Some(TypeKind::Struct(structure)) =
+                    self.types.get_mut(index).map(|decl| &mut decl.kind)
+                else {
+                    continue;
+                };
+                let copies = structure.members.iter_mut().skip(first);
+                copies
+                    .zip(boxed)
+                    .for_each(|(copy, boxed)| copy.boxed = boxed);
+            }
+        }
+    }
+
+    fn struct_at(&self, id: TypeId) -> Option<&Struct> {
+        match &self.types.get(id.0)?.kind {
+            TypeKind::Struct(structure) => Some(structure),
+            _ => None,
+        }
+    }
+
+    /// Reports the circles that are left, each with the way along it.
+    fn report_infinite_types(&mut self) -> bool {
+        let edges = self.value_edges();
+        let circle = circles(&edges);
+        let mut reported = Vec::new();
+        for (index, number) in circle.iter().enumerate() {
+            let Some(number) = number.filter(|number| !reported.contains(number)) else {
+                continue;
+            };
+            reported.push(number);
+            let way = self.way(TypeId(index), &edges, &circle);
+            let message = format!(
+                "`{}` would contain itself without end: {way}",
+                self.name_of(TypeId(index))
+            );
+            if let Some(span) = self.spans.get(index) {
+                let hint =
+                    "put a sequence on the way, or make a member of it `@optional` or `@external`";
+                self.sink.error_hint(*span, message, hint);
+            }
+        }
+        !reported.is_empty()
+    }
+
+    /// The shortest way from a type back to itself, by the members on it.
+    fn way(&self, start: TypeId, edges: &[Vec<TypeId>], circle: &[Option<usize>]) -> String {
+        let mut from: Vec<Option<TypeId>> = vec![None; edges.len()];
+        let mut queue = std::collections::VecDeque::from([start]);
+        'search: while let Some(id) = queue.pop_front() {
+            for next in edges.get(id.0).into_iter().flatten() {
+                let same = circle.get(next.0) == circle.get(start.0);
+                let fresh = from.get(next.0).is_some_and(Option::is_none);
+                if same && fresh {
+                    if let Some(place) = from.get_mut(next.0) {
+                        *place = Some(id);
+                    }
+                    if *next == start {
+                        break 'search;
+                    }
+                    queue.push_back(*next);
+                }
+            }
+        }
+        let mut steps = Vec::new();
+        let mut at = start;
+        while let Some(before) = from.get(at.0).copied().flatten() {
+            steps.push(self.step(before, at));
+            at = before;
+            if at == start || steps.len() > 8 {
+                break;
+            }
+        }
+        steps.reverse();
+        steps.join(", ")
+    }
+
+    /// `A::member`, by which one type contains another.
+    fn step(&self, outer: TypeId, inner: TypeId) -> String {
+        let name = self.name_of(outer);
+        let members: Vec<&Member> = match self.types.get(outer.0).map(|decl| &decl.kind) {
+            Some(TypeKind::Struct(structure)) => structure.members.iter().collect(),
+            Some(TypeKind::Union(union)) => {
+                union.branches.iter().map(|branch| &branch.member).collect()
+            }
+            _ => return format!("`{name}`"),
+        };
+        let member = members
+            .iter()
+            .find(|member| !member.boxed && contained(&member.ty) == Some(inner));
+        match member {
+            Some(member) => format!("`{name}::{}`", member.name),
+            None => format!("`{name}`"),
+        }
+    }
+
+    /// Which types each type contains by value.
+    fn value_edges(&self) -> Vec<Vec<TypeId>> {
+        let parts = |members: &mut dyn Iterator<Item = &Member>| {
+            members
+                .filter(|member| !member.boxed)
+                .filter_map(|member| contained(&member.ty))
+                .collect()
+        };
+        self.types
+            .iter()
+            .map(|decl| match &decl.kind {
+                TypeKind::Struct(structure) => parts(&mut structure.members.iter()),
+                TypeKind::Union(union) => {
+                    parts(&mut union.branches.iter().map(|branch| &branch.member))
+                }
+                TypeKind::Alias(alias) => contained(&alias.ty).into_iter().collect(),
+                _ => Vec::new(),
+            })
+            .collect()
+    }
+
+    /// The facts of a declared type, from those of its parts; a type that we are
+    /// inside of counts for nothing. At most as deep as types may nest.
+    fn measure(&self, id: TypeId, depth: u32, measured: &mut Measured) -> Facts {
+        match measured.all.get(id.0) {
+            Some(Some(facts)) => return *facts,
+            _ if depth > TYPE_DEPTH_MAX => {
+                measured.too_deep = true;
+                return Facts::default();
+            }
+            _ if measured.open.contains(&id) || measured.too_deep => return Facts::default(),
+            _ => {}
+        }
+        measured.open.push(id);
+        let facts = match self.types.get(id.0).map(|decl| &decl.kind) {
+            Some(TypeKind::Struct(structure)) => {
+                let mut all = Facts::default();
+                let mut key: Option<Facts> = None;
+                for member in &structure.members {
+                    let facts = self.measure_member(member, depth, measured);
+                    all = all.and(facts);
+                    if member.key {
+                        key = Some(key.unwrap_or_default().and(facts));
+                    }
+                }
+                let sequence_in_key = key.unwrap_or(all).sequence_in_key;
+                Facts {
+                    sequence_in_key,
+                    ..all
+                }
+            }
+            Some(TypeKind::Union(union)) => {
+                let mut all = Facts::default();
+                for branch in &union.branches {
+                    all = all.and(self.measure_member(&branch.member, depth, measured));
+                }
+                Facts {
+                    sequence_in_key: all.sequence_in_key && !union.discriminator.key,
+                    ..all
+                }
+            }
+            Some(TypeKind::Alias(alias)) => self.measure_type(&alias.ty, depth, measured),
+            _ => self.facts.get(id.0).copied().unwrap_or_default(),
+        };
+        measured.open.pop();
+        let facts = Facts {
+            depth: facts.depth.saturating_add(1),
+            incomplete: false,
+            ..facts
+        };
+        if let Some(place) = measured.all.get_mut(id.0) {
+            *place = Some(facts);
+        }
+        facts
+    }
+
+    fn measure_member(&self, member: &Member, depth: u32, measured: &mut Measured) -> Facts {
+        let facts = self.measure_type(&member.ty, depth, measured);
+        Facts {
+            bytes: if member.boxed { 8 } else { facts.bytes },
+            ..facts
+        }
+    }
+
+    fn measure_type(&self, ty: &Type, depth: u32, measured: &mut Measured) -> Facts {
+        // The parser bounds how deep a type is written.
+        let mut named = Vec::new();
+        collect(ty, &mut named);
+        for id in named {
+            self.measure(id, depth + 1, measured);
+        }
+        self.facts_from(ty, &|id| {
+            measured
+                .all
+                .get(id.0)
+                .copied()
+                .flatten()
+                .unwrap_or_default()
+        })
+    }
+}
+
+#[derive(Default)]
+struct Measured {
+    all: Vec<Option<Facts>>,
+    /// The types that we are inside of.
+    open: Vec<TypeId>,
+    too_deep: bool,
+}
+
+/// All declared types in a use of a type.
+fn collect(ty: &Type, named: &mut Vec<TypeId>) {
+    match ty {
+        Type::Named(id) => named.push(*id),
+        Type::Sequence { element, .. } | Type::Array { element, .. } => collect(&element.ty, named),
+        Type::Map { key, value, .. } => {
+            collect(&key.ty, named);
+            collect(&value.ty, named);
+        }
+        _ => {}
+    }
+}
+
+/// The type that a value of this type contains.
+fn contained(ty: &Type) -> Option<TypeId> {
+    match ty {
+        Type::Named(id) => Some(*id),
+        Type::Array { element, .. } => contained(&element.ty),
+        _ => None,
+    }
+}
+
+/// For each node of a graph the number of the circle it is on, if any: the
+/// strongly connected components that have an edge (Tarjan 1972, with a stack of
+/// its own).
+fn circles(edges: &[Vec<TypeId>]) -> Vec<Option<usize>> {
+    let count = edges.len();
+    let none = usize::MAX;
+    let (mut order, mut low) = (vec![none; count], vec![0; count]);
+    let mut on_stack = vec![false; count];
+    let (mut stack, mut next) = (Vec::new(), 0);
+    let mut circle = vec![None; count];
+    let targets = |node: usize| edges.get(node).map_or(&[][..], Vec::as_slice);
+    for root in 0..count {
+        if order[root] != none {
+            continue;
+        }
+        let mut work = vec![(root, 0)];
+        while let Some((node, at)) = work.pop() {
+            if at == 0 {
+                order[node] = next;
+                low[node] = next;
+                next += 1;
+                stack.push(node);
+                on_stack[node] = true;
+            }
+            if let Some(target) = targets(node)
+                .get(at)
+                .map(|id| id.0)
+                .filter(|id| *id < count)
+            {
+                work.push((node, at + 1));
+                if order[target] == none {
+                    work.push((target, 0));
+                } else if on_stack[target] {
+                    low[node] = low[node].min(order[target]);
+                }
+                continue;
+            }
+            if let Some((parent, _)) = work.last() {
+                low[*parent] = low[*parent].min(low[node]);
+            }
+            if low[node] != order[node] {
+                continue;
+            }
+            let alone = stack.last() == Some(&node) && !targets(node).contains(&TypeId(node));
+            while let Some(member) = stack.pop() {
+                on_stack[member] = false;
+                circle[member] = (!alone).then_some(node);
+                if member == node {
+                    break;
+                }
+            }
+        }
+    }
+    circle
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circles_of_a_graph() {
+        let edges = [vec![1], vec![2], vec![1, 3], vec![3], vec![0], vec![]];
+        let edges: Vec<Vec<TypeId>> = edges
+            .iter()
+            .map(|targets: &Vec<usize>| targets.iter().copied().map(TypeId).collect())
+            .collect();
+        let found = circles(&edges);
+        assert_eq!(found[0], None);
+        assert!(found[1].is_some() && found[1] == found[2]);
+        assert!(found[3].is_some() && found[3] != found[1]);
+        assert_eq!(found[4..], [None, None]);
+    }
+}
