@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::{Arm, Cases};
 use crate::emit::structure::Subject;
-use crate::emit::{Emitter, docs};
+use crate::emit::{Emitter, docs, member_docs};
 use crate::model::{Primitive, Type, TypeId, TypeKind, Union, Value};
 
 impl Emitter<'_> {
@@ -18,7 +18,7 @@ impl Emitter<'_> {
         let variants = cases.arms.iter().map(|arm| {
             let Arm { variant, path, .. } = arm;
             let member = &arm.branch.member;
-            let doc = docs(&member.doc);
+            let doc = member_docs(member);
             let with = (self.options.serde && self.needs_serde_shape(&member.ty)).then(|| {
                 let rt = &cases.subject.rt;
                 let path = quote!(#rt::Serde::<<#path as #rt::Member>::Shape>).to_string();

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 
 use super::{Arm, Cases};
 use crate::emit::structure::Subject;
-use crate::emit::{Emitter, docs};
+use crate::emit::{Emitter, member_docs};
 use crate::mapping;
 
 impl Emitter<'_> {
@@ -55,7 +55,7 @@ impl Emitter<'_> {
                 index,
                 ..
             } = arm;
-            let doc = docs(&branch.member.doc);
+            let doc = member_docs(&branch.member);
             let method = mapping::identifier_beside(&variant.to_string(), mapping::BUILDER_METHODS);
             let method = format_ident!("{method}");
             let (ty, value) = self.taken_member(&branch.member, scope);
