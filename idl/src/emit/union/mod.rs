@@ -94,7 +94,8 @@ impl Emitter<'_> {
         let members = self.members(&subject);
         let shape = self.union_impl(&cases);
         let topic = (!union.nested).then(|| self.union_topic(&cases));
-        quote!(#owned #default #topic #view #members #shape)
+        let builder = self.union_builder(&cases);
+        quote!(#owned #default #topic #builder #view #members #shape)
     }
 
     fn cases<'s>(&self, union: &'s Union, subject: &'s Subject<'s>) -> Cases<'s> {

@@ -1,4 +1,4 @@
-//! Unions as topic types.
+//! Unions as topic types, and their builders.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -9,7 +9,7 @@ use crate::emit::{Emitter, member_docs};
 use crate::mapping;
 
 impl Emitter<'_> {
-    /// The face of a union to the middleware, and its builder.
+    /// The face of a union to the middleware.
     pub(super) fn union_topic(&self, cases: &Cases<'_>) -> TokenStream {
         let mut structure = cases.subject.structure.clone();
         for member in &mut structure.members {
@@ -24,19 +24,16 @@ impl Emitter<'_> {
         let topic = self.topic(&self.subject(*id, decl, &structure));
         let whole = &self.names.companions(*id).topic_view;
         let doc = format!(" Reads a sample that is one [`{name}`] where it lies.");
-        let builder = self.union_builder(cases);
         quote! {
             #topic
 
             #[doc = #doc]
             pub type #whole<'a> = #rt::shape::union::WholeUnion<'a, #name>;
-
-            #builder
         }
     }
 
-    /// A builder of samples that are unions: one method a branch, then it is complete.
-    fn union_builder(&self, cases: &Cases<'_>) -> TokenStream {
+    /// A builder of unions: one method a branch, then it is complete.
+    pub(super) fn union_builder(&self, cases: &Cases<'_>) -> TokenStream {
         let Subject { id, name, rt, .. } = cases.subject;
         let scope = cases.subject.scope();
         let builder = &self.names.companions(*id).builder;
@@ -100,43 +97,70 @@ impl Emitter<'_> {
                 }
             }
         });
+        let publish = (!cases.union.nested).then(|| self.union_publish(cases));
+        let room = self.names.parameter("R");
+        let usize = self.names.primitive("usize");
+        let doc = format!(" Builds one [`{name}`] in place: choose a branch, then publish.");
+        quote! {
+            #[doc = #doc]
+            #[derive(Debug)]
+            #[must_use]
+            pub struct #builder<#slot: #rt::Room, #stage = #rt::Needs<#switch>> {
+                sample: #rt::InPlace<#slot, #count>,
+                stage: ::core::marker::PhantomData<#stage>,
+            }
+
+            impl<#slot: #rt::Room> #builder<#slot> {
+                #(#branches)*
+                #(#none)*
+            }
+
+            #publish
+
+            impl #rt::in_place::Composite for #name {
+                type First<#room: #rt::Room> = #builder<#room>;
+                type Last<#room: #rt::Room> = #builder<#room, #rt::Complete>;
+
+                fn begin<#room: #rt::Room>(
+                    room: #room,
+                    site: #rt::Site,
+                ) -> #rt::Result<#builder<#room>> {
+                    ::core::result::Result::Ok(#builder {
+                        sample: #rt::InPlace::start(room, site, #extensibility)?,
+                        stage: ::core::marker::PhantomData,
+                    })
+                }
+
+                fn close<#room: #rt::Room>(
+                    last: &mut #builder<#room, #rt::Complete>,
+                ) -> #rt::Result<#usize> {
+                    last.sample.close()
+                }
+            }
+        }
+    }
+
+    fn union_publish(&self, cases: &Cases<'_>) -> TokenStream {
+        let Subject { id, name, rt, .. } = cases.subject;
+        let builder = &self.names.companions(*id).builder;
+        let slot = self.names.parameter("S");
+        let switch = cases.switch();
         let key = match cases.union.discriminator.key {
             true => {
                 quote!(#rt::codec::hash::<#name>(|hasher| self.sample.hash::<#switch>(hasher))?)
             }
             false => quote!(#rt::KeyHash::NONE),
         };
-        let mutability = cases.union.discriminator.key.then(|| quote!(mut));
-        let doc = format!(" Builds one [`{name}`] in place: choose a branch, then publish.");
         quote! {
-            #[doc = #doc]
-            #[derive(Debug)]
-            #[must_use]
-            pub struct #builder<#slot: #rt::Slot, #stage = #rt::Needs<#switch>> {
-                sample: #rt::InPlace<#slot, #count>,
-                stage: ::core::marker::PhantomData<#stage>,
-            }
-
-            impl<#slot: #rt::Slot> #builder<#slot> {
-                fn start_(slot: #slot, representation: #rt::Representation) -> #rt::Result<Self> {
-                    ::core::result::Result::Ok(Self {
-                        sample: #rt::InPlace::start(slot, representation, #extensibility)?,
-                        stage: ::core::marker::PhantomData,
-                    })
-                }
-
-                #(#branches)*
-                #(#none)*
-            }
-
             impl<#slot: #rt::Slot> #builder<#slot, #rt::Complete> {
                 /// Publishes the sample.
                 ///
                 /// # Errors
                 /// Those of the slot.
                 pub fn publish(
-                    #mutability self,
+                    mut self,
                 ) -> ::core::result::Result<#slot::Receipt, #slot::Error> {
+                    <#name as #rt::in_place::Composite>::close(&mut self)?;
                     let key = #key;
                     self.sample.publish(key)
                 }
