@@ -87,6 +87,9 @@ impl<'a, P: Primitive + FromBytes + Immutable> SeqView<'a, P> {
     /// The elements as they lie, where that is as in memory: of a little endian sample,
     /// at an address that suits them, and of a type any bytes of which are a value.
     pub fn as_slice(&self) -> Option<&'a [P]> {
+        if self.len == 0 {
+            return Some(&[]);
+        }
         let native = cfg!(target_endian = "little") && self.order == ByteOrder::Little;
         if !native && P::SIZE > 1 {
             return None;
