@@ -107,10 +107,11 @@ pub const TABLE: &[Row] = &[
         "enum E",
         "pub enum E; unless @final with a variant Unknown(bits)",
     ),
-    planned(
+    done(
         CORE,
-        "union U switch (T)",
-        "pub enum U with one variant a branch",
+        "union U switch (D)",
+        "pub enum U with a variant Name(T) a branch: Name(D, T) where several values of D \
+         select it, Empty(D) where none is selected",
     ),
     done(CORE, "typedef T A", "pub type A = T"),
     planned(
@@ -118,24 +119,24 @@ pub const TABLE: &[Row] = &[
         "forward declarations",
         "recursion through Box and Vec",
     ),
-    planned(CORE, "native N", "a type the user names by path"),
+    done(CORE, "native N", "the type given by Builder::native"),
     done(
         EXTENDED,
         "int8, uint8 .. int64, uint64",
         "i8, u8 .. i64, u64",
     ),
     planned(EXTENDED, "map<K, V>, map<K, V, N>", "BTreeMap<K, V>"),
-    planned(
+    done(
         EXTENDED,
         "bitset B",
-        "pub struct B with one field a bit field",
+        "pub struct B with one field a bit field, checked on writing",
     ),
-    planned(
+    done(
         EXTENDED,
         "bitmask M",
-        "pub struct M(bits) with constants and operators",
+        "pub struct M(bits) with constants and operators; unless @final other bits are kept",
     ),
-    planned(EXTENDED, "union with extended switch types", "as union"),
+    done(EXTENDED, "union with extended switch types", "as union"),
     done(
         ANONYMOUS,
         "sequences and arrays in members",
@@ -167,6 +168,11 @@ pub const TABLE: &[Row] = &[
         "@bit_bound(n) on enum",
         "i8, i16 or i32 on the wire and in Unknown",
     ),
+    done(
+        ANNOTATIONS,
+        "@bit_bound(n) on bitmask",
+        "u8, u16, u32 or u64 on the wire",
+    ),
     done(ANNOTATIONS, "@nested", "no TopicType, no builder"),
     planned(ANNOTATIONS, "@optional", "Option<T>"),
     planned(ANNOTATIONS, "@external", "Box<T>"),
@@ -176,11 +182,11 @@ pub const TABLE: &[Row] = &[
         "@range, @min, @max",
         "checked on writing and reading",
     ),
-    planned(ANNOTATIONS, "@unit", "a line of documentation"),
-    planned(
+    done(ANNOTATIONS, "@unit", "a line of documentation"),
+    done(
         ANNOTATIONS,
         "@verbatim",
-        "inserted when its language is rust",
+        "inserted when its language is rust or *",
     ),
     planned(
         ANNOTATIONS,
@@ -192,7 +198,7 @@ pub const TABLE: &[Row] = &[
         "@non_serialized",
         "a field that is not written",
     ),
-    planned(ANNOTATIONS, "@position", "bits of a bitmask"),
+    done(ANNOTATIONS, "@position", "bits of a bitmask"),
     planned(
         ANNOTATIONS,
         "@data_representation",
@@ -210,17 +216,21 @@ pub const TABLE: &[Row] = &[
         "read and checked, no code",
     ),
     planned(ANNOTATIONS, "@service, @oneway, @ami", "DDS-RPC"),
-    planned(
+    done(
         INTERFACES,
-        "interface I",
-        "trait I, client and server (DDS-RPC)",
+        "interface I : Base",
+        "pub trait I: Base, a type Arc<dyn I>; what is declared inside in pub mod IScope",
     ),
-    planned(
+    done(
         INTERFACES,
         "attribute, operation, raises",
-        "methods, Result with one error enum",
+        "methods, Result with one error enum each",
     ),
-    planned(INTERFACES, "exception E", "pub struct E"),
+    done(
+        INTERFACES,
+        "exception E",
+        "pub struct E with Display and Error",
+    ),
     planned(
         OTHER,
         "valuetype, component, home, porttype, template modules",

@@ -108,6 +108,30 @@ fn native_types_are_the_users() {
     assert!(matches!(wrong, EmitError::InvalidPath { .. }));
 }
 
+#[test]
+fn units_are_documented() {
+    let idl = "
+        @unit(\"m/s\") typedef double Speed;
+        @nested struct S {
+          // How fast.
+          Speed speed;
+          @unit(\"kg\") long mass;
+        };";
+    let text = generate(idl, &bare());
+    assert!(
+        text.contains("/// How fast.\n    ///\n    /// Unit: m/s.\n    pub speed"),
+        "{text}"
+    );
+    assert!(
+        text.contains("    /// Unit: kg.\n    pub mass: i32"),
+        "{text}"
+    );
+    assert!(
+        text.contains("    /// Unit: kg.\n    pub fn mass(&self)"),
+        "{text}"
+    );
+}
+
 fn verbatim(placement: &str, text: &str) -> String {
     format!("@verbatim(language=\"rust\", placement={placement}, text=\"{text}\")")
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::quote;
 
 use super::{Emitter, Scope, docs, names};
 use crate::mapping;
@@ -258,8 +258,11 @@ fn errors_note(failure: &Failure<'_>, below: bool) -> TokenStream {
 
 /// The name of the error of a method, before it is made unlike all others.
 pub(super) fn failure_name(interface: &str, method: &str) -> String {
-    let mut letters = method.chars();
-    let capital = letters.next().map(|first| first.to_ascii_uppercase());
-    let method: String = capital.into_iter().chain(letters).collect();
-    format_ident!("{interface}{method}Error").to_string()
+    let capitalized = |word: &str| {
+        let mut letters = word.chars();
+        let capital = letters.next().map(|first| first.to_ascii_uppercase());
+        capital.into_iter().chain(letters).collect::<String>()
+    };
+    let method: String = method.split('_').map(capitalized).collect();
+    format!("{interface}{method}Error")
 }

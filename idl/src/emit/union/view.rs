@@ -6,7 +6,7 @@ use quote::quote;
 
 use super::{Arm, Cases};
 use crate::emit::structure::Subject;
-use crate::emit::{Emitter, docs};
+use crate::emit::{Emitter, member_docs};
 use crate::model::{Branch, Primitive, Type, TypeId, TypeKind, Union};
 
 impl Emitter<'_> {
@@ -20,7 +20,7 @@ impl Emitter<'_> {
         let doc = format!(" Shows one [`{name}`] where it lies, in bytes that have been checked.");
         let discriminator = &cases.discriminator;
         let variants = cases.arms.iter().map(|arm| {
-            let (variant, doc) = (&arm.variant, docs(&arm.branch.member.doc));
+            let (variant, doc) = (&arm.variant, member_docs(&arm.branch.member));
             let ty = match self.shows_later(arm, *id) {
                 true => {
                     let (rt, path) = (&cases.subject.rt, &arm.path);
