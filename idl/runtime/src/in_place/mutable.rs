@@ -3,7 +3,7 @@
 
 use super::{InPlace, Room, Site};
 use crate::encapsulation::Representation;
-use crate::encode::{Encoder as _, PID_EXTENDED, PID_MUST_UNDERSTAND, length_u32};
+use crate::encode::{Encoder as _, extended_header, length_u32};
 use crate::error::{CdrError, InMember, Place};
 use crate::member::{Member, is_parameter};
 use crate::shape::{LengthCode, Shape as _};
@@ -128,17 +128,13 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         let length = length_u32(end - start)?;
         let mut writer = self.writer();
         writer.zeros(EXTENSION).in_member(M::PATH)?;
-        let flags = match M::MUST_UNDERSTAND {
-            true => PID_MUST_UNDERSTAND,
-            false => 0,
-        };
-        let header = [PID_EXTENDED | flags, EXTENSION as u16];
+        let (pid, id) = extended_header::<M>();
         let bytes = self.bytes();
         bytes.copy_within(start..end, start + EXTENSION);
         self.end = open.header;
         let mut writer = self.writer();
-        writer.primitives(&header)?;
-        writer.primitives(&[M::ID, length])?;
+        writer.primitives(&pid)?;
+        writer.primitives(&[id, length])?;
         let start = writer.position();
         self.end = end + EXTENSION;
         self.at[M::INDEX] = length_u32(start)?;
