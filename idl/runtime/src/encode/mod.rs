@@ -15,7 +15,7 @@ pub use counter::Counter;
 pub use parameter::Parameter;
 pub(crate) use parameter::{
     EMHEADER_MUST_UNDERSTAND, EXTENDED_MUST_UNDERSTAND, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE,
-    PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL, SHORT_ID_MAX,
+    PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL, SHORT_ID_MAX, extended_header,
 };
 pub use selection::{AllMembers, HashMembers, KeyMembers, Members, Selection};
 pub use writer::Writer;
