@@ -53,7 +53,7 @@ impl Lexer<'_> {
     }
 
     pub(super) fn char_literal(&mut self, wide: bool) -> TokenKind {
-        let Some(text) = self.quoted('\'', wide) else {
+        let Some(text) = self.quoted('\'') else {
             return error("character literal that does not end on its line");
         };
         let text = match text {
@@ -70,7 +70,7 @@ impl Lexer<'_> {
     }
 
     pub(super) fn text_literal(&mut self, wide: bool) -> TokenKind {
-        match self.quoted('"', wide) {
+        match self.quoted('"') {
             None => error("string literal that does not end on its line"),
             Some(Err(message)) => error(message),
             Some(Ok(text)) if text.len() > STRING_BYTES_MAX => error(format!(
@@ -87,7 +87,7 @@ impl Lexer<'_> {
 
     /// The text between two quotes, or what is wrong with an escape in it; `None`
     /// when the closing quote is missing. Consumes the whole literal either way.
-    fn quoted(&mut self, quote: char, wide: bool) -> Option<Result<String, String>> {
+    fn quoted(&mut self, quote: char) -> Option<Result<String, String>> {
         let mut text = String::new();
         let mut wrong = None;
         self.bump();
@@ -98,7 +98,7 @@ impl Lexer<'_> {
                     self.bump();
                     return Some(wrong.map_or(Ok(text), Err));
                 }
-                Some('\\') => match self.escape(wide) {
+                Some('\\') => match self.escape() {
                     Ok(c) => text.push(c),
                     Err(message) => wrong = wrong.or(Some(message)),
                 },
@@ -111,7 +111,7 @@ impl Lexer<'_> {
     }
 
     /// §7.2.6.2.1, table 7-9.
-    fn escape(&mut self, wide: bool) -> Result<char, String> {
+    fn escape(&mut self) -> Result<char, String> {
         self.bump();
         let Some(c) = self.peek().filter(|c| *c != '\n') else {
             return Err("escape sequence that does not end on its line".into());
@@ -131,11 +131,8 @@ impl Lexer<'_> {
             'a' => '\u{7}',
             '\\' | '?' | '\'' | '"' => c,
             'x' if next_is_hex => self.code(2, 16),
-            'u' if next_is_hex && wide => self.code(4, 16),
-            'u' if next_is_hex => {
-                self.code(4, 16);
-                return Err("escape `\\u` stands in wide literals only".into());
-            }
+            // In wide literals only, says the standard; ROS 2 has it in others too.
+            'u' if next_is_hex => self.code(4, 16),
             _ => return Err(format!("unknown escape sequence `\\{}`", c.escape_debug())),
         })
     }

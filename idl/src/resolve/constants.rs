@@ -305,6 +305,15 @@ impl Resolver<'_> {
 
     /// Checks a value against the type it is for.
     pub(super) fn fit(&mut self, value: Value, target: &Target, span: Span) -> Option<Value> {
+        // No IDL, but found in the field.
+        if let (Value::Integer(code), Target::Char) = (&value, target)
+            && let Ok(byte) = u8::try_from(*code)
+        {
+            let message = format!("{code} is taken for the character of this code");
+            self.sink
+                .warning_hint(span, message, format!("write `'\\x{byte:02x}'`"));
+            return Some(Value::Char(byte));
+        }
         fitted(value, target)
             .map_err(|message| self.sink.error(span, message))
             .ok()
