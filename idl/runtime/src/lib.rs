@@ -38,7 +38,7 @@ pub use map_view::{MapIter, MapView};
 pub use measure::Measure;
 pub use member::{Borrowed, Member, Owned, Shown};
 pub use primitive::Primitive;
-pub use reader::{ABSENT, Location, ReadParameter, Reader, Scope, Span, Untrusted};
+pub use reader::{ABSENT, Location, Present, ReadParameter, Reader, Scope, Span, Untrusted};
 pub use topic::{Slot, TopicType};
 pub use view::{ListIter, ListView, SeqIter, SeqView};
 pub use wide_view::WideView;
