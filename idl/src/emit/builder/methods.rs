@@ -12,7 +12,7 @@ use crate::mapping;
 use crate::model::{Element, Type, TypeId, TypeKind};
 
 /// Makes the methods of one builder.
-pub(super) struct Methods<'e, 's> {
+pub(in crate::emit) struct Methods<'e, 's> {
     emitter: &'e Emitter<'e>,
     subject: &'e Subject<'s>,
     /// By prefix, member and suffix.
@@ -28,7 +28,7 @@ const AFFIXES: &[(&str, &str)] = &[
 ];
 
 impl<'e, 's> Methods<'e, 's> {
-    pub(super) fn new(emitter: &'e Emitter<'e>, subject: &'e Subject<'s>) -> Self {
+    pub(in crate::emit) fn new(emitter: &'e Emitter<'e>, subject: &'e Subject<'s>) -> Self {
         let mut names = BTreeMap::new();
         let mut taken: BTreeSet<String> = BTreeSet::new();
         for field in &subject.fields {
@@ -98,7 +98,7 @@ impl<'e, 's> Methods<'e, 's> {
     }
 
     /// The methods that write a member of varying size.
-    pub(super) fn appenders(&self, field: &Field<'_>, next: &Next) -> TokenStream {
+    pub(in crate::emit) fn appenders(&self, field: &Field<'_>, next: &Next) -> TokenStream {
         let Field { path, member, .. } = field;
         let method = self.name("", field, "");
         let doc = member_docs(member);
@@ -122,6 +122,7 @@ impl<'e, 's> Methods<'e, 's> {
                 }
                 None => self.list(field, next, element, &[]),
             },
+            Type::Array { .. } if self.emitter.is_fixed(&member.ty) => TokenStream::new(),
             Type::Array {
                 element,
                 dimensions,
@@ -148,14 +149,21 @@ impl<'e, 's> Methods<'e, 's> {
     ) -> TokenStream {
         let slot = self.emitter.names.parameter("S");
         let builder = &self.emitter.names.companions(self.subject.id).builder;
-        let Next { stage, then } = next;
+        let Next {
+            parameters: first,
+            before,
+            stage,
+            then,
+        } = next;
         quote! {
             #doc
             pub fn #method(
                 self,
+                #first
                 #parameters
             ) -> ::core::result::Result<#builder<#slot, #stage>, #slot::Error> {
                 let mut sample = self.sample;
+                #before
                 sample.#write?;
                 #then
                 ::core::result::Result::Ok(#builder {
@@ -275,11 +283,11 @@ impl<'e, 's> Methods<'e, 's> {
         quote!(#slot::Error)
     }
 
-    /// The structure that a type is.
+    /// The structure or union that a type is.
     fn structure(&self, ty: &Type) -> Option<TypeId> {
         match self.emitter.resolve(ty) {
             Type::Named(id) => match &self.emitter.decl(*id).kind {
-                TypeKind::Struct(_) => Some(*id),
+                TypeKind::Struct(_) | TypeKind::Union(_) => Some(*id),
                 _ => None,
             },
             _ => None,
