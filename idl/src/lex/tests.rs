@@ -15,6 +15,7 @@ fn check(text: &str, expected: &[&str]) {
         TokenKind::Punct(c) => format!("{c}"),
         TokenKind::Scope => "::".into(),
         TokenKind::Error(message) => format!("error {message}"),
+        TokenKind::Pragma(_) => "pragma".into(),
         TokenKind::End => "end".into(),
     };
     let tokens: Vec<String> = lex(FileId(0), text).iter().map(shown).collect();

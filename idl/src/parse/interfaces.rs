@@ -116,7 +116,11 @@ impl Parser<'_> {
         }
         let raises = self.raises("raises")?;
         if self.at_keyword("context") {
-            self.sink.refuse(self.span(), "`context` of an operation");
+            self.sink.refuse(
+                self.span(),
+                "`context` of an operation",
+                "CORBA-Specific - Interfaces",
+            );
             self.bump();
             self.skip_group();
         }

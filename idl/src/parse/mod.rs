@@ -13,6 +13,7 @@ mod refused;
 mod types;
 mod unions;
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::ast::{Definition, Ident, ScopedName};
@@ -29,8 +30,10 @@ pub(crate) type Parsed<T> = Result<T, Abandoned>;
 
 /// Parses the tokens of one root file.
 pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
+    let (tokens, pragmas) = without_pragmas(tokens);
     let mut parser = Parser {
-        tokens,
+        tokens: &tokens,
+        pragmas: &pragmas,
         at: 0,
         sink,
         depth: 0,
@@ -47,6 +50,22 @@ pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
         parser.bump();
         parser.take(';');
     }
+}
+
+/// The tokens without pragmas, and these with the number of tokens before them.
+fn without_pragmas(tokens: &[Token]) -> (Cow<'_, [Token]>, Vec<(usize, Token)>) {
+    let is_pragma = |token: &Token| matches!(token.kind, TokenKind::Pragma(_));
+    if !tokens.iter().any(is_pragma) {
+        return (tokens.into(), Vec::new());
+    }
+    let (mut rest, mut pragmas) = (Vec::new(), Vec::new());
+    for token in tokens {
+        match token.kind {
+            TokenKind::Pragma(_) => pragmas.push((rest.len(), token.clone())),
+            _ => rest.push(token.clone()),
+        }
+    }
+    (rest.into(), pragmas)
 }
 
 /// Keywords that begin a definition.
@@ -67,6 +86,8 @@ const BEGINNINGS: &[&str] = &[
 struct Parser<'a> {
     /// The last one is [`TokenKind::End`] and is never consumed.
     tokens: &'a [Token],
+    /// Those that were not yet met, with the number of tokens before them.
+    pragmas: &'a [(usize, Token)],
     at: usize,
     sink: &'a mut Sink,
     depth: usize,

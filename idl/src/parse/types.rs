@@ -54,7 +54,7 @@ impl Parser<'_> {
             "char" => Primitive::Char,
             "wchar" => Primitive::WChar,
             "any" | "Object" | "ValueBase" => {
-                self.sink.refuse(self.span(), &format!("`{word}`"));
+                self.refuse_type(word);
                 self.bump();
                 self.skip_template();
                 return Ok(TypeKind::Refused);

@@ -45,7 +45,7 @@ pub(super) fn collect(definitions: &[Definition], path: &mut String, all: &mut D
                 path.truncate(length);
             }
             // Annotations have names of their own.
-            DefinitionKind::AnnotationDeclaration(_) => {}
+            DefinitionKind::AnnotationDeclaration(_) | DefinitionKind::Pragma(..) => {}
             DefinitionKind::Enum(enumeration) => {
                 add(&enumeration.name);
                 enumeration

@@ -15,6 +15,7 @@ mod hash;
 mod hints;
 mod interfaces;
 mod members;
+mod pragmas;
 mod ranges;
 mod real;
 mod recursion;
@@ -25,6 +26,7 @@ mod types;
 mod unions;
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use crate::ast;
 use crate::diag::Sink;
@@ -66,6 +68,8 @@ pub(crate) fn resolve(
         closed: HashSet::new(),
         forwards: Vec::new(),
         late_keys: Vec::new(),
+        pragmas: Vec::new(),
+        pragma_keys: HashSet::new(),
         constants: Vec::new(),
         interfaces: Vec::new(),
         known_interfaces: Vec::new(),
@@ -78,6 +82,7 @@ pub(crate) fn resolve(
     }
     resolver.close_forwards();
     resolver.close_interfaces();
+    resolver.apply_pragmas();
     resolver.close_recursion();
     let Resolver {
         nodes,
@@ -114,6 +119,9 @@ struct Resolver<'a> {
     forwards: Vec<forwards::Forward>,
     /// Key members of types that were not known in full.
     late_keys: Vec<(Type, Span)>,
+    pragmas: Vec<pragmas::Placed>,
+    /// Types whose key is by pragma.
+    pragma_keys: HashSet<TypeId>,
     constants: Vec<ConstDecl>,
     interfaces: Vec<InterfaceDecl>,
     /// What is known of each interface of `interfaces`.
@@ -203,6 +211,9 @@ impl Resolver<'_> {
             }
             ast::DefinitionKind::Typedef(typedef) => self.typedef(scope, definition, typedef),
             ast::DefinitionKind::Const(constant) => self.constant(scope, definition, constant),
+            ast::DefinitionKind::Pragma(pragma, span) => {
+                self.pragmas.push((scope, Rc::clone(pragma), *span));
+            }
             ast::DefinitionKind::Refused(name) => {
                 if let Some(name) = name {
                     self.poison(scope, name);
@@ -449,12 +460,8 @@ impl Resolver<'_> {
 
     /// `line 3`, or `line 3 of b.idl`, for hints.
     fn place(&self, span: Span) -> String {
-        let line = self.sources.line(span.file, span.start);
-        let file = self
-            .sources
-            .get(span.file)
-            .and_then(|file| file.path.file_name());
-        match file {
+        let (file, line) = self.sources.presumed(span.file, span.start);
+        match file.file_name() {
             Some(file) => format!("line {line} of {}", file.to_string_lossy()),
             None => format!("line {line}"),
         }

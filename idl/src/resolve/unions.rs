@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Resolver;
 use super::annotations::Place;
 use super::constants::Target;
-use super::members::{Members, SEQUENCE_IN_KEY};
+use super::members::Members;
 use super::scopes::ScopeId;
 use super::types::Facts;
 use crate::ast::{self, ForwardKind};
@@ -167,15 +167,6 @@ impl Resolver<'_> {
                 _ => false,
             },
             _ => false,
-        }
-    }
-
-    /// Reports keys whose types were not defined where they were used.
-    pub(super) fn check_late_keys(&mut self) {
-        for (ty, span) in std::mem::take(&mut self.late_keys) {
-            if self.facts_of(&ty).sequence_in_key {
-                self.sink.error(span, SEQUENCE_IN_KEY);
-            }
         }
     }
 }
