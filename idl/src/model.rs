@@ -173,6 +173,8 @@ pub struct Struct {
     pub nested: bool,
     /// Whether it is an `exception`.
     pub exception: bool,
+    /// `@autoid(HASH)`, its own or that of the modules around it.
+    pub autoid_hash: bool,
     /// `@data_representation`.
     pub representations: Representations,
     /// The structure it inherits from.
@@ -208,6 +210,8 @@ pub struct Member {
     pub ty: Type,
     /// Member id by `@autoid`, `@hashid` or `@id`.
     pub id: u32,
+    /// The text of `@hashid`, which is empty for the name of the member itself.
+    pub hash_id: Option<String>,
     /// Part of the key.
     pub key: bool,
     /// `@optional`. Never so for key members and branches of unions.
@@ -255,6 +259,8 @@ pub struct Union {
     pub extensibility: Extensibility,
     /// As of a [`Struct`].
     pub nested: bool,
+    /// `@autoid(HASH)`, its own or that of the modules around it.
+    pub autoid_hash: bool,
     /// `@data_representation`.
     pub representations: Representations,
     /// What selects a branch.

@@ -42,6 +42,20 @@ struct Marks {
     unit: Option<String>,
 }
 
+/// The text of `@hashid`.
+fn hash_id(applied: &Applied<'_>) -> Option<String> {
+    let annotation = applied.get("hashid")?;
+    let argument = match &annotation.arguments {
+        ast::Arguments::None => None,
+        ast::Arguments::Positional(expr) => Some(expr),
+        ast::Arguments::Named(named) => named.first().map(|(_, expr)| expr),
+    };
+    Some(match argument.map(|expr| &expr.kind) {
+        Some(ExprKind::Text(text)) => text.to_string(),
+        _ => String::new(),
+    })
+}
+
 impl Members {
     pub(super) fn new(hash_ids: bool, next_id: u32) -> Self {
         Self {
@@ -99,6 +113,7 @@ impl Resolver<'_> {
                 unit: marks.unit.clone().or_else(|| self.alias_unit(&ty)),
                 ty,
                 id,
+                hash_id: hash_id(&applied),
                 key: marks.key,
                 optional: marks.optional,
                 external: marks.external,

@@ -23,7 +23,8 @@ impl Resolver<'_> {
         let applied = self.annotate(scope, place, &definition.annotations);
         let opened = self.open_type(scope, &structure.name, ForwardKind::Struct);
         let errors = self.sink.error_count();
-        let mut members = Members::new(self.has_hash_ids(scope, &applied), 0);
+        let autoid_hash = self.has_hash_ids(scope, &applied);
+        let mut members = Members::new(autoid_hash, 0);
         let mut complete = !structure.broken;
         let base = match &structure.base {
             Some(name) if structure.exception => {
@@ -54,6 +55,7 @@ impl Resolver<'_> {
             extensibility,
             nested,
             exception: structure.exception,
+            autoid_hash,
             representations,
             base,
             members: members.all,

@@ -29,7 +29,8 @@ impl Resolver<'_> {
         let representations = self.representations(scope, &applied);
         let discriminator = self.discriminator(scope, &union.discriminator);
         // The discriminator has the id 0 and its name.
-        let mut members = Members::new(self.has_hash_ids(scope, &applied), 1);
+        let autoid_hash = self.has_hash_ids(scope, &applied);
+        let mut members = Members::new(autoid_hash, 1);
         members.reserve(0, "discriminator");
         let branches = self.branches(scope, union, discriminator.as_ref(), &mut members);
         let opened = opened?;
@@ -47,6 +48,7 @@ impl Resolver<'_> {
         let kind = TypeKind::Union(Union {
             extensibility,
             nested,
+            autoid_hash,
             representations,
             discriminator,
             branches,

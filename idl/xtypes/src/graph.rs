@@ -99,6 +99,11 @@ impl Primitive {
         )
     }
 
+    /// Whether values have a sign.
+    pub(crate) const fn is_signed(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
+    }
+
     /// Whether discriminators may be of this type.
     pub(crate) const fn selects(self) -> bool {
         !matches!(self, Self::Float32 | Self::Float64 | Self::Float128)
@@ -612,10 +617,11 @@ impl TypeGraph {
         members.flat_map(|level| &level.members).collect()
     }
 
-    /// Whether a structure inherits from structures only, and not from itself.
+    /// Whether a structure inherits from structures only, not from itself, and not
+    /// through too many levels.
     pub(crate) fn inherits_well(&self, structure: &Struct) -> bool {
         let mut level = structure;
-        for _ in 0..self.declarations.len() {
+        for _ in 0..crate::limits::DEPTH_MAX {
             let Some(base) = level.base else { return true };
             let Definition::Struct(next) = &self.declaration(base).definition else {
                 return false;

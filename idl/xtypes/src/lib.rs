@@ -21,6 +21,7 @@
 
 mod assign;
 pub mod describe;
+mod dynamic;
 pub mod graph;
 pub mod limits;
 pub mod object;
@@ -29,6 +30,7 @@ mod wire;
 
 pub use assign::{Consistency, Difference, Mismatch, assignable};
 pub use describe::{Described, Descriptions, describe};
+pub use dynamic::{AsJson, DataError, DynamicData, DynamicType, UnionValue, Value};
 pub use graph::{TypeGraph, TypeIndex};
 pub use registry::{Registry, Resolved, TypeError};
 pub use wire::Bounded;

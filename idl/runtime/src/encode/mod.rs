@@ -12,11 +12,11 @@ mod selection;
 mod writer;
 
 pub use counter::Counter;
-pub use parameter::Parameter;
 pub(crate) use parameter::{
     EMHEADER_MUST_UNDERSTAND, EXTENDED_MUST_UNDERSTAND, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE,
-    PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL, SHORT_ID_MAX, extended_header,
+    PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL, SHORT_ID_MAX,
 };
+pub use parameter::{Head, Parameter};
 pub use selection::{AllMembers, HashMembers, KeyMembers, Members, Selection};
 pub use writer::Writer;
 
@@ -270,7 +270,7 @@ pub trait Encoder: Sized {
     /// [`CdrError::Full`], or what sizing the value gives.
     fn parameter_begin<M: Member>(&mut self, value: &Borrowed<M>) -> Result<Parameter, CdrError> {
         let size = parameter::size::<M, Self>(self, value)?;
-        parameter::open::<M, Self>(self, size)
+        parameter::open(self, Head::of::<M>(), size)
     }
 
     /// As [`parameter_begin`](Self::parameter_begin) with the size of the value known.
@@ -278,7 +278,7 @@ pub trait Encoder: Sized {
     /// # Errors
     /// [`CdrError::Full`].
     fn parameter_header<M: Member>(&mut self, size: usize) -> Result<Parameter, CdrError> {
-        parameter::open::<M, Self>(self, size)
+        parameter::open(self, Head::of::<M>(), size)
     }
 
     /// Ends a member of a mutable structure.
@@ -297,7 +297,24 @@ pub trait Encoder: Sized {
     /// # Errors
     /// [`CdrError::Full`].
     fn parameter_open<M: Member>(&mut self) -> Result<Parameter, CdrError> {
-        parameter::open::<M, Self>(self, 0)
+        parameter::open(self, Head::of::<M>(), 0)
+    }
+
+    /// As [`parameter_open`](Self::parameter_open) of a type that is known at run time
+    /// only; to be closed by [`head_close`](Self::head_close).
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    fn head_open(&mut self, head: Head) -> Result<Parameter, CdrError> {
+        parameter::open(self, head, 0)
+    }
+
+    /// As [`parameter_close`](Self::parameter_close).
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], [`CdrError::TooLong`].
+    fn head_close(&mut self, head: Head, parameter: Parameter) -> Result<(), CdrError> {
+        parameter::close(self, head, parameter)
     }
 
     /// Ends a member and fills in its size. A value longer than 65,535 bytes moves to
@@ -306,7 +323,7 @@ pub trait Encoder: Sized {
     /// # Errors
     /// [`CdrError::Full`], [`CdrError::TooLong`].
     fn parameter_close<M: Member>(&mut self, parameter: Parameter) -> Result<(), CdrError> {
-        parameter::close::<M, Self>(self, parameter)
+        parameter::close(self, Head::of::<M>(), parameter)
     }
 }
 

@@ -30,6 +30,28 @@ pub(crate) const MEMBER_ID_MASK: u32 = 0x0fff_ffff;
 /// Bytes that an extended header takes beyond a short one.
 const EXTENSION: usize = 8;
 
+/// What the header of a member says of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Head {
+    /// Member id.
+    pub id: u32,
+    /// Whether readers that do not know it must refuse the sample.
+    pub must_understand: bool,
+    /// How XCDR2 tells the length.
+    pub code: LengthCode,
+}
+
+impl Head {
+    /// Of a member of a generated type.
+    pub(super) const fn of<M: Member>() -> Self {
+        Self {
+            id: M::ID,
+            must_understand: M::MUST_UNDERSTAND,
+            code: M::Shape::LENGTH_CODE,
+        }
+    }
+}
+
 /// An open member with a header.
 #[derive(Debug)]
 #[must_use]
@@ -56,9 +78,9 @@ pub(super) fn write<M: Member, E: Encoder>(
     encoder: &mut E,
     value: &Borrowed<M>,
 ) -> Result<(), CdrError> {
-    let parameter = open::<M, E>(encoder, 0)?;
+    let parameter = open(encoder, Head::of::<M>(), 0)?;
     M::Shape::write(value, encoder)?;
-    close::<M, E>(encoder, parameter)
+    close(encoder, Head::of::<M>(), parameter)
 }
 
 /// Bytes that the value of a member takes; 0 where its header does not say them.
@@ -79,19 +101,20 @@ pub(super) fn size<M: Member, E: Encoder>(
 }
 
 /// Writes a header for a value of `size` bytes.
-pub(super) fn open<M: Member, E: Encoder>(
+pub(super) fn open<E: Encoder>(
     encoder: &mut E,
+    head: Head,
     size: usize,
 ) -> Result<Parameter, CdrError> {
     encoder.align(4)?;
     let restored = *encoder.origin_mut();
     let header = match encoder.representation() {
         Representation::Xcdr1 => {
-            let header = open_xcdr1::<M, E>(encoder, size)?;
+            let header = open_xcdr1(encoder, head, size)?;
             *encoder.origin_mut() = encoder.position();
             header
         }
-        Representation::Xcdr2 => open_xcdr2::<M, E>(encoder, size)?,
+        Representation::Xcdr2 => open_xcdr2(encoder, head, size)?,
     };
     Ok(Parameter {
         origin: restored,
@@ -100,10 +123,10 @@ pub(super) fn open<M: Member, E: Encoder>(
     })
 }
 
-fn open_xcdr1<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Header, CdrError> {
-    match (u16::try_from(M::ID), u16::try_from(size)) {
-        (Ok(id), Ok(size)) if M::ID <= SHORT_ID_MAX => {
-            let flags = if M::MUST_UNDERSTAND {
+fn open_xcdr1<E: Encoder>(encoder: &mut E, head: Head, size: usize) -> Result<Header, CdrError> {
+    match (u16::try_from(head.id), u16::try_from(size)) {
+        (Ok(id), Ok(size)) if head.id <= SHORT_ID_MAX => {
+            let flags = if head.must_understand {
                 PID_MUST_UNDERSTAND
             } else {
                 0
@@ -112,7 +135,7 @@ fn open_xcdr1<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Hea
             Ok(Header::Short)
         }
         _ => {
-            let (pid, id) = extended_header::<M>();
+            let (pid, id) = extended_header(head);
             encoder.primitives(&pid)?;
             encoder.primitives(&[id, length_u32(size)?])?;
             Ok(Header::Long)
@@ -122,25 +145,25 @@ fn open_xcdr1<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Hea
 
 /// The extended header of a member in XCDR1 up to its length. It must itself be
 /// understood, whatever it says of the member.
-pub(crate) fn extended_header<M: Member>() -> ([u16; 2], u32) {
-    let flag = if M::MUST_UNDERSTAND {
+const fn extended_header(head: Head) -> ([u16; 2], u32) {
+    let flag = if head.must_understand {
         EXTENDED_MUST_UNDERSTAND
     } else {
         0
     };
     let pid = [PID_EXTENDED | PID_MUST_UNDERSTAND, EXTENSION as u16];
-    (pid, (M::ID & MEMBER_ID_MASK) | flag)
+    (pid, (head.id & MEMBER_ID_MASK) | flag)
 }
 
-fn open_xcdr2<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Header, CdrError> {
-    let code = M::Shape::LENGTH_CODE;
-    let flag = if M::MUST_UNDERSTAND {
+fn open_xcdr2<E: Encoder>(encoder: &mut E, head: Head, size: usize) -> Result<Header, CdrError> {
+    let code = head.code;
+    let flag = if head.must_understand {
         EMHEADER_MUST_UNDERSTAND
     } else {
         0
     };
     let code_bits = u32::from(code.bits()) << 28;
-    encoder.primitive(flag | code_bits | (M::ID & MEMBER_ID_MASK))?;
+    encoder.primitive(flag | code_bits | (head.id & MEMBER_ID_MASK))?;
     if code != LengthCode::Next {
         return Ok(Header::Silent);
     }
@@ -154,8 +177,9 @@ pub(super) fn end<E: Encoder>(encoder: &mut E, parameter: &Parameter) {
 }
 
 /// Ends a member and tells its header how long it has become.
-pub(super) fn close<M: Member, E: Encoder>(
+pub(super) fn close<E: Encoder>(
     encoder: &mut E,
+    head: Head,
     parameter: Parameter,
 ) -> Result<(), CdrError> {
     end(encoder, &parameter);
@@ -168,7 +192,7 @@ pub(super) fn close<M: Member, E: Encoder>(
         (Header::Short, Err(_)) => {
             // What follows is aligned as counted from its start, and may move.
             encoder.insert(start, EXTENSION)?;
-            let ([pid, length], id) = extended_header::<M>();
+            let ([pid, length], id) = extended_header(head);
             encoder.patch(start - 4, pid);
             encoder.patch(start - 2, length);
             encoder.patch(start, id);

@@ -16,6 +16,19 @@ impl Reader<'_> {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
     ) -> Result<Option<T>, CdrError> {
+        self.construct(read, S::check)
+    }
+
+    /// Reads what stands here with `read`; if it is none of its type, goes behind it
+    /// with `skip`, which must [`tolerate`](Self::tolerate) that, and gives `None`.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn construct<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
+        skip: impl FnOnce(&mut Self) -> Result<(), CdrError>,
+    ) -> Result<Option<T>, CdrError> {
         let start = *self;
         match read(self) {
             Ok(value) => Ok(Some(value)),
@@ -26,7 +39,7 @@ impl Reader<'_> {
                     skipping: true,
                     ..start
                 };
-                S::check(self)?;
+                skip(self)?;
                 self.skipping = start.skipping;
                 Ok(None)
             }
@@ -48,7 +61,7 @@ impl Reader<'_> {
     }
 
     /// Whether what stands here is only gone behind.
-    pub(crate) fn is_skipping(&self) -> bool {
+    pub fn is_skipping(&self) -> bool {
         self.skipping
     }
 
@@ -70,12 +83,7 @@ impl Reader<'_> {
     /// # Errors
     /// [`CdrError::BoundExceeded`].
     #[inline]
-    pub(crate) fn check_bound(
-        &self,
-        length: usize,
-        bound: u32,
-        offset: usize,
-    ) -> Result<(), CdrError> {
+    pub fn check_bound(&self, length: usize, bound: u32, offset: usize) -> Result<(), CdrError> {
         self.tolerate(crate::encode::check_bound(length, bound, offset))
     }
 }

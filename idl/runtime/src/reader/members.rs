@@ -34,13 +34,13 @@ impl<'a> Reader<'a> {
     /// What is wrong with the bytes.
     #[inline]
     pub fn member<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
-        if self.absent(M::EXTENSIBILITY, M::KEY) {
+        if self.is_absent(M::EXTENSIBILITY, M::KEY) {
             return Ok(M::initial());
         }
         if !is_flagged::<M>() {
             return self.value::<M>();
         }
-        match self.begin_optional::<M>().in_member(M::PATH)? {
+        match self.begin_optional(M::ID).in_member(M::PATH)? {
             None => Ok(M::initial()),
             Some(present) => {
                 let value = self.value::<M>()?;
@@ -72,14 +72,14 @@ impl<'a> Reader<'a> {
     /// What is wrong with the bytes.
     #[inline]
     pub fn check_member<M: Member>(&mut self) -> Result<u32, CdrError> {
-        if self.absent(M::EXTENSIBILITY, M::KEY) {
+        if self.is_absent(M::EXTENSIBILITY, M::KEY) {
             return Ok(ABSENT);
         }
         let at = self.position();
         if !is_flagged::<M>() {
             return Ok(if self.verify::<M>()? { at } else { ABSENT });
         }
-        match self.begin_optional::<M>().in_member(M::PATH)? {
+        match self.begin_optional(M::ID).in_member(M::PATH)? {
             None => Ok(ABSENT),
             Some(present) => {
                 let fits = self.verify::<M>()?;
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
     fn locate<M: Member>(&self, at: &[impl Location]) -> Option<Self> {
         let mut reader = at.get(M::INDEX)?.within(self)?;
         if is_flagged::<M>() {
-            let _present = reader.begin_optional::<M>().ok()??;
+            let _present = reader.begin_optional(M::ID).ok()??;
         }
         Some(reader)
     }

@@ -17,7 +17,7 @@ mod tests;
 mod union;
 
 pub use members::{ABSENT, Location, Span};
-pub use parameters::ReadParameter;
+pub use parameters::{Present, ReadParameter};
 
 use crate::encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 use crate::encode::Members;
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::Truncated`].
-    pub(crate) fn count_trimmed(
+    pub fn count_trimmed(
         &mut self,
         size_min: usize,
         bound: u32,
@@ -381,7 +381,7 @@ impl<'a> Reader<'a> {
     /// Whether a member is not there: it takes no part, or an older version of an
     /// appendable type ends before it.
     #[inline]
-    fn absent(&self, extensibility: Extensibility, key: bool) -> bool {
+    pub fn is_absent(&self, extensibility: Extensibility, key: bool) -> bool {
         !self.members.includes(key)
             || (matches!(extensibility, Extensibility::Appendable)
                 && self.position >= self.limit

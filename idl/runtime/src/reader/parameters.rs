@@ -7,7 +7,6 @@ use crate::encode::{
     PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL,
 };
 use crate::error::CdrError;
-use crate::member::Member;
 
 /// A member of a mutable structure that stands at the cursor.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub struct ReadParameter {
 /// An open optional member, with its header if it has one.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Present(Option<ReadParameter>);
+pub struct Present(Option<ReadParameter>);
 
 impl Reader<'_> {
     /// Opens the next member of a mutable structure, `None` after the last; to be
@@ -73,16 +72,16 @@ impl Reader<'_> {
     }
 
     /// Opens an optional member of a structure that is not mutable, which stands at
-    /// the cursor; `None` when it is absent. To be closed by
+    /// the cursor and has this id; `None` when it is absent. To be closed by
     /// [`end_optional`](Self::end_optional).
     ///
     /// # Errors
     /// [`CdrError::Truncated`], [`CdrError::UnexpectedMember`].
-    pub(super) fn begin_optional<M: Member>(&mut self) -> Result<Option<Present>, CdrError> {
+    pub fn begin_optional(&mut self, expected: u32) -> Result<Option<Present>, CdrError> {
         if self.representation == Representation::Xcdr2 {
             return Ok(self.primitive::<bool>()?.then_some(Present(None)));
         }
-        let (place, expected) = (self.place(), M::ID);
+        let place = self.place();
         let parameter = match self.next_parameter_xcdr1()? {
             Some(parameter) if parameter.id == expected => parameter,
             other => {
@@ -103,7 +102,7 @@ impl Reader<'_> {
 
     /// Closes an optional member.
     #[inline]
-    pub(super) fn end_optional(&mut self, present: Present) {
+    pub fn end_optional(&mut self, present: Present) {
         if let Some(parameter) = present.0 {
             self.end_parameter(parameter);
         }

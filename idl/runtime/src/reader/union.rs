@@ -10,7 +10,7 @@ impl<'a> Reader<'a> {
     /// Whether a member of a final or appendable type is there, so that
     /// [`member`](Self::member) would read it.
     pub(crate) fn has_member<M: Member>(&self) -> bool {
-        !self.absent(M::EXTENSIBILITY, M::KEY)
+        !self.is_absent(M::EXTENSIBILITY, M::KEY)
     }
 
     /// As [`has_member`](Self::has_member), in a mutable type at a member that is open.
