@@ -1,4 +1,4 @@
-//! Compiles every file of `idl/` by itself, as its owners do, and lists the topic types found.
+//! Compiles every file of the corpus by itself, as its owners do, and lists the topic types found.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -9,33 +9,39 @@ use std::{env, fs};
 use spindle_dds_idl::model::{Item, Model, Module, TypeDecl, TypeKind};
 use spindle_dds_idl::{BuildError, Builder, Options, compile, mapping};
 
+/// The files, and `SOURCES.tsv`, which says whose they are.
+const CORPUS: &str = "../tests/corpus";
+
 /// Where the projects of the corpus have their compilers look.
-const INCLUDES: [&str; 3] = [
-    "idl/OpenDDS", "/tmp/tao",
-    "idl/OpenDDS/tests/DCPS/Compiler/TryConstruct",
+const INCLUDES: [&str; 2] = [
+    "../tests/corpus/OpenDDS",
+    "../tests/corpus/OpenDDS/tests/DCPS/Compiler/TryConstruct",
 ];
 
 /// What is no right IDL, and the message that says so.
 const REFUSED: [(&str, &str); 1] = [(
-    "idl/OpenDDS/tests/DCPS/KeyTest/invalid_sequence.idl",
+    "../tests/corpus/OpenDDS/tests/DCPS/KeyTest/invalid_sequence.idl",
     "a sequence or a map cannot be part of a key",
 )];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut files = BTreeSet::new();
-    find(Path::new("idl"), &mut files)?;
+    find(Path::new(CORPUS), &mut files)?;
     let mut modules = String::new();
     let mut checks = String::new();
     let mut accepted = 0_usize;
     for file in &files {
         let name = module_name(file);
-        let builder = INCLUDES.iter().fold(Builder::new().file(file), |builder, folder| {
-            builder.include_dir(folder)
-        });
+        let builder = INCLUDES
+            .iter()
+            .fold(Builder::new().file(file), |builder, folder| {
+                builder.include_dir(folder)
+            });
         let builder = builder
             .runtime_path("::spindle_dds_idl_runtime")
             .out_file(format!("{name}.rs"));
         let shown = file.to_string_lossy();
+        let called = shown.trim_start_matches(CORPUS).trim_start_matches('/');
         if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == shown) {
             refuse(&builder, &shown, reason)?;
             continue;
@@ -51,11 +57,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         topics(&compilation.model, &compilation.model.root, &mut types);
         writeln!(
             modules,
-            "/// `{shown}`.\npub mod {name} {{\n    spindle_dds_idl_runtime::include_idl!(\"{name}\");\n}}"
+            "/// `{called}`.\npub mod {name} {{\n    spindle_dds_idl_runtime::include_idl!(\"{name}\");\n}}"
         )?;
         writeln!(checks, "#[test]\nfn {name}() {{")?;
         for path in &types {
-            writeln!(checks, "    check::<spindle_dds_idl_corpus::{name}::{path}>();")?;
+            writeln!(
+                checks,
+                "    check::<spindle_dds_idl_corpus::{name}::{path}>();"
+            )?;
         }
         writeln!(checks, "}}")?;
     }
@@ -69,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     fs::write(out.join("modules.rs"), modules)?;
     fs::write(out.join("checks.rs"), checks)?;
-    println!("cargo::rerun-if-changed=idl");
+    println!("cargo::rerun-if-changed={CORPUS}");
     Ok(())
 }
 
@@ -93,7 +102,11 @@ fn module_name(file: &Path) -> String {
         'A'..='Z' => c.to_ascii_lowercase(),
         _ => '_',
     };
-    text.trim_start_matches("idl/").chars().map(word).collect()
+    text.trim_start_matches(CORPUS)
+        .trim_start_matches('/')
+        .chars()
+        .map(word)
+        .collect()
 }
 
 fn refuse(builder: &Builder, file: &str, reason: &str) -> Result<(), Box<dyn Error>> {

@@ -28,12 +28,18 @@ fn check<T: Sample + Debug + Default + PartialEq + for<'d> Deserialize<'d>>() {
             Err(error) => assert!(is_of_value(&error), "{name}: {value:?}: {error}"),
         }
     }
-    assert!(valid >= VALID_MIN, "{name}: {valid} of {TRIED} values are valid");
+    assert!(
+        valid >= VALID_MIN,
+        "{name}: {valid} of {TRIED} values are valid"
+    );
 }
 
 /// Whether an error says that a value is out of the bounds of its type.
 fn is_of_value(error: &CdrError) -> bool {
-    matches!(error, CdrError::BoundExceeded { .. } | CdrError::OutOfRange { .. })
+    matches!(
+        error,
+        CdrError::BoundExceeded { .. } | CdrError::OutOfRange { .. }
+    )
 }
 
 fn round_trip<T: Sample + Debug + PartialEq>(value: &T) -> Result<(), CdrError> {
@@ -47,7 +53,11 @@ fn round_trip<T: Sample + Debug + PartialEq>(value: &T) -> Result<(), CdrError> 
         assert_eq!(T::view_to_owned(&view).as_ref(), Ok(value));
         assert_eq!(T::view_key_hash(&view), value.key_hash());
         if let Some(most) = T::max_size(representation) {
-            assert!(used <= most, "{}: {used} bytes, at most {most}", T::TYPE_NAME);
+            assert!(
+                used <= most,
+                "{}: {used} bytes, at most {most}",
+                T::TYPE_NAME
+            );
         }
         let mut key = vec![0xaa; value.key_size(representation)];
         let used = value.encode_key(representation, &mut key)?;
@@ -59,7 +69,10 @@ fn round_trip<T: Sample + Debug + PartialEq>(value: &T) -> Result<(), CdrError> 
 
 #[test]
 fn every_file_is_accounted_for() {
-    let listed = include_str!("../idl/SOURCES.tsv").lines().count() - 1;
+    let listed = include_str!("../../tests/corpus/SOURCES.tsv")
+        .lines()
+        .count()
+        - 1;
     let (accepted, refused) = (
         spindle_dds_idl_corpus::ACCEPTED,
         spindle_dds_idl_corpus::REFUSED,
