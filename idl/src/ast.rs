@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use crate::lex::Pragma;
 use crate::model::{Direction, Primitive};
 use crate::source::Span;
 
@@ -81,6 +82,7 @@ pub(crate) enum DefinitionKind {
     Forward(ForwardKind, Ident),
     Native(Ident),
     AnnotationDeclaration(AnnotationDeclaration),
+    Pragma(Rc<Pragma>, Span),
     /// Reported and skipped; the name if it declared one.
     Refused(Option<Ident>),
 }
@@ -175,6 +177,8 @@ pub(crate) struct Literal {
     pub(crate) doc: Doc,
     pub(crate) annotations: Vec<Annotation>,
     pub(crate) name: Ident,
+    /// Behind `=`, which other compilers take for `@value`.
+    pub(crate) value: Option<Expr>,
 }
 
 #[derive(Debug, Clone)]

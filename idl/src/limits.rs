@@ -14,6 +14,8 @@ pub(crate) const INCLUDES_MAX: usize = 10_000;
 pub(crate) const TOKENS_MAX: usize = 1 << 20;
 /// Macros inside macros, and operands inside `#if` expressions.
 pub(crate) const MACRO_DEPTH_MAX: usize = 32;
+/// Arguments of one use of a macro.
+pub(crate) const MACRO_ARGUMENTS_MAX: usize = 256;
 /// Modules, template arguments and parentheses inside one another.
 pub(crate) const NESTING_MAX: usize = 48;
 /// Operators in one constant expression.

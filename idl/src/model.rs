@@ -11,7 +11,9 @@ use std::path::PathBuf;
 /// One compilation: the files named by the user and all that they include.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Every file that was read, in order of first opening.
+    /// Every file that was read, in order of first opening. Those of other
+    /// compilers' libraries that were not found, and are known by name, have paths
+    /// that begin with `<built-in>`.
     pub files: Vec<PathBuf>,
     /// The root of the one module tree of this compilation.
     pub root: Module,

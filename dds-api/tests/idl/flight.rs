@@ -575,7 +575,11 @@ pub mod flight {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BlobBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample.append_bytes::<BlobMembers::bytes>(len, true, fill)?;
+            sample
+                .append_bytes::<
+                    BlobMembers::bytes,
+                    __rt::shape::ByteSequence,
+                >(len, true, fill)?;
             ::core::result::Result::Ok(BlobBuilder {
                 sample,
                 stage: ::core::marker::PhantomData,
@@ -590,7 +594,11 @@ pub mod flight {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BlobBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample.append_bytes::<BlobMembers::bytes>(len, false, fill)?;
+            sample
+                .append_bytes::<
+                    BlobMembers::bytes,
+                    __rt::shape::ByteSequence,
+                >(len, false, fill)?;
             ::core::result::Result::Ok(BlobBuilder {
                 sample,
                 stage: ::core::marker::PhantomData,

@@ -47,10 +47,9 @@ impl Emitter<'_> {
 
     /// The shape of a type, of whose numbers only those in `range` are allowed, or in
     /// that of the typedefs that it is declared by.
-    fn shape_within(&self, ty: &Type, range: &Range, from: &Scope) -> TokenStream {
+    pub(super) fn shape_within(&self, ty: &Type, range: &Range, from: &Scope) -> TokenStream {
         let rt = self.rt(from);
-        let of_alias = self.alias_range(ty);
-        let range = if range.is_empty() { of_alias } else { range };
+        let range = self.range_of(ty, range);
         match self.resolve(ty) {
             Type::Primitive(primitive) => {
                 let shape = self.primitive(*primitive, from);
@@ -140,7 +139,7 @@ impl Emitter<'_> {
         self.rows_within(element, dimensions, &Range::default(), from)
     }
 
-    fn rows_within(
+    pub(super) fn rows_within(
         &self,
         element: &Element,
         dimensions: &[u32],
@@ -176,6 +175,14 @@ impl Emitter<'_> {
             self.resolve(ty),
             Type::String { .. } | Type::WString { .. } | Type::Sequence { .. } | Type::Map { .. }
         )
+    }
+
+    /// `range`, or else that of the typedefs that a type is declared by.
+    pub(super) fn range_of<'r>(&'r self, ty: &Type, range: &'r Range) -> &'r Range {
+        match range.is_empty() {
+            true => self.alias_range(ty),
+            false => range,
+        }
     }
 
     /// The range of the typedefs that a type is declared by.

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::{Emitter, Scope, names};
 use crate::mapping;
-use crate::model::{Extensibility, Member, Primitive, TryConstruct, Type, TypeId, TypeKind};
+use crate::model::{Extensibility, Member, Primitive, Type, TypeId, TypeKind};
 
 /// Largest array that serde takes by itself.
 const SERDE_ARRAY_MAX: u32 = 32;
@@ -216,23 +216,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// As [`taken`](Self::taken) of a member.
+    /// As [`taken`](Self::taken) of a member, of an optional one when it is there.
     pub(super) fn taken_member(&self, member: &Member, from: &Scope) -> (TokenStream, TokenStream) {
         let owned = self.owned(&member.ty, from);
-        match (member.optional, member.boxed) {
-            (true, _) => {
-                let owned = self.owned_member(member, from);
-                (quote!(&#owned), quote!(value))
-            }
-            (false, true) if self.is_scalar(&member.ty) => (owned, quote!(&value)),
-            (false, true) => (quote!(&#owned), quote!(value)),
-            (false, false) => self.taken(&member.ty, from),
+        match member.boxed {
+            true if self.is_scalar(&member.ty) => (owned, quote!(&value)),
+            true => (quote!(&#owned), quote!(value)),
+            false => self.taken(&member.ty, from),
         }
-    }
-
-    /// Whether a member is of what its type says and nothing else stands around that.
-    pub(super) fn is_plain(&self, member: &Member) -> bool {
-        !member.optional && !member.boxed && member.try_construct != TryConstruct::Trim
     }
 
     /// Whether all values have the same size on the wire and their parts the same

@@ -1,5 +1,7 @@
 //! Modules, structs, enums, bitmasks, typedefs and constants.
 
+use std::rc::Rc;
+
 use super::{Abandoned, END, Parsed, Parser};
 use crate::ast::{
     Const, Definition, DefinitionKind, Enum, Expr, ForwardKind, Ident, Literal, Member, Module,
@@ -12,7 +14,11 @@ impl Parser<'_> {
     /// Definitions up to a closing brace or the end.
     pub(super) fn definitions(&mut self) -> Vec<Definition> {
         let mut all = Vec::new();
-        while self.kind() != END && !self.at_punct('}') {
+        loop {
+            self.pragmas_before(&mut all);
+            if self.kind() == END || self.at_punct('}') {
+                return all;
+            }
             let begin = self.at;
             match self.definition() {
                 Ok(Some(definition)) => all.push(definition),
@@ -23,7 +29,24 @@ impl Parser<'_> {
                 self.bump();
             }
         }
-        all
+    }
+
+    /// The pragmas that stand before this place, also those inside the definition
+    /// that ends here.
+    fn pragmas_before(&mut self, all: &mut Vec<Definition>) {
+        while let Some(((at, token), rest)) = self.pragmas.split_first() {
+            if *at > self.at {
+                return;
+            }
+            self.pragmas = rest;
+            if let TokenKind::Pragma(pragma) = &token.kind {
+                all.push(Definition {
+                    doc: None,
+                    annotations: Vec::new(),
+                    kind: DefinitionKind::Pragma(Rc::clone(pragma), token.span),
+                });
+            }
+        }
     }
 
     fn definition(&mut self) -> Parsed<Option<Definition>> {
@@ -97,7 +120,7 @@ impl Parser<'_> {
         self.bump();
         let name = self.declared_name("the name of a module")?;
         if self.at_punct('<') {
-            self.sink.refuse(keyword.to(name.span), "a template module");
+            self.refuse_template(keyword.to(name.span));
             self.skip_definition();
             return Ok(DefinitionKind::Refused(Some(name)));
         }
@@ -249,17 +272,19 @@ impl Parser<'_> {
         let doc = self.token().and_then(|token| token.doc.clone());
         let annotations = self.annotations();
         let name = self.declared_name("the name of a literal")?;
+        let mut value = None;
         if self.at_punct('=') {
-            let message = "a literal cannot be given a value by `=`";
+            let message = "`=` behind a literal is no IDL, and is taken for `@value`";
             let hint = format!("write `@value(...) {}`", name.name);
-            self.sink.error_hint(self.span(), message, hint);
+            self.sink.warning_hint(self.span(), message, hint);
             self.bump();
-            self.expression()?;
+            value = Some(self.expression()?);
         }
         Ok(Literal {
             doc,
             annotations,
             name,
+            value,
         })
     }
 

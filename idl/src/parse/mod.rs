@@ -13,6 +13,7 @@ mod refused;
 mod types;
 mod unions;
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::ast::{Definition, Ident, ScopedName};
@@ -29,8 +30,10 @@ pub(crate) type Parsed<T> = Result<T, Abandoned>;
 
 /// Parses the tokens of one root file.
 pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
+    let (tokens, pragmas) = without_pragmas(tokens);
     let mut parser = Parser {
-        tokens,
+        tokens: &tokens,
+        pragmas: &pragmas,
         at: 0,
         sink,
         depth: 0,
@@ -49,6 +52,22 @@ pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
     }
 }
 
+/// The tokens without pragmas, and these with the number of tokens before them.
+fn without_pragmas(tokens: &[Token]) -> (Cow<'_, [Token]>, Vec<(usize, Token)>) {
+    let is_pragma = |token: &Token| matches!(token.kind, TokenKind::Pragma(_));
+    if !tokens.iter().any(is_pragma) {
+        return (tokens.into(), Vec::new());
+    }
+    let (mut rest, mut pragmas) = (Vec::new(), Vec::new());
+    for token in tokens {
+        match token.kind {
+            TokenKind::Pragma(_) => pragmas.push((rest.len(), token.clone())),
+            _ => rest.push(token.clone()),
+        }
+    }
+    (rest.into(), pragmas)
+}
+
 /// Keywords that begin a definition.
 const BEGINNINGS: &[&str] = &[
     "module",
@@ -64,9 +83,49 @@ const BEGINNINGS: &[&str] = &[
     "interface",
 ];
 
+/// Keywords that mean nothing where a name may stand: those of building blocks
+/// that data for DDS has no use for, and types that have parameters.
+const NOT_IN_DATA: &[&str] = &[
+    "abstract",
+    "component",
+    "connector",
+    "consumes",
+    "context",
+    "custom",
+    "emits",
+    "eventtype",
+    "factory",
+    "finder",
+    "getter",
+    "home",
+    "import",
+    "manages",
+    "map",
+    "mirrorport",
+    "multiple",
+    "port",
+    "porttype",
+    "primarykey",
+    "private",
+    "provides",
+    "public",
+    "publishes",
+    "sequence",
+    "setter",
+    "supports",
+    "truncatable",
+    "typeid",
+    "typename",
+    "typeprefix",
+    "uses",
+    "valuetype",
+];
+
 struct Parser<'a> {
     /// The last one is [`TokenKind::End`] and is never consumed.
     tokens: &'a [Token],
+    /// Those that were not yet met, with the number of tokens before them.
+    pragmas: &'a [(usize, Token)],
     at: usize,
     sink: &'a mut Sink,
     depth: usize,
@@ -207,9 +266,14 @@ impl<'a> Parser<'a> {
             }
             // A keyword where only a name can stand is meant as a name.
             TokenKind::Keyword(word) if self.name_ends_at(1) => {
-                let message = format!("`{word}` is a keyword of IDL and cannot be {what}");
-                self.sink
-                    .error_hint(span, message, format!("write `_{word}`"));
+                let hint = format!("write `_{word}`");
+                if NOT_IN_DATA.contains(word) {
+                    let message = format!("`{word}` is a keyword of IDL, and is taken for a name");
+                    self.sink.warning_hint(span, message, hint);
+                } else {
+                    let message = format!("`{word}` is a keyword of IDL and cannot be {what}");
+                    self.sink.error_hint(span, message, hint);
+                }
                 self.bump();
                 Ok(Ident {
                     name: (*word).into(),

@@ -1,4 +1,9 @@
-//! Object-like macros.
+//! Macros, object-like and function-like, expanded as ISO C++ §15.6 has it.
+//!
+//! The algorithm is Prosser's: each token carries the set of macros that it came
+//! from, and is not expanded by one of them again. What is expanded goes back in
+//! front of the input, so that a macro may find its arguments behind the one it
+//! came from.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -6,19 +11,56 @@ use std::rc::Rc;
 use super::Preprocessor;
 use crate::Options;
 use crate::lex::{Token, TokenKind, lex};
-use crate::limits::{MACRO_DEPTH_MAX, TOKENS_MAX};
+use crate::limits::{MACRO_ARGUMENTS_MAX, MACRO_DEPTH_MAX, TOKENS_MAX};
 use crate::source::{FileId, Span};
 
+/// The name of the arguments that have none, in the body of a macro.
+const REST: &str = "__VA_ARGS__";
+
 #[derive(Debug, Clone)]
-pub(super) enum Macro {
-    Tokens(Rc<[Token]>),
-    /// Refused where it was defined; its uses are skipped in silence.
-    FunctionLike,
+pub(super) struct Macro {
+    /// `None` for an object-like one.
+    parameters: Option<Parameters>,
+    body: Rc<[Token]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Parameters {
+    pub(super) names: Vec<String>,
+    /// The last one stands for all arguments that are left.
+    pub(super) variadic: bool,
+}
+
+impl Macro {
+    pub(super) fn object(body: &[Token]) -> Self {
+        Self {
+            parameters: None,
+            body: body.into(),
+        }
+    }
+
+    pub(super) fn function(parameters: Parameters, body: &[Token]) -> Self {
+        Self {
+            parameters: Some(parameters),
+            body: body.into(),
+        }
+    }
+
+    /// Whether two definitions say the same.
+    fn same(&self, other: &Self) -> bool {
+        let kinds = |one: &Self| {
+            one.body
+                .iter()
+                .map(|token| token.kind.clone())
+                .collect::<Vec<_>>()
+        };
+        self.parameters == other.parameters && kinds(self) == kinds(other)
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Macros {
-    by_name: HashMap<String, Macro>,
+    by_name: HashMap<String, Rc<Macro>>,
 }
 
 impl Macros {
@@ -30,13 +72,13 @@ impl Macros {
             let tokens = lex(FileId(0), value.as_deref().unwrap_or("1"));
             macros
                 .by_name
-                .insert(name.clone(), Macro::Tokens(tokens.into()));
+                .insert(name.clone(), Rc::new(Macro::object(&tokens)));
         }
         macros
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
-        self.by_name.contains_key(name)
+        self.by_name.contains_key(name) || matches!(name, "__FILE__" | "__LINE__")
     }
 
     pub(super) fn remove(&mut self, name: &str) {
@@ -45,22 +87,73 @@ impl Macros {
 
     /// Returns whether another definition was replaced.
     pub(super) fn insert(&mut self, name: String, definition: Macro) -> bool {
-        let kinds = |definition: &Macro| match definition {
-            Macro::Tokens(body) => body.iter().map(|token| token.kind.clone()).collect(),
-            Macro::FunctionLike => Vec::new(),
-        };
-        let new = kinds(&definition);
+        let new = Rc::new(definition);
         self.by_name
-            .insert(name, definition)
-            .is_some_and(|old| kinds(&old) != new)
+            .insert(name, Rc::clone(&new))
+            .is_some_and(|old| !old.same(&new))
     }
 
-    fn get(&self, token: &Token) -> Option<Macro> {
-        token
-            .kind
-            .word()
-            .and_then(|word| self.by_name.get(word))
-            .cloned()
+    fn get(&self, word: &str) -> Option<Rc<Macro>> {
+        self.by_name.get(word).cloned()
+    }
+}
+
+/// The macros that a token came from, the innermost first.
+#[derive(Debug, Clone, Default)]
+struct Hidden(Option<Rc<(String, Self)>>);
+
+impl Hidden {
+    fn has(&self, name: &str) -> bool {
+        self.iter().any(|one| one == name)
+    }
+
+    fn with(&self, name: &str) -> Self {
+        Self(Some(Rc::new((name.to_owned(), self.clone()))))
+    }
+
+    /// Those of both.
+    fn and(&self, other: &Self) -> Self {
+        let common: Vec<&str> = self.iter().filter(|name| other.has(name)).collect();
+        let add = |hidden: Self, name: &&str| hidden.with(name);
+        common.iter().rev().fold(Self::default(), add)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        std::iter::successors(self.0.as_deref(), |(_, next)| next.0.as_deref())
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+type Marked = (Token, Hidden);
+
+/// Tokens that wait: those that macros gave back, then the source.
+struct Input<'t> {
+    /// The next one is the last.
+    given_back: Vec<Marked>,
+    source: &'t [Token],
+    taken: usize,
+}
+
+impl Input<'_> {
+    fn peek(&self) -> Option<&Token> {
+        let given_back = self.given_back.last().map(|(token, _)| token);
+        let source = self.source.get(self.taken);
+        // A directive ends what a macro may look at.
+        given_back
+            .or_else(|| source.filter(|token| !(token.first_on_line && token.kind.is_punct('#'))))
+    }
+
+    fn next(&mut self) -> Option<Marked> {
+        if let Some(marked) = self.given_back.pop() {
+            return Some(marked);
+        }
+        let token = self.peek()?.clone();
+        self.taken += 1;
+        Some((token, Hidden::default()))
+    }
+
+    fn give_back(&mut self, tokens: Vec<Marked>) {
+        self.given_back.extend(tokens.into_iter().rev());
     }
 }
 
@@ -68,85 +161,382 @@ impl Preprocessor<'_> {
     /// Appends the expansion of the first token and returns how many tokens of
     /// the input it stands for.
     pub(super) fn expand(&mut self, tokens: &[Token], out: &mut Vec<Token>) -> usize {
-        let Some(token) = tokens.first() else {
+        let Some(first) = tokens.first() else {
             return 0;
         };
-        let consumed = match self.macros.get(token) {
-            Some(Macro::FunctionLike) => 1 + arguments_length(&tokens[1..]),
-            _ => 1,
+        let begin = out.len();
+        if !first
+            .kind
+            .word()
+            .is_some_and(|word| self.macros.contains(word))
+        {
+            self.count(1, first.span);
+            out.push(first.clone());
+            return 1;
+        }
+        let mut input = Input {
+            given_back: vec![(first.clone(), Hidden::default())],
+            source: tokens,
+            taken: 1,
         };
-        self.expand_one(token, token.span, &mut Vec::new(), out);
-        consumed
+        self.expand_input(&mut input, first.span, out);
+        // What stood before the macro stands before its first token.
+        if let Some(token) = out.get_mut(begin) {
+            token.first_on_line = first.first_on_line;
+            token.glued = first.glued;
+            token.doc.clone_from(&first.doc);
+        }
+        input.taken
     }
 
-    /// `active` are the macros being expanded: none is expanded inside itself.
-    fn expand_one(
-        &mut self,
-        token: &Token,
-        site: Span,
-        active: &mut Vec<String>,
-        out: &mut Vec<Token>,
-    ) {
-        self.tokens += 1;
+    /// Counts tokens that were made, as far as there may be.
+    fn count(&mut self, more: usize, site: Span) {
+        self.tokens = self.tokens.saturating_add(more);
         if self.tokens > TOKENS_MAX {
             let message = format!("more than {TOKENS_MAX} tokens after preprocessing");
             self.exhaust(site, message);
-            return;
         }
-        let word = token
-            .kind
-            .word()
-            .filter(|word| !active.iter().any(|name| name == word));
-        let (Some(word), Some(definition)) = (word, self.macros.get(token)) else {
-            out.push(Token {
-                span: site,
-                ..token.clone()
-            });
-            return;
-        };
-        let Macro::Tokens(body) = definition else {
-            let kind = TokenKind::Error("use of a macro that was refused".into());
-            out.push(Token {
-                kind,
-                span: site,
-                ..token.clone()
-            });
-            return;
-        };
-        if active.len() >= MACRO_DEPTH_MAX {
-            self.exhaust(site, format!("macro `{word}` stands in too many others"));
-            return;
-        }
-        active.push(word.to_owned());
-        let begin = out.len();
-        for inner in body.iter() {
+    }
+
+    /// Expands until nothing is left of what was given back.
+    fn expand_input(&mut self, input: &mut Input<'_>, site: Span, out: &mut Vec<Token>) {
+        while let Some((token, hidden)) = input.given_back.pop() {
+            self.count(1, site);
             if self.exhausted {
-                break;
+                return;
             }
-            self.expand_one(inner, site, active, out);
+            match self.replacement(&token, &hidden, input, site) {
+                Some(replacement) => input.give_back(replacement),
+                None => out.push(token),
+            }
         }
-        active.pop();
-        // What stood before the macro stands before its first token.
-        if let Some(first) = out.get_mut(begin) {
-            first.first_on_line = token.first_on_line;
-            first.glued = token.glued;
-            first.doc.clone_from(&token.doc);
+    }
+
+    /// What a token is replaced by; `None` when it is no use of a macro.
+    fn replacement(
+        &mut self,
+        token: &Token,
+        hidden: &Hidden,
+        input: &mut Input<'_>,
+        site: Span,
+    ) -> Option<Vec<Marked>> {
+        let word = token.kind.word()?;
+        if hidden.has(word) {
+            return None;
+        }
+        let Some(definition) = self.macros.get(word) else {
+            return self.place_of_use(word, token, site, hidden);
+        };
+        let inner = match &definition.parameters {
+            None => hidden.with(word),
+            Some(_) if !input.peek().is_some_and(|next| next.kind.is_punct('(')) => return None,
+            Some(_) => hidden.clone(),
+        };
+        if inner.iter().count() > MACRO_DEPTH_MAX {
+            self.exhaust(site, format!("macro `{word}` stands in too many others"));
+            return None;
+        }
+        let Some(parameters) = &definition.parameters else {
+            let body = self.substitute(&definition.body, &[], site);
+            return Some(marked(body, &inner, token));
+        };
+        let Some((arguments, last)) = self.arguments(word, input, site) else {
+            return Some(Vec::new());
+        };
+        let arguments = self.by_name(word, parameters, arguments, site);
+        let body = self.substitute(&definition.body, &arguments, site);
+        Some(marked(body, &hidden.and(&last).with(word), token))
+    }
+
+    /// `__FILE__` and `__LINE__`.
+    fn place_of_use(
+        &self,
+        word: &str,
+        token: &Token,
+        site: Span,
+        hidden: &Hidden,
+    ) -> Option<Vec<Marked>> {
+        let kind = match word {
+            "__FILE__" => {
+                let file = self.sources.presumed(site.file, site.start).0;
+                TokenKind::Text(file.to_string_lossy().into())
+            }
+            "__LINE__" => {
+                let line = self.sources.presumed(site.file, site.start).1;
+                TokenKind::Integer(u64::try_from(line).unwrap_or(u64::MAX))
+            }
+            _ => return None,
+        };
+        let token = Token {
+            kind,
+            ..token.clone()
+        };
+        Some(vec![(token, hidden.with(word))])
+    }
+
+    /// `(a, b)`: the arguments, and where the closing parenthesis came from.
+    /// `None` when that is missing, which is reported.
+    fn arguments(
+        &mut self,
+        word: &str,
+        input: &mut Input<'_>,
+        site: Span,
+    ) -> Option<(Vec<Vec<Token>>, Hidden)> {
+        input.next();
+        let (mut all, mut argument) = (Vec::new(), Vec::new());
+        let mut depth = 0_usize;
+        while let Some((token, hidden)) = input.next() {
+            match token.kind {
+                TokenKind::Punct(')') if depth == 0 => {
+                    all.push(argument);
+                    return Some((all, hidden));
+                }
+                TokenKind::Punct(',') if depth == 0 => {
+                    all.push(std::mem::take(&mut argument));
+                    if all.len() > MACRO_ARGUMENTS_MAX {
+                        let message =
+                            format!("macro `{word}` has more than {MACRO_ARGUMENTS_MAX} arguments");
+                        self.exhaust(site, message);
+                        return None;
+                    }
+                    continue;
+                }
+                TokenKind::Punct('(') => depth += 1,
+                TokenKind::Punct(')') => depth -= 1,
+                _ => {}
+            }
+            argument.push(token);
+        }
+        let message = format!("the arguments of macro `{word}` do not end");
+        self.sink.error(site, message);
+        None
+    }
+
+    /// The arguments with the names of the parameters, in full number.
+    fn by_name(
+        &mut self,
+        word: &str,
+        parameters: &Parameters,
+        mut arguments: Vec<Vec<Token>>,
+        site: Span,
+    ) -> Vec<Argument> {
+        let count = parameters.names.len();
+        let nothing = arguments.len() == 1 && arguments.iter().all(Vec::is_empty);
+        if nothing && count == usize::from(parameters.variadic) {
+            arguments.clear();
+        }
+        if parameters.variadic && arguments.len() >= count {
+            let rest = arguments.split_off(count - 1);
+            arguments.push(joined(rest));
+        }
+        let given = arguments.len();
+        if given != count && !(parameters.variadic && given + 1 == count) {
+            let message = format!("macro `{word}` wants {count} arguments, and has {given}");
+            self.sink.error(site, message);
+        }
+        arguments.resize(count, Vec::new());
+        let mut all = Vec::new();
+        for (name, raw) in parameters.names.iter().zip(arguments) {
+            let mut expanded = Vec::new();
+            let given_back = raw
+                .iter()
+                .rev()
+                .map(|token| (token.clone(), Hidden::default()));
+            let mut input = Input {
+                given_back: given_back.collect(),
+                source: &[],
+                taken: 0,
+            };
+            self.argument_depth += 1;
+            if self.argument_depth > MACRO_DEPTH_MAX {
+                self.exhaust(site, format!("macro `{word}` stands in too many others"));
+            }
+            self.expand_input(&mut input, site, &mut expanded);
+            self.argument_depth -= 1;
+            all.push(Argument {
+                name: name.clone(),
+                raw,
+                expanded,
+            });
+        }
+        all
+    }
+
+    /// The body with the arguments in place, `#` and `##` carried out. What comes
+    /// from the body stands at the place of use.
+    fn substitute(&mut self, body: &[Token], arguments: &[Argument], site: Span) -> Vec<Token> {
+        let mut out: Vec<Token> = Vec::new();
+        let mut paste = false;
+        let mut at = 0;
+        while let Some(token) = body.get(at).filter(|_| !self.exhausted) {
+            at += 1;
+            let next = body.get(at);
+            if is_paste(token, next) {
+                paste = !out.is_empty();
+                at += 1;
+                continue;
+            }
+            let before_paste = next.is_some_and(|first| is_paste(first, body.get(at + 1)));
+            let argument = |token: &Token| {
+                let word = token.kind.word()?;
+                arguments.iter().find(|argument| argument.name == word)
+            };
+            let text = next
+                .filter(|_| token.kind.is_punct('#') && !arguments.is_empty())
+                .and_then(argument);
+            let mut piece = match (text, argument(token)) {
+                (Some(argument), _) => {
+                    at += 1;
+                    let text = spelled(&argument.raw);
+                    self.count(text.len() / 16, site);
+                    vec![Token {
+                        kind: TokenKind::Text(text.into()),
+                        span: site,
+                        ..token.clone()
+                    }]
+                }
+                (None, Some(argument)) => {
+                    let raw = paste || before_paste;
+                    let mut piece = match raw {
+                        true => argument.raw.clone(),
+                        false => argument.expanded.clone(),
+                    };
+                    self.count(piece.len(), site);
+                    if let Some(first) = piece.first_mut() {
+                        first.glued = token.glued;
+                    }
+                    piece
+                }
+                (None, None) => vec![Token {
+                    span: site,
+                    ..token.clone()
+                }],
+            };
+            if std::mem::take(&mut paste) && !piece.is_empty() {
+                let first = piece.remove(0);
+                let last = out.pop();
+                out.extend(self.pasted(last, first, site));
+            }
+            out.append(&mut piece);
+        }
+        out
+    }
+
+    /// Two tokens as one.
+    fn pasted(&mut self, left: Option<Token>, right: Token, site: Span) -> Vec<Token> {
+        let Some(left) = left else {
+            return vec![right];
+        };
+        let text = format!("{}{}", left.kind.spelled(), right.kind.spelled());
+        let tokens = lex(site.file, &text);
+        match tokens.as_slice() {
+            [one] if !matches!(one.kind, TokenKind::Error(_)) => vec![Token {
+                kind: one.kind.clone(),
+                span: site,
+                ..left
+            }],
+            // `<` and `<` are two tokens for us.
+            [_, _] if text.chars().all(|c| c.is_ascii_punctuation()) => vec![
+                left,
+                Token {
+                    glued: true,
+                    ..right
+                },
+            ],
+            _ => {
+                self.sink
+                    .error(site, format!("`##` makes no token of `{text}`"));
+                vec![left]
+            }
         }
     }
 }
 
-/// Length of `( ... )` at the start of these tokens, 0 if they start otherwise.
-fn arguments_length(tokens: &[Token]) -> usize {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
-        match token.kind {
-            TokenKind::Punct('(') => depth += 1,
-            TokenKind::Punct(')') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            return if token.kind.is_punct(')') { at + 1 } else { 0 };
-        }
+struct Argument {
+    name: String,
+    raw: Vec<Token>,
+    expanded: Vec<Token>,
+}
+
+fn marked(body: Vec<Token>, hidden: &Hidden, replaced: &Token) -> Vec<Marked> {
+    let mut body: Vec<Marked> = body
+        .into_iter()
+        .map(|token| (token, hidden.clone()))
+        .collect();
+    if let Some((first, _)) = body.first_mut() {
+        first.glued = replaced.glued;
+        first.first_on_line = replaced.first_on_line;
+        first.doc.clone_from(&replaced.doc);
     }
-    tokens.len()
+    body
+}
+
+/// Arguments that have no name of their own, with the commas between them.
+fn joined(arguments: Vec<Vec<Token>>) -> Vec<Token> {
+    let mut all: Vec<Token> = Vec::new();
+    for argument in arguments {
+        if let Some(last) = all.last().cloned() {
+            all.push(Token {
+                kind: TokenKind::Punct(','),
+                ..last
+            });
+        }
+        all.extend(argument);
+    }
+    all
+}
+
+/// What `#` makes of an argument: its tokens, a space where there was any.
+fn spelled(tokens: &[Token]) -> String {
+    let mut text = String::new();
+    for token in tokens {
+        if !text.is_empty() && !token.glued {
+            text.push(' ');
+        }
+        text.push_str(&token.kind.spelled());
+    }
+    text
+}
+
+fn is_paste(first: &Token, second: Option<&Token>) -> bool {
+    first.kind.is_punct('#')
+        && second.is_some_and(|second| second.glued && second.kind.is_punct('#'))
+}
+
+/// The parameters of a function-like macro: those behind the `(`, and how many
+/// tokens they are with the `)`. The error says what is wrong.
+pub(super) fn parameters(tokens: &[Token]) -> Result<(Parameters, usize), String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut at = 0;
+    let closes = |at: usize| tokens.get(at).is_some_and(|token| token.kind.is_punct(')'));
+    if closes(0) {
+        let variadic = false;
+        return Ok((Parameters { names, variadic }, 1));
+    }
+    loop {
+        let dots = tokens.get(at..at + 3).unwrap_or(&[]);
+        if dots.len() == 3 && dots.iter().all(|token| token.kind.is_punct('.')) {
+            names.push(REST.into());
+            if !closes(at + 3) {
+                return Err("`...` is the last parameter of a macro".into());
+            }
+            let variadic = true;
+            return Ok((Parameters { names, variadic }, at + 4));
+        }
+        let name = tokens.get(at).and_then(|token| token.kind.word());
+        let name = name.ok_or("expected the name of a parameter of the macro")?;
+        if names.iter().any(|other| other == name) {
+            return Err(format!("parameter `{name}` stands twice in this macro"));
+        }
+        names.push(name.to_owned());
+        at += 1;
+        if closes(at) {
+            let variadic = false;
+            return Ok((Parameters { names, variadic }, at + 1));
+        }
+        if !tokens.get(at).is_some_and(|token| token.kind.is_punct(',')) {
+            return Err("expected `,` or `)` after a parameter of the macro".into());
+        }
+        at += 1;
+    }
 }

@@ -2,8 +2,7 @@
 //!
 //! IDL 4.2 §7.3 asks for the preprocessor of ISO C++. This one works on tokens,
 //! so positions survive: a token from a macro carries the place where the macro
-//! was used. What it does not know (function-like macros, `#line`, computed
-//! includes) it refuses by name.
+//! was used, one from its arguments its own. Trigraphs are not replaced.
 //!
 //! Every root file begins with the macros of the options only. A file that an
 //! earlier root has brought in already is walked again for its macros, but its
@@ -15,6 +14,8 @@ mod directive;
 mod expression;
 mod include;
 mod macros;
+mod pragma;
+mod standard;
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -27,6 +28,7 @@ use crate::source::{FileId, Sources, Span};
 use conditions::Conditions;
 pub(crate) use include::{Disk, open};
 use macros::Macros;
+pub(crate) use standard::PREFIX as BUILT_IN;
 
 /// State of the preprocessor over all root files of a compilation.
 pub(crate) struct Preprocessor<'a> {
@@ -44,6 +46,8 @@ pub(crate) struct Preprocessor<'a> {
     include_depth: usize,
     includes: usize,
     tokens: usize,
+    /// Macros in the arguments of macros that are being expanded.
+    argument_depth: usize,
     out: Vec<Token>,
     /// A limit was hit, and said so: nothing more is read.
     pub(crate) exhausted: bool,
@@ -70,6 +74,7 @@ impl<'a> Preprocessor<'a> {
             include_depth: 0,
             includes: 0,
             tokens: 0,
+            argument_depth: 0,
             out: Vec::new(),
             exhausted: false,
             include_missing: false,
@@ -113,7 +118,7 @@ impl<'a> Preprocessor<'a> {
             if token.first_on_line && token.kind.is_punct('#') {
                 let body = &tokens[at + 1..];
                 let length = body.iter().take_while(|token| !token.first_on_line).count();
-                self.directive(token.span, &body[..length], &mut conditions);
+                self.directive(token.span, &body[..length], &mut conditions, silent);
                 at += 1 + length;
             } else if silent || !conditions.active() {
                 at += 1;

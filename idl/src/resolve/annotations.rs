@@ -216,8 +216,9 @@ impl Resolver<'_> {
             match support {
                 Support::RefusedFlag => {
                     if self.flag(scope, annotation) != Some(false) {
-                        self.sink
-                            .refuse(annotation.span, &format!("annotation `@{name}`"));
+                        let message = format!("`@{name}` is not supported");
+                        let hint = "calls are made one way, or wait for their answer";
+                        self.sink.error_hint(annotation.span, message, hint);
                     }
                 }
                 Support::Remark if name == "verbatim" => {

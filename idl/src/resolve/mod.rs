@@ -15,6 +15,7 @@ mod hash;
 mod hints;
 mod interfaces;
 mod members;
+mod pragmas;
 mod ranges;
 mod real;
 mod recursion;
@@ -25,6 +26,7 @@ mod types;
 mod unions;
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use crate::ast;
 use crate::diag::Sink;
@@ -66,18 +68,22 @@ pub(crate) fn resolve(
         closed: HashSet::new(),
         forwards: Vec::new(),
         late_keys: Vec::new(),
+        pragmas: Vec::new(),
+        pragma_keys: HashSet::new(),
         constants: Vec::new(),
         interfaces: Vec::new(),
         known_interfaces: Vec::new(),
         annotations: Vec::new(),
         literals: HashMap::new(),
         included_twice: HashSet::new(),
+        in_members: false,
     };
     for root in roots {
         resolver.definitions(ScopeId::ROOT, root);
     }
     resolver.close_forwards();
     resolver.close_interfaces();
+    resolver.apply_pragmas();
     resolver.close_recursion();
     let Resolver {
         nodes,
@@ -114,6 +120,9 @@ struct Resolver<'a> {
     forwards: Vec<forwards::Forward>,
     /// Key members of types that were not known in full.
     late_keys: Vec<(Type, Span)>,
+    pragmas: Vec<pragmas::Placed>,
+    /// Types whose key is by pragma.
+    pragma_keys: HashSet<TypeId>,
     constants: Vec<ConstDecl>,
     interfaces: Vec<InterfaceDecl>,
     /// What is known of each interface of `interfaces`.
@@ -123,6 +132,9 @@ struct Resolver<'a> {
     literals: HashMap<TypeId, HashMap<String, usize>>,
     /// Files that were reported as included twice.
     included_twice: HashSet<FileId>,
+    /// Inside a struct or union, which is a scope of its own: what is used there is
+    /// not used in the scope around.
+    in_members: bool,
 }
 
 /// A module of the model before the tree is put together.
@@ -203,6 +215,9 @@ impl Resolver<'_> {
             }
             ast::DefinitionKind::Typedef(typedef) => self.typedef(scope, definition, typedef),
             ast::DefinitionKind::Const(constant) => self.constant(scope, definition, constant),
+            ast::DefinitionKind::Pragma(pragma, span) => {
+                self.pragmas.push((scope, Rc::clone(pragma), *span));
+            }
             ast::DefinitionKind::Refused(name) => {
                 if let Some(name) = name {
                     self.poison(scope, name);
@@ -409,12 +424,40 @@ impl Resolver<'_> {
 
     /// Enters a name; a clash is reported and leaves the first meaning.
     fn declare(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) -> bool {
+        self.check_new_name(scope, name, symbol);
         match self.scopes.declare(scope, name, symbol) {
             Ok(()) => true,
             Err(clash) => {
                 self.report_clash(name, &clash);
                 false
             }
+        }
+    }
+
+    /// IDL 4.2 §7.5.2, §7.5.3: a name that was used in a scope is not declared
+    /// there with another meaning, nor is that of the scope itself.
+    fn check_new_name(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) {
+        if self.scopes.local(scope, &name.name).is_some() {
+            return;
+        }
+        if let Some(span) = self.scopes.used(scope, &name.name) {
+            let new = &name.name;
+            let message = format!("`{new}` was used in this scope before, with another meaning");
+            let place = self.place(span);
+            if symbol == Symbol::Feature {
+                // It makes nothing ambiguous: types and operations stand apart.
+                let hint = format!("in {place}; other IDL compilers refuse that");
+                self.sink.warning_hint(name.span, message, hint);
+            } else {
+                let hint = format!("in {place}; write the other one with the names around it");
+                self.sink.error_hint(name.span, message, hint);
+            }
+        }
+        let around = self.scopes.name(scope);
+        if around.eq_ignore_ascii_case(&name.name) && !matches!(symbol, Symbol::Refused) {
+            let message = format!("`{}` has the name of what it stands in", name.name);
+            let hint = "other IDL compilers refuse that";
+            self.sink.warning_hint(name.span, message, hint);
         }
     }
 
@@ -449,12 +492,8 @@ impl Resolver<'_> {
 
     /// `line 3`, or `line 3 of b.idl`, for hints.
     fn place(&self, span: Span) -> String {
-        let line = self.sources.line(span.file, span.start);
-        let file = self
-            .sources
-            .get(span.file)
-            .and_then(|file| file.path.file_name());
-        match file {
+        let (file, line) = self.sources.presumed(span.file, span.start);
+        match file.file_name() {
             Some(file) => format!("line {line} of {}", file.to_string_lossy()),
             None => format!("line {line}"),
         }

@@ -7,6 +7,7 @@
 //! recurses by the length of a chain of types.
 
 use super::Resolver;
+use super::members::SEQUENCE_IN_KEY;
 use super::types::Facts;
 use crate::limits::TYPE_DEPTH_MAX;
 use crate::model::{Member, Struct, Type, TypeId, TypeKind};
@@ -15,32 +16,28 @@ impl Resolver<'_> {
     /// Completes what is known of the types once all are declared.
     pub(super) fn close_recursion(&mut self) {
         if !self.facts.iter().any(|facts| facts.incomplete) {
+            self.check_late_keys();
             return;
         }
         self.box_members();
         if self.report_infinite_types() || self.sink.error_count() > 0 {
             return;
         }
-        let mut facts = Measured::default();
-        facts.all.resize(self.types.len(), None);
-        for index in 0..self.types.len() {
-            let id = TypeId(index);
-            let found = self.measure(id, 0, &mut facts);
-            if facts.too_deep {
-                let message = format!(
-                    "`{}` nests types more than {TYPE_DEPTH_MAX} levels deep",
-                    self.name_of(id)
-                );
-                self.report_at(id, message);
-                return;
-            }
-            if let Err(message) = found.within_limits() {
-                let message = format!("`{}` {message}", self.name_of(id));
-                self.report_at(id, message);
-            }
+        self.weigh_types();
+        if let Some(id) = self.depths() {
+            let message = format!(
+                "`{}` nests types more than {TYPE_DEPTH_MAX} levels deep",
+                self.name_of(id)
+            );
+            self.report_at(id, message);
+            return;
         }
-        for (place, found) in self.facts.iter_mut().zip(facts.all) {
-            *place = found.unwrap_or_default();
+        for index in 0..self.types.len() {
+            let facts = self.facts.get(index).copied().unwrap_or_default();
+            if let Err(message) = facts.within_limits() {
+                let message = format!("`{}` {message}", self.name_of(TypeId(index)));
+                self.report_at(TypeId(index), message);
+            }
         }
         self.check_late_keys();
     }
@@ -204,106 +201,182 @@ impl Resolver<'_> {
             .collect()
     }
 
-    /// The facts of a declared type, from those of its parts; a type that we are
-    /// inside of counts for nothing. At most as deep as types may nest.
-    fn measure(&self, id: TypeId, depth: u32, measured: &mut Measured) -> Facts {
-        match measured.all.get(id.0) {
-            Some(Some(facts)) => return *facts,
-            _ if depth > TYPE_DEPTH_MAX => {
-                measured.too_deep = true;
-                return Facts::default();
-            }
-            _ if measured.open.contains(&id) || measured.too_deep => return Facts::default(),
-            _ => {}
-        }
-        measured.open.push(id);
-        let facts = match self.types.get(id.0).map(|decl| &decl.kind) {
-            Some(TypeKind::Struct(structure)) => {
-                let mut all = Facts::default();
-                let mut key: Option<Facts> = None;
-                for member in &structure.members {
-                    let facts = self.measure_member(member, depth, measured);
-                    all = all.and(facts);
-                    if member.key {
-                        key = Some(key.unwrap_or_default().and(facts));
+    /// The sizes of types, parts first: by value there is no circle any more.
+    fn weigh_types(&mut self) {
+        let edges = self.value_edges();
+        let mut done = vec![false; edges.len()];
+        for root in 0..edges.len() {
+            let mut work = vec![(root, 0)];
+            while let Some((node, at)) = work.pop() {
+                if done.get(node).copied().unwrap_or(true) {
+                    continue;
+                }
+                match edges.get(node).and_then(|parts| parts.get(at)) {
+                    Some(part) => work.extend([(node, at + 1), (part.0, 0)]),
+                    None => {
+                        if let Some(done) = done.get_mut(node) {
+                            *done = true;
+                        }
+                        self.weigh_type(TypeId(node));
                     }
                 }
-                let sequence_in_key = key.unwrap_or(all).sequence_in_key;
-                Facts {
-                    sequence_in_key,
-                    ..all
-                }
+            }
+        }
+    }
+
+    fn weigh_type(&mut self, id: TypeId) {
+        let old = self.facts.get(id.0).copied().unwrap_or_default();
+        let sum = |members: &mut dyn Iterator<Item = &Member>| {
+            let bytes = |member: &Member| match member.boxed {
+                true => 8,
+                false => self.facts_of(&member.ty).bytes,
+            };
+            members.map(bytes).fold(0, u64::saturating_add)
+        };
+        let bytes = match self.types.get(id.0).map(|decl| &decl.kind) {
+            Some(TypeKind::Struct(structure)) => sum(&mut structure.members.iter()),
+            Some(TypeKind::Union(union)) => {
+                sum(&mut union.branches.iter().map(|branch| &branch.member))
+            }
+            Some(TypeKind::Alias(alias)) => self.facts_of(&alias.ty).bytes,
+            _ => old.bytes,
+        };
+        if let Some(facts) = self.facts.get_mut(id.0) {
+            *facts = Facts {
+                bytes,
+                incomplete: false,
+                ..old
+            };
+        }
+    }
+
+    /// How deep types nest, where one that we are inside of counts for nothing.
+    /// The first that nests too deep, if any.
+    fn depths(&mut self) -> Option<TypeId> {
+        let mut measured = Depths {
+            all: vec![None; self.types.len()],
+            open: Vec::new(),
+            too_deep: false,
+        };
+        for index in 0..self.types.len() {
+            self.depth(TypeId(index), &mut measured);
+            if measured.too_deep {
+                return Some(TypeId(index));
+            }
+        }
+        for (facts, depth) in self.facts.iter_mut().zip(measured.all) {
+            facts.depth = depth.unwrap_or(0);
+        }
+        None
+    }
+
+    /// At most as deep as types may nest.
+    fn depth(&self, id: TypeId, measured: &mut Depths) -> u32 {
+        if let Some(Some(depth)) = measured.all.get(id.0) {
+            return *depth;
+        }
+        measured.too_deep |= measured.open.len() > TYPE_DEPTH_MAX as usize;
+        if measured.too_deep || measured.open.contains(&id) {
+            return 0;
+        }
+        measured.open.push(id);
+        let depth = match self.types.get(id.0).map(|decl| &decl.kind) {
+            Some(TypeKind::Struct(structure)) => {
+                let members = structure.members.iter();
+                members
+                    .map(|member| self.depth_of(&member.ty, measured))
+                    .max()
             }
             Some(TypeKind::Union(union)) => {
-                let mut all = Facts::default();
-                for branch in &union.branches {
-                    all = all.and(self.measure_member(&branch.member, depth, measured));
-                }
-                Facts {
-                    sequence_in_key: all.sequence_in_key && !union.discriminator.key,
-                    ..all
-                }
+                let branches = union.branches.iter();
+                branches
+                    .map(|branch| self.depth_of(&branch.member.ty, measured))
+                    .max()
             }
-            Some(TypeKind::Alias(alias)) => self.measure_type(&alias.ty, depth, measured),
-            _ => self.facts.get(id.0).copied().unwrap_or_default(),
+            Some(TypeKind::Alias(alias)) => Some(self.depth_of(&alias.ty, measured)),
+            _ => None,
         };
         measured.open.pop();
-        let facts = Facts {
-            depth: facts.depth.saturating_add(1),
-            incomplete: false,
-            ..facts
-        };
+        let depth = depth.unwrap_or(0).saturating_add(1);
         if let Some(place) = measured.all.get_mut(id.0) {
-            *place = Some(facts);
+            *place = Some(depth);
         }
-        facts
+        depth
     }
 
-    fn measure_member(&self, member: &Member, depth: u32, measured: &mut Measured) -> Facts {
-        let facts = self.measure_type(&member.ty, depth, measured);
-        Facts {
-            bytes: if member.boxed { 8 } else { facts.bytes },
-            ..facts
+    /// As deep as the parser lets types be written.
+    fn depth_of(&self, ty: &Type, measured: &mut Depths) -> u32 {
+        match ty {
+            Type::Named(id) => self.depth(*id, measured),
+            Type::Sequence { element, .. } | Type::Array { element, .. } => {
+                self.depth_of(&element.ty, measured).saturating_add(1)
+            }
+            Type::Map { key, value, .. } => {
+                let key = self.depth_of(&key.ty, measured);
+                key.max(self.depth_of(&value.ty, measured))
+                    .saturating_add(1)
+            }
+            _ => 0,
         }
     }
 
-    fn measure_type(&self, ty: &Type, depth: u32, measured: &mut Measured) -> Facts {
-        // The parser bounds how deep a type is written.
-        let mut named = Vec::new();
-        collect(ty, &mut named);
-        for id in named {
-            self.measure(id, depth + 1, measured);
+    /// Reports keys whose types were not defined where they were used.
+    fn check_late_keys(&mut self) {
+        // Types that were searched, and have no sequence in their key.
+        let mut clean = vec![false; self.types.len()];
+        for (ty, span) in std::mem::take(&mut self.late_keys) {
+            if self.sink.is_full() {
+                return;
+            }
+            if self.has_sequence_in_key(&ty, &mut clean) {
+                self.sink.error(span, SEQUENCE_IN_KEY);
+            }
         }
-        self.facts_from(ty, &|id| {
-            measured
-                .all
-                .get(id.0)
-                .copied()
-                .flatten()
-                .unwrap_or_default()
-        })
+    }
+
+    fn has_sequence_in_key(&self, ty: &Type, clean: &mut Vec<bool>) -> bool {
+        let mut searched = clean.clone();
+        let mut open = vec![ty];
+        while let Some(ty) = open.pop() {
+            let id = match ty {
+                Type::Sequence { .. } | Type::Map { .. } => return true,
+                Type::Array { element, .. } => {
+                    open.push(&element.ty);
+                    continue;
+                }
+                Type::Named(id) => *id,
+                _ => continue,
+            };
+            if searched
+                .get_mut(id.0)
+                .is_none_or(|done| std::mem::replace(done, true))
+            {
+                continue;
+            }
+            match self.types.get(id.0).map(|decl| &decl.kind) {
+                Some(TypeKind::Struct(structure)) => {
+                    let keyed = structure.members.iter().any(|member| member.key);
+                    let members = structure.members.iter();
+                    let parts = members.filter(|member| member.key || !keyed);
+                    open.extend(parts.map(|member| &member.ty));
+                }
+                Some(TypeKind::Union(union)) if !union.discriminator.key => {
+                    open.extend(union.branches.iter().map(|branch| &branch.member.ty));
+                }
+                Some(TypeKind::Alias(alias)) => open.push(&alias.ty),
+                _ => {}
+            }
+        }
+        *clean = searched;
+        false
     }
 }
 
-#[derive(Default)]
-struct Measured {
-    all: Vec<Option<Facts>>,
+struct Depths {
+    all: Vec<Option<u32>>,
     /// The types that we are inside of.
     open: Vec<TypeId>,
     too_deep: bool,
-}
-
-/// All declared types in a use of a type.
-fn collect(ty: &Type, named: &mut Vec<TypeId>) {
-    match ty {
-        Type::Named(id) => named.push(*id),
-        Type::Sequence { element, .. } | Type::Array { element, .. } => collect(&element.ty, named),
-        Type::Map { key, value, .. } => {
-            collect(&key.ty, named);
-            collect(&value.ty, named);
-        }
-        _ => {}
-    }
 }
 
 /// The type that a value of this type contains.

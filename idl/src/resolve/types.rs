@@ -231,7 +231,13 @@ impl Resolver<'_> {
         base: Option<&Type>,
         declarator: &ast::Declarator,
     ) -> Option<Type> {
-        self.annotate(scope, Place::Use, &declarator.annotations);
+        let place = match declarator.dimensions.is_empty() {
+            true => Place::Use,
+            false => Place::Element,
+        };
+        let applied = self.annotate(scope, place, &declarator.annotations);
+        let try_construct = self.try_construct(&applied);
+        let external = self.is_flagged(scope, &applied, "external");
         let dimensions: Vec<Option<u32>> = declarator
             .dimensions
             .iter()
@@ -243,7 +249,11 @@ impl Resolver<'_> {
             return Some(base);
         }
         Some(Type::Array {
-            element: Box::new(Element::of(base)),
+            element: Box::new(Element {
+                ty: base,
+                try_construct,
+                external,
+            }),
             dimensions,
         })
     }

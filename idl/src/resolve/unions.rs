@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Resolver;
 use super::annotations::Place;
 use super::constants::Target;
-use super::members::{Members, SEQUENCE_IN_KEY};
+use super::members::Members;
 use super::scopes::ScopeId;
 use super::types::Facts;
 use crate::ast::{self, ForwardKind};
@@ -27,11 +27,13 @@ impl Resolver<'_> {
         let extensibility = self.extensibility_or_default(&applied);
         let nested = self.nested(scope, &applied);
         let representations = self.representations(scope, &applied);
+        let outer = std::mem::replace(&mut self.in_members, true);
         let discriminator = self.discriminator(scope, &union.discriminator);
         // The discriminator has the id 0 and its name.
         let mut members = Members::new(self.has_hash_ids(scope, &applied), 1);
         members.reserve(0, "discriminator");
         let branches = self.branches(scope, union, discriminator.as_ref(), &mut members);
+        self.in_members = outer;
         let opened = opened?;
         let (Some(discriminator), Some(branches)) = (discriminator, branches) else {
             return self.abandon_type(&opened, &union.name);
@@ -167,15 +169,6 @@ impl Resolver<'_> {
                 _ => false,
             },
             _ => false,
-        }
-    }
-
-    /// Reports keys whose types were not defined where they were used.
-    pub(super) fn check_late_keys(&mut self) {
-        for (ty, span) in std::mem::take(&mut self.late_keys) {
-            if self.facts_of(&ty).sequence_in_key {
-                self.sink.error(span, SEQUENCE_IN_KEY);
-            }
         }
     }
 }

@@ -15,7 +15,7 @@ pub use counter::Counter;
 pub use parameter::Parameter;
 pub(crate) use parameter::{
     EMHEADER_MUST_UNDERSTAND, EXTENDED_MUST_UNDERSTAND, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE,
-    PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL, SHORT_ID_MAX, extended_header,
+    PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL, SHORT_ID_MAX,
 };
 pub use selection::{AllMembers, HashMembers, KeyMembers, Members, Selection};
 pub use writer::Writer;
@@ -24,6 +24,7 @@ use crate::encapsulation::{Extensibility, Representation};
 use crate::error::{CdrError, InMember, Place};
 use crate::limits::DEPTH_MAX;
 use crate::member::{Borrowed, Member, is_parameter};
+use crate::plain::Dense;
 use crate::primitive::Primitive;
 use crate::shape::Shape as _;
 
@@ -76,6 +77,16 @@ pub trait Encoder: Sized {
     /// # Errors
     /// [`CdrError::Full`].
     fn insert(&mut self, at: usize, count: usize) -> Result<(), CdrError>;
+    /// Appends values as a whole, if they lie in this sample as in memory; says whether
+    /// it has.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    #[inline]
+    fn whole<T: Dense>(&mut self, values: &[T]) -> Result<bool, CdrError> {
+        let _ = values;
+        Ok(false)
+    }
     /// Whether delimiters can be filled in later; if not, sizes are found first.
     const PATCHES: bool;
 

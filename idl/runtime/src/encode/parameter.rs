@@ -122,7 +122,7 @@ fn open_xcdr1<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Hea
 
 /// The extended header of a member in XCDR1 up to its length. It must itself be
 /// understood, whatever it says of the member.
-pub(crate) fn extended_header<M: Member>() -> ([u16; 2], u32) {
+fn extended_header<M: Member>() -> ([u16; 2], u32) {
     let flag = if M::MUST_UNDERSTAND {
         EXTENDED_MUST_UNDERSTAND
     } else {

@@ -65,12 +65,12 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         mut part: Part<'p, E>,
         site: Site,
     ) -> Result<Self, CdrError> {
-        let mut writer: Writer<'_, AllMembers> = Writer::resume(
-            site.representation,
-            part.bytes(),
-            site.position,
-            site.origin,
-        );
+        let mut writer = site.writer(part.bytes());
+        // What could not be read is not written.
+        if S::DELIMITED {
+            writer.deeper()?;
+        }
+        let depth = *writer.depth_mut();
         let mut word = |wanted: bool| match wanted {
             true => {
                 writer.primitive(0_u32)?;
@@ -81,6 +81,7 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         let delimiter = word(S::DELIMITED && site.representation == Representation::Xcdr2)?;
         let count_at = word(!S::IS_ARRAY)?;
         let end = writer.position();
+        let site = Site { depth, ..site };
         Ok(Self {
             part,
             site,
@@ -117,13 +118,17 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         Ok(end)
     }
 
+    #[inline]
+    fn here(&self) -> Site {
+        Site {
+            position: self.end,
+            ..self.site
+        }
+    }
+
+    #[inline]
     fn writer(&mut self) -> Writer<'_, AllMembers> {
-        let Site {
-            representation,
-            origin,
-            ..
-        } = self.site;
-        Writer::resume(representation, self.part.bytes(), self.end, origin)
+        self.here().writer(self.part.bytes())
     }
 
     /// Number of elements so far.
@@ -145,10 +150,7 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     #[inline]
     fn next(&mut self) -> Result<Site, CdrError> {
         check_bound(self.count + 1, self.count_max, self.end)?;
-        Ok(Site {
-            position: self.end,
-            ..self.site
-        })
+        Ok(self.here())
     }
 
     /// Counts an element that ends at `end`.
@@ -183,6 +185,20 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     {
         let mut values = values.into_iter();
         values.try_for_each(|value| self.push(value.borrow()))
+    }
+
+    /// Appends copies of values; of structures that lie here as in memory, as a whole.
+    ///
+    /// # Errors
+    /// As for [`push`](Self::push). None of the values is appended then.
+    #[inline]
+    pub fn push_all(&mut self, values: &[T::Owned]) -> Result<(), E> {
+        let count = self.count.saturating_add(values.len());
+        check_bound(count, self.count_max, self.end)?;
+        let mut writer = self.writer();
+        T::write_all(values, &mut writer)?;
+        (self.end, self.count) = (writer.position(), count);
+        Ok(())
     }
 
     /// Appends a structure of varying size: `build` is handed its builder and hands it

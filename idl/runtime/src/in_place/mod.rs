@@ -40,12 +40,12 @@ pub use room::{Part, Room, Site};
 use std::borrow::Borrow;
 
 use crate::encapsulation::{Extensibility, Representation};
-use crate::encode::{AllMembers, Counter, Encoder, Parameter, Writer, check_bound, length_u32};
+use crate::encode::{AllMembers, Counter, Encoder as _, Writer, check_bound, length_u32};
 use crate::error::{CdrError, InMember};
 use crate::key::{KeyHash, KeyHasher};
 use crate::member::{Borrowed, Member, is_parameter};
 use crate::reader::Reader;
-use crate::shape::{Bytes, Shape as _};
+use crate::shape::{Bytes, Optional, Shape};
 use crate::topic::Slot;
 use room::Fault;
 
@@ -67,16 +67,18 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// Starts a structure.
     ///
     /// # Errors
-    /// [`CdrError::Full`].
+    /// [`CdrError::Full`], [`CdrError::TooDeep`].
     #[inline]
     pub fn start(room: R, site: Site, extensibility: Extensibility) -> Result<Self, CdrError> {
         let mut structure = Self::unwritten(room, site, extensibility);
-        if structure.delimited() {
-            let mut writer = structure.writer();
+        let (delimited, mut writer) = (structure.delimited(), structure.writer());
+        // What could not be read is not written.
+        writer.deeper()?;
+        if delimited {
             writer.primitive(0_u32)?;
-            structure.end = writer.position();
-            structure.body = structure.end;
         }
+        let (end, depth) = (writer.position(), *writer.depth_mut());
+        (structure.end, structure.body, structure.site.depth) = (end, end, depth);
         Ok(structure)
     }
 
@@ -88,6 +90,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
             structure.end = structure.count(|counter| counter.primitive(0_u32));
             structure.body = structure.end;
         }
+        structure.site.depth = site.depth.saturating_add(1);
         structure
     }
 
@@ -122,13 +125,17 @@ impl<R: Room, const N: usize> InPlace<R, N> {
 
     #[inline]
     fn writer(&mut self) -> Writer<'_, AllMembers> {
-        let Site {
-            representation,
-            origin,
-            ..
-        } = self.site;
-        let end = self.end;
-        Writer::resume(representation, self.bytes(), end, origin)
+        let site = self.here(self.end);
+        site.writer(self.bytes())
+    }
+
+    /// This structure, from `position` on.
+    #[inline]
+    fn here(&self, position: usize) -> Site {
+        Site {
+            position,
+            ..self.site
+        }
     }
 
     /// The end after what `write` writes.
@@ -137,21 +144,25 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         let Site {
             representation,
             origin,
+            depth,
             ..
         } = self.site;
-        let mut counter = Counter::resume(representation, self.end, origin, 1);
+        let mut counter = Counter::resume(representation, self.end, origin, depth);
         // Counters take any number of bytes.
         let _ = write(&mut counter);
         counter.position()
     }
 
-    /// Where alignment inside a member that starts at `start` counts from: mutable
-    /// members start anew in XCDR1.
+    /// Where a member whose value starts at `start` stands: alignment inside those of
+    /// mutable structures starts anew in XCDR1.
     #[inline]
-    fn origin(&self, start: usize) -> usize {
+    fn value(&self, start: usize) -> Site {
         match (self.site.representation, self.extensibility) {
-            (Representation::Xcdr1, Extensibility::Mutable) => start,
-            _ => self.site.origin,
+            (Representation::Xcdr1, Extensibility::Mutable) => Site {
+                origin: start,
+                ..self.here(start)
+            },
+            _ => self.here(start),
         }
     }
 
@@ -161,28 +172,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// [`CdrError::Full`], [`CdrError::RepeatedMember`], or what is wrong with the value.
     #[inline]
     pub fn append<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
-        if M::Shape::OPTIONAL {
-            return self.append_optional::<M>(value);
-        }
-        self.append_with::<M>(
-            |writer| writer.parameter_begin::<M>(value),
-            |writer| M::Shape::write(value, writer),
-        )
-    }
-
-    /// Appends an optional member, in whatever way its absence is said.
-    fn append_optional<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
-        self.only_once::<M>()?;
-        let mut writer = self.writer();
-        let start = writer.position();
-        writer.member::<M>(value)?;
-        let end = writer.position();
-        if end > start {
-            // No key is optional: nobody looks for the value itself.
-            self.at[M::INDEX] = length_u32(end)?;
-            self.end = end;
-        }
-        Ok(())
+        self.append_with::<M>(|writer| M::Shape::write(value, writer))
     }
 
     /// Appends a member with its default.
@@ -192,6 +182,28 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     #[inline]
     pub fn append_default<M: Member>(&mut self) -> Result<(), CdrError> {
         self.append::<M>(M::initial().borrow())
+    }
+
+    /// Appends an optional member, or that it is absent.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    #[inline]
+    pub fn append_optional<M, S>(&mut self, value: Option<&S::Borrowed>) -> Result<(), CdrError>
+    where
+        M: Member<Shape = Optional<S>>,
+        S: Shape,
+    {
+        match value {
+            Some(value) => self.append_with::<M>(|writer| S::write(value, writer)),
+            None => {
+                self.only_once::<M>()?;
+                let mut writer = self.writer();
+                writer.member::<M>(M::Shape::initial().borrow())?;
+                self.end = writer.position();
+                Ok(())
+            }
+        }
     }
 
     /// Passes a member of fixed size that has been written.
@@ -207,48 +219,35 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// # Errors
     /// [`CdrError::Full`], [`CdrError::BoundExceeded`], [`CdrError::RepeatedMember`].
     #[inline]
-    pub fn append_bytes<M: Member<Shape: Bytes>>(
+    pub fn append_bytes<M: Member, S: Bytes>(
         &mut self,
         len: usize,
         zero: bool,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), CdrError> {
-        check_bound(len, <M::Shape as Bytes>::BOUND, self.end).in_member(M::PATH)?;
-        self.append_with::<M>(
-            |writer| writer.parameter_header::<M>(len.saturating_add(4)),
-            |writer| {
-                writer.length(len)?;
-                let bytes = writer.reserve(len)?;
-                if zero {
-                    bytes.fill(0);
-                }
-                fill(bytes);
-                Ok(())
-            },
-        )
+        check_bound(len, S::BOUND, self.end).in_member(M::PATH)?;
+        self.append_with::<M>(|writer| {
+            writer.length(len)?;
+            let bytes = writer.reserve(len)?;
+            if zero {
+                bytes.fill(0);
+            }
+            fill(bytes);
+            Ok(())
+        })
     }
 
-    /// Appends a member: its header if it has one, then its value.
+    /// Appends a member: what stands before its value, then that.
     #[inline]
     fn append_with<M: Member>(
         &mut self,
-        header: impl FnOnce(&mut Writer<'_, AllMembers>) -> Result<Parameter, CdrError>,
-        value: impl FnOnce(&mut Writer<'_, AllMembers>) -> Result<(), CdrError>,
+        write: impl FnOnce(&mut Writer<'_, AllMembers>) -> Result<(), CdrError>,
     ) -> Result<(), CdrError> {
-        self.only_once::<M>()?;
-        let mut writer = self.writer();
-        let parameter = match is_parameter::<M>() {
-            true => Some(header(&mut writer).in_member(M::PATH)?),
-            false => None,
-        };
-        let start = writer.position();
-        value(&mut writer).in_member(M::PATH)?;
-        if let Some(parameter) = parameter {
-            writer.parameter_end(parameter)?;
-        }
-        self.end = writer.position();
-        self.at[M::INDEX] = length_u32(start)?;
-        Ok(())
+        let open = self.open::<M>()?;
+        let mut writer = open.site.writer(self.bytes());
+        write(&mut writer).in_member(M::PATH)?;
+        let end = writer.position();
+        self.shut::<M>(open, end)
     }
 
     /// Replaces a member whose size is fixed; in a mutable structure, appends it the
@@ -264,12 +263,22 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         }
     }
 
+    /// Replaces all members of a structure of fixed size, which is an `S`.
+    #[inline]
+    pub fn set_all<S: Shape>(&mut self, value: &S::Borrowed) {
+        let site = Site {
+            depth: self.site.depth.saturating_sub(1),
+            ..self.site
+        };
+        if let Err(error) = S::write(value, &mut site.writer(self.bytes())) {
+            self.fault().note(error);
+        }
+    }
+
     #[inline]
     fn replace<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
-        let start = self.at[M::INDEX] as usize;
-        let (representation, origin) = (self.site.representation, self.origin(start));
-        let mut writer: Writer<'_> = Writer::resume(representation, self.bytes(), start, origin);
-        M::Shape::write(value, &mut writer)
+        let site = self.value(self.at[M::INDEX] as usize);
+        M::Shape::write(value, &mut site.writer(self.bytes()))
     }
 
     /// Writes a member to a key hash, from where it stands in the sample.
@@ -277,12 +286,16 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// # Errors
     /// Only when the memory has been altered.
     pub fn hash<M: Member>(&mut self, hasher: &mut KeyHasher) -> Result<(), CdrError> {
-        let start = self.at[M::INDEX] as usize;
-        let (representation, origin) = (self.site.representation, self.origin(start));
+        let Site {
+            representation,
+            position,
+            origin,
+            ..
+        } = self.value(self.at[M::INDEX] as usize);
         let end = self.end;
         let bytes = self.bytes().get(..end).unwrap_or_default();
         M::Shape::transcribe_key(
-            &mut Reader::own(bytes, representation, start, origin),
+            &mut Reader::own(bytes, representation, position, origin),
             hasher,
         )
     }

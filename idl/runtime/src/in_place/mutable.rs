@@ -1,20 +1,19 @@
-//! Members of mutable structures: each at most once, in any order, with a header
-//! whose length may be known only behind the value.
+//! Members with something before their value, which may have to know how long that
+//! is; those of mutable structures, each at most once and in any order.
 
 use super::{InPlace, Room, Site};
 use crate::encapsulation::Representation;
-use crate::encode::{Encoder as _, extended_header, length_u32};
+use crate::encode::{Encoder as _, Parameter, length_u32};
 use crate::error::{CdrError, InMember, Place};
 use crate::member::{Member, is_parameter};
-use crate::shape::{LengthCode, Shape as _};
+use crate::shape::Shape as _;
 
-/// Bytes by which the extended parameter header of XCDR1 is longer.
-const EXTENSION: usize = 8;
-
-/// A member whose value is being written: where that starts.
+/// A member whose value is being written.
 pub(super) struct OpenMember {
+    /// Where the value starts.
     pub(super) site: Site,
-    header: usize,
+    /// Its header, where it has one.
+    parameter: Option<Parameter>,
 }
 
 impl<R: Room, const N: usize> InPlace<R, N> {
@@ -61,82 +60,41 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         }
     }
 
-    /// Writes the header of a member, if it has one, with room for its length.
+    /// Writes what stands before a member's value: a header in mutable structures, and
+    /// what says that an optional member is there in others.
+    #[inline]
     pub(super) fn open<M: Member>(&mut self) -> Result<OpenMember, CdrError> {
         self.only_once::<M>()?;
+        let xcdr1 = self.site.representation == Representation::Xcdr1;
         let mut writer = self.writer();
-        let mut header = writer.position();
-        if is_parameter::<M>() {
-            writer.align(4)?;
-            header = writer.position();
-            // Its effect on alignment is `origin`'s.
-            let _ = writer.parameter_header::<M>(0).in_member(M::PATH)?;
+        let mut parameter = None;
+        if is_parameter::<M>() || (M::Shape::OPTIONAL && xcdr1) {
+            parameter = Some(writer.parameter_open::<M>().in_member(M::PATH)?);
+        } else if M::Shape::OPTIONAL {
+            writer.primitive(true).in_member(M::PATH)?;
         }
-        let position = writer.position();
+        let (position, origin) = (writer.position(), *writer.origin_mut());
         let site = Site {
-            representation: self.site.representation,
             position,
-            origin: self.origin(position),
+            origin,
+            ..self.site
         };
-        Ok(OpenMember { site, header })
+        Ok(OpenMember { site, parameter })
     }
 
-    /// Counts a member in whose value ends at `end`, and writes its length.
-    pub(super) fn shut<M: Member>(
-        &mut self,
-        open: &OpenMember,
-        end: usize,
-    ) -> Result<(), CdrError> {
-        let start = open.site.position;
-        (self.at[M::INDEX], self.end) = (length_u32(start)?, end);
-        if !is_parameter::<M>() {
-            return Ok(());
+    /// Counts in a member whose value ends at `end`. Where its header says how long it
+    /// is, that is written now; of XCDR1, a value of more than 65,535 bytes moves, for
+    /// the header to be a longer one.
+    #[inline]
+    pub(super) fn shut<M: Member>(&mut self, open: OpenMember, end: usize) -> Result<(), CdrError> {
+        let mut start = open.site.position;
+        self.end = end;
+        if let Some(parameter) = open.parameter {
+            let mut writer = self.writer();
+            writer.parameter_close::<M>(parameter).in_member(M::PATH)?;
+            self.end = writer.position();
+            start += self.end - end;
         }
-        let length = end - start;
-        match self.site.representation {
-            Representation::Xcdr2 => {
-                if M::Shape::LENGTH_CODE == LengthCode::Next {
-                    let length = length_u32(length)?;
-                    self.writer().patch(start - 4, length);
-                }
-                Ok(())
-            }
-            Representation::Xcdr1 if start - open.header > EXTENSION => {
-                let length = length_u32(length)?;
-                self.writer().patch(start - 4, length);
-                Ok(())
-            }
-            Representation::Xcdr1 => match u16::try_from(length) {
-                Ok(length) => {
-                    let bytes = self.bytes().get_mut(start - 2..start);
-                    if let Some(bytes) = bytes {
-                        bytes.copy_from_slice(&length.to_le_bytes());
-                    }
-                    Ok(())
-                }
-                Err(_) => self.extend_header::<M>(open),
-            },
-        }
-    }
-
-    /// Makes room for the extended header before a value that has turned out to be
-    /// longer than the short one can say: the one case in which a value is moved.
-    /// Alignment inside it counts from its own start, so it is the same elsewhere.
-    #[cold]
-    fn extend_header<M: Member>(&mut self, open: &OpenMember) -> Result<(), CdrError> {
-        let (start, end) = (open.site.position, self.end);
-        let length = length_u32(end - start)?;
-        let mut writer = self.writer();
-        writer.zeros(EXTENSION).in_member(M::PATH)?;
-        let (pid, id) = extended_header::<M>();
-        let bytes = self.bytes();
-        bytes.copy_within(start..end, start + EXTENSION);
-        self.end = open.header;
-        let mut writer = self.writer();
-        writer.primitives(&pid)?;
-        writer.primitives(&[id, length])?;
-        let start = writer.position();
-        self.end = end + EXTENSION;
         self.at[M::INDEX] = length_u32(start)?;
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::encapsulation::Representation;
+use crate::encode::{AllMembers, Encoder as _, Writer};
 use crate::error::CdrError;
 use crate::topic::Slot;
 
@@ -36,6 +37,8 @@ pub struct Site {
     pub(super) position: usize,
     /// Offset that alignment counts from.
     pub(super) origin: usize,
+    /// Structures and collections around it.
+    pub(super) depth: u8,
 }
 
 impl Site {
@@ -45,7 +48,16 @@ impl Site {
             representation,
             position: 0,
             origin: 0,
+            depth: 0,
         }
+    }
+
+    /// A writer at the start of it.
+    #[inline]
+    pub(super) fn writer(self, bytes: &mut [u8]) -> Writer<'_, AllMembers> {
+        let mut writer = Writer::resume(self.representation, bytes, self.position, self.origin);
+        *writer.depth_mut() = self.depth;
+        writer
     }
 }
 

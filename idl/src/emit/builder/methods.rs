@@ -9,7 +9,7 @@ use super::Next;
 use crate::emit::structure::{Field, Subject};
 use crate::emit::{Emitter, docs, member_docs, names};
 use crate::mapping;
-use crate::model::{Element, Type, TypeId, TypeKind};
+use crate::model::{Element, Member, Type, TypeId, TypeKind};
 
 /// Makes the methods of one builder.
 pub(in crate::emit) struct Methods<'e, 's> {
@@ -17,6 +17,8 @@ pub(in crate::emit) struct Methods<'e, 's> {
     subject: &'e Subject<'s>,
     /// By prefix, member and suffix.
     names: BTreeMap<(&'static str, String, &'static str), Ident>,
+    /// The method that sets all members.
+    all: Ident,
 }
 
 /// What stands before and behind the name of a member in the names of its methods.
@@ -51,6 +53,7 @@ impl<'e, 's> Methods<'e, 's> {
             emitter,
             subject,
             names,
+            all: names::ident(&names::fresh(&mut taken, "set_all")),
         }
     }
 
@@ -59,6 +62,18 @@ impl<'e, 's> Methods<'e, 's> {
         known
             .cloned()
             .unwrap_or_else(|| format_ident!("{prefix}{}{suffix}", field.member.name))
+    }
+
+    /// Of a structure that is complete from the start.
+    pub(super) fn set_all(&self) -> TokenStream {
+        let (method, name) = (&self.all, &self.subject.name);
+        quote! {
+            /// Replaces all members.
+            pub fn #method(&mut self, value: &#name) -> &mut Self {
+                self.sample.set_all::<#name>(value);
+                self
+            }
+        }
     }
 
     /// The methods of a member of fixed size.
@@ -80,11 +95,10 @@ impl<'e, 's> Methods<'e, 's> {
 
     /// The builder of a structure of fixed size, over the place where it is.
     fn inner(&self, field: &Field<'_>) -> Option<TokenStream> {
-        let id = self
-            .structure(&field.member.ty)
-            .filter(|_| self.emitter.is_plain(field.member))?;
+        let id = self.composite_of(&field.member.ty)?;
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let name = self.name("", field, "");
         let doc = self.docs_and(&member.doc, &[" To be changed where it lies."]);
         let error = self.error();
@@ -92,7 +106,7 @@ impl<'e, 's> Methods<'e, 's> {
         Some(quote! {
             #doc
             pub fn #name(&mut self) -> #builder<#rt::Part<'_, #error>> {
-                self.sample.inner::<#path>()
+                self.sample.inner::<#path, #shape>()
             }
         })
     }
@@ -103,16 +117,18 @@ impl<'e, 's> Methods<'e, 's> {
         let method = self.name("", field, "");
         let doc = member_docs(member);
         let (ty, value) = self.emitter.taken_member(member, self.subject.scope());
-        let plain = self.append(
-            next,
-            &doc,
-            &method,
-            quote!(value: #ty),
-            quote!(append::<#path>(#value)),
-        );
+        let (parameters, write) = match member.optional {
+            true => (
+                quote!(value: ::core::option::Option<#ty>,),
+                match self.emitter.is_scalar(&member.ty) {
+                    true => quote!(append_optional::<#path, _>(value.as_ref())),
+                    false => quote!(append_optional::<#path, _>(value)),
+                },
+            ),
+            false => (quote!(value: #ty,), quote!(append::<#path>(#value))),
+        };
+        let plain = self.append(next, &doc, &method, parameters, write);
         let more = match self.emitter.resolve(&member.ty) {
-            // What stands around the value has no builder of its own.
-            _ if !self.emitter.is_plain(member) => TokenStream::new(),
             Type::Sequence { element, .. } => match self.emitter.plain_primitive(&element.ty) {
                 Some(_) if !member.range.is_empty() => self.list(field, next, element, &[]),
                 Some(primitive) if mapping::is_byte(primitive) => self.bytes(field, next),
@@ -126,12 +142,11 @@ impl<'e, 's> Methods<'e, 's> {
             Type::Array {
                 element,
                 dimensions,
-            } => self.list(
-                field,
-                next,
-                element,
-                dimensions.get(1..).unwrap_or_default(),
-            ),
+            } => match &dimensions[..] {
+                [_] if self.emitter.plain_primitive(&element.ty).is_some() => TokenStream::new(),
+                [_, rows @ ..] => self.list(field, next, element, rows),
+                [] => TokenStream::new(),
+            },
             Type::Named(_) => self.composite(field, next),
             _ => TokenStream::new(),
         };
@@ -176,6 +191,7 @@ impl<'e, 's> Methods<'e, 's> {
 
     fn bytes(&self, field: &Field<'_>, next: &Next) -> TokenStream {
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let [bytes, usize] = ["u8", "usize"].map(|name| self.emitter.names.primitive(name));
         let fill = |suffix, docs: &[&str], zero: bool| {
             self.append(
@@ -183,7 +199,7 @@ impl<'e, 's> Methods<'e, 's> {
                 &self.docs_and(&member.doc, docs),
                 &self.name("", field, suffix),
                 quote!(len: #usize, fill: impl ::core::ops::FnOnce(&mut [#bytes]),),
-                quote!(append_bytes::<#path>(len, #zero, fill)),
+                quote!(append_bytes::<#path, #shape>(len, #zero, fill)),
             )
         };
         let with = fill(
@@ -206,6 +222,7 @@ impl<'e, 's> Methods<'e, 's> {
     fn numbers(&self, field: &Field<'_>, next: &Next, element: &TokenStream) -> TokenStream {
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let usize = self.emitter.names.primitive("usize");
         let with = self.append(
             next,
@@ -215,7 +232,7 @@ impl<'e, 's> Methods<'e, 's> {
             ),
             &self.name("", field, "_with"),
             quote!(len: #usize, fill: impl ::core::ops::FnOnce(#rt::SeqMut<'_, #element>),),
-            quote!(append_numbers::<#path>(len, fill)),
+            quote!(append_numbers::<#path, #shape>(len, fill)),
         );
         let from = self.append(
             next,
@@ -225,7 +242,7 @@ impl<'e, 's> Methods<'e, 's> {
             ),
             &self.name("", field, "_from"),
             quote!(len: #usize, element: impl ::core::ops::FnMut(#usize) -> #element,),
-            quote!(append_from::<#path>(len, element)),
+            quote!(append_from::<#path, #shape>(len, element)),
         );
         quote!(#with #from)
     }
@@ -234,7 +251,11 @@ impl<'e, 's> Methods<'e, 's> {
     fn list(&self, field: &Field<'_>, next: &Next, element: &Element, rows: &[u32]) -> TokenStream {
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
-        let element = self.emitter.rows(element, rows, self.subject.scope());
+        let shape = self.shape(member);
+        let range = self.emitter.range_of(&member.ty, &member.range);
+        let element = self
+            .emitter
+            .rows_within(element, rows, range, self.subject.scope());
         let error = self.error();
         self.append(
             next,
@@ -248,16 +269,17 @@ impl<'e, 's> Methods<'e, 's> {
                     &mut #rt::List<'_, #element, #error>,
                 ) -> ::core::result::Result<(), #error>,
             },
-            quote!(append_list::<#path>(build)),
+            quote!(append_list::<#path, #shape>(build)),
         )
     }
 
     fn composite(&self, field: &Field<'_>, next: &Next) -> TokenStream {
-        let Some(id) = self.structure(&field.member.ty) else {
+        let Some(id) = self.composite_of(&field.member.ty) else {
             return TokenStream::new();
         };
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
+        let shape = self.shape(member);
         let error = self.error();
         let builder = self.emitter.named_builder(id, self.subject.scope());
         let part = quote!(#rt::Part<'p, #error>);
@@ -273,8 +295,14 @@ impl<'e, 's> Methods<'e, 's> {
                     #builder<#part>,
                 ) -> ::core::result::Result<#builder<#part, #rt::Complete>, #error>,
             },
-            quote!(append_composite::<#path, _>(build)),
+            quote!(append_composite::<#path, #shape, _>(build)),
         )
+    }
+
+    /// The shape of a member's value, whatever is around it.
+    fn shape(&self, member: &Member) -> TokenStream {
+        self.emitter
+            .shape_within(&member.ty, &member.range, self.subject.scope())
     }
 
     /// The error of what is built.
@@ -284,7 +312,7 @@ impl<'e, 's> Methods<'e, 's> {
     }
 
     /// The structure or union that a type is.
-    fn structure(&self, ty: &Type) -> Option<TypeId> {
+    fn composite_of(&self, ty: &Type) -> Option<TypeId> {
         match self.emitter.resolve(ty) {
             Type::Named(id) => match &self.emitter.decl(*id).kind {
                 TypeKind::Struct(_) | TypeKind::Union(_) => Some(*id),

@@ -33,7 +33,7 @@ impl Emitter<'_> {
             true => {
                 "
  Members are written when they are given, in any order. One that is given no value
- has its `@default`, or else publishing is an error."
+ has its `@default`; if it has none and is not optional, publishing is an error."
             }
             false => {
                 "
@@ -67,14 +67,16 @@ impl Emitter<'_> {
         let methods = Methods::new(self, subject);
         if subject.is_mutable() {
             let goes_on = Next::new(quote!(#rt::Complete), TokenStream::new());
-            let all = subject.fields.iter().map(|field| match field.fixed {
+            let all = written(subject).map(|field| match field.fixed {
                 true => methods.setter(field),
                 false => methods.appenders(field, &goes_on),
             });
             return quote!(impl<#slot: #rt::Room> #builder<#slot> { #(#all)* });
         }
         let impls = runs.iter().enumerate().map(|(index, run)| {
+            let set_all = (runs.len() == 1).then(|| methods.set_all());
             let setters = run.fixed.iter().map(|field| methods.setter(field));
+            let setters = setters.chain(set_all);
             let appenders = run.then.map(|field| {
                 let next = &runs[index + 1];
                 let goes_on = Next::new(self.stage(subject, next.then), defaults(&next.fixed));
@@ -259,11 +261,19 @@ impl Next {
     }
 }
 
+/// The members that are on the wire.
+fn written<'r, 's>(subject: &'r Subject<'s>) -> impl Iterator<Item = &'r Field<'s>> {
+    subject
+        .fields
+        .iter()
+        .filter(|field| !field.member.non_serialized)
+}
+
 /// Of a mutable structure there is one, and nothing is written before it is given.
 fn runs<'r, 's>(subject: &'r Subject<'s>) -> Vec<Run<'r, 's>> {
     let mut runs = Vec::new();
     let mut fixed = Vec::new();
-    let in_order = subject.fields.iter().filter(|_| !subject.is_mutable());
+    let in_order = written(subject).filter(|_| !subject.is_mutable());
     for field in in_order {
         if field.fixed {
             fixed.push(field);
