@@ -104,7 +104,9 @@ pub trait Encoder: Sized {
     fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
         let alignment = alignment.min(self.representation().align_max());
         let relative = self.position() - *self.origin_mut();
-        let padding = relative.next_multiple_of(alignment) - relative;
+        // Alignments are powers of two, which the compiler cannot know: no division.
+        debug_assert!(alignment.is_power_of_two());
+        let padding = relative.wrapping_neg() & (alignment - 1);
         if padding == 0 {
             Ok(())
         } else {
