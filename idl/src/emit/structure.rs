@@ -302,8 +302,9 @@ impl Emitter<'_> {
             quote! {
                 // Hashes take the key members by ascending id.
                 if encoder.is_key_hash() {
+                    let open = encoder.begin(#extensibility)?;
                     #(#members)*
-                    return ::core::result::Result::Ok(());
+                    return encoder.end(open);
                 }
             }
         });

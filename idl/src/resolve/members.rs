@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::Resolver;
 use super::annotations::{Applied, Place};
-use super::constants::Target;
-use super::hash;
+use super::targets::Target;
+
 use super::scopes::ScopeId;
 use super::types::Facts;
+use super::{Resolver, copies, hash};
 use crate::ast::{self, ExprKind};
 use crate::limits::MEMBER_ID_MAX;
 use crate::model::{Member, Primitive, TryConstruct, Type, TypeKind, Value};
@@ -94,8 +94,12 @@ impl Resolver<'_> {
         let base = self.type_spec(scope, &member.ty);
         let marks = self.marks(scope, member, &applied);
         let mut complete = true;
+        let bytes = copies::of_applied(&applied, &marks.doc);
         for declarator in &member.declarators {
             let name = &declarator.name;
+            if !self.may_copy(bytes, name.span) {
+                return false;
+            }
             self.member_name(name, members);
             let id = self.member_id(scope, &applied, name, members);
             let Some(ty) = self.declarator(scope, base.as_ref(), declarator) else {
