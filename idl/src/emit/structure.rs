@@ -310,10 +310,13 @@ impl Emitter<'_> {
                 let id = Literal::u32_unsuffixed(member.id);
                 quote!(#id => value.#name = reader.value::<#path>()?,)
             });
-            let absent = subject.fields.iter().filter_map(|Field { member, name, .. }| {
-                let is_read_otherwise = member.optional && member.default.is_some();
-                is_read_otherwise.then(|| quote!(value.#name = ::core::option::Option::None;))
-            });
+            let absent = subject
+                .fields
+                .iter()
+                .filter_map(|Field { member, name, .. }| {
+                    let is_read_otherwise = member.optional && member.default.is_some();
+                    is_read_otherwise.then(|| quote!(value.#name = ::core::option::Option::None;))
+                });
             quote! {
                 #[allow(unused_mut)]
                 let mut value = Self::default();
