@@ -177,6 +177,8 @@ pub(crate) struct Literal {
     pub(crate) doc: Doc,
     pub(crate) annotations: Vec<Annotation>,
     pub(crate) name: Ident,
+    /// Behind `=`, which other compilers take for `@value`.
+    pub(crate) value: Option<Expr>,
 }
 
 #[derive(Debug, Clone)]

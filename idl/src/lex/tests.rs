@@ -101,9 +101,25 @@ fn characters_and_strings() {
         &["error string literal that does not end on its line", "c"],
     );
     check(r#""\q" x"#, &["error unknown escape sequence `\\q`", "x"]);
+    check(r#""\u0041\u20ac""#, &["text \"A€\""]);
     check(
-        r#""\u0041""#,
-        &["error escape `\\u` stands in wide literals only"],
+        r#"L"\ud83d\ude00\uE9" L'\ud83d' '\400'"#,
+        &[
+            "wtext \"😀é\"",
+            "error `\\ud83d` is half of a character",
+            "error octal escape of 256, which is more than 255",
+        ],
+    );
+    check(
+        r"'\a' '\v' '\?' '\x7' '\7' '\''",
+        &[
+            "char '\\u{7}'",
+            "char '\\u{b}'",
+            "char '?'",
+            "char '\\u{7}'",
+            "char '\\u{7}'",
+            "char '\\''",
+        ],
     );
     check(r#""\0""#, &["error string literal with a NUL in it"]);
 }

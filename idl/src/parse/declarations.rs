@@ -272,17 +272,19 @@ impl Parser<'_> {
         let doc = self.token().and_then(|token| token.doc.clone());
         let annotations = self.annotations();
         let name = self.declared_name("the name of a literal")?;
+        let mut value = None;
         if self.at_punct('=') {
-            let message = "a literal cannot be given a value by `=`";
+            let message = "`=` behind a literal is no IDL, and is taken for `@value`";
             let hint = format!("write `@value(...) {}`", name.name);
-            self.sink.error_hint(self.span(), message, hint);
+            self.sink.warning_hint(self.span(), message, hint);
             self.bump();
-            self.expression()?;
+            value = Some(self.expression()?);
         }
         Ok(Literal {
             doc,
             annotations,
             name,
+            value,
         })
     }
 

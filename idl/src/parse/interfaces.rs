@@ -144,6 +144,11 @@ impl Parser<'_> {
             Direction::Out
         } else if self.take_keyword("inout") {
             Direction::InOut
+        } else if self.begins_type() {
+            let message = "a parameter without `in`, `out` or `inout` is taken for an `in`";
+            self.sink
+                .warning_hint(self.span(), message, "write `in` before its type");
+            Direction::In
         } else {
             return self.expected("`in`, `out` or `inout`");
         };

@@ -83,6 +83,44 @@ const BEGINNINGS: &[&str] = &[
     "interface",
 ];
 
+/// Keywords that mean nothing where a name may stand: those of building blocks
+/// that data for DDS has no use for, and types that have parameters.
+const NOT_IN_DATA: &[&str] = &[
+    "abstract",
+    "component",
+    "connector",
+    "consumes",
+    "context",
+    "custom",
+    "emits",
+    "eventtype",
+    "factory",
+    "finder",
+    "getter",
+    "home",
+    "import",
+    "manages",
+    "map",
+    "mirrorport",
+    "multiple",
+    "port",
+    "porttype",
+    "primarykey",
+    "private",
+    "provides",
+    "public",
+    "publishes",
+    "sequence",
+    "setter",
+    "supports",
+    "truncatable",
+    "typeid",
+    "typename",
+    "typeprefix",
+    "uses",
+    "valuetype",
+];
+
 struct Parser<'a> {
     /// The last one is [`TokenKind::End`] and is never consumed.
     tokens: &'a [Token],
@@ -228,9 +266,14 @@ impl<'a> Parser<'a> {
             }
             // A keyword where only a name can stand is meant as a name.
             TokenKind::Keyword(word) if self.name_ends_at(1) => {
-                let message = format!("`{word}` is a keyword of IDL and cannot be {what}");
-                self.sink
-                    .error_hint(span, message, format!("write `_{word}`"));
+                let hint = format!("write `_{word}`");
+                if NOT_IN_DATA.contains(word) {
+                    let message = format!("`{word}` is a keyword of IDL, and is taken for a name");
+                    self.sink.warning_hint(span, message, hint);
+                } else {
+                    let message = format!("`{word}` is a keyword of IDL and cannot be {what}");
+                    self.sink.error_hint(span, message, hint);
+                }
                 self.bump();
                 Ok(Ident {
                     name: (*word).into(),

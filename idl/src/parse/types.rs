@@ -5,11 +5,36 @@ use crate::ast::{Declarator, Expr, TypeKind, TypeSpec};
 use crate::lex::TokenKind;
 use crate::model::Primitive;
 
+/// Keywords that begin a type in an operation.
+const TYPE_WORDS: &[&str] = &[
+    "boolean", "char", "double", "fixed", "float", "int16", "int32", "int64", "int8", "long",
+    "map", "octet", "sequence", "short", "string", "uint16", "uint32", "uint64", "uint8",
+    "unsigned", "wchar", "wstring",
+];
+
+/// The keyword for a type with parameters that was meant.
+fn template_keyword(written: &str) -> Option<&'static str> {
+    ["sequence", "string", "wstring", "map", "fixed"]
+        .into_iter()
+        .find(|word| word.eq_ignore_ascii_case(written))
+}
+
 impl Parser<'_> {
     pub(super) fn type_spec(&mut self) -> Parsed<TypeSpec> {
         let annotations = self.annotations();
         let start = self.span();
         let kind = match self.kind() {
+            TokenKind::Identifier(written) if self.kind_at(1).is_punct('<') => {
+                match template_keyword(written) {
+                    Some(word) => {
+                        let message = format!("`{written}` is taken for `{word}`");
+                        self.sink
+                            .warning_hint(start, message, format!("write `{word}`"));
+                        self.keyword_type(word)?
+                    }
+                    None => TypeKind::Named(self.scoped_name("a type")?),
+                }
+            }
             TokenKind::Identifier(_) | TokenKind::Scope => {
                 TypeKind::Named(self.scoped_name("a type")?)
             }
@@ -22,6 +47,15 @@ impl Parser<'_> {
             kind,
             span,
         })
+    }
+
+    /// Whether a type that can stand in an operation begins here.
+    pub(super) fn begins_type(&self) -> bool {
+        match self.kind() {
+            TokenKind::Identifier(_) | TokenKind::Scope => true,
+            TokenKind::Keyword(word) => TYPE_WORDS.contains(word),
+            _ => false,
+        }
     }
 
     fn keyword_type(&mut self, word: &str) -> Parsed<TypeKind> {

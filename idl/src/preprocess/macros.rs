@@ -100,7 +100,7 @@ impl Macros {
 
 /// The macros that a token came from, the innermost first.
 #[derive(Debug, Clone, Default)]
-struct Hidden(Option<Rc<(String, Hidden)>>);
+struct Hidden(Option<Rc<(String, Self)>>);
 
 impl Hidden {
     fn has(&self, name: &str) -> bool {
@@ -139,7 +139,8 @@ impl Input<'_> {
         let given_back = self.given_back.last().map(|(token, _)| token);
         let source = self.source.get(self.taken);
         // A directive ends what a macro may look at.
-        given_back.or(source.filter(|token| !(token.first_on_line && token.kind.is_punct('#'))))
+        given_back
+            .or_else(|| source.filter(|token| !(token.first_on_line && token.kind.is_punct('#'))))
     }
 
     fn next(&mut self) -> Option<Marked> {

@@ -58,6 +58,11 @@ impl Resolver<'_> {
                 let message = format!("flag `{}` stands twice in this bitmask", name.name);
                 self.sink.error(name.span, message);
             }
+            if let Some(value) = &flag.value {
+                let message = "a flag of a bitmask cannot be given a value by `=`";
+                let hint = format!("write `@position(...) {}`", name.name);
+                self.sink.error_hint(value.span, message, hint);
+            }
             let position = self.position(scope, &applied).unwrap_or(next);
             next = position + 1;
             let position = match u8::try_from(position) {

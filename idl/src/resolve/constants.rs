@@ -1,7 +1,8 @@
 //! Constant expressions: IDL 4.2 §7.4.1.4.3.
 //!
-//! Integers are evaluated in 128 bits and checked against the declared type at
-//! the end, so nothing wraps unseen.
+//! Integers are evaluated in 128 bits, each part of an expression is checked
+//! against 32 or 64 bits, and the whole against the declared type: so nothing wraps
+//! unseen.
 
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
@@ -268,7 +269,8 @@ impl Resolver<'_> {
                 return None;
             }
             (Value::Integer(left), Value::Integer(right)) => {
-                integers(operator, left, right).map(Value::Integer)
+                let value = integers(operator, left, right);
+                value.and_then(|value| within(value, target).map(Value::Integer))
             }
             (Value::Float(left), Value::Float(right)) => reals(operator, left, right),
             (Value::Integer(left), Value::Float(right)) => reals(operator, left as f64, right),
@@ -305,6 +307,15 @@ impl Resolver<'_> {
 
     /// Checks a value against the type it is for.
     pub(super) fn fit(&mut self, value: Value, target: &Target, span: Span) -> Option<Value> {
+        // No IDL, but found in the field.
+        if let (Value::Integer(code), Target::Char) = (&value, target)
+            && let Ok(byte) = u8::try_from(*code)
+        {
+            let message = format!("{code} is taken for the character of this code");
+            self.sink
+                .warning_hint(span, message, format!("write `'\\x{byte:02x}'`"));
+            return Some(Value::Char(byte));
+        }
         fitted(value, target)
             .map_err(|message| self.sink.error(span, message))
             .ok()
@@ -439,6 +450,29 @@ fn wants_integers(operator: char) -> String {
         '>' => "`>>` wants integers".into(),
         _ => format!("`{operator}` wants integers"),
     }
+}
+
+/// §7.4.1.4.3: the parts of an integer expression are of 32 bits, or of 64 where
+/// the type that it is for has more than 32.
+fn within(value: i128, target: &Target) -> Result<i128, String> {
+    let bits = match target {
+        Target::Integer { bits: 0..=32, .. } | Target::Char | Target::WChar => 32,
+        Target::Bitmask { bits: 0..=32, .. } => 32,
+        _ => 64,
+    };
+    let (least, _) = Target::range(bits, true);
+    let (_, greatest) = Target::range(bits, false);
+    if value < least || value > greatest {
+        let hint = if bits == 32 {
+            " for a type of 32 bits"
+        } else {
+            ""
+        };
+        return Err(format!(
+            "{value} in the middle of an expression{hint} is out of range, {least} to {greatest}"
+        ));
+    }
+    Ok(value)
 }
 
 fn integers(operator: char, left: i128, right: i128) -> Result<i128, String> {

@@ -94,7 +94,7 @@ impl Resolver<'_> {
                 let message = format!("literal `{}` stands twice in this enum", name.name);
                 self.sink.error(name.span, message);
             }
-            let value = self.literal_value(scope, &applied, next);
+            let value = self.literal_value(scope, &applied, literal, next);
             let value = self.checked_value(name, value, bit_bound);
             next = i128::from(value) + 1;
             if let Some(other) = values.insert(value, &name.name) {
@@ -117,15 +117,26 @@ impl Resolver<'_> {
         (literals, default.unwrap_or(0))
     }
 
-    fn literal_value(&mut self, scope: ScopeId, applied: &Applied<'_>, next: i128) -> i128 {
-        let Some(annotation) = applied.get("value") else {
-            return next;
-        };
-        let Some(expr) = self.required(annotation) else {
-            return next;
+    fn literal_value(
+        &mut self,
+        scope: ScopeId,
+        applied: &Applied<'_>,
+        literal: &ast::Literal,
+        next: i128,
+    ) -> i128 {
+        let annotation = applied.get("value");
+        let expr = match (annotation, &literal.value) {
+            (Some(annotation), Some(_)) => {
+                self.sink
+                    .error(annotation.span, "`@value` contradicts the `=`");
+                None
+            }
+            (Some(annotation), None) => self.required(annotation),
+            (None, value) => value.as_ref(),
         };
         let target = Target::of_primitive(Primitive::Int32);
-        self.evaluate_integer(scope, expr, &target).unwrap_or(next)
+        let value = expr.and_then(|expr| self.evaluate_integer(scope, expr, &target));
+        value.unwrap_or(next)
     }
 
     /// A value must fit in the bits, and in the signed integer that holds them.

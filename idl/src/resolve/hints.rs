@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Resolver;
-use super::scopes::{ScopeId, Symbol};
+use super::scopes::{Entry, ScopeId, Symbol};
 use crate::ast::{Definition, DefinitionKind, Export, Ident, ScopedName, TypeKind};
 use crate::model::TypeId;
 use crate::source::Span;
@@ -115,7 +115,13 @@ impl Resolver<'_> {
         let mut found = None;
         for part in name.parts() {
             let entry = match (found, around) {
-                (None, Some(scope)) => self.scopes.visible(scope, &part.name).cloned(),
+                (None, Some(scope)) => {
+                    let entry = self.scopes.visible(scope, &part.name).cloned();
+                    if entry.is_some() && !name.absolute && !self.in_members {
+                        self.scopes.use_name(scope, part);
+                    }
+                    entry
+                }
                 (Some(Symbol::Refused), _) => return Some(Symbol::Refused),
                 (Some(Symbol::Module(inner)), _) => {
                     around = Some(inner);
@@ -144,6 +150,7 @@ impl Resolver<'_> {
                 self.unknown(start, name, part, found.is_some().then_some(around), wanted);
                 return None;
             };
+            self.check_one_meaning(around.unwrap_or(start), part, &entry);
             if *entry.spelling != *part.name && entry.symbol != Symbol::Refused {
                 let message = format!("`{}` is declared as `{}`", part.name, entry.spelling);
                 let hint = "in IDL a name is written everywhere as it was declared";
@@ -152,6 +159,20 @@ impl Resolver<'_> {
             found = Some(entry.symbol);
         }
         found
+    }
+
+    /// §7.5.2: a name that several bases have is ambiguous, unless it is one thing.
+    fn check_one_meaning(&mut self, scope: ScopeId, part: &Ident, entry: &Entry) {
+        let mut scopes = self.scopes.outward(scope);
+        let own = scopes.find(|scope| self.scopes.member(*scope, &part.name).is_some());
+        let meanings = own.map_or_else(Vec::new, |scope| self.scopes.meanings(scope, &part.name));
+        let other = meanings.iter().find(|other| other.symbol != entry.symbol);
+        if let Some(other) = other {
+            let places = format!("{} and {}", self.place(entry.span), self.place(other.span));
+            let message = format!("`{}` is ambiguous: several bases have one", part.name);
+            let hint = format!("in {places}; write the base and `::` in front");
+            self.sink.error_hint(part.span, message, hint);
+        }
     }
 
     /// The index of a literal of an enum.

@@ -76,6 +76,7 @@ pub(crate) fn resolve(
         annotations: Vec::new(),
         literals: HashMap::new(),
         included_twice: HashSet::new(),
+        in_members: false,
     };
     for root in roots {
         resolver.definitions(ScopeId::ROOT, root);
@@ -131,6 +132,9 @@ struct Resolver<'a> {
     literals: HashMap<TypeId, HashMap<String, usize>>,
     /// Files that were reported as included twice.
     included_twice: HashSet<FileId>,
+    /// Inside a struct or union, which is a scope of its own: what is used there is
+    /// not used in the scope around.
+    in_members: bool,
 }
 
 /// A module of the model before the tree is put together.
@@ -420,12 +424,40 @@ impl Resolver<'_> {
 
     /// Enters a name; a clash is reported and leaves the first meaning.
     fn declare(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) -> bool {
+        self.check_new_name(scope, name, symbol);
         match self.scopes.declare(scope, name, symbol) {
             Ok(()) => true,
             Err(clash) => {
                 self.report_clash(name, &clash);
                 false
             }
+        }
+    }
+
+    /// IDL 4.2 §7.5.2, §7.5.3: a name that was used in a scope is not declared
+    /// there with another meaning, nor is that of the scope itself.
+    fn check_new_name(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) {
+        if self.scopes.local(scope, &name.name).is_some() {
+            return;
+        }
+        if let Some(span) = self.scopes.used(scope, &name.name) {
+            let new = &name.name;
+            let message = format!("`{new}` was used in this scope before, with another meaning");
+            let place = self.place(span);
+            if symbol == Symbol::Feature {
+                // It makes nothing ambiguous: types and operations stand apart.
+                let hint = format!("in {place}; other IDL compilers refuse that");
+                self.sink.warning_hint(name.span, message, hint);
+            } else {
+                let hint = format!("in {place}; write the other one with the names around it");
+                self.sink.error_hint(name.span, message, hint);
+            }
+        }
+        let around = self.scopes.name(scope);
+        if around.eq_ignore_ascii_case(&name.name) && !matches!(symbol, Symbol::Refused) {
+            let message = format!("`{}` has the name of what it stands in", name.name);
+            let hint = "other IDL compilers refuse that";
+            self.sink.warning_hint(name.span, message, hint);
         }
     }
 

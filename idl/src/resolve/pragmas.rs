@@ -25,8 +25,7 @@ struct InnerKey {
 
 impl Resolver<'_> {
     pub(super) fn apply_pragmas(&mut self) {
-        let mut inner: Vec<InnerKey> = Vec::new();
-        let mut changed = false;
+        let mut keys: Vec<(TypeId, Vec<Vec<String>>, Span)> = Vec::new();
         for (scope, pragma, span) in std::mem::take(&mut self.pragmas) {
             let Some(id) = self.pragma_type(scope, &pragma, span) else {
                 continue;
@@ -39,24 +38,41 @@ impl Resolver<'_> {
             let Some(paths) = &pragma.key else {
                 continue;
             };
-            if self.keyed_by_annotation(id) {
-                let message = "the type has a key by annotation already";
-                self.sink.error(span, message);
-                continue;
+            // Some tools want a pragma for each member.
+            match keys.iter_mut().find(|(other, ..)| *other == id) {
+                Some((_, all, _)) => all.extend(paths.iter().cloned()),
+                None => keys.push((id, paths.clone(), span)),
             }
-            if paths.iter().any(|path| path.len() > NESTING_MAX) {
-                let message = format!("the key goes more than {NESTING_MAX} types deep");
+        }
+        if keys.is_empty() {
+            return;
+        }
+        let mut inner: Vec<InnerKey> = Vec::new();
+        for (id, paths, span) in keys {
+            if let Some(message) = self.unfit_key(id, &paths) {
                 self.sink.error(span, message);
                 continue;
             }
             let paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
             self.key_by_paths(id, &paths, span, &mut inner);
-            changed = true;
         }
-        if changed {
-            self.inherit_keys();
-            self.check_all_keys();
+        self.inherit_keys();
+        self.check_all_keys();
+    }
+
+    /// What is wrong with a key as a whole.
+    fn unfit_key(&self, id: TypeId, paths: &[Vec<String>]) -> Option<String> {
+        let indexed = paths.iter().flatten().find(|name| name.contains('['));
+        if let Some(name) = indexed {
+            return Some(format!(
+                "`{name}` in the key: members belong to a key as a whole, not by element"
+            ));
         }
+        if paths.iter().any(|path| path.len() > NESTING_MAX) {
+            return Some(format!("the key goes more than {NESTING_MAX} types deep"));
+        }
+        self.keyed_by_annotation(id)
+            .then(|| "the type has a key by annotation already".into())
     }
 
     fn pragma_type(&mut self, scope: ScopeId, pragma: &Pragma, span: Span) -> Option<TypeId> {

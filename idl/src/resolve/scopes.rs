@@ -81,6 +81,8 @@ struct Scope {
     name: Rc<str>,
     /// Scopes whose names are names of this one too.
     bases: Vec<ScopeId>,
+    /// Names of scopes around that were used here: in lower case, with the place.
+    used: HashMap<String, Span>,
     /// By the name in lower case.
     entries: HashMap<String, Entry>,
 }
@@ -98,6 +100,7 @@ impl Default for Scopes {
                 parent: None,
                 name: "".into(),
                 bases: Vec::new(),
+                used: HashMap::new(),
                 entries: HashMap::new(),
             }],
         }
@@ -112,6 +115,7 @@ impl Scopes {
             parent,
             name: Rc::clone(name),
             bases,
+            used: HashMap::new(),
             entries: HashMap::new(),
         });
         ScopeId(self.all.len() - 1)
@@ -127,21 +131,48 @@ impl Scopes {
 
     /// What a name means in this scope or in those that it inherits from.
     pub(super) fn member(&self, scope: ScopeId, name: &str) -> Option<&Entry> {
-        let mut seen = Vec::new();
+        self.meanings(scope, name).into_iter().next()
+    }
+
+    /// All that a name means in this scope, or else in those that it inherits from.
+    pub(super) fn meanings(&self, scope: ScopeId, name: &str) -> Vec<&Entry> {
+        let mut seen: Vec<ScopeId> = Vec::new();
+        let mut found: Vec<&Entry> = Vec::new();
         let mut open = vec![scope];
         while let Some(scope) = open.pop() {
             if seen.contains(&scope) {
                 continue;
             }
-            if let Some(entry) = self.local(scope, name) {
-                return Some(entry);
-            }
             seen.push(scope);
-            if let Some(scope) = self.all.get(scope.0) {
-                open.extend(scope.bases.iter().rev());
+            match (self.local(scope, name), self.all.get(scope.0)) {
+                (Some(entry), _) => found.push(entry),
+                (None, Some(scope)) => open.extend(scope.bases.iter().rev()),
+                (None, None) => {}
             }
         }
-        None
+        found
+    }
+
+    /// Remembers that a name of a scope around was used here.
+    pub(super) fn use_name(&mut self, scope: ScopeId, name: &Ident) {
+        if self.local(scope, &name.name).is_some() {
+            return;
+        }
+        if let Some(scope) = self.all.get_mut(scope.0) {
+            let key = name.name.to_ascii_lowercase();
+            scope.used.entry(key).or_insert(name.span);
+        }
+    }
+
+    /// Where a name of a scope around was used here, before this place.
+    pub(super) fn used(&self, scope: ScopeId, name: &str) -> Option<Span> {
+        let used = &self.all.get(scope.0)?.used;
+        used.get(&name.to_ascii_lowercase()).copied()
+    }
+
+    /// The name of a scope, empty for the root.
+    pub(super) fn name(&self, scope: ScopeId) -> &str {
+        self.all.get(scope.0).map_or("", |scope| &scope.name)
     }
 
     /// What a name means here or in a scope around. One that is spelled so wins

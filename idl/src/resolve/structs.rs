@@ -38,9 +38,11 @@ impl Resolver<'_> {
         let nested = self.nested(scope, &applied) || structure.exception;
         let representations = self.representations(scope, &applied);
         let inherited = members.all.len();
+        let outer = std::mem::replace(&mut self.in_members, true);
         for member in &structure.members {
             complete &= self.members(scope, Place::Member, member, &mut members);
         }
+        self.in_members = outer;
         let opened = opened?;
         if !complete || self.sink.error_count() > errors {
             return self.abandon_type(&opened, &structure.name);

@@ -27,12 +27,14 @@ impl Resolver<'_> {
         let extensibility = self.extensibility_or_default(&applied);
         let nested = self.nested(scope, &applied);
         let representations = self.representations(scope, &applied);
+        let outer = std::mem::replace(&mut self.in_members, true);
         let discriminator = self.discriminator(scope, &union.discriminator);
         // The discriminator has the id 0 and its name.
         let autoid_hash = self.has_hash_ids(scope, &applied);
         let mut members = Members::new(autoid_hash, 1);
         members.reserve(0, "discriminator");
         let branches = self.branches(scope, union, discriminator.as_ref(), &mut members);
+        self.in_members = outer;
         let opened = opened?;
         let (Some(discriminator), Some(branches)) = (discriminator, branches) else {
             return self.abandon_type(&opened, &union.name);

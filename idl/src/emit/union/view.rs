@@ -7,7 +7,7 @@ use quote::quote;
 use super::{Arm, Cases};
 use crate::emit::structure::Subject;
 use crate::emit::{Emitter, member_docs};
-use crate::model::{Branch, Primitive, Type, TypeId, TypeKind, Union};
+use crate::model::{Branch, Type, TypeId, TypeKind, Union};
 
 impl Emitter<'_> {
     pub(super) fn union_view(&self, cases: &Cases<'_>) -> TokenStream {
@@ -66,7 +66,7 @@ impl Emitter<'_> {
 
     fn borrows(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
-            Type::Primitive(primitive) => *primitive == Primitive::Float128,
+            Type::Primitive(_) | Type::Fixed { .. } => false,
             Type::Named(id) => match &self.decl(*id).kind {
                 TypeKind::Enum(_) | TypeKind::Bitmask(_) | TypeKind::Bitset(_) => false,
                 TypeKind::Union(inner) => self.union_borrows(inner),
