@@ -337,7 +337,7 @@ pub fn identifier_beside(idl: &str, taken: &[&str]) -> String {
 }
 
 /// Methods of generated views that a member cannot be named as.
-pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "parse_"];
+pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "as_struct", "parse_"];
 
 /// Methods of generated builders that a member cannot be named as.
 pub const BUILDER_METHODS: &[&str] = &["publish"];

@@ -133,3 +133,32 @@ fn options_are_checked() {
         }
     );
 }
+
+/// The types of the fixtures that lie in samples as in memory, and no others.
+#[test]
+fn plain_structures() {
+    let idl = include_str!("../fixtures/idl/plain.idl");
+    let text = generate(idl, &bare());
+    let named = |prefix: &str| -> Vec<&str> {
+        text.lines()
+            .filter_map(|line| line.trim().strip_prefix(prefix)?.split_once(' '))
+            .map(|(name, _)| name)
+            .collect()
+    };
+    let plain = ["Pose", "Reading", "Eight", "Board", "Keyed", "KeyedList"];
+    assert_eq!(named("impl __rt::Plain for "), plain);
+    assert_eq!(
+        named("impl __rt::Dense for "),
+        ["Pose", "Eight", "Keyed", "KeyedList"]
+    );
+    assert_eq!(text.matches("#[repr(C)]").count(), plain.len());
+
+    // What another crate has generated is taken as it is there.
+    let idl = "module a { @final struct P { long x; }; }; module b { struct Q { a::P p; }; };";
+    let extern_modules = BTreeMap::from([("a".to_owned(), "other".to_owned())]);
+    let options = EmitOptions {
+        extern_modules,
+        ..bare()
+    };
+    assert!(!generate(idl, &options).contains("Plain"));
+}

@@ -19,6 +19,7 @@ mod long_double;
 mod map_view;
 mod measure;
 mod member;
+mod plain;
 mod primitive;
 mod reader;
 #[cfg(feature = "serde")]
@@ -37,6 +38,7 @@ pub use long_double::{LongDouble, ParseLongDoubleError};
 pub use map_view::{MapIter, MapView};
 pub use measure::Measure;
 pub use member::{Borrowed, Member, Owned, Shown};
+pub use plain::{Dense, Plain};
 pub use primitive::Primitive;
 pub use reader::{ABSENT, Location, Present, ReadParameter, Reader, Scope, Span, Untrusted};
 pub use topic::{Slot, TopicType, TypeDescription};
@@ -47,6 +49,8 @@ pub use wide_view::WideView;
 pub use serde;
 #[cfg(feature = "serde")]
 pub use serde_shape::{Serde, SerdeShape};
+#[doc(hidden)]
+pub use zerocopy;
 
 /// The last stage of an in-place builder: every member that varies in size has
 /// been written, and the sample can be published.

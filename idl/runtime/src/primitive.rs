@@ -1,5 +1,7 @@
 //! Values of one to eight bytes, copied as they are.
 
+use zerocopy::IntoBytes as _;
+
 use crate::encapsulation::ByteOrder;
 use crate::error::{CdrError, Place};
 
@@ -29,6 +31,14 @@ pub trait Primitive:
         }
     }
 
+    /// Reads values without gaps to the front of `out`, which has room for them.
+    #[inline]
+    fn load_all(order: ByteOrder, bytes: &[u8], out: &mut [Self]) {
+        for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(Self::SIZE)) {
+            *value = Self::load(order, bytes);
+        }
+    }
+
     /// Whether the bytes are values of this type; only booleans can be wrong.
     ///
     /// # Errors
@@ -53,6 +63,33 @@ macro_rules! number {
                     ByteOrder::Little => self.to_le_bytes(),
                     ByteOrder::Big => self.to_be_bytes(),
                 });
+            }
+
+            #[inline]
+            fn store_all(values: &[Self], out: &mut [u8]) {
+                if cfg!(target_endian = "little") {
+                    let bytes = values.as_bytes();
+                    if let Some(out) = out.get_mut(..bytes.len()) {
+                        out.copy_from_slice(bytes);
+                    }
+                } else {
+                    for (bytes, value) in out.chunks_exact_mut(Self::SIZE).zip(values) {
+                        value.store(ByteOrder::Little, bytes);
+                    }
+                }
+            }
+
+            #[inline]
+            fn load_all(order: ByteOrder, bytes: &[u8], out: &mut [Self]) {
+                let native = cfg!(target_endian = "little") && order == ByteOrder::Little;
+                match out.as_mut_bytes().get_mut(..bytes.len()) {
+                    Some(out) if native => out.copy_from_slice(bytes),
+                    _ => {
+                        for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(Self::SIZE)) {
+                            *value = Self::load(order, bytes);
+                        }
+                    }
+                }
             }
 
             #[inline]

@@ -24,6 +24,7 @@ mod enumeration;
 mod exception;
 mod interface;
 mod names;
+mod plain;
 mod shape;
 mod structure;
 mod topic;

@@ -193,10 +193,12 @@ impl Emitter<'_> {
             });
             quote!(#doc #with pub #name: #ty)
         });
+        let plain = self.plain_attributes(subject);
         quote! {
             #doc
             #[derive(Debug, Clone, PartialEq)]
             #serde
+            #plain
             pub struct #name {
                 #(#fields,)*
             }
@@ -222,6 +224,8 @@ impl Emitter<'_> {
             .options
             .serde
             .then(|| quote!(#rt::serde_as_it_is! { [] #name, }));
+        let (plain, whole) = (self.plain_impl(subject), self.plain_shape(subject));
+        let checked = self.plain_check(subject);
         quote! {
             impl #rt::shape::Shape for #name {
                 type Owned = Self;
@@ -242,6 +246,7 @@ impl Emitter<'_> {
                 #read
 
                 fn check(reader: &mut #rt::Reader<'_>) -> #rt::Result<()> {
+                    #checked
                     #view::parse_(reader).map(|_| ())
                 }
 
@@ -261,8 +266,10 @@ impl Emitter<'_> {
                 }
 
                 #measure
+                #whole
             }
 
+            #plain
             #serde
         }
     }
@@ -286,12 +293,14 @@ impl Emitter<'_> {
                 }
             }
         });
+        let whole = self.plain_write(subject);
         quote! {
             fn write<#encoder: #rt::encode::Encoder>(
                 value: &Self,
                 encoder: &mut #encoder,
             ) -> #rt::Result<()> {
                 #by_id
+                #whole
                 let open = encoder.begin(#extensibility)?;
                 #(#members)*
                 encoder.end(open)
@@ -338,8 +347,10 @@ impl Emitter<'_> {
             let hidden = self.hidden_values(subject);
             quote!(let value = Self { #(#members,)* #(#hidden,)* };)
         };
+        let whole = self.plain_read(subject);
         quote! {
             fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self> {
+                #whole
                 let scope = reader.begin(#extensibility)?;
                 #body
                 reader.end(scope);

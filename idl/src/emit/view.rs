@@ -35,6 +35,7 @@ impl Emitter<'_> {
                 }
             }
         });
+        let lent = self.plain_view(subject);
         let parse = self.parse_fn(subject, &absent);
         let encoder = self.names.parameter("E");
         let keys = subject.key_fields().into_iter().map(|field| &field.path);
@@ -61,6 +62,7 @@ impl Emitter<'_> {
                 }
 
                 #key_hash
+                #lent
 
                 const ABSENT: Self =
                     Self { reader: #rt::Reader::empty(), at: [#absent; #count] };

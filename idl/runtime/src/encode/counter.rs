@@ -2,9 +2,10 @@
 
 use std::marker::PhantomData;
 
-use super::{AllMembers, Encoder, Selection};
+use super::{AllMembers, Encoder, Members, Selection};
 use crate::encapsulation::Representation;
 use crate::error::CdrError;
+use crate::plain::{Dense, range_of};
 use crate::primitive::Primitive;
 
 /// Counts the bytes that a [`Writer`](super::Writer) would write. Saturates.
@@ -78,6 +79,20 @@ impl<M: Selection> Encoder for Counter<M> {
     #[inline]
     fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
         self.zeros(values.len().saturating_mul(P::SIZE))
+    }
+
+    #[inline]
+    fn whole<T: Dense>(&mut self, values: &[T]) -> Result<bool, CdrError> {
+        if self.representation != Representation::Xcdr1 || M::MEMBERS != Members::All {
+            return Ok(false);
+        }
+        match range_of::<T>(values.len(), self.position, self.origin, self.depth) {
+            Some(range) => {
+                self.position = range.end;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
     }
 
     #[inline]

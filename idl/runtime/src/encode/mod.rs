@@ -24,6 +24,7 @@ use crate::encapsulation::{Extensibility, Representation};
 use crate::error::{CdrError, InMember, Place};
 use crate::limits::DEPTH_MAX;
 use crate::member::{Borrowed, Member, is_parameter};
+use crate::plain::Dense;
 use crate::primitive::Primitive;
 use crate::shape::Shape as _;
 
@@ -76,6 +77,16 @@ pub trait Encoder: Sized {
     /// # Errors
     /// [`CdrError::Full`].
     fn insert(&mut self, at: usize, count: usize) -> Result<(), CdrError>;
+    /// Appends values as a whole, if they lie in this sample as in memory; says whether
+    /// it has.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    #[inline]
+    fn whole<T: Dense>(&mut self, values: &[T]) -> Result<bool, CdrError> {
+        let _ = values;
+        Ok(false)
+    }
     /// Whether delimiters can be filled in later; if not, sizes are found first.
     const PATCHES: bool;
 

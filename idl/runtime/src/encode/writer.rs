@@ -2,9 +2,12 @@
 
 use std::marker::PhantomData;
 
-use super::{AllMembers, Encoder, Selection};
+use zerocopy::IntoBytes as _;
+
+use super::{AllMembers, Encoder, Members, Selection};
 use crate::encapsulation::{ByteOrder, Representation};
 use crate::error::{CdrError, Place};
+use crate::plain::{Dense, as_in_memory, range_of};
 use crate::primitive::Primitive;
 
 /// Puts bytes into memory that it never grows.
@@ -109,6 +112,24 @@ impl<M: Selection> Encoder for Writer<'_, M> {
         let out = self.reserve(values.len().saturating_mul(P::SIZE))?;
         P::store_all(values, out);
         Ok(())
+    }
+
+    #[inline]
+    fn whole<T: Dense>(&mut self, values: &[T]) -> Result<bool, CdrError> {
+        if !as_in_memory(self.representation, ByteOrder::Little) || M::MEMBERS != Members::All {
+            return Ok(false);
+        }
+        let (position, origin) = (self.position, self.origin);
+        let range = range_of::<T>(values.len(), position, origin, self.depth);
+        // Without room for all of them, one by one finds what does not fit.
+        match range.filter(|range| range.end <= self.out.len()) {
+            Some(range) => {
+                self.zeros(range.start - position)?;
+                self.bytes(values.as_bytes())?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
     }
 
     #[inline]

@@ -187,6 +187,20 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         values.try_for_each(|value| self.push(value.borrow()))
     }
 
+    /// Appends copies of values; of structures that lie here as in memory, as a whole.
+    ///
+    /// # Errors
+    /// As for [`push`](Self::push). None of the values is appended then.
+    #[inline]
+    pub fn push_all(&mut self, values: &[T::Owned]) -> Result<(), E> {
+        let count = self.count.saturating_add(values.len());
+        check_bound(count, self.count_max, self.end)?;
+        let mut writer = self.writer();
+        T::write_all(values, &mut writer)?;
+        (self.end, self.count) = (writer.position(), count);
+        Ok(())
+    }
+
     /// Appends a structure of varying size: `build` is handed its builder and hands it
     /// back in its last stage.
     ///

@@ -263,6 +263,18 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         }
     }
 
+    /// Replaces all members of a structure of fixed size, which is an `S`.
+    #[inline]
+    pub fn set_all<S: Shape>(&mut self, value: &S::Borrowed) {
+        let site = Site {
+            depth: self.site.depth.saturating_sub(1),
+            ..self.site
+        };
+        if let Err(error) = S::write(value, &mut site.writer(self.bytes())) {
+            self.fault().note(error);
+        }
+    }
+
     #[inline]
     fn replace<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
         let site = self.value(self.at[M::INDEX] as usize);

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use zerocopy::{FromBytes, IntoBytes};
+
 use crate::encapsulation::ByteOrder;
 use crate::primitive::Primitive;
 
@@ -73,6 +75,17 @@ impl<'p, P: Primitive> SeqMut<'p, P> {
         let count = self.len().min(values.len());
         if let Some(bytes) = self.bytes.get_mut(..count * P::SIZE) {
             P::store_all(values.get(..count).unwrap_or_default(), bytes);
+        }
+    }
+}
+
+impl<P: Primitive + FromBytes + IntoBytes> SeqMut<'_, P> {
+    /// The elements as a slice, at an address that suits them: so in ring memory for
+    /// elements that XCDR aligns to their size.
+    pub fn as_mut_slice(&mut self) -> Option<&mut [P]> {
+        match cfg!(target_endian = "little") {
+            true => <[P]>::mut_from_bytes(self.bytes).ok(),
+            false => None,
         }
     }
 }

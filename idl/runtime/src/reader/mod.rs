@@ -11,6 +11,7 @@
 mod construct;
 mod members;
 mod parameters;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod union;

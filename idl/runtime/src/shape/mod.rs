@@ -171,6 +171,30 @@ pub trait Shape: 'static {
     /// What is wrong with the bytes.
     fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError>;
 
+    /// Writes values one after the other.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    #[inline]
+    fn write_all<E: Encoder>(values: &[Self::Owned], encoder: &mut E) -> Result<(), CdrError> {
+        let mut values = values.iter();
+        values.try_for_each(|value| Self::write(value.borrow(), encoder))
+    }
+
+    /// Reads as many values, if that can be done as a whole: most cannot.
+    #[inline]
+    fn read_whole(reader: &mut Reader<'_>, count: usize) -> Option<Vec<Self::Owned>> {
+        let _ = (reader, count);
+        None
+    }
+
+    /// Passes as many values, if that can be done as a whole.
+    #[inline]
+    fn pass_whole(reader: &mut Reader<'_>, count: usize) -> bool {
+        let _ = (reader, count);
+        false
+    }
+
     /// Checks a value and goes on behind it; allocates nothing.
     ///
     /// # Errors

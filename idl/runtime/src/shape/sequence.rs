@@ -1,6 +1,5 @@
 //! `sequence<T>` and `sequence<T, N>`.
 
-use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 use crate::encode::{Encoder, check_bound};
@@ -20,6 +19,9 @@ pub struct Sequence<T, const N: u32 = UNBOUNDED>(PhantomData<T>);
 impl<T: Shape, const N: u32> Sequence<T, N> {
     /// Reads `count` elements.
     fn elements(reader: &mut Reader<'_>, count: usize) -> Result<Vec<T::Owned>, CdrError> {
+        if let Some(elements) = T::read_whole(reader, count) {
+            return Ok(elements);
+        }
         let reserve_max = RESERVE_BYTES_MAX / size_of::<T::Owned>().max(1);
         let mut elements = Vec::with_capacity(count.min(reserve_max));
         for _ in 0..count {
@@ -30,6 +32,9 @@ impl<T: Shape, const N: u32> Sequence<T, N> {
     }
 
     fn check_elements(reader: &mut Reader<'_>, count: usize) -> Result<(), CdrError> {
+        if T::pass_whole(reader, count) {
+            return Ok(());
+        }
         for _ in 0..count {
             T::check(reader)?;
         }
@@ -66,10 +71,7 @@ where
     fn write<E: Encoder>(value: &[T::Owned], encoder: &mut E) -> Result<(), CdrError> {
         check_bound(value.len(), N, encoder.position())?;
         encoder.length(value.len())?;
-        for element in value {
-            T::write(element.borrow(), encoder)?;
-        }
-        Ok(())
+        T::write_all(value, encoder)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError> {

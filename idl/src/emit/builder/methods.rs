@@ -17,6 +17,8 @@ pub(in crate::emit) struct Methods<'e, 's> {
     subject: &'e Subject<'s>,
     /// By prefix, member and suffix.
     names: BTreeMap<(&'static str, String, &'static str), Ident>,
+    /// The method that sets all members.
+    all: Ident,
 }
 
 /// What stands before and behind the name of a member in the names of its methods.
@@ -51,6 +53,7 @@ impl<'e, 's> Methods<'e, 's> {
             emitter,
             subject,
             names,
+            all: names::ident(&names::fresh(&mut taken, "set_all")),
         }
     }
 
@@ -59,6 +62,18 @@ impl<'e, 's> Methods<'e, 's> {
         known
             .cloned()
             .unwrap_or_else(|| format_ident!("{prefix}{}{suffix}", field.member.name))
+    }
+
+    /// Of a structure that is complete from the start.
+    pub(super) fn set_all(&self) -> TokenStream {
+        let (method, name) = (&self.all, &self.subject.name);
+        quote! {
+            /// Replaces all members.
+            pub fn #method(&mut self, value: &#name) -> &mut Self {
+                self.sample.set_all::<#name>(value);
+                self
+            }
+        }
     }
 
     /// The methods of a member of fixed size.

@@ -74,7 +74,9 @@ impl Emitter<'_> {
             return quote!(impl<#slot: #rt::Room> #builder<#slot> { #(#all)* });
         }
         let impls = runs.iter().enumerate().map(|(index, run)| {
+            let set_all = (runs.len() == 1).then(|| methods.set_all());
             let setters = run.fixed.iter().map(|field| methods.setter(field));
+            let setters = setters.chain(set_all);
             let appenders = run.then.map(|field| {
                 let next = &runs[index + 1];
                 let goes_on = Next::new(self.stage(subject, next.then), defaults(&next.fixed));
