@@ -69,7 +69,7 @@ where
     /// In the order of the keys, as the owned map.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut entries: Vec<_> = self.iter().collect();
-        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        entries.sort_by_key(|(key, _)| *key);
         f.debug_map().entries(entries).finish()
     }
 }
