@@ -31,6 +31,7 @@ mod preprocess;
 mod print;
 mod resolve;
 mod source;
+pub mod type_object;
 
 pub use builder::{BuildError, Builder};
 pub use compile::{Compilation, Options, compile, compile_str};

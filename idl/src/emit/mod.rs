@@ -41,6 +41,7 @@ use quote::quote;
 
 use crate::mapping;
 use crate::model::{Item, Member, Model, TypeDecl, TypeId, TypeKind};
+use crate::type_object::TypeDescriptions;
 
 use names::Names;
 
@@ -119,6 +120,7 @@ pub fn emit(model: &Model, options: &EmitOptions) -> Result<String, EmitError> {
         model,
         options,
         names,
+        descriptions: TypeDescriptions::of(model).ok(),
     };
     emitter.check_natives()?;
     let (begin_file, end_file) = emitter.check_verbatim()?;
@@ -138,6 +140,8 @@ struct Emitter<'m> {
     model: &'m Model,
     options: &'m EmitOptions,
     names: Names,
+    /// `None` when nothing could be described.
+    descriptions: Option<TypeDescriptions>,
 }
 
 /// The modules around an item, from the outside in.
