@@ -29,7 +29,8 @@
 //!
 //! `plan` has what is known of a type before any value is looked at; `decode` and
 //! `encode` do what generated code does, by the same reader and encoders of the
-//! runtime, `initial` the defaults, `key` the key; `path` finds values by names,
+//! runtime, `initial` the defaults, `key` the key,
+//! `layout` offsets and sizes; `path` finds values by names,
 //! `show` and `json` are for people and tools.
 
 mod decode;
@@ -37,6 +38,7 @@ mod encode;
 mod initial;
 mod json;
 mod key;
+mod layout;
 mod number;
 mod path;
 mod plan;
@@ -44,6 +46,7 @@ mod show;
 mod value;
 
 pub use json::AsJson;
+pub use layout::Layout;
 pub use value::{UnionValue, Value};
 
 use std::sync::Arc;
