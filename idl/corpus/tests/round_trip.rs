@@ -42,7 +42,11 @@ fn check<T: Sample + Debug + Default + PartialEq + for<'d> Deserialize<'d>>() {
 fn is_of_value(error: &CdrError) -> bool {
     matches!(
         error,
-        CdrError::BoundExceeded { .. } | CdrError::OutOfRange { .. }
+        CdrError::BoundExceeded { .. }
+            | CdrError::OutOfRange { .. }
+            | CdrError::BitFieldExceeded { .. }
+            | CdrError::UnknownBits { .. }
+            | CdrError::WrongDiscriminator { .. }
     )
 }
 
