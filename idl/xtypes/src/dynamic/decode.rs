@@ -12,7 +12,8 @@ use super::plan::{
 };
 use super::value::{UnionValue, Value};
 use crate::graph::{
-    Bitmask, Bitset, Element, Enum, Extensibility, Member, Range, TryConstruct, Type, Union,
+    Bitmask, Bitset, Element, Enum, Extensibility, Member, Range, TryConstruct, Type, TypeIndex,
+    Union,
 };
 
 /// Id of the discriminator in the list of members of a mutable union.
@@ -111,7 +112,7 @@ impl<'p> Decode<'p> {
                 Some(Declared::Struct(extensibility, members)) => {
                     self.structure(extensibility, members, reader)
                 }
-                Some(Declared::Union(_, union)) => self.union(union, reader),
+                Some(Declared::Union(index, union)) => self.union((index, union), reader),
                 None => Ok(Value::Struct(Vec::new())),
             },
         }
@@ -292,12 +293,12 @@ impl<'p> Decode<'p> {
         values.collect()
     }
 
-    fn union(self, union: &Union, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
+    fn union(self, union: (TypeIndex, &Union), reader: &mut Reader<'_>) -> Result<Value, CdrError> {
         let mut start = *reader;
         match self.union_value(union, reader) {
             // Whoever only goes behind it can, if something says where that is.
             Err(error) if reader.is_skipping() && error.is_unfit() => {
-                start.skip_aggregate(union.extensibility, error)?;
+                start.skip_aggregate(union.1.extensibility, error)?;
                 *reader = start;
                 Ok(Value::Struct(Vec::new()))
             }
@@ -305,24 +306,24 @@ impl<'p> Decode<'p> {
         }
     }
 
-    fn union_value(self, union: &Union, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
+    fn union_value(
+        self,
+        (index, union): (TypeIndex, &Union),
+        reader: &mut Reader<'_>,
+    ) -> Result<Value, CdrError> {
         let scope = reader.begin(union.extensibility)?;
         let (discriminator, branch) = match union.extensibility {
-            Extensibility::Mutable => self.union_list(union, reader)?,
+            Extensibility::Mutable => self.union_list(index, union, reader)?,
             extensibility => {
                 let end_is_known = reader.is_delimited(extensibility);
                 let found = match reader.is_absent(extensibility, true) {
                     true => None,
-                    false => Some(self.discriminator(union, end_is_known, reader)?),
+                    false => self.discriminator(union, end_is_known, reader)?,
                 };
                 match found {
-                    // What follows is of a branch that is not known.
-                    Some(None) => self.default_union(union, reader)?,
-                    found => {
-                        let discriminator = match found.flatten() {
-                            Some(discriminator) => discriminator,
-                            None => self.initial(reader).value(&union.discriminator.ty, ANY)?,
-                        };
+                    // Nothing is there, or what follows is of a branch that is not known.
+                    None => self.default_union(index, reader)?,
+                    Some(discriminator) => {
                         let branch = self.branch_in_order(union, &discriminator, reader)?;
                         (discriminator, branch)
                     }
@@ -352,21 +353,16 @@ impl<'p> Decode<'p> {
         Ok(Some((index, value)))
     }
 
-    /// The default of a discriminator, and that of the branch which it selects.
+    /// The default of a union.
     fn default_union(
         self,
-        union: &Union,
+        index: TypeIndex,
         reader: &mut Reader<'_>,
     ) -> Result<(Value, Option<(usize, Value)>), CdrError> {
-        let discriminator = self.initial(reader).value(&union.discriminator.ty, ANY)?;
-        let branch = match selected(union, &discriminator) {
-            None => None,
-            Some((index, member)) => {
-                let initial = self.initial(reader).value(&member.ty, &member.range)?;
-                Some((index, initial))
-            }
-        };
-        Ok((discriminator, branch))
+        match self.initial(reader).value(&Type::Declared(index), ANY)? {
+            Value::Union(value) => Ok((value.discriminator, value.branch)),
+            other => Ok((other, None)),
+        }
     }
 
     /// Reads a discriminator; `None` says that its default takes the place of what is
@@ -403,6 +399,7 @@ impl<'p> Decode<'p> {
     /// The members of a mutable union, the discriminator standing anywhere among them.
     fn union_list(
         self,
+        index: TypeIndex,
         union: &Union,
         reader: &mut Reader<'_>,
     ) -> Result<(Value, Option<(usize, Value)>), CdrError> {
@@ -419,7 +416,7 @@ impl<'p> Decode<'p> {
         let replaced = found == Some(None);
         let discriminator = match found.flatten() {
             Some(found) => found,
-            None => self.initial(reader).value(&union.discriminator.ty, ANY)?,
+            None => self.default_union(index, reader)?.0,
         };
         let selected = selected(union, &discriminator);
         let mut value = None;
