@@ -33,3 +33,8 @@ pub(crate) const TYPE_DEPTH_MAX: u32 = 64;
 pub(crate) const TYPE_BYTES_MAX: u64 = i32::MAX as u64;
 /// Largest member id (XTypes 1.3 §7.2.2.4.4.4.1: 28 bits).
 pub(crate) const MEMBER_ID_MAX: u32 = 0x0FFF_FFFF;
+/// Bytes that declarations may repeat of others, over all: inherited members,
+/// values of constants, comments of declarations with many names.
+pub(crate) const COPIED_BYTES_MAX: usize = 64 << 20;
+/// Interfaces that one inherits from, over all levels.
+pub(crate) const INTERFACE_BASES_MAX: usize = 256;

@@ -4,6 +4,7 @@
 use super::{Parsed, Parser};
 use crate::ast::{
     Annotation, AnnotationDeclaration, AnnotationItem, Arguments, Definition, DefinitionKind,
+    Ident, ScopedName,
 };
 use crate::lex::TokenKind;
 
@@ -39,18 +40,18 @@ impl Parser<'_> {
         {
             let span = self.span();
             self.bump();
-            let first = crate::ast::Ident {
+            let first = Ident {
                 name: (*word).into(),
                 span,
             };
-            crate::ast::ScopedName {
+            ScopedName {
                 absolute: false,
                 first,
                 rest: Vec::new(),
                 span,
             }
         } else {
-            self.scoped_name("the name of an annotation")?
+            self.annotation_name()?
         };
         let mut arguments = Arguments::None;
         if self.at_punct('(') {
@@ -68,6 +69,29 @@ impl Parser<'_> {
         Ok(Annotation {
             name,
             arguments,
+            span,
+        })
+    }
+
+    /// A scoped name. `@key ::T x` has one of a type behind it, so that its parts
+    /// stand without white space.
+    fn annotation_name(&mut self) -> Parsed<ScopedName> {
+        let start = self.span();
+        let absolute = self.kind() == &TokenKind::Scope;
+        if absolute {
+            self.bump();
+        }
+        let first = self.identifier("the name of an annotation")?;
+        let mut rest = Vec::new();
+        while self.kind() == &TokenKind::Scope && self.token().is_some_and(|token| token.glued) {
+            self.bump();
+            rest.push(self.identifier("a name after `::`")?);
+        }
+        let span = start.to(self.previous_span());
+        Ok(ScopedName {
+            absolute,
+            first,
+            rest,
             span,
         })
     }

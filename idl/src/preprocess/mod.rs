@@ -11,6 +11,7 @@
 
 mod conditions;
 mod directive;
+mod expand;
 mod expression;
 mod include;
 mod macros;

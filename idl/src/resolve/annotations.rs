@@ -5,9 +5,9 @@
 //! with a warning.
 
 use super::Resolver;
-use super::constants::Target;
 use super::hints::closest;
 use super::scopes::ScopeId;
+use super::targets::Target;
 use crate::ast::{Annotation, Arguments, Doc, Expr, ExprKind};
 use crate::model::{CustomAnnotation, Primitive, Value, Verbatim};
 

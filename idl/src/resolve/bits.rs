@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Resolver;
 use super::annotations::{Applied, Place};
-use super::constants::Target;
 use super::scopes::ScopeId;
+use super::targets::Target;
 use super::types::Facts;
+use super::{Resolver, copies};
 use crate::ast;
 use crate::model::{BitField, Bitmask, Bitset, Flag, Primitive, Type, TypeId, TypeKind};
 
@@ -116,6 +116,7 @@ impl Resolver<'_> {
         };
         if let Some(name) = &bitset.base
             && let Some(id) = self.base_type(scope, name, "a bitset")
+            && self.may_copy(self.bitset_bytes(id), name.span)
         {
             match self.types.get(id.0).map(|decl| &decl.kind) {
                 Some(TypeKind::Bitset(base)) => {
@@ -144,6 +145,18 @@ impl Resolver<'_> {
         let facts = Facts::of_bytes(8);
         let kind = TypeKind::Bitset(built);
         self.add_type(scope, &bitset.name, doc, applied, kind, facts)
+    }
+
+    fn bitset_bytes(&self, id: TypeId) -> usize {
+        match self.types.get(id.0).map(|decl| &decl.kind) {
+            Some(TypeKind::Bitset(base)) => {
+                let fields = base.fields.iter();
+                fields
+                    .map(|field| 100 + field.name.len() + copies::of_lines(&field.doc))
+                    .sum()
+            }
+            _ => 0,
+        }
     }
 
     fn bit_field(&mut self, scope: ScopeId, field: &ast::BitField, built: &mut Bitset) {
@@ -183,7 +196,9 @@ impl Resolver<'_> {
                 return;
             }
             built.bits += bits;
-            if let Some(name) = field.names.get(at) {
+            if let Some(name) = field.names.get(at)
+                && self.may_copy(copies::of_applied(&applied, &doc), name.span)
+            {
                 built.fields.push(BitField {
                     name: name.name.to_string(),
                     doc: doc.clone(),

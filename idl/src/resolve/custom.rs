@@ -4,10 +4,12 @@
 //! keeps them apart by the `@` in front. Declarations inside one stand in a
 //! scope of its own and belong to no module.
 
-use super::Resolver;
+use std::collections::{HashMap, HashSet};
+
 use super::annotations::{Place, is_standard};
-use super::constants::Target;
 use super::scopes::{ScopeId, Symbol};
+use super::targets::Target;
+use super::{Resolver, copies};
 use crate::ast::{self, Arguments, Ident, ScopedName};
 use crate::model::{CustomAnnotation, Value};
 
@@ -41,6 +43,7 @@ impl Resolver<'_> {
         self.annotate(scope, Place::Annotation, &definition.annotations);
         let inner = self.open_scope(scope, &declaration.name, Vec::new());
         let mut parameters: Vec<Parameter> = Vec::new();
+        let mut names = HashSet::new();
         for item in &declaration.items {
             match item {
                 ast::AnnotationItem::Definition(definition) => self.definition(inner, definition),
@@ -49,8 +52,7 @@ impl Resolver<'_> {
                     let default = default.as_ref().zip(target.as_ref());
                     let default =
                         default.and_then(|(expr, target)| self.evaluate(inner, expr, target));
-                    let twice = |one: &Parameter| one.name.eq_ignore_ascii_case(&name.name);
-                    if parameters.iter().any(twice) {
+                    if !names.insert(name.name.to_ascii_lowercase()) {
                         let message =
                             format!("parameter `{}` stands twice in this annotation", name.name);
                         self.sink.error(name.span, message);
@@ -129,12 +131,20 @@ impl Resolver<'_> {
         &mut self,
         scope: ScopeId,
         annotation: &ast::Annotation,
-        declared: usize,
+        index: usize,
     ) -> Option<CustomAnnotation> {
-        let declared = self.annotations.get(declared)?;
+        let declared = self.annotations.get(index)?;
         if declared.broken {
             return None;
         }
+        let bytes = declared.parameters.iter().map(|parameter| {
+            80 + parameter.name.len() + parameter.default.as_ref().map_or(0, copies::of_value)
+        });
+        let bytes: usize = bytes.sum();
+        if !self.may_copy(bytes, annotation.span) {
+            return None;
+        }
+        let declared = self.annotations.get(index)?;
         let (name, inner) = (declared.name.clone(), declared.scope);
         let mut values: Vec<(String, Option<Target>, Option<Value>)> = Vec::new();
         for parameter in &declared.parameters {
@@ -161,21 +171,21 @@ impl Resolver<'_> {
                 *value = self.annotation_value(scope, inner, expr, target.as_ref()?);
             }
             Arguments::Named(named) => {
-                let mut given: Vec<&str> = Vec::new();
+                let places = values.iter().enumerate();
+                let places: HashMap<String, usize> =
+                    places.map(|(at, (name, ..))| (name.clone(), at)).collect();
+                let mut given = HashSet::new();
                 for (argument, expr) in named {
-                    let Some((parameter, target, value)) = values
-                        .iter_mut()
-                        .find(|(name, ..)| **name == *argument.name)
-                    else {
+                    let place = places.get(&*argument.name);
+                    let Some((_, target, value)) = place.and_then(|at| values.get_mut(*at)) else {
                         let message = format!("`@{name}` has no `{}`", argument.name);
                         self.sink.error(argument.span, message);
                         continue;
                     };
-                    if given.contains(&parameter.as_str()) {
+                    if !given.insert(&argument.name) {
                         let message = format!("`{}` is given twice", argument.name);
                         self.sink.error(argument.span, message);
                     }
-                    given.push(&argument.name);
                     if let Some(target) = target {
                         *value = self.annotation_value(scope, inner, expr, target);
                     }

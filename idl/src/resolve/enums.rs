@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::Resolver;
 use super::annotations::{Applied, Place};
-use super::constants::Target;
 use super::scopes::{ScopeId, Symbol};
+use super::targets::Target;
 use super::types::Facts;
 use crate::ast;
 use crate::model::{Enum, EnumLiteral, Primitive, TypeId, TypeKind};

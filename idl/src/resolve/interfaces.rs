@@ -1,11 +1,14 @@
 //! Interfaces: IDL 4.2 §7.4.3.
 
+use std::collections::HashSet;
+
 use super::annotations::Place;
 use super::scopes::{ScopeId, Symbol};
-use super::{NodeItem, Resolver};
+use super::{NodeItem, Resolver, copies};
 use crate::ast::{self, Export, ForwardKind, ScopedName};
+use crate::limits::INTERFACE_BASES_MAX;
 use crate::model::{
-    Attribute, Direction, InterfaceDecl, InterfaceId, Operation, Parameter, Type, TypeId, TypeKind,
+    Attribute, Direction, InterfaceDecl, InterfaceId, Operation, Parameter, TypeId,
 };
 use crate::source::Span;
 
@@ -70,6 +73,15 @@ impl Resolver<'_> {
             return;
         };
         let bases = self.interface_bases(scope, &interface.bases);
+        if self.all_bases(&bases).len() > INTERFACE_BASES_MAX {
+            let message = format!(
+                "`{}` inherits from more than {INTERFACE_BASES_MAX} interfaces",
+                interface.name.name
+            );
+            self.sink.error(interface.name.span, message);
+            self.scopes.replace(scope, &interface.name, Symbol::Refused);
+            return;
+        }
         let base_scopes = bases.iter().filter_map(|base| self.interface_scope(*base));
         let base_scopes = base_scopes.collect();
         let inner = self.open_scope(scope, &interface.name, base_scopes);
@@ -126,7 +138,8 @@ impl Resolver<'_> {
 
     fn interface_bases(&mut self, scope: ScopeId, names: &[ScopedName]) -> Vec<InterfaceId> {
         let mut bases = Vec::new();
-        for name in names {
+        // One more than there may be is enough to say so.
+        for name in names.iter().take(INTERFACE_BASES_MAX + 1) {
             let message = match self.lookup(scope, name, "type") {
                 None | Some(Symbol::Refused) => continue,
                 Some(Symbol::Interface(id)) if self.interface_scope(id).is_none() => {
@@ -147,6 +160,22 @@ impl Resolver<'_> {
             self.sink.error(name.span, message);
         }
         bases
+    }
+
+    /// Those with their bases, as far as there may be.
+    fn all_bases(&self, direct: &[InterfaceId]) -> HashSet<InterfaceId> {
+        let mut all: HashSet<InterfaceId> = direct.iter().copied().collect();
+        let mut open = direct.to_vec();
+        while let Some(id) = open.pop()
+            && all.len() <= INTERFACE_BASES_MAX
+        {
+            let bases = self
+                .interfaces
+                .get(id.0)
+                .map_or(&[][..], |decl| &decl.bases);
+            open.extend(bases.iter().filter(|base| all.insert(**base)));
+        }
+        all
     }
 
     /// `@service` says that an interface is to be called from elsewhere. It can be
@@ -194,7 +223,11 @@ impl Resolver<'_> {
         let ty = self.type_spec(scope, &attribute.ty);
         let get_raises = self.exceptions(scope, &attribute.get_raises);
         let set_raises = self.exceptions(scope, &attribute.set_raises);
+        let bytes = copies::of_applied(&applied, &applied.doc(&attribute.doc));
         for name in &attribute.names {
+            if !self.may_copy(bytes, name.span) {
+                return;
+            }
             self.feature_name(scope, name);
             attributes.extend(ty.clone().map(|ty| Attribute {
                 name: name.name.to_string(),
@@ -217,13 +250,10 @@ impl Resolver<'_> {
             .iter()
             .map(|parameter| self.parameter(scope, parameter))
             .collect();
-        for (at, parameter) in operation.parameters.iter().enumerate() {
+        let mut names = HashSet::new();
+        for parameter in &operation.parameters {
             let name = &parameter.name.name;
-            let before = operation.parameters.iter().take(at);
-            if before
-                .map(|other| &other.name.name)
-                .any(|other| other.eq_ignore_ascii_case(name))
-            {
+            if !names.insert(name.to_ascii_lowercase()) {
                 let message = format!("parameter `{name}` stands twice in this operation");
                 self.sink.error(parameter.name.span, message);
             }
@@ -272,13 +302,7 @@ impl Resolver<'_> {
                 Some(Symbol::Type(id)) => Some(id),
                 Some(_) => None,
             };
-            let exception = id.filter(|id| {
-                let Type::Named(id) = self.without_aliases(&Type::Named(*id)) else {
-                    return false;
-                };
-                let kind = self.types.get(id.0).map(|decl| &decl.kind);
-                matches!(kind, Some(TypeKind::Struct(one)) if one.exception)
-            });
+            let exception = id.filter(|id| self.is_exception(*id));
             match exception {
                 Some(id) => all.push(id),
                 None => {

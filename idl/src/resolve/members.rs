@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::Resolver;
 use super::annotations::{Applied, Place};
-use super::constants::Target;
-use super::hash;
+use super::targets::Target;
+
 use super::scopes::ScopeId;
 use super::types::Facts;
+use super::{Resolver, copies, hash};
 use crate::ast::{self, ExprKind};
 use crate::limits::MEMBER_ID_MAX;
 use crate::model::{Member, Primitive, TryConstruct, Type, TypeKind, Value};
@@ -94,14 +94,19 @@ impl Resolver<'_> {
         let base = self.type_spec(scope, &member.ty);
         let marks = self.marks(scope, member, &applied);
         let mut complete = true;
+        let bytes = copies::of_applied(&applied, &marks.doc);
         for declarator in &member.declarators {
             let name = &declarator.name;
+            if !self.may_copy(bytes, name.span) {
+                return false;
+            }
             self.member_name(name, members);
             let id = self.member_id(scope, &applied, name, members);
             let Some(ty) = self.declarator(scope, base.as_ref(), declarator) else {
                 complete = false;
                 continue;
             };
+            self.check_trim(&applied, marks.try_construct, &ty);
             let range = self.member_range(scope, &applied, &ty);
             let default = self.member_default(scope, &applied, &ty);
             self.check_default(&applied, default.as_ref(), &range);
@@ -165,6 +170,25 @@ impl Resolver<'_> {
             None | Some(Some("USE_DEFAULT")) => TryConstruct::UseDefault,
             Some(Some("TRIM")) => TryConstruct::Trim,
             Some(_) => TryConstruct::Discard,
+        }
+    }
+
+    /// Only what has a bound can be cut; all else is discarded.
+    pub(super) fn check_trim(&mut self, applied: &Applied<'_>, what: TryConstruct, ty: &Type) {
+        let bounded = match self.without_aliases(ty) {
+            Type::String { bound } | Type::WString { bound } => bound.is_some(),
+            Type::Sequence { bound, .. } | Type::Map { bound, .. } => bound.is_some(),
+            // Not known before it is complete.
+            Type::Named(id) => !self.is_complete(id),
+            _ => false,
+        };
+        if what == TryConstruct::Trim
+            && !bounded
+            && let Some(annotation) = applied.get("try_construct")
+        {
+            let message = "only strings, sequences and maps with a bound can be trimmed";
+            let hint = "a value that does not fit is discarded";
+            self.sink.warning_hint(annotation.span, message, hint);
         }
     }
 

@@ -6,14 +6,18 @@
 
 mod annotations;
 mod bits;
+mod circles;
 mod constants;
+mod copies;
 mod custom;
+mod declarations;
 mod enums;
 mod fixed;
 mod forwards;
 mod hash;
 mod hints;
 mod interfaces;
+mod keys;
 mod members;
 mod pragmas;
 mod ranges;
@@ -21,25 +25,25 @@ mod real;
 mod recursion;
 mod scopes;
 mod structs;
+mod targets;
 mod type_annotations;
 mod types;
 mod unions;
 
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 
 use crate::ast;
 use crate::diag::Sink;
 use crate::model::{
-    Alias, ConstDecl, ConstId, InterfaceDecl, InterfaceId, Item, Model, Module, Type, TypeDecl,
-    TypeId, TypeKind, Value,
+    ConstDecl, ConstId, InterfaceDecl, InterfaceId, Item, Model, Module, Type, TypeDecl, TypeId,
+    TypeKind,
 };
 use crate::source::{FileId, Sources, Span};
 
 use annotations::{Applied, Place};
-use constants::Target;
 use hints::Declared;
 use scopes::{Clash, ScopeId, Scopes, Symbol};
+
 use type_annotations::Inherited;
 use types::Facts;
 
@@ -77,6 +81,7 @@ pub(crate) fn resolve(
         literals: HashMap::new(),
         included_twice: HashSet::new(),
         in_members: false,
+        copied: 0,
     };
     for root in roots {
         resolver.definitions(ScopeId::ROOT, root);
@@ -135,6 +140,8 @@ struct Resolver<'a> {
     /// Inside a struct or union, which is a scope of its own: what is used there is
     /// not used in the scope around.
     in_members: bool,
+    /// Bytes that declarations have repeated of others.
+    copied: usize,
 }
 
 /// A module of the model before the tree is put together.
@@ -178,97 +185,6 @@ fn items(nodes: &[Node], node: &Node) -> Vec<Item> {
 }
 
 impl Resolver<'_> {
-    fn definitions(&mut self, scope: ScopeId, definitions: &[ast::Definition]) {
-        for definition in definitions {
-            self.definition(scope, definition);
-        }
-    }
-
-    fn definition(&mut self, scope: ScopeId, definition: &ast::Definition) {
-        match &definition.kind {
-            ast::DefinitionKind::Module(module) => self.module(scope, definition, module),
-            ast::DefinitionKind::Struct(structure) => {
-                self.structure(scope, definition, structure);
-            }
-            ast::DefinitionKind::Enum(enumeration) => {
-                self.enumeration(scope, definition, enumeration);
-            }
-            ast::DefinitionKind::Union(union) => {
-                self.union(scope, definition, union);
-            }
-            ast::DefinitionKind::Bitmask(bitmask) => {
-                self.bitmask(scope, definition, bitmask);
-            }
-            ast::DefinitionKind::Bitset(bitset) => {
-                self.bitset(scope, definition, bitset);
-            }
-            ast::DefinitionKind::Interface(interface) => {
-                self.interface(scope, definition, interface);
-            }
-            ast::DefinitionKind::Forward(kind, name) => {
-                self.annotate(scope, Place::Use, &definition.annotations);
-                self.forward(scope, *kind, name);
-            }
-            ast::DefinitionKind::Native(name) => self.native(scope, definition, name),
-            ast::DefinitionKind::AnnotationDeclaration(declaration) => {
-                self.annotation_declaration(scope, definition, declaration);
-            }
-            ast::DefinitionKind::Typedef(typedef) => self.typedef(scope, definition, typedef),
-            ast::DefinitionKind::Const(constant) => self.constant(scope, definition, constant),
-            ast::DefinitionKind::Pragma(pragma, span) => {
-                self.pragmas.push((scope, Rc::clone(pragma), *span));
-            }
-            ast::DefinitionKind::Refused(name) => {
-                if let Some(name) = name {
-                    self.poison(scope, name);
-                }
-            }
-        }
-    }
-
-    fn module(&mut self, scope: ScopeId, definition: &ast::Definition, module: &ast::Module) {
-        let applied = self.annotate(scope, Place::Module, &definition.annotations);
-        let existing = self.scopes.local(scope, &module.name.name).cloned();
-        let inner = match existing {
-            Some(entry) if matches!(entry.symbol, Symbol::Module(_)) => {
-                if *entry.spelling != *module.name.name {
-                    self.report_clash(&module.name, &Clash::of(&entry));
-                }
-                let Symbol::Module(inner) = entry.symbol else {
-                    return;
-                };
-                inner
-            }
-            _ => {
-                let inner = self.open_scope(scope, &module.name, Vec::new());
-                if let Some(node) = self.nodes.get_mut(inner.0) {
-                    node.doc = applied.doc(&definition.doc);
-                }
-                if self.declare(scope, &module.name, Symbol::Module(inner)) {
-                    self.push_item(scope, NodeItem::Module(inner));
-                }
-                inner
-            }
-        };
-        self.module_annotations(scope, inner, &applied);
-        self.definitions(inner, &module.items);
-    }
-
-    /// What an opening of a module says of the types in it, or else the modules
-    /// around.
-    fn module_annotations(&mut self, scope: ScopeId, inner: ScopeId, applied: &Applied<'_>) {
-        let mut inherited = self.inherited(scope);
-        inherited.hash_ids = self.has_hash_ids(scope, applied);
-        if applied.get("default_nested").is_some() {
-            inherited.nested = self.is_flagged(scope, applied, "default_nested");
-        }
-        let representations = self.given_representations(applied);
-        inherited.representations = representations.or(inherited.representations);
-        if let Some(node) = self.nodes.get_mut(inner.0) {
-            node.inherited = inherited;
-        }
-    }
-
     fn inherited(&self, scope: ScopeId) -> Inherited {
         self.nodes
             .get(scope.0)
@@ -290,86 +206,6 @@ impl Resolver<'_> {
         self.nodes
             .get(scope.0)
             .map_or_else(Vec::new, |node| items(&self.nodes, node))
-    }
-
-    fn native(&mut self, scope: ScopeId, definition: &ast::Definition, name: &ast::Ident) {
-        let applied = self.annotate(scope, Place::Native, &definition.annotations);
-        let doc = applied.doc(&definition.doc);
-        let facts = Facts {
-            object: true,
-            ..Facts::default()
-        };
-        self.add_type(scope, name, doc, applied, TypeKind::Native, facts);
-    }
-
-    fn typedef(&mut self, scope: ScopeId, definition: &ast::Definition, typedef: &ast::Typedef) {
-        let applied = self.annotate(scope, Place::Typedef, &definition.annotations);
-        self.is_flagged(scope, &applied, "nested");
-        let unit = self.unit(scope, &applied);
-        let doc = applied.doc(&definition.doc);
-        let base = self.type_spec(scope, &typedef.ty);
-        for declarator in &typedef.declarators {
-            let ty = self.declarator(scope, base.as_ref(), declarator);
-            let Some(ty) = ty else {
-                self.poison(scope, &declarator.name);
-                continue;
-            };
-            let facts = self.facts_of(&ty);
-            let range = self.member_range(scope, &applied, &ty);
-            let unit = unit.clone().or_else(|| self.alias_unit(&ty));
-            let kind = TypeKind::Alias(Alias { ty, range, unit });
-            let applied = applied.clone();
-            self.add_type(scope, &declarator.name, doc.clone(), applied, kind, facts);
-        }
-    }
-
-    fn constant(&mut self, scope: ScopeId, definition: &ast::Definition, constant: &ast::Const) {
-        let applied = self.annotate(scope, Place::Const, &definition.annotations);
-        let (ty, value) = self.constant_value(scope, constant);
-        let (Some(ty), Some(value)) = (ty, value) else {
-            self.poison(scope, &constant.name);
-            return;
-        };
-        let id = ConstId(self.constants.len());
-        if self.declare(scope, &constant.name, Symbol::Const(id)) {
-            let name = constant.name.name.to_string();
-            let doc = applied.doc(&definition.doc);
-            let scope_path = self.scopes.path(scope);
-            self.constants.push(ConstDecl {
-                name,
-                scope: scope_path,
-                doc,
-                ty,
-                value,
-            });
-            self.push_item(scope, NodeItem::Const(id));
-        }
-    }
-
-    fn constant_value(
-        &mut self,
-        scope: ScopeId,
-        constant: &ast::Const,
-    ) -> (Option<Type>, Option<Value>) {
-        // Digits and scale of a fixed-point constant are those of its value.
-        if matches!(constant.ty.kind, ast::TypeKind::Fixed(None)) {
-            let value = self.evaluate(scope, &constant.value, &Target::Fixed(None));
-            let size = value.as_ref().and_then(fixed::size);
-            let ty = size.map(|(digits, scale)| Type::Fixed { digits, scale });
-            return (ty, value);
-        }
-        let ty = self.type_spec(scope, &constant.ty);
-        let ty = ty.map(|ty| self.without_aliases(&ty));
-        let value = ty.as_ref().and_then(|ty| {
-            let target = self.target(ty);
-            if target.is_none() {
-                let message =
-                    "a constant is of a primitive type, a string, `fixed`, an enum or a bitmask";
-                self.sink.error(constant.ty.span, message);
-            }
-            self.evaluate(scope, &constant.value, &target?)
-        });
-        (ty, value)
     }
 
     /// Adds a checked type to the model, unless its name clashes or it nests too

@@ -3,6 +3,7 @@
 //! `a.b` in a key makes `a` a member of the key, and `b` one in the type of `a`:
 //! so the lists of all pragmas together must leave each type one key.
 
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use super::Resolver;
@@ -15,17 +16,13 @@ use crate::source::Span;
 /// A pragma, with the scope in which it stands.
 pub(super) type Placed = (ScopeId, Rc<Pragma>, Span);
 
-/// The key of a type that is part of another's.
-#[derive(Debug, PartialEq, Eq)]
-struct InnerKey {
-    id: TypeId,
-    /// Indices of members.
-    members: Vec<usize>,
-}
+/// The keys of types that are part of another's, by the indices of members.
+type InnerKeys = HashMap<TypeId, Vec<usize>>;
 
 impl Resolver<'_> {
     pub(super) fn apply_pragmas(&mut self) {
         let mut keys: Vec<(TypeId, Vec<Vec<String>>, Span)> = Vec::new();
+        let mut places: HashMap<TypeId, usize> = HashMap::new();
         for (scope, pragma, span) in std::mem::take(&mut self.pragmas) {
             let Some(id) = self.pragma_type(scope, &pragma, span) else {
                 continue;
@@ -39,7 +36,8 @@ impl Resolver<'_> {
                 continue;
             };
             // Some tools want a pragma for each member.
-            match keys.iter_mut().find(|(other, ..)| *other == id) {
+            let place = *places.entry(id).or_insert(keys.len());
+            match keys.get_mut(place) {
                 Some((_, all, _)) => all.extend(paths.iter().cloned()),
                 None => keys.push((id, paths.clone(), span)),
             }
@@ -47,9 +45,14 @@ impl Resolver<'_> {
         if keys.is_empty() {
             return;
         }
-        let mut inner: Vec<InnerKey> = Vec::new();
+        let mut inner = InnerKeys::new();
         for (id, paths, span) in keys {
-            if let Some(message) = self.unfit_key(id, &paths) {
+            if self.has_other_key(id, &paths) {
+                let message = "the type has another key by annotation, and that one counts";
+                self.sink.warning(span, message);
+                continue;
+            }
+            if let Some(message) = self.unfit_key(&paths) {
                 self.sink.error(span, message);
                 continue;
             }
@@ -61,18 +64,29 @@ impl Resolver<'_> {
     }
 
     /// What is wrong with a key as a whole.
-    fn unfit_key(&self, id: TypeId, paths: &[Vec<String>]) -> Option<String> {
+    fn unfit_key(&self, paths: &[Vec<String>]) -> Option<String> {
         let indexed = paths.iter().flatten().find(|name| name.contains('['));
         if let Some(name) = indexed {
             return Some(format!(
                 "`{name}` in the key: members belong to a key as a whole, not by element"
             ));
         }
-        if paths.iter().any(|path| path.len() > NESTING_MAX) {
-            return Some(format!("the key goes more than {NESTING_MAX} types deep"));
-        }
-        self.keyed_by_annotation(id)
-            .then(|| "the type has a key by annotation already".into())
+        let deep = paths.iter().any(|path| path.len() > NESTING_MAX);
+        deep.then(|| format!("the key goes more than {NESTING_MAX} types deep"))
+    }
+
+    /// Whether a type has a key by annotation, and not this one. Some files have it
+    /// in both ways, for two tools.
+    fn has_other_key(&self, id: TypeId, paths: &[Vec<String>]) -> bool {
+        let keys = self.annotated_key(id);
+        let mut listed: Vec<&str> = paths
+            .iter()
+            .filter_map(|path| path.first())
+            .map(String::as_str)
+            .collect();
+        listed.sort_unstable();
+        listed.dedup();
+        !keys.is_empty() && keys != listed
     }
 
     fn pragma_type(&mut self, scope: ScopeId, pragma: &Pragma, span: Span) -> Option<TypeId> {
@@ -125,51 +139,41 @@ impl Resolver<'_> {
         }
     }
 
-    fn keyed_by_annotation(&self, id: TypeId) -> bool {
-        let structure = self.struct_of(id);
-        structure.is_some_and(|structure| structure.members.iter().any(|member| member.key))
-            && !self.pragma_keys.contains(&id)
+    /// The names of the members that are keys by annotation, in order.
+    fn annotated_key(&self, id: TypeId) -> Vec<&str> {
+        let structure = self
+            .struct_of(id)
+            .filter(|_| !self.pragma_keys.contains(&id));
+        let members = structure.map_or(&[][..], |structure| &structure.members);
+        let keys = members.iter().filter(|member| member.key);
+        let mut names: Vec<&str> = keys.map(|member| member.name.as_str()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Marks the first member of each path, and what is behind it in its type.
     /// As deep as a path is long.
-    fn key_by_paths(
-        &mut self,
-        id: TypeId,
-        paths: &[&[String]],
-        span: Span,
-        inner: &mut Vec<InnerKey>,
-    ) {
-        let mut members: Vec<usize> = Vec::new();
-        let mut behind: Vec<(usize, Vec<&[String]>)> = Vec::new();
+    fn key_by_paths(&mut self, id: TypeId, paths: &[&[String]], span: Span, inner: &mut InnerKeys) {
+        let places = self.member_places(id);
+        let mut behind: BTreeMap<usize, Vec<&[String]>> = BTreeMap::new();
         for path in paths {
             let Some((name, rest)) = path.split_first() else {
                 continue;
             };
-            let found = self.struct_of(id).and_then(|structure| {
-                let mut members = structure.members.iter();
-                members.position(|member| member.name == *name)
-            });
-            let Some(index) = found else {
+            let Some(index) = places.get(name) else {
                 let message = format!("the key has `{name}`, which is no member of the type");
                 self.sink.error(span, message);
                 continue;
             };
-            if !members.contains(&index) {
-                members.push(index);
-                behind.push((index, Vec::new()));
-            }
-            if let Some((_, paths)) = behind.iter_mut().find(|(at, _)| *at == index)
-                && !rest.is_empty()
-            {
-                paths.push(rest);
+            let behind = behind.entry(*index).or_default();
+            if !rest.is_empty() {
+                behind.push(rest);
             }
         }
-        members.sort_unstable();
         if let Some(TypeKind::Struct(structure)) =
             self.types.get_mut(id.0).map(|decl| &mut decl.kind)
         {
-            for index in &members {
+            for index in behind.keys() {
                 if let Some(member) = structure.members.get_mut(*index) {
                     member.key = true;
                     member.must_understand = true;
@@ -188,13 +192,22 @@ impl Resolver<'_> {
         }
     }
 
+    /// The index of each member by its name.
+    fn member_places(&self, id: TypeId) -> HashMap<String, usize> {
+        let members = self.struct_of(id).map_or(&[][..], |one| &one.members);
+        let members = members.iter().enumerate();
+        members
+            .map(|(at, member)| (member.name.clone(), at))
+            .collect()
+    }
+
     fn key_behind(
         &mut self,
         id: TypeId,
         index: usize,
         paths: &[&[String]],
         span: Span,
-        inner: &mut Vec<InnerKey>,
+        inner: &mut InnerKeys,
     ) {
         let ty = self
             .struct_of(id)
@@ -208,20 +221,11 @@ impl Resolver<'_> {
                 return;
             }
         };
-        let names = |structure: &Struct| -> Vec<usize> {
-            let position = |path: &&[String]| {
-                let mut members = structure.members.iter();
-                members.position(|member| Some(&member.name) == path.first())
-            };
-            let mut all: Vec<usize> = paths.iter().filter_map(position).collect();
-            all.sort_unstable();
-            all.dedup();
-            all
-        };
-        let wanted = InnerKey {
-            id: part,
-            members: self.struct_of(part).map_or_else(Vec::new, names),
-        };
+        let places = self.member_places(part);
+        let first = paths.iter().filter_map(|path| path.first());
+        let mut wanted: Vec<usize> = first.filter_map(|name| places.get(name).copied()).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
         let key = |structure: &Struct| -> Vec<usize> {
             let members = structure.members.iter().enumerate();
             members
@@ -230,8 +234,8 @@ impl Resolver<'_> {
                 .collect()
         };
         let present = self.struct_of(part).map_or_else(Vec::new, key);
-        let agreed = present == wanted.members || present.is_empty();
-        let other = inner.iter().any(|one| one.id == part && *one != wanted);
+        let agreed = present == wanted || present.is_empty();
+        let other = inner.get(&part).is_some_and(|other| *other != wanted);
         if !agreed || other {
             let name = self.types.get(part.0).map_or("", |decl| decl.name.as_str());
             let message = format!("the key has other members of `{name}` than its own key");
@@ -239,7 +243,7 @@ impl Resolver<'_> {
             self.sink.error_hint(span, message, hint);
             return;
         }
-        inner.push(wanted);
+        inner.insert(part, wanted);
         self.key_by_paths(part, paths, span, inner);
     }
 

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use super::annotations::Applied;
-use super::constants::Target;
 use super::scopes::ScopeId;
+use super::targets::Target;
 use super::{Resolver, fixed, real};
 use crate::ast;
 use crate::model::{Range, Type, TypeKind, Value};

@@ -7,7 +7,7 @@
 //! recurses by the length of a chain of types.
 
 use super::Resolver;
-use super::members::SEQUENCE_IN_KEY;
+use super::circles::circles;
 use super::types::Facts;
 use crate::limits::TYPE_DEPTH_MAX;
 use crate::model::{Member, Struct, Type, TypeId, TypeKind};
@@ -226,17 +226,19 @@ impl Resolver<'_> {
 
     fn weigh_type(&mut self, id: TypeId) {
         let old = self.facts.get(id.0).copied().unwrap_or_default();
-        let sum = |members: &mut dyn Iterator<Item = &Member>| {
-            let bytes = |member: &Member| match member.boxed {
-                true => 8,
-                false => self.facts_of(&member.ty).bytes,
-            };
-            members.map(bytes).fold(0, u64::saturating_add)
+        let bytes = |member: &Member| match member.boxed {
+            true => 8,
+            false => self.facts_of(&member.ty).bytes,
         };
         let bytes = match self.types.get(id.0).map(|decl| &decl.kind) {
-            Some(TypeKind::Struct(structure)) => sum(&mut structure.members.iter()),
+            Some(TypeKind::Struct(structure)) => {
+                let members = structure.members.iter();
+                members.map(bytes).fold(0, u64::saturating_add)
+            }
             Some(TypeKind::Union(union)) => {
-                sum(&mut union.branches.iter().map(|branch| &branch.member))
+                let branches = union.branches.iter();
+                let most = branches.map(|branch| bytes(&branch.member)).max();
+                most.unwrap_or(0).saturating_add(8)
             }
             Some(TypeKind::Alias(alias)) => self.facts_of(&alias.ty).bytes,
             _ => old.bytes,
@@ -319,57 +321,6 @@ impl Resolver<'_> {
             _ => 0,
         }
     }
-
-    /// Reports keys whose types were not defined where they were used.
-    fn check_late_keys(&mut self) {
-        // Types that were searched, and have no sequence in their key.
-        let mut clean = vec![false; self.types.len()];
-        for (ty, span) in std::mem::take(&mut self.late_keys) {
-            if self.sink.is_full() {
-                return;
-            }
-            if self.has_sequence_in_key(&ty, &mut clean) {
-                self.sink.error(span, SEQUENCE_IN_KEY);
-            }
-        }
-    }
-
-    fn has_sequence_in_key(&self, ty: &Type, clean: &mut Vec<bool>) -> bool {
-        let mut searched = clean.clone();
-        let mut open = vec![ty];
-        while let Some(ty) = open.pop() {
-            let id = match ty {
-                Type::Sequence { .. } | Type::Map { .. } => return true,
-                Type::Array { element, .. } => {
-                    open.push(&element.ty);
-                    continue;
-                }
-                Type::Named(id) => *id,
-                _ => continue,
-            };
-            if searched
-                .get_mut(id.0)
-                .is_none_or(|done| std::mem::replace(done, true))
-            {
-                continue;
-            }
-            match self.types.get(id.0).map(|decl| &decl.kind) {
-                Some(TypeKind::Struct(structure)) => {
-                    let keyed = structure.members.iter().any(|member| member.key);
-                    let members = structure.members.iter();
-                    let parts = members.filter(|member| member.key || !keyed);
-                    open.extend(parts.map(|member| &member.ty));
-                }
-                Some(TypeKind::Union(union)) if !union.discriminator.key => {
-                    open.extend(union.branches.iter().map(|branch| &branch.member.ty));
-                }
-                Some(TypeKind::Alias(alias)) => open.push(&alias.ty),
-                _ => {}
-            }
-        }
-        *clean = searched;
-        false
-    }
 }
 
 struct Depths {
@@ -385,80 +336,5 @@ fn contained(ty: &Type) -> Option<TypeId> {
         Type::Named(id) => Some(*id),
         Type::Array { element, .. } => contained(&element.ty),
         _ => None,
-    }
-}
-
-/// For each node of a graph the number of the circle it is on, if any: the
-/// strongly connected components that have an edge (Tarjan 1972, with a stack of
-/// its own).
-fn circles(edges: &[Vec<TypeId>]) -> Vec<Option<usize>> {
-    let count = edges.len();
-    let none = usize::MAX;
-    let (mut order, mut low) = (vec![none; count], vec![0; count]);
-    let mut on_stack = vec![false; count];
-    let (mut stack, mut next) = (Vec::new(), 0);
-    let mut circle = vec![None; count];
-    let targets = |node: usize| edges.get(node).map_or(&[][..], Vec::as_slice);
-    for root in 0..count {
-        if order[root] != none {
-            continue;
-        }
-        let mut work = vec![(root, 0)];
-        while let Some((node, at)) = work.pop() {
-            if at == 0 {
-                order[node] = next;
-                low[node] = next;
-                next += 1;
-                stack.push(node);
-                on_stack[node] = true;
-            }
-            if let Some(target) = targets(node)
-                .get(at)
-                .map(|id| id.0)
-                .filter(|id| *id < count)
-            {
-                work.push((node, at + 1));
-                if order[target] == none {
-                    work.push((target, 0));
-                } else if on_stack[target] {
-                    low[node] = low[node].min(order[target]);
-                }
-                continue;
-            }
-            if let Some((parent, _)) = work.last() {
-                low[*parent] = low[*parent].min(low[node]);
-            }
-            if low[node] != order[node] {
-                continue;
-            }
-            let alone = stack.last() == Some(&node) && !targets(node).contains(&TypeId(node));
-            while let Some(member) = stack.pop() {
-                on_stack[member] = false;
-                circle[member] = (!alone).then_some(node);
-                if member == node {
-                    break;
-                }
-            }
-        }
-    }
-    circle
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn circles_of_a_graph() {
-        let edges = [vec![1], vec![2], vec![1, 3], vec![3], vec![0], vec![]];
-        let edges: Vec<Vec<TypeId>> = edges
-            .iter()
-            .map(|targets: &Vec<usize>| targets.iter().copied().map(TypeId).collect())
-            .collect();
-        let found = circles(&edges);
-        assert_eq!(found[0], None);
-        assert!(found[1].is_some() && found[1] == found[2]);
-        assert!(found[3].is_some() && found[3] != found[1]);
-        assert_eq!(found[4..], [None, None]);
     }
 }

@@ -1,11 +1,11 @@
 //! Structures and exceptions.
 
-use super::Resolver;
 use super::annotations::{Applied, Place};
 use super::forwards::Opened;
 use super::members::Members;
 use super::scopes::{ScopeId, Symbol};
 use super::types::Facts;
+use super::{Resolver, copies};
 use crate::ast::{self, ForwardKind, ScopedName};
 use crate::model::{Extensibility, Struct, Type, TypeId, TypeKind};
 
@@ -93,6 +93,13 @@ impl Resolver<'_> {
     ) -> Option<TypeId> {
         let id = self.base_type(scope, name, "a struct")?;
         let facts = self.facts_of(&Type::Named(id));
+        let bytes = match self.types.get(id.0).map(|decl| &decl.kind) {
+            Some(TypeKind::Struct(base)) => base.members.iter().map(copies::of_member).sum(),
+            _ => 0,
+        };
+        if !self.may_copy(bytes, name.span) {
+            return None;
+        }
         let Some(TypeKind::Struct(base)) = self.types.get(id.0).map(|decl| &decl.kind) else {
             self.sink.error(
                 name.span,

@@ -6,8 +6,8 @@ use crate::ast::{self, Expr, TypeSpec};
 use crate::limits::{TYPE_BYTES_MAX, TYPE_DEPTH_MAX};
 use crate::model::{Element, Primitive, Type, TypeId, TypeKind};
 
-use super::constants::Target;
 use super::fixed::DIGITS_MAX;
+use super::targets::Target;
 
 /// What later checks ask about a type. Kept for each declared type, so that no
 /// check walks down a type of many levels.
@@ -151,10 +151,14 @@ impl Resolver<'_> {
 
     fn element(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Element> {
         let applied = self.annotate(scope, Place::Element, &spec.annotations);
+        let try_construct = self.try_construct(&applied);
+        let external = self.is_flagged(scope, &applied, "external");
+        let ty = self.type_kind(scope, spec)?;
+        self.check_trim(&applied, try_construct, &ty);
         Some(Element {
-            try_construct: self.try_construct(&applied),
-            external: self.is_flagged(scope, &applied, "external"),
-            ty: self.type_kind(scope, spec)?,
+            ty,
+            try_construct,
+            external,
         })
     }
 
@@ -248,6 +252,7 @@ impl Resolver<'_> {
         if dimensions.is_empty() {
             return Some(base);
         }
+        self.check_trim(&applied, try_construct, &base);
         Some(Type::Array {
             element: Box::new(Element {
                 ty: base,
@@ -260,6 +265,7 @@ impl Resolver<'_> {
 
     fn named_type(&mut self, scope: ScopeId, name: &ast::ScopedName) -> Option<Type> {
         let what = match self.lookup(scope, name, "type")? {
+            Symbol::Type(id) if self.is_exception(id) => "an exception, which has no values",
             Symbol::Type(id) => return Some(Type::Named(id)),
             Symbol::Refused => return None,
             Symbol::Forward(index) => return self.use_forward(index, scope, name.span),
@@ -271,6 +277,11 @@ impl Resolver<'_> {
             format!("expected a type, but `{name}` is {what}"),
         );
         None
+    }
+
+    pub(super) fn is_exception(&self, id: TypeId) -> bool {
+        let kind = self.types.get(id.0).map(|decl| &decl.kind);
+        matches!(kind, Some(TypeKind::Struct(structure)) if structure.exception)
     }
 
     /// The outer `None` when it was reported, the inner one for no bound.

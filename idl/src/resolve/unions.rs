@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::Resolver;
 use super::annotations::Place;
-use super::constants::Target;
 use super::members::Members;
 use super::scopes::ScopeId;
+use super::targets::Target;
 use super::types::Facts;
 use crate::ast::{self, ForwardKind};
 use crate::model::{Branch, Discriminator, Type, TypeId, TypeKind, Union, Value};
@@ -43,7 +43,12 @@ impl Resolver<'_> {
             return self.abandon_type(&opened, &union.name);
         }
         // With a key of its own, only the discriminator is one.
+        let sizes = branches.iter().map(|branch| match branch.member.boxed {
+            true => 8,
+            false => self.facts_of(&branch.member.ty).bytes,
+        });
         let facts = Facts {
+            bytes: sizes.max().unwrap_or(0).saturating_add(8),
             sequence_in_key: members.facts.sequence_in_key && !discriminator.key,
             ..members.facts
         };
