@@ -265,41 +265,12 @@ pub trait Encoder: Sized {
         }
     }
 
-    /// Writes the header of a member of a mutable structure, finding the size of its
-    /// value first; to be ended by [`parameter_end`](Self::parameter_end).
-    ///
-    /// # Errors
-    /// [`CdrError::Full`], or what sizing the value gives.
-    fn parameter_begin<M: Member>(&mut self, value: &Borrowed<M>) -> Result<Parameter, CdrError> {
-        let size = parameter::size::<M, Self>(self, value)?;
-        parameter::open::<M, Self>(self, size)
-    }
-
-    /// As [`parameter_begin`](Self::parameter_begin) with the size of the value known.
-    ///
-    /// # Errors
-    /// [`CdrError::Full`].
-    fn parameter_header<M: Member>(&mut self, size: usize) -> Result<Parameter, CdrError> {
-        parameter::open::<M, Self>(self, size)
-    }
-
-    /// Ends a member of a mutable structure.
-    ///
-    /// # Errors
-    /// None today.
-    #[inline]
-    fn parameter_end(&mut self, parameter: Parameter) -> Result<(), CdrError> {
-        parameter::end(self, &parameter);
-        Ok(())
-    }
-
-    /// Writes the header of a member of a mutable structure whose size will be known
-    /// later; to be closed by [`parameter_close`](Self::parameter_close).
+    /// Writes the header of a member whose size will be known later; to be closed by [`parameter_close`](Self::parameter_close).
     ///
     /// # Errors
     /// [`CdrError::Full`].
     fn parameter_open<M: Member>(&mut self) -> Result<Parameter, CdrError> {
-        parameter::open::<M, Self>(self, 0)
+        parameter::open::<M, Self>(self)
     }
 
     /// Ends a member and fills in its size. A value longer than 65,535 bytes moves to

@@ -2,7 +2,7 @@
 //! optional ones. Lengths are filled in when the value has been written, so that
 //! values that nest deeply are walked over once.
 
-use super::{Counter, Encoder, length_u32};
+use super::{Encoder, length_u32};
 use crate::encapsulation::Representation;
 use crate::error::CdrError;
 use crate::member::{Borrowed, Member};
@@ -56,42 +56,22 @@ pub(super) fn write<M: Member, E: Encoder>(
     encoder: &mut E,
     value: &Borrowed<M>,
 ) -> Result<(), CdrError> {
-    let parameter = open::<M, E>(encoder, 0)?;
+    let parameter = open::<M, E>(encoder)?;
     M::Shape::write(value, encoder)?;
     close::<M, E>(encoder, parameter)
 }
 
-/// Bytes that the value of a member takes; 0 where its header does not say them.
-pub(super) fn size<M: Member, E: Encoder>(
-    encoder: &mut E,
-    value: &Borrowed<M>,
-) -> Result<usize, CdrError> {
-    let representation = encoder.representation();
-    match (representation, M::Shape::LENGTH_CODE) {
-        (Representation::Xcdr2, LengthCode::Size(_) | LengthCode::Shared(_)) => Ok(0),
-        _ => {
-            let depth = *encoder.depth_mut();
-            let mut counter = Counter::<E::Selection>::resume(representation, 0, 0, depth);
-            M::Shape::write(value, &mut counter)?;
-            Ok(counter.position())
-        }
-    }
-}
-
-/// Writes a header for a value of `size` bytes.
-pub(super) fn open<M: Member, E: Encoder>(
-    encoder: &mut E,
-    size: usize,
-) -> Result<Parameter, CdrError> {
+/// Writes a header with room for the size of the value.
+pub(super) fn open<M: Member, E: Encoder>(encoder: &mut E) -> Result<Parameter, CdrError> {
     encoder.align(4)?;
     let restored = *encoder.origin_mut();
     let header = match encoder.representation() {
         Representation::Xcdr1 => {
-            let header = open_xcdr1::<M, E>(encoder, size)?;
+            let header = open_xcdr1::<M, E>(encoder)?;
             *encoder.origin_mut() = encoder.position();
             header
         }
-        Representation::Xcdr2 => open_xcdr2::<M, E>(encoder, size)?,
+        Representation::Xcdr2 => open_xcdr2::<M, E>(encoder)?,
     };
     Ok(Parameter {
         origin: restored,
@@ -100,21 +80,21 @@ pub(super) fn open<M: Member, E: Encoder>(
     })
 }
 
-fn open_xcdr1<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Header, CdrError> {
-    match (u16::try_from(M::ID), u16::try_from(size)) {
-        (Ok(id), Ok(size)) if M::ID <= SHORT_ID_MAX => {
+fn open_xcdr1<M: Member, E: Encoder>(encoder: &mut E) -> Result<Header, CdrError> {
+    match u16::try_from(M::ID) {
+        Ok(id) if M::ID <= SHORT_ID_MAX => {
             let flags = if M::MUST_UNDERSTAND {
                 PID_MUST_UNDERSTAND
             } else {
                 0
             };
-            encoder.primitives(&[id | flags, size])?;
+            encoder.primitives(&[id | flags, 0])?;
             Ok(Header::Short)
         }
         _ => {
             let (pid, id) = extended_header::<M>();
             encoder.primitives(&pid)?;
-            encoder.primitives(&[id, length_u32(size)?])?;
+            encoder.primitives(&[id, 0])?;
             Ok(Header::Long)
         }
     }
@@ -132,7 +112,7 @@ fn extended_header<M: Member>() -> ([u16; 2], u32) {
     (pid, (M::ID & MEMBER_ID_MASK) | flag)
 }
 
-fn open_xcdr2<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Header, CdrError> {
+fn open_xcdr2<M: Member, E: Encoder>(encoder: &mut E) -> Result<Header, CdrError> {
     let code = M::Shape::LENGTH_CODE;
     let flag = if M::MUST_UNDERSTAND {
         EMHEADER_MUST_UNDERSTAND
@@ -144,13 +124,8 @@ fn open_xcdr2<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Hea
     if code != LengthCode::Next {
         return Ok(Header::Silent);
     }
-    encoder.length(size)?;
+    encoder.primitive(0_u32)?;
     Ok(Header::Long)
-}
-
-/// Ends a member whose header was written with its size.
-pub(super) fn end<E: Encoder>(encoder: &mut E, parameter: &Parameter) {
-    *encoder.origin_mut() = parameter.origin;
 }
 
 /// Ends a member and tells its header how long it has become.
@@ -158,7 +133,7 @@ pub(super) fn close<M: Member, E: Encoder>(
     encoder: &mut E,
     parameter: Parameter,
 ) -> Result<(), CdrError> {
-    end(encoder, &parameter);
+    *encoder.origin_mut() = parameter.origin;
     let start = parameter.start;
     let size = encoder.position() - start;
     match (parameter.header, u16::try_from(size)) {
