@@ -77,8 +77,14 @@ impl<'a, P: Primitive> SeqView<'a, P> {
 
     /// The elements in a vector.
     pub fn to_vec(&self) -> Vec<P> {
-        let mut elements = vec![P::default(); self.len];
-        self.copy_to(&mut elements);
+        let elements = self.bytes.chunks_exact(P::SIZE);
+        let mut elements: Vec<P> = match self.order {
+            ByteOrder::Little => elements
+                .map(|one| P::load(ByteOrder::Little, one))
+                .collect(),
+            ByteOrder::Big => elements.map(|one| P::load(ByteOrder::Big, one)).collect(),
+        };
+        elements.resize(self.len, P::default());
         elements
     }
 }

@@ -7,6 +7,9 @@ use super::{Emitter, Scope, docs, member_docs, names};
 use crate::mapping;
 use crate::model::{Extensibility, Member, Struct, TryConstruct, Type, TypeDecl, TypeId};
 
+/// Most members of a structure whose reading is worth being inlined.
+const INLINE_FIELDS_MAX: usize = 16;
+
 /// What the parts of a structure's code have in common.
 pub(super) struct Subject<'s> {
     pub(super) id: TypeId,
@@ -57,6 +60,14 @@ impl Subject<'_> {
         let mut fields: Vec<_> = self.fields.iter().filter(|field| field.key).collect();
         fields.sort_by_key(|field| field.member.id);
         fields
+    }
+
+    /// The attribute of functions that read a small structure of fixed size: cursors
+    /// then live in registers.
+    pub(super) fn inline(&self) -> Option<TokenStream> {
+        let small = self.fields.len() <= INLINE_FIELDS_MAX && !self.is_mutable();
+        let fixed = self.fields.iter().all(|field| field.fixed);
+        (small && fixed).then(|| quote!(#[inline]))
     }
 
     fn keys_are_by_id(&self) -> bool {
@@ -226,6 +237,7 @@ impl Emitter<'_> {
             .then(|| quote!(#rt::serde_as_it_is! { [] #name, }));
         let (plain, whole) = (self.plain_impl(subject), self.plain_shape(subject));
         let checked = self.plain_check(subject);
+        let inline = subject.inline();
         quote! {
             impl #rt::shape::Shape for #name {
                 type Owned = Self;
@@ -245,11 +257,13 @@ impl Emitter<'_> {
                 #write
                 #read
 
+                #inline
                 fn check(reader: &mut #rt::Reader<'_>) -> #rt::Result<()> {
                     #checked
                     #view::parse_(reader).map(|_| ())
                 }
 
+                #inline
                 fn show<'a>(reader: &mut #rt::Reader<'a>) -> #view<'a> {
                     #view::parse_(reader).unwrap_or(#view::ABSENT)
                 }
@@ -288,8 +302,9 @@ impl Emitter<'_> {
             quote! {
                 // Hashes take the key members by ascending id.
                 if encoder.is_key_hash() {
+                    let open = encoder.begin(#extensibility)?;
                     #(#members)*
-                    return ::core::result::Result::Ok(());
+                    return encoder.end(open);
                 }
             }
         });
@@ -348,7 +363,9 @@ impl Emitter<'_> {
             quote!(let value = Self { #(#members,)* #(#hidden,)* };)
         };
         let whole = self.plain_read(subject);
+        let inline = subject.inline();
         quote! {
+            #inline
             fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self> {
                 #whole
                 let scope = reader.begin(#extensibility)?;

@@ -112,7 +112,9 @@ impl Emitter<'_> {
             let paths = subject.fields.iter().map(|field| &field.path);
             quote!(let at = [#(reader.check_member::<#paths>()?),*];)
         };
+        let inline = subject.inline();
         quote! {
+            #inline
             fn parse_(reader: &mut #rt::Reader<'a>) -> #rt::Result<Self> {
                 let scope = reader.begin(#extensibility)?;
                 let inside = *reader;
@@ -129,6 +131,7 @@ impl Emitter<'_> {
         let ty = self.shown_member(field.member, subject.scope());
         quote! {
             #doc
+            #[inline]
             pub fn #name(&self) -> #ty {
                 self.reader.show::<#path>(&self.at)
             }

@@ -5,10 +5,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use super::composite::{Build, Composite, FixedComposite, Only};
+use super::frame::{Frame, Head};
 use super::room::{Part, Site};
-use crate::encapsulation::Representation;
-use crate::encode::{AllMembers, Encoder as _, Writer, check_bound, length_u32};
-use crate::error::{CdrError, Place};
+use crate::encode::Encoder as _;
+use crate::error::CdrError;
 use crate::shape::{Array, Delimited, Sequence, Shape};
 
 /// A collection that can be built element by element.
@@ -45,18 +45,10 @@ impl<S: Listed> Listed for Delimited<S> {
 }
 
 /// A sequence or array of `T` that grows where it will lie. It borrows the builder
-/// around it. Room for its count and its length was left on entry, both are written
-/// on leaving; an element that could not be written leaves no trace.
+/// around it. An element that could not be written leaves no trace.
 pub struct List<'p, T, E> {
     part: Part<'p, E>,
-    site: Site,
-    end: usize,
-    count: usize,
-    count_max: u32,
-    /// Where the delimiter stands.
-    delimiter: Option<usize>,
-    /// Where the count stands: not before the elements of arrays.
-    count_at: Option<usize>,
+    frame: Frame,
     element: PhantomData<fn() -> T>,
 }
 
@@ -65,99 +57,36 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         mut part: Part<'p, E>,
         site: Site,
     ) -> Result<Self, CdrError> {
-        let mut writer = site.writer(part.bytes());
-        // What could not be read is not written.
-        if S::DELIMITED {
-            writer.deeper()?;
-        }
-        let depth = *writer.depth_mut();
-        let mut word = |wanted: bool| match wanted {
-            true => {
-                writer.primitive(0_u32)?;
-                Ok(Some(writer.position() - 4))
-            }
-            false => Ok(None),
-        };
-        let delimiter = word(S::DELIMITED && site.representation == Representation::Xcdr2)?;
-        let count_at = word(!S::IS_ARRAY)?;
-        let end = writer.position();
-        let site = Site { depth, ..site };
-        Ok(Self {
-            part,
-            site,
-            end,
-            count: 0,
+        let head = Head {
+            delimited: S::DELIMITED,
+            counted: !S::IS_ARRAY,
             count_max: S::COUNT_MAX,
-            delimiter,
-            count_at,
+        };
+        Ok(Self {
+            frame: Frame::begin(part.bytes(), site, &head)?,
+            part,
             element: PhantomData,
         })
     }
 
-    /// Writes count and length, and returns the offset behind the last element.
     pub(super) fn close(&mut self) -> Result<usize, CdrError> {
         self.part.fault().report()?;
-        let count = length_u32(self.count)?;
-        if self.count_at.is_none() && count != self.count_max {
-            return Err(CdrError::MissingElements {
-                count: self.count,
-                expected: self.count_max as usize,
-                place: Place::offset(self.end),
-            });
-        }
-        let end = self.end;
-        let length = self
-            .delimiter
-            .map(|at| length_u32(end - at - 4))
-            .transpose()?;
-        let words = [self.delimiter.zip(length), self.count_at.zip(Some(count))];
-        let mut writer = self.writer();
-        for (at, word) in words.into_iter().flatten() {
-            writer.patch(at, word);
-        }
-        Ok(end)
-    }
-
-    #[inline]
-    fn here(&self) -> Site {
-        Site {
-            position: self.end,
-            ..self.site
-        }
-    }
-
-    #[inline]
-    fn writer(&mut self) -> Writer<'_, AllMembers> {
-        self.here().writer(self.part.bytes())
+        self.frame.close(self.part.bytes())
     }
 
     /// Number of elements so far.
     pub fn len(&self) -> usize {
-        self.count
+        self.frame.count
     }
 
     /// Whether there are no elements yet.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.frame.count == 0
     }
 
     /// Most elements that the type allows.
     pub fn len_max(&self) -> usize {
-        self.count_max as usize
-    }
-
-    /// Room for one more element.
-    #[inline]
-    fn next(&mut self) -> Result<Site, CdrError> {
-        check_bound(self.count + 1, self.count_max, self.end)?;
-        Ok(self.here())
-    }
-
-    /// Counts an element that ends at `end`.
-    #[inline]
-    fn grow(&mut self, end: usize) {
-        self.end = end;
-        self.count += 1;
+        self.frame.count_max as usize
     }
 
     /// Appends a copy of a value.
@@ -167,11 +96,11 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     /// [`CdrError::Full`], or what is wrong with the value.
     #[inline]
     pub fn push(&mut self, value: &T::Borrowed) -> Result<(), E> {
-        self.next()?;
-        let mut writer = self.writer();
+        self.frame.next(1)?;
+        let mut writer = self.frame.writer(self.part.bytes());
         T::write(value, &mut writer)?;
         let end = writer.position();
-        self.grow(end);
+        self.frame.grow(1, end);
         Ok(())
     }
 
@@ -193,11 +122,11 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     /// As for [`push`](Self::push). None of the values is appended then.
     #[inline]
     pub fn push_all(&mut self, values: &[T::Owned]) -> Result<(), E> {
-        let count = self.count.saturating_add(values.len());
-        check_bound(count, self.count_max, self.end)?;
-        let mut writer = self.writer();
+        self.frame.next(values.len())?;
+        let mut writer = self.frame.writer(self.part.bytes());
         T::write_all(values, &mut writer)?;
-        (self.end, self.count) = (writer.position(), count);
+        let end = writer.position();
+        self.frame.grow(values.len(), end);
         Ok(())
     }
 
@@ -212,11 +141,11 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         T: Composite,
         F: for<'e> Build<'e, T, E>,
     {
-        let site = self.next()?;
+        let site = self.frame.next(1)?;
         let mut last = build(T::begin(self.part.reborrow(), site)?)?;
         let end = T::close(&mut last)?;
         drop(last);
-        self.grow(end);
+        self.frame.grow(1, end);
         Ok(())
     }
 
@@ -230,10 +159,9 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     where
         T: FixedComposite,
     {
-        let site = self.next()?;
+        let site = self.frame.next(1)?;
         let (builder, end) = T::add(self.part.reborrow(), site)?;
-        self.end = end;
-        self.count += 1;
+        self.frame.grow(1, end);
         Ok(builder)
     }
 
@@ -249,11 +177,11 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     where
         T: Listed,
     {
-        let site = self.next()?;
+        let site = self.frame.next(1)?;
         let mut list = List::begin::<T>(self.part.reborrow(), site)?;
         build(&mut list)?;
         let end = list.close()?;
-        self.grow(end);
+        self.frame.grow(1, end);
         Ok(())
     }
 }
@@ -261,8 +189,8 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
 impl<T, E> fmt::Debug for List<'_, T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("List")
-            .field("count", &self.count)
-            .field("end", &self.end)
+            .field("count", &self.frame.count)
+            .field("end", &self.frame.end)
             .finish_non_exhaustive()
     }
 }

@@ -21,10 +21,12 @@
 //! that is dropped half-way has never been there.
 //!
 //! `room.rs` is where structures are built, `composite.rs` what nested structures
-//! are, `list.rs` and `numbers.rs` collections, `nested.rs` and `mutable.rs` the
+//! are, `list.rs`, `entries.rs` and `numbers.rs` collections in their `frame.rs`, `nested.rs` and `mutable.rs` the
 //! operations of [`InPlace`] for nested values and for members with headers.
 
 mod composite;
+mod entries;
+mod frame;
 mod list;
 mod mutable;
 mod nested;
@@ -32,6 +34,7 @@ mod numbers;
 mod room;
 
 pub use composite::{Build, Composite, First, FixedComposite, Last, Only};
+pub use entries::{Entries, Mapped};
 pub use list::{List, Listed};
 pub use nested::Numbers;
 pub use numbers::SeqMut;

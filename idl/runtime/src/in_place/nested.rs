@@ -1,5 +1,6 @@
 //! Values that have builders of their own.
 
+use super::entries::{Entries, Mapped};
 use super::list::{List, Listed};
 use super::numbers::{SeqMut, fill_with};
 use super::{Build, Composite, FixedComposite, InPlace, Only, Part, Room, Site};
@@ -60,6 +61,22 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         let mut list = List::begin::<S>(self.part(), open.site).in_member(M::PATH)?;
         build(&mut list)?;
         let end = list.close().in_member(M::PATH)?;
+        Ok(self.shut::<M>(open, end)?)
+    }
+
+    /// Appends a map that `build` builds, entry by entry.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], and those of `build`.
+    #[inline]
+    pub fn append_entries<M: Member, S: Mapped>(
+        &mut self,
+        build: impl FnOnce(&mut Entries<'_, S::Key, S::Value, R::Error>) -> Result<(), R::Error>,
+    ) -> Result<(), R::Error> {
+        let open = self.open::<M>()?;
+        let mut entries = Entries::begin::<S>(self.part(), open.site).in_member(M::PATH)?;
+        build(&mut entries)?;
+        let end = entries.close().in_member(M::PATH)?;
         Ok(self.shut::<M>(open, end)?)
     }
 

@@ -12,6 +12,17 @@ mod construct;
 mod members;
 mod parameters;
 mod plain;
+/// Takes numbers, not a reader, so that readers can live in registers.
+#[cold]
+#[inline(never)]
+fn truncated(needed: usize, position: usize, limit: usize) -> CdrError {
+    CdrError::Truncated {
+        needed,
+        remaining: limit.saturating_sub(position),
+        place: Place::offset(position),
+    }
+}
+
 #[cfg(test)]
 mod tests;
 mod union;
@@ -194,13 +205,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[cold]
+    #[inline]
     fn truncated(&self, needed: usize) -> CdrError {
-        CdrError::Truncated {
-            needed,
-            remaining: self.remaining(),
-            place: self.place(),
-        }
+        truncated(needed, self.position, self.limit)
     }
 
     /// Skips padding.
@@ -209,11 +216,7 @@ impl<'a> Reader<'a> {
     /// [`CdrError::Truncated`].
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
-        let alignment = alignment.min(self.representation.align_max());
-        let relative = self.position.saturating_sub(self.origin);
-        // Alignments are powers of two, which the compiler cannot know: no division.
-        debug_assert!(alignment.is_power_of_two());
-        let padding = relative.wrapping_neg() & (alignment - 1);
+        let padding = self.aligned(alignment) - self.position;
         if padding != 0 {
             self.take(padding)?;
         }
@@ -229,11 +232,29 @@ impl<'a> Reader<'a> {
         if count == 0 {
             return Ok(&[]);
         }
-        self.align(P::SIZE)?;
-        let offset = self.position;
-        let bytes = self.take(count.saturating_mul(P::SIZE))?;
-        P::check(bytes, offset)?;
-        Ok(bytes)
+        // Where nothing is wrong, padding and values are looked at together.
+        let start = self.aligned(P::SIZE);
+        let end = start.saturating_add(count.saturating_mul(P::SIZE));
+        match self.bytes.get(start..end) {
+            Some(bytes) if end <= self.limit => {
+                P::check(bytes, start)?;
+                self.position = end;
+                Ok(bytes)
+            }
+            // The padding is what is missing, or the values are.
+            _ if start > self.limit => Err(self.truncated(start - self.position)),
+            _ => Err(truncated(end - start, start, self.limit)),
+        }
+    }
+
+    /// Offset of the next byte that is aligned.
+    #[inline]
+    fn aligned(&self, alignment: usize) -> usize {
+        let alignment = alignment.min(self.representation.align_max());
+        let relative = self.position.saturating_sub(self.origin);
+        // Alignments are powers of two, which the compiler cannot know: no division.
+        debug_assert!(alignment.is_power_of_two());
+        self.position + (relative.wrapping_neg() & (alignment - 1))
     }
 
     /// One primitive.

@@ -24,20 +24,32 @@ impl<T: Shape, const N: u32> Sequence<T, N> {
         }
         let reserve_max = RESERVE_BYTES_MAX / size_of::<T::Owned>().max(1);
         let mut elements = Vec::with_capacity(count.min(reserve_max));
+        // A cursor of its own, which may live in registers.
+        let mut cursor = *reader;
+        let mut outcome = Ok(());
         for _ in 0..count {
-            reader.spend(size_of::<T::Owned>().saturating_add(T::INITIAL_HEAP))?;
-            elements.push(T::read(reader)?);
+            let spent = cursor.spend(size_of::<T::Owned>().saturating_add(T::INITIAL_HEAP));
+            match spent.and_then(|()| T::read(&mut cursor)) {
+                Ok(element) => elements.push(element),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
         }
-        Ok(elements)
+        *reader = cursor;
+        outcome.map(|()| elements)
     }
 
     fn check_elements(reader: &mut Reader<'_>, count: usize) -> Result<(), CdrError> {
         if T::pass_whole(reader, count) {
             return Ok(());
         }
+        let mut cursor = *reader;
         for _ in 0..count {
-            T::check(reader)?;
+            T::check(&mut cursor)?;
         }
+        *reader = cursor;
         Ok(())
     }
 

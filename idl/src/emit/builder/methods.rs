@@ -147,6 +147,7 @@ impl<'e, 's> Methods<'e, 's> {
                 [_, rows @ ..] => self.list(field, next, element, rows),
                 [] => TokenStream::new(),
             },
+            Type::Map { key, value, .. } => self.entries(field, next, key, value),
             Type::Named(_) => self.composite(field, next),
             _ => TokenStream::new(),
         };
@@ -270,6 +271,37 @@ impl<'e, 's> Methods<'e, 's> {
                 ) -> ::core::result::Result<(), #error>,
             },
             quote!(append_list::<#path, #shape>(build)),
+        )
+    }
+
+    fn entries(
+        &self,
+        field: &Field<'_>,
+        next: &Next,
+        key: &Element,
+        value: &Element,
+    ) -> TokenStream {
+        let Subject { rt, .. } = self.subject;
+        let Field { path, member, .. } = field;
+        let scope = self.subject.scope();
+        let shape = self.shape(member);
+        let range = self.emitter.range_of(&member.ty, &member.range);
+        let key = self.emitter.element(key, scope);
+        let value = self.emitter.rows_within(value, &[], range, scope);
+        let error = self.error();
+        self.append(
+            next,
+            &self.docs_and(
+                &member.doc,
+                &[" `build` writes it where it lies, entry by entry."],
+            ),
+            &self.name("", field, "_with"),
+            quote! {
+                build: impl ::core::ops::FnOnce(
+                    &mut #rt::Entries<'_, #key, #value, #error>,
+                ) -> ::core::result::Result<(), #error>,
+            },
+            quote!(append_entries::<#path, #shape>(build)),
         )
     }
 
