@@ -127,7 +127,7 @@ fn units_are_documented() {
         "{text}"
     );
     assert!(
-        text.contains("    /// Unit: kg.\n    pub fn mass(&self)"),
+        text.contains("    /// Unit: kg.\n    #[inline]\n    pub fn mass(&self)"),
         "{text}"
     );
 }

@@ -106,6 +106,7 @@ impl Resolver<'_> {
                 complete = false;
                 continue;
             };
+            self.check_trim(&applied, marks.try_construct, &ty);
             let range = self.member_range(scope, &applied, &ty);
             let default = self.member_default(scope, &applied, &ty);
             self.check_default(&applied, default.as_ref(), &range);
@@ -169,6 +170,25 @@ impl Resolver<'_> {
             None | Some(Some("USE_DEFAULT")) => TryConstruct::UseDefault,
             Some(Some("TRIM")) => TryConstruct::Trim,
             Some(_) => TryConstruct::Discard,
+        }
+    }
+
+    /// Only what has a bound can be cut; all else is discarded.
+    pub(super) fn check_trim(&mut self, applied: &Applied<'_>, what: TryConstruct, ty: &Type) {
+        let bounded = match self.without_aliases(ty) {
+            Type::String { bound } | Type::WString { bound } => bound.is_some(),
+            Type::Sequence { bound, .. } | Type::Map { bound, .. } => bound.is_some(),
+            // Not known before it is complete.
+            Type::Named(id) => !self.is_complete(id),
+            _ => false,
+        };
+        if what == TryConstruct::Trim
+            && !bounded
+            && let Some(annotation) = applied.get("try_construct")
+        {
+            let message = "only strings, sequences and maps with a bound can be trimmed";
+            let hint = "a value that does not fit is discarded";
+            self.sink.warning_hint(annotation.span, message, hint);
         }
     }
 

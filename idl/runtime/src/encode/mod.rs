@@ -265,41 +265,12 @@ pub trait Encoder: Sized {
         }
     }
 
-    /// Writes the header of a member of a mutable structure, finding the size of its
-    /// value first; to be ended by [`parameter_end`](Self::parameter_end).
-    ///
-    /// # Errors
-    /// [`CdrError::Full`], or what sizing the value gives.
-    fn parameter_begin<M: Member>(&mut self, value: &Borrowed<M>) -> Result<Parameter, CdrError> {
-        let size = parameter::size::<M, Self>(self, value)?;
-        parameter::open(self, Head::of::<M>(), size)
-    }
-
-    /// As [`parameter_begin`](Self::parameter_begin) with the size of the value known.
-    ///
-    /// # Errors
-    /// [`CdrError::Full`].
-    fn parameter_header<M: Member>(&mut self, size: usize) -> Result<Parameter, CdrError> {
-        parameter::open(self, Head::of::<M>(), size)
-    }
-
-    /// Ends a member of a mutable structure.
-    ///
-    /// # Errors
-    /// None today.
-    #[inline]
-    fn parameter_end(&mut self, parameter: Parameter) -> Result<(), CdrError> {
-        parameter::end(self, &parameter);
-        Ok(())
-    }
-
-    /// Writes the header of a member of a mutable structure whose size will be known
-    /// later; to be closed by [`parameter_close`](Self::parameter_close).
+    /// Writes the header of a member whose size will be known later; to be closed by [`parameter_close`](Self::parameter_close).
     ///
     /// # Errors
     /// [`CdrError::Full`].
     fn parameter_open<M: Member>(&mut self) -> Result<Parameter, CdrError> {
-        parameter::open(self, Head::of::<M>(), 0)
+        parameter::open(self, Head::of::<M>())
     }
 
     /// As [`parameter_open`](Self::parameter_open) of a type that is known at run time
@@ -308,7 +279,7 @@ pub trait Encoder: Sized {
     /// # Errors
     /// [`CdrError::Full`].
     fn head_open(&mut self, head: Head) -> Result<Parameter, CdrError> {
-        parameter::open(self, head, 0)
+        parameter::open(self, head)
     }
 
     /// As [`parameter_close`](Self::parameter_close).

@@ -2,7 +2,7 @@
 //! optional ones. Lengths are filled in when the value has been written, so that
 //! values that nest deeply are walked over once.
 
-use super::{Counter, Encoder, length_u32};
+use super::{Encoder, length_u32};
 use crate::encapsulation::Representation;
 use crate::error::CdrError;
 use crate::member::{Borrowed, Member};
@@ -78,43 +78,22 @@ pub(super) fn write<M: Member, E: Encoder>(
     encoder: &mut E,
     value: &Borrowed<M>,
 ) -> Result<(), CdrError> {
-    let parameter = open(encoder, Head::of::<M>(), 0)?;
+    let parameter = open(encoder, Head::of::<M>())?;
     M::Shape::write(value, encoder)?;
     close(encoder, Head::of::<M>(), parameter)
 }
 
-/// Bytes that the value of a member takes; 0 where its header does not say them.
-pub(super) fn size<M: Member, E: Encoder>(
-    encoder: &mut E,
-    value: &Borrowed<M>,
-) -> Result<usize, CdrError> {
-    let representation = encoder.representation();
-    match (representation, M::Shape::LENGTH_CODE) {
-        (Representation::Xcdr2, LengthCode::Size(_) | LengthCode::Shared(_)) => Ok(0),
-        _ => {
-            let depth = *encoder.depth_mut();
-            let mut counter = Counter::<E::Selection>::resume(representation, 0, 0, depth);
-            M::Shape::write(value, &mut counter)?;
-            Ok(counter.position())
-        }
-    }
-}
-
-/// Writes a header for a value of `size` bytes.
-pub(super) fn open<E: Encoder>(
-    encoder: &mut E,
-    head: Head,
-    size: usize,
-) -> Result<Parameter, CdrError> {
+/// Writes a header with room for the size of the value.
+pub(super) fn open<E: Encoder>(encoder: &mut E, head: Head) -> Result<Parameter, CdrError> {
     encoder.align(4)?;
     let restored = *encoder.origin_mut();
     let header = match encoder.representation() {
         Representation::Xcdr1 => {
-            let header = open_xcdr1(encoder, head, size)?;
+            let header = open_xcdr1(encoder, head)?;
             *encoder.origin_mut() = encoder.position();
             header
         }
-        Representation::Xcdr2 => open_xcdr2(encoder, head, size)?,
+        Representation::Xcdr2 => open_xcdr2(encoder, head)?,
     };
     Ok(Parameter {
         origin: restored,
@@ -123,21 +102,21 @@ pub(super) fn open<E: Encoder>(
     })
 }
 
-fn open_xcdr1<E: Encoder>(encoder: &mut E, head: Head, size: usize) -> Result<Header, CdrError> {
-    match (u16::try_from(head.id), u16::try_from(size)) {
-        (Ok(id), Ok(size)) if head.id <= SHORT_ID_MAX => {
+fn open_xcdr1<E: Encoder>(encoder: &mut E, head: Head) -> Result<Header, CdrError> {
+    match u16::try_from(head.id) {
+        Ok(id) if head.id <= SHORT_ID_MAX => {
             let flags = if head.must_understand {
                 PID_MUST_UNDERSTAND
             } else {
                 0
             };
-            encoder.primitives(&[id | flags, size])?;
+            encoder.primitives(&[id | flags, 0])?;
             Ok(Header::Short)
         }
         _ => {
             let (pid, id) = extended_header(head);
             encoder.primitives(&pid)?;
-            encoder.primitives(&[id, length_u32(size)?])?;
+            encoder.primitives(&[id, 0])?;
             Ok(Header::Long)
         }
     }
@@ -145,7 +124,7 @@ fn open_xcdr1<E: Encoder>(encoder: &mut E, head: Head, size: usize) -> Result<He
 
 /// The extended header of a member in XCDR1 up to its length. It must itself be
 /// understood, whatever it says of the member.
-const fn extended_header(head: Head) -> ([u16; 2], u32) {
+fn extended_header(head: Head) -> ([u16; 2], u32) {
     let flag = if head.must_understand {
         EXTENDED_MUST_UNDERSTAND
     } else {
@@ -155,7 +134,7 @@ const fn extended_header(head: Head) -> ([u16; 2], u32) {
     (pid, (head.id & MEMBER_ID_MASK) | flag)
 }
 
-fn open_xcdr2<E: Encoder>(encoder: &mut E, head: Head, size: usize) -> Result<Header, CdrError> {
+fn open_xcdr2<E: Encoder>(encoder: &mut E, head: Head) -> Result<Header, CdrError> {
     let code = head.code;
     let flag = if head.must_understand {
         EMHEADER_MUST_UNDERSTAND
@@ -167,13 +146,8 @@ fn open_xcdr2<E: Encoder>(encoder: &mut E, head: Head, size: usize) -> Result<He
     if code != LengthCode::Next {
         return Ok(Header::Silent);
     }
-    encoder.length(size)?;
+    encoder.primitive(0_u32)?;
     Ok(Header::Long)
-}
-
-/// Ends a member whose header was written with its size.
-pub(super) fn end<E: Encoder>(encoder: &mut E, parameter: &Parameter) {
-    *encoder.origin_mut() = parameter.origin;
 }
 
 /// Ends a member and tells its header how long it has become.
@@ -182,7 +156,7 @@ pub(super) fn close<E: Encoder>(
     head: Head,
     parameter: Parameter,
 ) -> Result<(), CdrError> {
-    end(encoder, &parameter);
+    *encoder.origin_mut() = parameter.origin;
     let start = parameter.start;
     let size = encoder.position() - start;
     match (parameter.header, u16::try_from(size)) {

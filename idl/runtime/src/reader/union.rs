@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether something says where the rest of a structure or union is at its end.
-    fn is_delimited(&self, extensibility: Extensibility) -> bool {
+    pub fn is_delimited(&self, extensibility: Extensibility) -> bool {
         self.representation == Representation::Xcdr2 && extensibility != Extensibility::Final
     }
 
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// What is wrong with the bytes; `error` if nothing says where its end is.
-    pub(crate) fn skip_aggregate(
+    pub fn skip_aggregate(
         &mut self,
         extensibility: Extensibility,
         error: CdrError,

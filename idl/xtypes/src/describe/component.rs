@@ -13,26 +13,42 @@ pub(super) struct Component {
 /// A type on the way down.
 struct Visit {
     index: usize,
-    names: Vec<usize>,
     next: usize,
 }
 
-struct Search<'g> {
-    graph: &'g TypeGraph,
+struct Search<'e> {
+    /// Of each node those that it names.
+    edges: &'e [Vec<usize>],
     /// Number in the order of discovery, and the lowest that can be reached.
     numbers: Vec<Option<(usize, usize)>>,
     discovered: usize,
     stack: Vec<usize>,
     on_stack: Vec<bool>,
     path: Vec<Visit>,
-    found: Vec<Component>,
+    found: Vec<Vec<usize>>,
 }
 
 /// The components of a graph, each after those that it is made of.
 pub(super) fn components(graph: &TypeGraph) -> Vec<Component> {
-    let count = graph.len();
+    let edges: Vec<Vec<usize>> = (0..graph.len()).map(|index| named(graph, index)).collect();
+    let component = |nodes: Vec<usize>| {
+        let recursive = nodes.iter().any(|node| edges[*node].contains(node)) || nodes.len() > 1;
+        let mut types: Vec<_> = nodes.iter().map(|node| TypeIndex(*node as u32)).collect();
+        types.sort_by_key(|index| (graph.declaration(*index).name.clone(), *index));
+        Component { types, recursive }
+    };
+    strongly_connected(&edges)
+        .into_iter()
+        .map(component)
+        .collect()
+}
+
+/// The strongly connected components of any graph, given by the nodes that each node
+/// names, all of them less than there are nodes. Each stands after those that it names.
+pub(crate) fn strongly_connected(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let count = edges.len();
     let mut search = Search {
-        graph,
+        edges,
         numbers: vec![None; count],
         discovered: 0,
         stack: Vec::new(),
@@ -54,10 +70,12 @@ fn named(graph: &TypeGraph, index: usize) -> Vec<usize> {
     let mut names = Vec::new();
     graph.names(TypeIndex(index as u32), &mut |named| {
         let named = named.0 as usize;
-        if named < graph.len() && !names.contains(&named) {
+        if named < graph.len() {
             names.push(named);
         }
     });
+    names.sort_unstable();
+    names.dedup();
     names
 }
 
@@ -67,12 +85,7 @@ impl Search<'_> {
         self.discovered += 1;
         self.stack.push(index);
         self.on_stack[index] = true;
-        let names = named(self.graph, index);
-        self.path.push(Visit {
-            index,
-            names,
-            next: 0,
-        });
+        self.path.push(Visit { index, next: 0 });
     }
 
     /// The lowest number known to be reached from `index` is at most `low`.
@@ -85,7 +98,7 @@ impl Search<'_> {
     fn walk(&mut self) {
         while let Some(visit) = self.path.last_mut() {
             let index = visit.index;
-            let Some(next) = visit.names.get(visit.next).copied() else {
+            let Some(next) = self.edges[index].get(visit.next).copied() else {
                 self.leave(index);
                 continue;
             };
@@ -99,7 +112,7 @@ impl Search<'_> {
     }
 
     fn leave(&mut self, index: usize) {
-        let visit = self.path.pop();
+        self.path.pop();
         let Some((number, low)) = self.numbers[index] else {
             return;
         };
@@ -109,17 +122,15 @@ impl Search<'_> {
         if number != low {
             return;
         }
-        let mut types = Vec::new();
+        let mut nodes = Vec::new();
         while let Some(top) = self.stack.pop() {
             self.on_stack[top] = false;
-            types.push(TypeIndex(top as u32));
+            nodes.push(top);
             if top == index {
                 break;
             }
         }
-        let recursive = types.len() > 1 || visit.is_some_and(|visit| visit.names.contains(&index));
-        types.sort_by_key(|index| (self.graph.declaration(*index).name.clone(), *index));
-        self.found.push(Component { types, recursive });
+        self.found.push(nodes);
     }
 }
 

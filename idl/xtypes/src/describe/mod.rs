@@ -21,6 +21,8 @@ use crate::object::{
 };
 use crate::wire::to_bytes;
 
+pub(crate) use component::strongly_connected;
+
 /// What describes the types of a graph, in both forms.
 #[derive(Debug, Clone)]
 pub struct Descriptions {

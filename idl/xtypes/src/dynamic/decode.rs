@@ -12,7 +12,8 @@ use super::plan::{
 };
 use super::value::{UnionValue, Value};
 use crate::graph::{
-    Bitmask, Bitset, Element, Enum, Extensibility, Member, Range, TryConstruct, Type, Union,
+    Bitmask, Bitset, Element, Enum, Extensibility, Member, Range, TryConstruct, Type, TypeIndex,
+    Union,
 };
 
 /// Id of the discriminator in the list of members of a mutable union.
@@ -111,7 +112,7 @@ impl<'p> Decode<'p> {
                 Some(Declared::Struct(extensibility, members)) => {
                     self.structure(extensibility, members, reader)
                 }
-                Some(Declared::Union(union)) => self.union(union, reader),
+                Some(Declared::Union(index, union)) => self.union((index, union), reader),
                 None => Ok(Value::Struct(Vec::new())),
             },
         }
@@ -292,25 +293,41 @@ impl<'p> Decode<'p> {
         values.collect()
     }
 
-    fn union(self, union: &Union, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
+    fn union(self, union: (TypeIndex, &Union), reader: &mut Reader<'_>) -> Result<Value, CdrError> {
+        let mut start = *reader;
+        match self.union_value(union, reader) {
+            // Whoever only goes behind it can, if something says where that is.
+            Err(error) if reader.is_skipping() && error.is_unfit() => {
+                start.skip_aggregate(union.1.extensibility, error)?;
+                *reader = start;
+                Ok(Value::Struct(Vec::new()))
+            }
+            read => read,
+        }
+    }
+
+    fn union_value(
+        self,
+        (index, union): (TypeIndex, &Union),
+        reader: &mut Reader<'_>,
+    ) -> Result<Value, CdrError> {
         let scope = reader.begin(union.extensibility)?;
         let (discriminator, branch) = match union.extensibility {
-            Extensibility::Mutable => self.union_list(union, reader)?,
+            Extensibility::Mutable => self.union_list(index, union, reader)?,
             extensibility => {
-                let discriminator = match reader.is_absent(extensibility, true) {
-                    true => self.initial(reader).value(&union.discriminator.ty, ANY)?,
-                    false => self.discriminator(union, reader)?,
+                let end_is_known = reader.is_delimited(extensibility);
+                let found = match reader.is_absent(extensibility, true) {
+                    true => None,
+                    false => self.discriminator(union, end_is_known, reader)?,
                 };
-                let absent = reader.is_absent(extensibility, false);
-                let branch = match selected(union, &discriminator) {
-                    None => None,
-                    Some((index, member)) if absent => {
-                        let initial = self.initial(reader).value(&member.ty, &member.range)?;
-                        Some((index, initial))
+                match found {
+                    // Nothing is there, or what follows is of a branch that is not known.
+                    None => self.default_union(index, reader)?,
+                    Some(discriminator) => {
+                        let branch = self.branch_in_order(union, &discriminator, reader)?;
+                        (discriminator, branch)
                     }
-                    Some((index, member)) => Some((index, self.branch(member, reader)?)),
-                };
-                (discriminator, branch)
+                }
             }
         };
         reader.end(scope);
@@ -320,12 +337,59 @@ impl<'p> Decode<'p> {
         })))
     }
 
-    fn discriminator(self, union: &Union, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-        let what = Use {
-            try_construct: union.discriminator.try_construct,
-            ..Use::of(&union.discriminator.ty)
+    fn branch_in_order(
+        self,
+        union: &Union,
+        discriminator: &Value,
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<(usize, Value)>, CdrError> {
+        let Some((index, member)) = selected(union, discriminator) else {
+            return Ok(None);
         };
-        self.element(what, reader)
+        let value = match reader.is_absent(union.extensibility, false) {
+            true => self.initial(reader).value(&member.ty, &member.range)?,
+            false => self.branch(member, reader)?,
+        };
+        Ok(Some((index, value)))
+    }
+
+    /// The default of a union.
+    fn default_union(
+        self,
+        index: TypeIndex,
+        reader: &mut Reader<'_>,
+    ) -> Result<(Value, Option<(usize, Value)>), CdrError> {
+        match self.initial(reader).value(&Type::Declared(index), ANY)? {
+            Value::Union(value) => Ok((value.discriminator, value.branch)),
+            other => Ok((other, None)),
+        }
+    }
+
+    /// Reads a discriminator; `None` says that its default takes the place of what is
+    /// there, and so the default of the union that of all that follows. That can only
+    /// be when the end of the union is known.
+    fn discriminator(
+        self,
+        union: &Union,
+        end_is_known: bool,
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<Value>, CdrError> {
+        let what = Use::of(&union.discriminator.ty);
+        // What selects nothing that is known must not be tolerated, even when skipping.
+        let strictly = |reader: &mut Reader<'_>| {
+            let place = reader.place();
+            let value = self.read(what, reader)?;
+            if let (Type::Declared(index), Value::Enum(literal)) = (self.0.resolve(what.ty), &value)
+                && let Some(Declared::Enum(enumeration)) = self.0.declared(*index)
+            {
+                check_enum(enumeration, *literal, place)?;
+            }
+            Ok(value)
+        };
+        if union.discriminator.try_construct != TryConstruct::UseDefault || !end_is_known {
+            return strictly(reader).map(Some);
+        }
+        reader.construct(strictly, |reader| self.read(what, reader).map(drop))
     }
 
     fn branch(self, member: &Member, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
@@ -335,22 +399,24 @@ impl<'p> Decode<'p> {
     /// The members of a mutable union, the discriminator standing anywhere among them.
     fn union_list(
         self,
+        index: TypeIndex,
         union: &Union,
         reader: &mut Reader<'_>,
     ) -> Result<(Value, Option<(usize, Value)>), CdrError> {
         let mut ahead = *reader;
-        let mut discriminator = None;
-        while discriminator.is_none()
+        let mut found = None;
+        while found.is_none()
             && let Some(parameter) = ahead.next_parameter()?
         {
             if parameter.id == DISCRIMINATOR_ID {
-                discriminator = Some(self.discriminator(union, &mut ahead)?);
+                found = Some(self.discriminator(union, true, &mut ahead)?);
             }
             ahead.end_parameter(parameter);
         }
-        let discriminator = match discriminator {
+        let replaced = found == Some(None);
+        let discriminator = match found.flatten() {
             Some(found) => found,
-            None => self.initial(reader).value(&union.discriminator.ty, ANY)?,
+            None => self.default_union(index, reader)?.0,
         };
         let selected = selected(union, &discriminator);
         let mut value = None;
@@ -359,7 +425,7 @@ impl<'p> Decode<'p> {
                 id == DISCRIMINATOR_ID || union.branches.iter().any(|one| one.member.id == id)
             };
             match selected {
-                Some((_, member)) if member.id == parameter.id && value.is_none() => {
+                Some((_, member)) if member.id == parameter.id && value.is_none() && !replaced => {
                     value = Some(self.branch(member, reader)?);
                 }
                 _ if is_known(parameter.id) => {}

@@ -118,7 +118,7 @@ impl Encode<'_> {
             (Declared::Struct(extensibility, members), Value::Struct(values)) => {
                 self.structure(*extensibility, members, values, encoder)
             }
-            (Declared::Union(union), Value::Union(value)) => self.union(union, value, encoder),
+            (Declared::Union(_, union), Value::Union(value)) => self.union(union, value, encoder),
             _ => Err(foreign(encoder)),
         }
     }

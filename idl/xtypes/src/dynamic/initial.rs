@@ -5,7 +5,7 @@ use spindle_dds_idl_runtime::{CdrError, Place};
 use super::number;
 use super::plan::{ANY, Declared, Plan, select};
 use super::value::{UnionValue, Value};
-use crate::graph::{Enum, Member, Range, Type, Union};
+use crate::graph::{Branch, Enum, Member, Range, Type, TypeIndex, Union};
 use crate::limits::DEPTH_MAX;
 
 /// Makes defaults, and counts the values in them.
@@ -58,7 +58,7 @@ impl Initial<'_, '_> {
                     let values = members.iter().map(|one| self.member_within(one, depth));
                     Value::Struct(values.collect::<Result<_, _>>()?)
                 }
-                Some(Declared::Union(union)) => self.union(union, depth)?,
+                Some(Declared::Union(index, union)) => self.union(index, union, depth)?,
                 None => Value::Struct(Vec::new()),
             },
         })
@@ -82,44 +82,32 @@ impl Initial<'_, '_> {
     }
 
     /// The default of the discriminator, and of the branch that it selects; where that
-    /// has no end, of the first branch that has one.
-    fn union(&mut self, union: &Union, depth: usize) -> Result<Value, CdrError> {
+    /// would contain a default of the union again, of the first branch that does not.
+    fn union(&mut self, index: TypeIndex, union: &Union, depth: usize) -> Result<Value, CdrError> {
         let discriminator = self.value_within(&union.discriminator.ty, ANY, depth)?;
         let selected = discriminator
             .to_integer()
             .and_then(|value| select(union, value));
-        let Some(index) = selected else {
+        let Some(at) = selected else {
             return Ok(union_value(discriminator, None));
         };
-        let mut made = self.branch(union, index, depth);
-        let mut chosen = (discriminator, index);
-        if matches!(made, Err(CdrError::TooDeep { .. })) {
-            for (index, branch) in union.branches.iter().enumerate() {
-                let Some(label) = branch.labels.first() else {
-                    continue;
+        let ends = |branch: &Branch| !self.plan.goes_in_circles(index, &branch.member.ty);
+        let (discriminator, at) = match union.branches.get(at) {
+            Some(branch) if !ends(branch) => {
+                let labelled = |branch: &Branch| {
+                    relabelled(&discriminator, i128::from(*branch.labels.first()?))
                 };
-                let ends = self.branch(union, index, depth);
-                if ends.is_ok() {
-                    chosen = (self.labelled(&chosen.0, *label), index);
-                    made = ends;
-                    break;
-                }
+                let other = union.branches.iter().position(ends);
+                let other = other.and_then(|at| Some((labelled(union.branches.get(at)?)?, at)));
+                other.unwrap_or((discriminator, at))
             }
-        }
-        let (discriminator, index) = chosen;
-        Ok(union_value(discriminator, Some((index, made?))))
-    }
-
-    fn branch(&mut self, union: &Union, index: usize, depth: usize) -> Result<Value, CdrError> {
-        match union.branches.get(index) {
-            Some(branch) => self.value_within(&branch.member.ty, &branch.member.range, depth),
-            None => Ok(Value::Boolean(false)),
-        }
-    }
-
-    /// A discriminator like another, with this label.
-    fn labelled(&self, like: &Value, label: i32) -> Value {
-        relabelled(like, i128::from(label)).unwrap_or_else(|| like.clone())
+            _ => (discriminator, at),
+        };
+        let value = match union.branches.get(at) {
+            Some(Branch { member, .. }) => self.value_within(&member.ty, &member.range, depth)?,
+            None => return Ok(union_value(discriminator, None)),
+        };
+        Ok(union_value(discriminator, Some((at, value))))
     }
 }
 

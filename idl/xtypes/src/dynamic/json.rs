@@ -137,7 +137,9 @@ impl AsJson<'_> {
                 }
                 out.end()
             }
-            (Declared::Union(union), Value::Union(value)) => self.union(union, value, serializer),
+            (Declared::Union(_, union), Value::Union(value)) => {
+                self.union(union, value, serializer)
+            }
             (_, value) => plain(value, serializer),
         }
     }

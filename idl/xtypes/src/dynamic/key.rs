@@ -31,7 +31,7 @@ impl Plan {
         };
         match self.declared(*index) {
             Some(Declared::Struct(_, members)) => members.iter().any(|member| member.key),
-            Some(Declared::Union(union)) => union.discriminator.key,
+            Some(Declared::Union(_, union)) => union.discriminator.key,
             _ => false,
         }
     }
@@ -96,7 +96,7 @@ impl Longest<'_> {
                 Declared::Bitmask(one) => self.primitives(word_size(one.bit_bound), 1),
                 Declared::Bitset(one) => self.primitives(word_size(bits(one)), 1),
                 Declared::Struct(_, members) => self.members(members, depth),
-                Declared::Union(union) => self.add(&union.discriminator.ty, depth),
+                Declared::Union(_, union) => self.add(&union.discriminator.ty, depth),
             },
         }
     }

@@ -114,7 +114,7 @@ fn inner<'v>(
                 let at = members.iter().position(|member| member.name.is(name))?;
                 Some((members.get(at)?.ty.clone(), values.get(at)?.as_ref()?))
             }
-            (Declared::Union(union), Value::Union(value)) => {
+            (Declared::Union(_, union), Value::Union(value)) => {
                 if name == "discriminator" {
                     return Some((union.discriminator.ty.clone(), &value.discriminator));
                 }
@@ -186,7 +186,7 @@ fn place<'v>(
                 };
                 Some((member.ty.clone(), place))
             }
-            (Declared::Union(union), Value::Union(value)) => branch_place(union, value, name),
+            (Declared::Union(_, union), Value::Union(value)) => branch_place(union, value, name),
             _ => None,
         },
         _ => None,
@@ -296,7 +296,7 @@ fn walk<'v>(
 fn union_of<'p>(plan: &'p Plan, ty: &'p Type) -> Option<&'p Union> {
     match plan.resolve(ty) {
         Type::Declared(index) => match plan.declared(*index)? {
-            Declared::Union(union) => Some(union),
+            Declared::Union(_, union) => Some(union),
             _ => None,
         },
         _ => None,
@@ -397,7 +397,9 @@ fn fits(plan: &Plan, ty: &Type, value: &Value) -> bool {
                 };
                 members.len() == values.len() && members.iter().zip(values).all(fit)
             }
-            (Some(Declared::Union(union)), Value::Union(value)) => union_fits(plan, union, value),
+            (Some(Declared::Union(_, union)), Value::Union(value)) => {
+                union_fits(plan, union, value)
+            }
             _ => false,
         },
         _ => false,

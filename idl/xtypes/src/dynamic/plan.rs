@@ -2,6 +2,7 @@
 
 use spindle_dds_idl_runtime::shape::LengthCode;
 
+use crate::describe::strongly_connected;
 use crate::graph::{
     Bitmask, Bitset, Definition, Enum, Extensibility, Member, Primitive, Range, Type, TypeGraph,
     TypeIndex, Union,
@@ -15,6 +16,9 @@ pub(crate) struct Plan {
     members: Vec<Vec<Member>>,
     /// Fewest bytes that a value of each declared type takes.
     size_min: Vec<usize>,
+    /// A number for each declared type, the same where the default of each contains
+    /// that of the other.
+    circles: Vec<usize>,
 }
 
 /// A declared type, typedefs looked through.
@@ -23,7 +27,7 @@ pub(crate) enum Declared<'p> {
     Bitmask(&'p Bitmask),
     Bitset(&'p Bitset),
     Struct(Extensibility, &'p [Member]),
-    Union(&'p Union),
+    Union(TypeIndex, &'p Union),
 }
 
 /// The range of what has none.
@@ -45,9 +49,11 @@ impl Plan {
         let members = members.collect();
         let mut plan = Self {
             size_min: vec![usize::MAX; graph.len()],
+            circles: Vec::new(),
             members,
             graph,
         };
+        plan.find_circles();
         for index in plan.graph.indices() {
             plan.find_size(index, crate::limits::DEPTH_MAX);
         }
@@ -68,7 +74,7 @@ impl Plan {
             Definition::Struct(structure) => {
                 Declared::Struct(structure.extensibility, self.members(index))
             }
-            Definition::Union(union) => Declared::Union(union),
+            Definition::Union(union) => Declared::Union(index, union),
         })
     }
 
@@ -130,7 +136,7 @@ impl Plan {
                 Some(Declared::Bitmask(one)) => LengthCode::of_size(word_size(one.bit_bound)),
                 Some(Declared::Bitset(one)) => LengthCode::of_size(word_size(bits(one))),
                 Some(Declared::Struct(extensibility, _)) => LengthCode::of_aggregate(extensibility),
-                Some(Declared::Union(one)) => LengthCode::of_aggregate(one.extensibility),
+                Some(Declared::Union(_, one)) => LengthCode::of_aggregate(one.extensibility),
                 None => LengthCode::Next,
             },
         }
@@ -164,6 +170,56 @@ impl Plan {
                 size.filter(|size| *size != usize::MAX).unwrap_or(0)
             }
         }
+    }
+
+    /// Whether the default of a type contains that of a declared type, of which it is
+    /// a branch.
+    pub(crate) fn goes_in_circles(&self, index: TypeIndex, branch: &Type) -> bool {
+        let circle = |index: TypeIndex| self.circles.get(index.0 as usize);
+        match self.within_default(branch) {
+            Some(inner) => inner == index || circle(inner) == circle(index),
+            None => false,
+        }
+    }
+
+    /// The declared type whose default is part of that of another.
+    fn within_default(&self, ty: &Type) -> Option<TypeIndex> {
+        let mut ty = self.resolve(ty);
+        while let Type::Array { element, .. } = ty {
+            ty = self.resolve(&element.ty);
+        }
+        match ty {
+            Type::Declared(index) => Some(*index),
+            _ => None,
+        }
+    }
+
+    fn find_circles(&mut self) {
+        let inner = |index: TypeIndex| -> Vec<usize> {
+            let types: Vec<&Type> = match self.declared(index) {
+                Some(Declared::Struct(_, members)) => {
+                    let there = members.iter().filter(|member| !member.optional);
+                    there.map(|member| &member.ty).collect()
+                }
+                Some(Declared::Union(_, union)) => union
+                    .branches
+                    .iter()
+                    .map(|branch| &branch.member.ty)
+                    .collect(),
+                _ => Vec::new(),
+            };
+            let named = types.into_iter().filter_map(|ty| self.within_default(ty));
+            let named = named.map(|index| index.0 as usize);
+            named.filter(|index| *index < self.graph.len()).collect()
+        };
+        let edges: Vec<Vec<usize>> = self.graph.indices().map(inner).collect();
+        let mut circles = vec![0; edges.len()];
+        for (number, nodes) in strongly_connected(&edges).into_iter().enumerate() {
+            for node in nodes {
+                circles[node] = number;
+            }
+        }
+        self.circles = circles;
     }
 
     /// Finds the size of a declared type, those that it is made of first. What lies

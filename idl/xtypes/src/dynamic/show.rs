@@ -57,7 +57,7 @@ impl fmt::Display for Shown<'_> {
                     }
                     f.write_str("}")
                 }
-                (Some(Declared::Union(union)), Value::Union(value)) => {
+                (Some(Declared::Union(_, union)), Value::Union(value)) => {
                     self::union(plan, union, value, f)
                 }
                 _ => plain(value, f),
