@@ -67,25 +67,33 @@ pub const TABLE: &[Row] = &[
     done(CORE, "module M", "pub mod M, one tree a compilation"),
     done(CORE, "const T NAME", "pub const NAME: T"),
     done(CORE, "const string NAME", "pub const NAME: &str"),
-    planned(CORE, "const wstring NAME", "pub const NAME: &str"),
+    done(CORE, "const wstring NAME", "pub const NAME: &str"),
     done(CORE, "short, long, long long", "i16, i32, i64"),
     done(CORE, "unsigned short, long, long long", "u16, u32, u64"),
     done(CORE, "float, double", "f32, f64"),
-    planned(
+    done(
         CORE,
         "long double",
-        "runtime::LongDouble([u8; 16]), no arithmetic",
+        "runtime::LongDouble, its bits: no arithmetic",
     ),
     done(CORE, "char", "u8: one byte, of whatever code page"),
-    planned(CORE, "wchar", "u16: one UTF-16 unit"),
+    done(CORE, "wchar", "u16: one UTF-16 unit"),
     done(CORE, "boolean, octet", "bool, u8"),
     done(
         CORE,
         "string, string<N>",
         "String, the bound checked on writing and reading",
     ),
-    planned(CORE, "wstring, wstring<N>", "String, UTF-16 on the wire"),
-    planned(CORE, "fixed<D, S>", "runtime::Fixed<D, S>"),
+    done(
+        CORE,
+        "wstring, wstring<N>",
+        "String, UTF-16 on the wire; the bound counts units",
+    ),
+    done(
+        CORE,
+        "fixed<D, S>",
+        "runtime::Fixed<D, S>: no arithmetic; decimals of CDR on the wire",
+    ),
     done(
         CORE,
         "sequence<T>, sequence<T, N>",
@@ -97,10 +105,10 @@ pub const TABLE: &[Row] = &[
         "struct S",
         "pub struct S with public fields, and SView, SBuilder",
     ),
-    planned(
+    done(
         CORE,
         "struct S : Base",
-        "the fields of Base first (XTypes), and AsRef<Base>",
+        "the fields of Base first (XTypes), and From<S> for Base",
     ),
     done(
         CORE,
@@ -114,10 +122,10 @@ pub const TABLE: &[Row] = &[
          select it, Empty(D) where none is selected",
     ),
     done(CORE, "typedef T A", "pub type A = T"),
-    planned(
+    done(
         CORE,
         "forward declarations",
-        "recursion through Box and Vec",
+        "recursion through Box, Vec and BTreeMap, to a depth of 64",
     ),
     done(CORE, "native N", "the type given by Builder::native"),
     done(
@@ -125,7 +133,11 @@ pub const TABLE: &[Row] = &[
         "int8, uint8 .. int64, uint64",
         "i8, u8 .. i64, u64",
     ),
-    planned(EXTENDED, "map<K, V>, map<K, V, N>", "BTreeMap<K, V>"),
+    done(
+        EXTENDED,
+        "map<K, V>, map<K, V, N>",
+        "BTreeMap<K, V>; a key that comes twice is an error",
+    ),
     done(
         EXTENDED,
         "bitset B",
@@ -174,13 +186,17 @@ pub const TABLE: &[Row] = &[
         "u8, u16, u32 or u64 on the wire",
     ),
     done(ANNOTATIONS, "@nested", "no TopicType, no builder"),
-    planned(ANNOTATIONS, "@optional", "Option<T>"),
-    planned(ANNOTATIONS, "@external", "Box<T>"),
-    planned(ANNOTATIONS, "@must_understand", "the flag on the wire"),
-    planned(
+    done(
+        ANNOTATIONS,
+        "@optional",
+        "Option<T>; its @default is what a new value has, not what absence reads as",
+    ),
+    done(ANNOTATIONS, "@external", "Box<T>"),
+    done(ANNOTATIONS, "@must_understand", "the flag on the wire"),
+    done(
         ANNOTATIONS,
         "@range, @min, @max",
-        "checked on writing and reading",
+        "checked on writing and reading; the default is the allowed number next to 0",
     ),
     done(ANNOTATIONS, "@unit", "a line of documentation"),
     done(
@@ -188,15 +204,15 @@ pub const TABLE: &[Row] = &[
         "@verbatim",
         "inserted when its language is rust or *",
     ),
-    planned(
+    done(
         ANNOTATIONS,
         "@try_construct",
-        "what reading does with values out of bounds",
+        "what reading does with values out of bounds, of members and of elements",
     ),
-    planned(
+    done(
         ANNOTATIONS,
         "@non_serialized",
-        "a field that is not written",
+        "a field that is not written, and has its default when read",
     ),
     done(ANNOTATIONS, "@position", "bits of a bitmask"),
     planned(

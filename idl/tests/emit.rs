@@ -91,13 +91,17 @@ fn extern_modules_are_named_and_not_generated() {
 
 #[test]
 fn recursion_has_no_bound() {
-    let idl = "module m { @nested struct Node; typedef sequence<Node, 2> Nodes;
-               struct Node { long x; Nodes children; }; };";
-    let compilation = compile_str("test.idl", idl.as_bytes(), &Options::default());
-    // Where the front end takes recursive types, measuring them must end.
-    if let Ok(model) = compilation.ok() {
-        let text = emit(model, &bare()).expect("the options are right");
-        assert!(text.contains("measure.unbounded()"), "{text}");
+    let idl = "module m { struct Node; typedef sequence<Node, 2> Nodes;
+               struct Node { @key long x; Nodes children; @optional @external Node next; }; };";
+    let text = generate(idl, &bare());
+    // Measuring must end, and the key has a bound all the same.
+    assert!(
+        text.contains("measure.member::<NodeMembers::x>()"),
+        "{text}"
+    );
+    for member in ["children", "next"] {
+        let unbounded = format!("measure.recursive_member::<NodeMembers::{member}>()");
+        assert!(text.contains(&unbounded), "{text}");
     }
 }
 

@@ -66,8 +66,11 @@ where
     K::Shown<'a>: fmt::Debug,
     V::Shown<'a>: fmt::Debug,
 {
+    /// In the order of the keys, as the owned map.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
+        let mut entries: Vec<_> = self.iter().collect();
+        entries.sort_by_key(|(key, _)| *key);
+        f.debug_map().entries(entries).finish()
     }
 }
 

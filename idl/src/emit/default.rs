@@ -8,8 +8,8 @@ use super::{Emitter, Scope, names};
 use crate::model::{Member, Primitive, Type, TypeKind, Value};
 
 impl Emitter<'_> {
-    /// What a member overrides because of its `@default`. Optional members have none:
-    /// where they are absent, they are absent.
+    /// What a member overrides because of its `@default`. Optional members nothing: what
+    /// a new value has, one that is read without the member has not.
     pub(super) fn member_default(&self, member: &Member, scope: &Scope) -> Option<TokenStream> {
         let value = member.default.as_ref().filter(|_| !member.optional)?;
         let shown = self.value(value, &member.ty, scope);
@@ -55,12 +55,16 @@ impl Emitter<'_> {
     fn default_value(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
         let Field { member, path, .. } = field;
         let rt = &subject.rt;
-        if member.optional {
-            return quote!(::core::option::Option::None);
-        }
         if let Some(value) = &member.default {
             let expression = self.value(value, &member.ty, subject.scope());
-            return self.boxed_if(member, self.owned_value(value, expression));
+            let value = self.boxed_if(member, self.owned_value(value, expression));
+            return match member.optional {
+                true => quote!(::core::option::Option::Some(#value)),
+                false => value,
+            };
+        }
+        if member.optional {
+            return quote!(::core::option::Option::None);
         }
         let plain = !member.boxed && member.range.is_empty();
         match self.resolve(&member.ty) {

@@ -263,6 +263,13 @@ impl Emitter<'_> {
                 TypeKind::Struct(inner) => inner.members.iter().any(|member| {
                     !member.optional && (member.boxed || self.has_initial_heap(&member.ty))
                 }),
+                TypeKind::Union(inner) => {
+                    let initial = self.initial(*id, inner).branch;
+                    initial.is_some_and(|index| {
+                        let member = &inner.branches[index].member;
+                        member.boxed || self.has_initial_heap(&member.ty)
+                    })
+                }
                 _ => false,
             },
             _ => false,

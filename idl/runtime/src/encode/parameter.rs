@@ -112,25 +112,24 @@ fn open_xcdr1<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Hea
             Ok(Header::Short)
         }
         _ => {
-            encoder.primitives(&extended_pid())?;
-            encoder.primitives(&[extended_id::<M>(), length_u32(size)?])?;
+            let (pid, id) = extended_header::<M>();
+            encoder.primitives(&pid)?;
+            encoder.primitives(&[id, length_u32(size)?])?;
             Ok(Header::Long)
         }
     }
 }
 
-/// An extended header must itself be understood, whatever it says of the member.
-fn extended_pid() -> [u16; 2] {
-    [PID_EXTENDED | PID_MUST_UNDERSTAND, 8]
-}
-
-fn extended_id<M: Member>() -> u32 {
+/// The extended header of a member in XCDR1 up to its length. It must itself be
+/// understood, whatever it says of the member.
+pub(crate) fn extended_header<M: Member>() -> ([u16; 2], u32) {
     let flag = if M::MUST_UNDERSTAND {
         EXTENDED_MUST_UNDERSTAND
     } else {
         0
     };
-    (M::ID & MEMBER_ID_MASK) | flag
+    let pid = [PID_EXTENDED | PID_MUST_UNDERSTAND, EXTENSION as u16];
+    (pid, (M::ID & MEMBER_ID_MASK) | flag)
 }
 
 fn open_xcdr2<M: Member, E: Encoder>(encoder: &mut E, size: usize) -> Result<Header, CdrError> {
@@ -169,10 +168,10 @@ pub(super) fn close<M: Member, E: Encoder>(
         (Header::Short, Err(_)) => {
             // What follows is aligned as counted from its start, and may move.
             encoder.insert(start, EXTENSION)?;
-            let [pid, length] = extended_pid();
+            let ([pid, length], id) = extended_header::<M>();
             encoder.patch(start - 4, pid);
             encoder.patch(start - 2, length);
-            encoder.patch(start, extended_id::<M>());
+            encoder.patch(start, id);
             encoder.patch(start + 4, length_u32(size)?);
         }
     }

@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::Truncated`], [`CdrError::InvalidBool`].
-    #[inline]
+    #[inline(always)]
     pub fn primitives<P: Primitive>(&mut self, count: usize) -> Result<&'a [u8], CdrError> {
         if count == 0 {
             return Ok(&[]);
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Offset of the next byte that is aligned.
-    #[inline]
+    #[inline(always)]
     fn aligned(&self, alignment: usize) -> usize {
         let alignment = alignment.min(self.representation.align_max());
         let relative = self.position.saturating_sub(self.origin);
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// As [`primitives`](Self::primitives).
-    #[inline]
+    #[inline(always)]
     pub fn primitive<P: Primitive>(&mut self) -> Result<P, CdrError> {
         let bytes = self.primitives::<P>(1)?;
         Ok(P::load(self.order, bytes))
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::TooDeep`], [`CdrError::Truncated`].
-    #[inline]
+    #[inline(always)]
     pub fn begin(&mut self, extensibility: Extensibility) -> Result<Scope, CdrError> {
         self.deeper()?;
         match (self.representation, extensibility) {
@@ -362,7 +362,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deeper(&mut self) -> Result<(), CdrError> {
         if usize::from(self.depth) >= limits::DEPTH_MAX {
             return Err(CdrError::TooDeep {
@@ -389,7 +389,7 @@ impl<'a> Reader<'a> {
 
     /// Closes a structure or collection, skipping what a newer version of the
     /// type has put behind the members known here.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self, scope: Scope) {
         self.depth = self.depth.saturating_sub(1);
         if let Some((limit, limit_depth)) = scope.outer {
@@ -401,7 +401,7 @@ impl<'a> Reader<'a> {
 
     /// Whether a member is not there: it takes no part, or an older version of an
     /// appendable type ends before it.
-    #[inline]
+    #[inline(always)]
     fn absent(&self, extensibility: Extensibility, key: bool) -> bool {
         !self.members.includes(key)
             || (matches!(extensibility, Extensibility::Appendable)

@@ -86,7 +86,8 @@ impl Reader<'_> {
         let parameter = match self.next_parameter_xcdr1()? {
             Some(parameter) if parameter.id == expected => parameter,
             other => {
-                let id = other.map_or(u32::from(PID_SENTINEL), |parameter| parameter.id);
+                let sentinel = u32::from(PID_SENTINEL);
+                let id = other.map_or(sentinel, |parameter| parameter.id);
                 return Err(CdrError::UnexpectedMember {
                     id,
                     expected,

@@ -17,7 +17,7 @@ use crate::error::{CdrError, Place};
 use crate::key::KeyHash;
 use crate::measure::Measure;
 use crate::member::{Member, Owned, Shown};
-use crate::reader::Reader;
+use crate::reader::{ABSENT, Reader, Span};
 use crate::shape::Shape;
 
 /// A generated union. Branches are counted from 0 in the order of their declaration.
@@ -32,6 +32,8 @@ pub trait Union: Sized + 'static {
     const IDS: &'static [u32];
     /// `module::Type`, for errors.
     const PATH: &'static str;
+    /// As of [`Shape`].
+    const INITIAL_HEAP: usize = 0;
 
     /// The branch that a discriminator selects, `None` when it selects none.
     fn select(discriminator: Owned<Self::Discriminator>) -> Option<usize>;
@@ -100,14 +102,24 @@ pub fn check_branch<M: Member>(reader: Option<&mut Reader<'_>>) -> Result<(), Cd
     }
 }
 
-/// Shows the member of a branch, or its default where the sample has none.
+/// Shows the member of a branch, or its default where the sample has none, or none that
+/// is a value of it.
 pub fn show_branch<M: Member>(reader: Option<Reader<'_>>) -> Shown<'_, M> {
-    match reader {
-        Some(reader) if is_mutable(M::EXTENSIBILITY) || reader.has_member::<M>() => {
-            M::Shape::show_at(reader)
-        }
-        _ => M::absent(),
-    }
+    let shows = |reader: &Reader<'_>| match (is_mutable(M::EXTENSIBILITY), M::USE_DEFAULT) {
+        (true, false) => true,
+        (true, true) => reader
+            .clone()
+            .check_value::<M>()
+            .is_ok_and(|at| at != Span::ABSENT),
+        (false, false) => reader.has_member::<M>(),
+        (false, true) => reader
+            .clone()
+            .check_member::<M>()
+            .is_ok_and(|at| at != ABSENT),
+    };
+    reader
+        .filter(shows)
+        .map_or_else(M::absent, M::Shape::show_at)
 }
 
 const fn is_mutable(extensibility: Extensibility) -> bool {
@@ -159,7 +171,16 @@ pub fn read<U: Union>(reader: &mut Reader<'_>) -> Result<U, CdrError> {
 /// # Errors
 /// What is wrong with the bytes.
 pub fn check<U: Union>(reader: &mut Reader<'_>) -> Result<(), CdrError> {
-    reader.union::<U, _>(U::check_branch)
+    let mut start = *reader;
+    match reader.union::<U, _>(U::check_branch) {
+        // Whoever only goes behind it can, if something says where that is.
+        Err(error) if reader.is_skipping() && error.is_unfit() => {
+            start.skip_aggregate(U::EXTENSIBILITY, error)?;
+            *reader = start;
+            Ok(())
+        }
+        checked => checked,
+    }
 }
 
 /// For [`Shape::show_at`] of a union.
@@ -321,6 +342,9 @@ macro_rules! union_shape {
                 $crate::shape::LengthCode::of_aggregate(
                     <Self as $crate::shape::Union>::EXTENSIBILITY,
                 );
+
+            const INITIAL_HEAP: ::core::primitive::usize =
+                <Self as $crate::shape::Union>::INITIAL_HEAP;
 
             fn initial() -> Self {
                 ::core::default::Default::default()

@@ -12,7 +12,7 @@ use crate::mapping;
 use crate::model::{Element, Member, Type, TypeId, TypeKind};
 
 /// Makes the methods of one builder.
-pub(super) struct Methods<'e, 's> {
+pub(in crate::emit) struct Methods<'e, 's> {
     emitter: &'e Emitter<'e>,
     subject: &'e Subject<'s>,
     /// By prefix, member and suffix.
@@ -30,7 +30,7 @@ const AFFIXES: &[(&str, &str)] = &[
 ];
 
 impl<'e, 's> Methods<'e, 's> {
-    pub(super) fn new(emitter: &'e Emitter<'e>, subject: &'e Subject<'s>) -> Self {
+    pub(in crate::emit) fn new(emitter: &'e Emitter<'e>, subject: &'e Subject<'s>) -> Self {
         let mut names = BTreeMap::new();
         let mut taken: BTreeSet<String> = BTreeSet::new();
         for field in &subject.fields {
@@ -112,7 +112,7 @@ impl<'e, 's> Methods<'e, 's> {
     }
 
     /// The methods that write a member of varying size.
-    pub(super) fn appenders(&self, field: &Field<'_>, next: &Next) -> TokenStream {
+    pub(in crate::emit) fn appenders(&self, field: &Field<'_>, next: &Next) -> TokenStream {
         let Field { path, member, .. } = field;
         let method = self.name("", field, "");
         let doc = member_docs(member);
@@ -138,6 +138,7 @@ impl<'e, 's> Methods<'e, 's> {
                 }
                 None => self.list(field, next, element, &[]),
             },
+            Type::Array { .. } if self.emitter.is_fixed(&member.ty) => TokenStream::new(),
             Type::Array {
                 element,
                 dimensions,
@@ -164,14 +165,21 @@ impl<'e, 's> Methods<'e, 's> {
     ) -> TokenStream {
         let slot = self.emitter.names.parameter("S");
         let builder = &self.emitter.names.companions(self.subject.id).builder;
-        let Next { stage, then } = next;
+        let Next {
+            parameters: first,
+            before,
+            stage,
+            then,
+        } = next;
         quote! {
             #doc
             pub fn #method(
                 self,
+                #first
                 #parameters
             ) -> ::core::result::Result<#builder<#slot, #stage>, #slot::Error> {
                 let mut sample = self.sample;
+                #before
                 sample.#write?;
                 #then
                 ::core::result::Result::Ok(#builder {

@@ -15,7 +15,7 @@ use quote::quote;
 
 use super::Emitter;
 use super::structure::{Field, Subject};
-use methods::Methods;
+pub(super) use methods::Methods;
 
 impl Emitter<'_> {
     pub(super) fn builder(&self, subject: &Subject<'_>) -> TokenStream {
@@ -66,11 +66,8 @@ impl Emitter<'_> {
         let (slot, stage) = (self.names.parameter("S"), self.names.parameter("Stage"));
         let methods = Methods::new(self, subject);
         if subject.is_mutable() {
-            let goes_on = Next {
-                stage: quote!(#rt::Complete),
-                then: TokenStream::new(),
-            };
-            let all = written(subject).map(|field| match field.fixed {
+            let goes_on = Next::new(quote!(#rt::Complete), TokenStream::new());
+            let all = subject.fields.iter().map(|field| match field.fixed {
                 true => methods.setter(field),
                 false => methods.appenders(field, &goes_on),
             });
@@ -82,10 +79,7 @@ impl Emitter<'_> {
             let setters = setters.chain(set_all);
             let appenders = run.then.map(|field| {
                 let next = &runs[index + 1];
-                let goes_on = Next {
-                    stage: self.stage(subject, next.then),
-                    then: defaults(&next.fixed),
-                };
+                let goes_on = Next::new(self.stage(subject, next.then), defaults(&next.fixed));
                 methods.appenders(field, &goes_on)
             });
             let at = self.stage(subject, run.then);
@@ -104,7 +98,7 @@ impl Emitter<'_> {
         quote!(#(#impls)*)
     }
 
-    fn publish_impl(&self, subject: &Subject<'_>) -> TokenStream {
+    pub(super) fn publish_impl(&self, subject: &Subject<'_>) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let builder = &self.names.companions(subject.id).builder;
         let slot = self.names.parameter("S");
@@ -247,25 +241,31 @@ struct Run<'r, 's> {
 }
 
 /// What follows on a member of varying size.
-struct Next {
-    stage: TokenStream,
+pub(super) struct Next {
+    /// What the method takes before the value, and does with `sample` before it.
+    pub(super) parameters: Option<TokenStream>,
+    pub(super) before: TokenStream,
+    pub(super) stage: TokenStream,
     /// Statements that write the next run to `sample`.
-    then: TokenStream,
+    pub(super) then: TokenStream,
 }
 
-/// The members that are on the wire.
-fn written<'r, 's>(subject: &'r Subject<'s>) -> impl Iterator<Item = &'r Field<'s>> {
-    subject
-        .fields
-        .iter()
-        .filter(|field| !field.member.non_serialized)
+impl Next {
+    fn new(stage: TokenStream, then: TokenStream) -> Self {
+        Self {
+            parameters: None,
+            before: TokenStream::new(),
+            stage,
+            then,
+        }
+    }
 }
 
 /// Of a mutable structure there is one, and nothing is written before it is given.
 fn runs<'r, 's>(subject: &'r Subject<'s>) -> Vec<Run<'r, 's>> {
     let mut runs = Vec::new();
     let mut fixed = Vec::new();
-    let in_order = written(subject).filter(|_| !subject.is_mutable());
+    let in_order = subject.fields.iter().filter(|_| !subject.is_mutable());
     for field in in_order {
         if field.fixed {
             fixed.push(field);

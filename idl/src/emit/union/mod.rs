@@ -5,6 +5,8 @@
 //! select, the default among them, is `Name(D, T)` and keeps which. Where no branch is
 //! selected, the variant is `Empty(D)`.
 
+mod builder;
+mod finite;
 mod owned;
 mod shape;
 mod topic;
@@ -28,6 +30,8 @@ struct Cases<'s> {
     arms: Vec<Arm<'s>>,
     /// The variant that stands for no branch, if there is one.
     empty: Option<Ident>,
+    /// The branch that the default has.
+    initial: Option<usize>,
     /// The Rust type of the discriminator.
     discriminator: TokenStream,
 }
@@ -85,9 +89,17 @@ pub(super) fn as_structure(union: &Union) -> Struct {
 
 impl Emitter<'_> {
     pub(super) fn union(&self, id: TypeId, decl: &TypeDecl, union: &Union) -> TokenStream {
-        let structure = as_structure(union);
-        let subject = self.subject(id, decl, &structure);
-        let cases = self.cases(union, &subject);
+        let mut structure = as_structure(union);
+        let initial = self.initial(id, union);
+        if let Some(discriminator) = structure.members.first_mut() {
+            discriminator.default = Some(initial.discriminator);
+        }
+        let mut subject = self.subject(id, decl, &structure);
+        for field in &mut subject.fields {
+            // Nothing of a union is there before a branch is chosen.
+            field.fixed = false;
+        }
+        let cases = self.cases(union, &subject, initial.branch);
         let owned = self.owned_union(&cases);
         let default = self.union_default(&cases);
         let view = self.union_view(&cases);
@@ -95,10 +107,15 @@ impl Emitter<'_> {
         let shape = self.union_impl(&cases);
         let topic = (!union.nested).then(|| self.union_topic(&cases));
         let builder = self.union_builder(&cases);
-        quote!(#owned #default #topic #builder #view #members #shape)
+        quote!(#owned #default #topic #view #builder #members #shape)
     }
 
-    fn cases<'s>(&self, union: &'s Union, subject: &'s Subject<'s>) -> Cases<'s> {
+    fn cases<'s>(
+        &self,
+        union: &'s Union,
+        subject: &'s Subject<'s>,
+        initial: Option<usize>,
+    ) -> Cases<'s> {
         let arm = |(index, branch): (usize, &'s Branch)| {
             let field = &subject.fields[index + 1];
             let label = match &branch.labels[..] {
@@ -126,6 +143,7 @@ impl Emitter<'_> {
             subject,
             arms: union.branches.iter().enumerate().map(arm).collect(),
             empty,
+            initial,
             discriminator: self.owned(&union.discriminator.ty, subject.scope()),
         }
     }

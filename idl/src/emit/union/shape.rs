@@ -31,6 +31,12 @@ impl Emitter<'_> {
             .iter()
             .map(|arm| Literal::u32_unsuffixed(arm.branch.member.id));
         let path = type_name(decl);
+        let initial = cases.initial.and_then(|index| cases.arms.get(index));
+        let initial_heap = initial
+            .filter(|_| self.has_initial_heap(&Type::Named(*id)))
+            .map(|Arm { path, .. }| {
+                quote!(const INITIAL_HEAP: #usize = #rt::shape::initial_heap_of::<#path>();)
+            });
         let select = self.select_fn(cases);
         let encoder = self.names.parameter("E");
         let branches = cases.arms.iter().map(|Arm { variant, index, .. }| {
@@ -102,6 +108,7 @@ impl Emitter<'_> {
                 const EXTENSIBILITY: #rt::Extensibility = #extensibility;
                 const IDS: &'static [#u32] = &[#(#ids),*];
                 const PATH: &'static #str = #path;
+                #initial_heap
 
                 #select
 
