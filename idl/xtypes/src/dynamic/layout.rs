@@ -260,7 +260,7 @@ impl End<'_> {
                     }
                     self.end(extensibility);
                 }
-                Some(Declared::Union(union)) => self.union(union, depth),
+                Some(Declared::Union(_, union)) => self.union(union, depth),
                 None => {}
             },
         }
@@ -388,7 +388,7 @@ impl Plan {
                         false => self.alignment(&first.ty, representation, depth),
                     }),
                 },
-                Some(Declared::Union(union)) => match union.extensibility {
+                Some(Declared::Union(_, union)) => match union.extensibility {
                     Extensibility::Mutable => 4,
                     Extensibility::Appendable if delimited => 4,
                     _ => self.alignment(&union.discriminator.ty, representation, depth),
