@@ -150,13 +150,15 @@ impl Resolver<'_> {
             return false;
         };
         let old = self.types.get(id.0).map(|decl| &decl.kind);
+        // `typedef struct S { ... } S;` is how C has it.
+        let itself = *ty == Type::Named(id);
         let same = *entry.spelling == *name.name
             && entry.span != name.span
-            && matches!(old, Some(TypeKind::Alias(alias)) if alias.ty == *ty);
+            && (itself || matches!(old, Some(TypeKind::Alias(alias)) if alias.ty == *ty));
         if same {
-            let message = format!("`{}` is the same typedef once more", name.name);
+            let message = format!("`{}` means that already", name.name);
             self.sink
-                .warning_hint(name.span, message, "one of them is enough");
+                .warning_hint(name.span, message, "one declaration is enough");
         }
         same
     }
