@@ -7,6 +7,8 @@
     missing_debug_implementations
 )]
 
+pub mod random;
+
 use spindle_dds_xtypes::object::{IdentifiedObject, TypeObjects};
 
 pub struct Vector {
