@@ -67,7 +67,7 @@ impl Emitter<'_> {
         let methods = Methods::new(self, subject);
         if subject.is_mutable() {
             let goes_on = Next::new(quote!(#rt::Complete), TokenStream::new());
-            let all = written(subject).map(|field| match field.fixed {
+            let all = subject.fields.iter().map(|field| match field.fixed {
                 true => methods.setter(field),
                 false => methods.appenders(field, &goes_on),
             });
