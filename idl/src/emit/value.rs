@@ -164,7 +164,7 @@ mod tests {
     fn integers_as_long_doubles() {
         assert_eq!(binary128(0), 0);
         assert_eq!(binary128(1), 0x3fff << 112);
-        assert_eq!(binary128(-3), 0xc000_8 << 108);
+        assert_eq!(binary128(-3), 0x000c_0008 << 108);
         assert_eq!(binary128(1 << 120), (0x3fff + 120) << 112);
     }
 }

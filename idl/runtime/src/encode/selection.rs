@@ -19,7 +19,7 @@ impl Members {
     }
 }
 
-/// Tells a [`Counter`] which members to count.
+/// Tells an [`Encoder`](super::Encoder) which members to write.
 pub trait Selection: Copy + std::fmt::Debug {
     /// Which.
     const MEMBERS: Members;
