@@ -103,7 +103,7 @@ pub const TABLE: &[Row] = &[
     done(
         CORE,
         "struct S",
-        "pub struct S with public fields, and SView, SBuilder",
+        "pub struct S with public fields, SView, SBuilder; repr(C) where that is its XCDR1 layout",
     ),
     done(
         CORE,

@@ -66,8 +66,22 @@ impl Subject<'_> {
     /// then live in registers.
     pub(super) fn inline(&self) -> Option<TokenStream> {
         let small = self.fields.len() <= INLINE_FIELDS_MAX && !self.is_mutable();
-        let fixed = self.fields.iter().all(|field| field.fixed);
-        (small && fixed).then(|| quote!(#[inline]))
+        let steady = |field: &Field<'_>| field.fixed && !field.member.boxed;
+        (small && self.fields.iter().all(steady)).then(|| quote!(#[inline]))
+    }
+
+    /// What such functions do before and behind: they read with a cursor of their own.
+    pub(super) fn cursor(&self) -> (Option<TokenStream>, Option<TokenStream>) {
+        let inline = self.inline();
+        let before = inline.is_some().then(|| {
+            quote! {
+                let outer = reader;
+                let mut cursor = *outer;
+                let reader = &mut cursor;
+            }
+        });
+        let behind = inline.is_some().then(|| quote!(outer.follow(&cursor);));
+        (before, behind)
     }
 
     fn keys_are_by_id(&self) -> bool {
@@ -364,13 +378,16 @@ impl Emitter<'_> {
         };
         let whole = self.plain_read(subject);
         let inline = subject.inline();
+        let (cursor, moved) = subject.cursor();
         quote! {
             #inline
             fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self> {
                 #whole
+                #cursor
                 let scope = reader.begin(#extensibility)?;
                 #body
                 reader.end(scope);
+                #moved
                 ::core::result::Result::Ok(value)
             }
         }

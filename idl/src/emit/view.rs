@@ -113,13 +113,16 @@ impl Emitter<'_> {
             quote!(let at = [#(reader.check_member::<#paths>()?),*];)
         };
         let inline = subject.inline();
+        let (cursor, moved) = subject.cursor();
         quote! {
             #inline
             fn parse_(reader: &mut #rt::Reader<'a>) -> #rt::Result<Self> {
+                #cursor
                 let scope = reader.begin(#extensibility)?;
                 let inside = *reader;
                 #at
                 reader.end(scope);
+                #moved
                 ::core::result::Result::Ok(Self { reader: inside, at })
             }
         }

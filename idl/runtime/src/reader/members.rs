@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    #[inline]
+    #[inline(always)]
     pub fn member<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
         if self.absent(M::EXTENSIBILITY, M::KEY) {
             return Ok(M::initial());
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    #[inline]
+    #[inline(always)]
     pub fn value<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
         let value = match M::USE_DEFAULT {
             false => M::Shape::read(self),
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    #[inline]
+    #[inline(always)]
     pub fn check_member<M: Member>(&mut self) -> Result<u32, CdrError> {
         if self.absent(M::EXTENSIBILITY, M::KEY) {
             return Ok(ABSENT);

@@ -170,6 +170,12 @@ impl<'a> Reader<'a> {
         self.limit.saturating_sub(self.position)
     }
 
+    /// Goes where a copy of this cursor has gone, in the same structure.
+    #[inline(always)]
+    pub fn follow(&mut self, copy: &Self) {
+        self.position = copy.position;
+    }
+
     /// Whether there is nothing to read, not even in principle.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -210,6 +216,15 @@ impl<'a> Reader<'a> {
         truncated(needed, self.position, self.limit)
     }
 
+    /// `count` bytes from `start` on are not there, or not the padding before them.
+    #[inline]
+    fn short(&self, start: usize, count: usize) -> CdrError {
+        match start > self.limit {
+            true => self.truncated(start - self.position),
+            false => truncated(count, start, self.limit),
+        }
+    }
+
     /// Skips padding.
     ///
     /// # Errors
@@ -227,7 +242,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::Truncated`], [`CdrError::InvalidBool`].
-    #[inline]
+    #[inline(always)]
     pub fn primitives<P: Primitive>(&mut self, count: usize) -> Result<&'a [u8], CdrError> {
         if count == 0 {
             return Ok(&[]);
@@ -241,30 +256,46 @@ impl<'a> Reader<'a> {
                 self.position = end;
                 Ok(bytes)
             }
-            // The padding is what is missing, or the values are.
-            _ if start > self.limit => Err(self.truncated(start - self.position)),
-            _ => Err(truncated(end - start, start, self.limit)),
+            _ => Err(self.short(start, end - start)),
         }
     }
 
     /// Offset of the next byte that is aligned.
-    #[inline]
+    #[inline(always)]
     fn aligned(&self, alignment: usize) -> usize {
         let alignment = alignment.min(self.representation.align_max());
-        let relative = self.position.saturating_sub(self.origin);
         // Alignments are powers of two, which the compiler cannot know: no division.
         debug_assert!(alignment.is_power_of_two());
-        self.position + (relative.wrapping_neg() & (alignment - 1))
+        let padding = self.origin.wrapping_sub(self.position) & (alignment - 1);
+        self.position + padding
     }
 
     /// One primitive.
     ///
     /// # Errors
     /// As [`primitives`](Self::primitives).
-    #[inline]
+    #[inline(always)]
     pub fn primitive<P: Primitive>(&mut self) -> Result<P, CdrError> {
-        let bytes = self.primitives::<P>(1)?;
+        let bytes = self.one::<P>()?;
         Ok(P::load(self.order, bytes))
+    }
+
+    /// The bytes of one primitive, whose number the compiler knows.
+    #[inline(always)]
+    pub(crate) fn one<P: Primitive>(&mut self) -> Result<&'a [u8], CdrError> {
+        let start = self.aligned(P::SIZE);
+        let bytes = self
+            .bytes
+            .get(start..)
+            .and_then(|bytes| bytes.get(..P::SIZE));
+        match bytes {
+            Some(bytes) if start + P::SIZE <= self.limit => {
+                P::check(bytes, start)?;
+                self.position = start + P::SIZE;
+                Ok(bytes)
+            }
+            _ => Err(self.short(start, P::SIZE)),
+        }
     }
 
     /// A number of elements that take at least `size_min` bytes each, checked
@@ -334,7 +365,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::TooDeep`], [`CdrError::Truncated`].
-    #[inline]
+    #[inline(always)]
     pub fn begin(&mut self, extensibility: Extensibility) -> Result<Scope, CdrError> {
         self.deeper()?;
         match (self.representation, extensibility) {
@@ -362,7 +393,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deeper(&mut self) -> Result<(), CdrError> {
         if usize::from(self.depth) >= limits::DEPTH_MAX {
             return Err(CdrError::TooDeep {
@@ -389,7 +420,7 @@ impl<'a> Reader<'a> {
 
     /// Closes a structure or collection, skipping what a newer version of the
     /// type has put behind the members known here.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self, scope: Scope) {
         self.depth = self.depth.saturating_sub(1);
         if let Some((limit, limit_depth)) = scope.outer {
@@ -401,7 +432,7 @@ impl<'a> Reader<'a> {
 
     /// Whether a member is not there: it takes no part, or an older version of an
     /// appendable type ends before it.
-    #[inline]
+    #[inline(always)]
     fn absent(&self, extensibility: Extensibility, key: bool) -> bool {
         !self.members.includes(key)
             || (matches!(extensibility, Extensibility::Appendable)

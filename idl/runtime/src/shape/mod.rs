@@ -252,7 +252,7 @@ macro_rules! primitive_shape {
 
             #[inline]
             fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
-                reader.primitives::<Self>(1).map(|_| ())
+                reader.one::<Self>().map(|_| ())
             }
 
             #[inline]

@@ -138,7 +138,6 @@ impl<'e, 's> Methods<'e, 's> {
                 }
                 None => self.list(field, next, element, &[]),
             },
-            Type::Array { .. } if self.emitter.is_fixed(&member.ty) => TokenStream::new(),
             Type::Array {
                 element,
                 dimensions,

@@ -67,7 +67,7 @@ impl Emitter<'_> {
         let methods = Methods::new(self, subject);
         if subject.is_mutable() {
             let goes_on = Next::new(quote!(#rt::Complete), TokenStream::new());
-            let all = written(subject).map(|field| match field.fixed {
+            let all = subject.fields.iter().map(|field| match field.fixed {
                 true => methods.setter(field),
                 false => methods.appenders(field, &goes_on),
             });
@@ -261,19 +261,11 @@ impl Next {
     }
 }
 
-/// The members that are on the wire.
-fn written<'r, 's>(subject: &'r Subject<'s>) -> impl Iterator<Item = &'r Field<'s>> {
-    subject
-        .fields
-        .iter()
-        .filter(|field| !field.member.non_serialized)
-}
-
 /// Of a mutable structure there is one, and nothing is written before it is given.
 fn runs<'r, 's>(subject: &'r Subject<'s>) -> Vec<Run<'r, 's>> {
     let mut runs = Vec::new();
     let mut fixed = Vec::new();
-    let in_order = written(subject).filter(|_| !subject.is_mutable());
+    let in_order = subject.fields.iter().filter(|_| !subject.is_mutable());
     for field in in_order {
         if field.fixed {
             fixed.push(field);
