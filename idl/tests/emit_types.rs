@@ -109,6 +109,33 @@ fn native_types_are_the_users() {
 }
 
 #[test]
+fn types_without_a_finite_value_are_refused() {
+    let infinite = [
+        "struct S { long x; @external S next; };",
+        "union S switch (long) { case 0: @external S a; case 1: @external S b; };",
+        "struct S; struct T { @external S s; }; struct S { T t[2]; };",
+    ];
+    for idl in infinite {
+        let compilation = compile_str("test.idl", idl.as_bytes(), &Options::default());
+        // Unless the front end refuses them already.
+        if let Ok(model) = compilation.ok() {
+            let error = emit(model, &bare()).expect_err("would not end");
+            assert!(matches!(error, EmitError::Infinite { .. }), "{error}");
+        }
+    }
+    let finite = [
+        "struct S { long x; @external @optional S next; };",
+        "union S switch (long) { case 0: @external S a; case 1: long b; };",
+        "union S switch (boolean) { case FALSE: @external S a; default: long b; };",
+        "struct S; union T switch (long) { case 0: @external S s; case 1: octet o; };
+         struct S { T t[2]; };",
+    ];
+    for idl in finite {
+        generate(idl, &bare());
+    }
+}
+
+#[test]
 fn units_are_documented() {
     let idl = "
         @unit(\"m/s\") typedef double Speed;

@@ -3,7 +3,11 @@
 //! Generated code has one such type a member. It says all there is to say about
 //! the member, once; writing, reading, showing and measuring take it from there.
 
+use std::borrow::Borrow as _;
+
 use crate::encapsulation::Extensibility;
+use crate::encode::Encoder;
+use crate::error::CdrError;
 use crate::shape::Shape;
 
 /// A member of a generated structure.
@@ -29,6 +33,14 @@ pub trait Member: 'static {
     /// Its value where none is given.
     fn initial() -> Owned<Self> {
         Self::Shape::initial()
+    }
+
+    /// Writes that value without allocating it.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    fn write_initial<E: Encoder>(encoder: &mut E) -> Result<(), CdrError> {
+        Self::Shape::write(Self::initial().borrow(), encoder)
     }
 
     /// What a view shows where there is none.

@@ -18,10 +18,24 @@ impl Emitter<'_> {
             Type::WString { .. } => quote!(__rt::WideView::from_static(#shown)),
             _ => shown,
         };
+        let encoder = self.names.parameter("E");
+        let written = matches!(value, Value::String(_)) && !member.boxed;
+        let written = written.then(|| {
+            let text = self.value(value, &member.ty, scope);
+            quote! {
+                fn write_initial<#encoder: __rt::encode::Encoder>(
+                    encoder: &mut #encoder,
+                ) -> __rt::Result<()> {
+                    <Self::Shape as __rt::shape::Shape>::write(#text, encoder)
+                }
+            }
+        });
         Some(quote! {
             fn initial() -> __rt::Owned<Self> {
                 #initial
             }
+
+            #written
 
             fn absent<'a>() -> __rt::Shown<'a, Self> {
                 #absent

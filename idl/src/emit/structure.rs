@@ -80,7 +80,7 @@ impl Subject<'_> {
                 let reader = &mut cursor;
             }
         });
-        let behind = inline.is_some().then(|| quote!(*outer = cursor;));
+        let behind = inline.is_some().then(|| quote!(outer.follow(&cursor);));
         (before, behind)
     }
 

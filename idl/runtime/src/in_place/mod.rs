@@ -184,7 +184,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// [`CdrError::Full`].
     #[inline]
     pub fn append_default<M: Member>(&mut self) -> Result<(), CdrError> {
-        self.append::<M>(M::initial().borrow())
+        self.append_with::<M>(|writer| M::write_initial(writer))
     }
 
     /// Appends an optional member, or that it is absent.
@@ -213,7 +213,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     #[inline]
     pub fn pass<M: Member>(&mut self) {
         self.at[M::INDEX] = length_u32(self.end).unwrap_or(u32::MAX);
-        self.end = self.count(|counter| M::Shape::write(M::initial().borrow(), counter));
+        self.end = self.count(|counter| M::write_initial(counter));
     }
 
     /// Appends a sequence of `len` bytes that `fill` writes where they lie; they are

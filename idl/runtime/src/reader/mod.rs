@@ -170,6 +170,12 @@ impl<'a> Reader<'a> {
         self.limit.saturating_sub(self.position)
     }
 
+    /// Goes where a copy of this cursor has gone, in the same structure.
+    #[inline(always)]
+    pub fn follow(&mut self, copy: &Self) {
+        self.position = copy.position;
+    }
+
     /// Whether there is nothing to read, not even in principle.
     #[inline]
     pub fn is_empty(&self) -> bool {
