@@ -117,18 +117,23 @@ pub mod flight {
         at: [u32; 5],
     }
     impl<'a> StateView<'a> {
+        #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<StateMembers::icao>(&self.at)
         }
+        #[inline]
         pub fn altitude(&self) -> i32 {
             self.reader.show::<StateMembers::altitude>(&self.at)
         }
+        #[inline]
         pub fn number(&self) -> u32 {
             self.reader.show::<StateMembers::number>(&self.at)
         }
+        #[inline]
         pub fn feed(&self) -> u16 {
             self.reader.show::<StateMembers::feed>(&self.at)
         }
+        #[inline]
         pub fn callsign(&self) -> &'a str {
             self.reader.show::<StateMembers::callsign>(&self.at)
         }
@@ -489,9 +494,11 @@ pub mod flight {
         at: [u32; 2],
     }
     impl<'a> BlobView<'a> {
+        #[inline]
         pub fn number(&self) -> u32 {
             self.reader.show::<BlobMembers::number>(&self.at)
         }
+        #[inline]
         pub fn bytes(&self) -> &'a [u8] {
             self.reader.show::<BlobMembers::bytes>(&self.at)
         }
@@ -724,6 +731,14 @@ pub mod flight {
     }
     /// Another type for the same topic.
     #[derive(Debug, Clone, PartialEq)]
+    #[derive(
+        __rt::zerocopy::FromBytes,
+        __rt::zerocopy::Immutable,
+        __rt::zerocopy::KnownLayout,
+    )]
+    #[derive(__rt::zerocopy::IntoBytes)]
+    #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
+    #[repr(C)]
     pub struct Other {
         pub icao: u32,
     }
@@ -811,6 +826,7 @@ pub mod flight {
         at: [u32; 1],
     }
     impl<'a> OtherView<'a> {
+        #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<OtherMembers::icao>(&self.at)
         }
@@ -826,15 +842,26 @@ pub mod flight {
             __rt::codec::hash::<Other>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+        /// The structure as it lies, without a copy, where that is as in memory: in
+        /// a little endian sample in XCDR1, at an address that suits it. It is that of
+        /// whoever wrote the sample, who is trusted not to alter it.
+        pub fn as_struct(&self) -> ::core::option::Option<&'a Other> {
+            self.reader.lend_one::<Other>()
+        }
         const ABSENT: Self = Self {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
+        #[inline]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
             let at = [reader.check_member::<OtherMembers::icao>()?];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -864,6 +891,11 @@ pub mod flight {
     impl<S: __rt::Room, Stage> OtherBuilder<S, Stage> {
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<OtherMembers::icao>(&value);
+            self
+        }
+        /// Replaces all members.
+        pub fn set_all(&mut self, value: &Other) -> &mut Self {
+            self.sample.set_all::<Other>(value);
             self
         }
     }
@@ -962,21 +994,38 @@ pub mod flight {
             value: &Self,
             encoder: &mut E,
         ) -> __rt::Result<()> {
+            if encoder.whole(::core::slice::from_ref(value))? {
+                return ::core::result::Result::Ok(());
+            }
             let open = encoder.begin(__rt::Extensibility::Final)?;
             encoder.member::<OtherMembers::icao>(&value.icao)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
+            {
+                return ::core::result::Result::Ok(value);
+            }
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let value = Self {
                 icao: reader.member::<OtherMembers::icao>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
+            if reader.pass_plain::<Self>(1) {
+                return ::core::result::Result::Ok(());
+            }
             OtherView::parse_(reader).map(|_| ())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> OtherView<'a> {
             OtherView::parse_(reader).unwrap_or(OtherView::ABSENT)
         }
@@ -994,5 +1043,33 @@ pub mod flight {
             measure.member::<OtherMembers::icao>();
             measure.end(__rt::Extensibility::Final);
         }
+        fn write_all<E: __rt::encode::Encoder>(
+            values: &[Self],
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            if encoder.whole(values)? {
+                return ::core::result::Result::Ok(());
+            }
+            values.iter().try_for_each(|value| Self::write(value, encoder))
+        }
+        fn read_whole(
+            reader: &mut __rt::Reader<'_>,
+            count: usize,
+        ) -> ::core::option::Option<::std::vec::Vec<Self>> {
+            reader.read_plain::<Self>(count)
+        }
+        fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
+            reader.pass_plain::<Self>(count)
+        }
     }
+    const _: () = {
+        assert!(::core::mem::size_of:: < Other > () == 4);
+        assert!(::core::mem::align_of:: < Other > () == 4);
+        assert!(::core::mem::offset_of!(Other, icao) == 0);
+    };
+    impl __rt::Plain for Other {
+        const ALIGN_FIRST: usize = 4;
+        const DEPTH: u8 = 1;
+    }
+    impl __rt::Dense for Other {}
 }
