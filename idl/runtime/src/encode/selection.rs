@@ -19,7 +19,7 @@ impl Members {
     }
 }
 
-/// Tells a [`Counter`] which members to count.
+/// Tells a [`Counter`](super::Counter) which members to count.
 pub trait Selection: Copy + std::fmt::Debug {
     /// Which.
     const MEMBERS: Members;
