@@ -576,8 +576,8 @@ impl TypeGraph {
     /// What a type is once typedefs are looked through.
     pub fn resolved<'g>(&'g self, ty: &'g Type) -> &'g Type {
         let mut ty = ty;
-        // As many typedefs as there are types, should they go in a circle.
-        for _ in 0..=self.declarations.len() {
+        // More typedefs of typedefs are refused, and they may go in a circle.
+        for _ in 0..=crate::limits::DEPTH_MAX {
             match ty {
                 Type::Declared(index) => match &self.declaration(*index).definition {
                     Definition::Alias(alias) => ty = &alias.ty,

@@ -1,9 +1,12 @@
 //! Strings, enumerations, bits and collections.
 
+use std::collections::{HashMap, HashSet};
+
 use super::{Comparison, Difference, Outcome, Side};
 use crate::graph::{
-    Bitmask, Bitset, Definition, Element, Enum, Extensibility, Name, Primitive, Type,
+    Bitmask, Bitset, Definition, Element, Enum, Extensibility, Literal, Name, Primitive, Type,
 };
+use crate::object::NameHash;
 
 impl Comparison {
     /// Types without members.
@@ -121,15 +124,22 @@ impl Comparison {
             });
         }
         let is_final = one.extensibility == Some(Extensibility::Final);
+        let by_value: HashMap<i32, &Literal> = one
+            .literals
+            .iter()
+            .map(|literal| (literal.value, literal))
+            .collect();
+        let by_name: HashSet<NameHash> = one
+            .literals
+            .iter()
+            .map(|literal| literal.name.hash())
+            .collect();
         for literal in &other.literals {
-            let same_value = one
-                .literals
-                .iter()
-                .find(|found| found.value == literal.value);
-            let same_name = one.literals.iter().find(|found| found.name == literal.name);
+            let same_value = by_value.get(&literal.value);
+            let same_name = by_name.contains(&literal.name.hash());
             let agrees = match (same_value, same_name) {
-                (Some(found), Some(_)) => found.name == literal.name,
-                (None, None) => !is_final,
+                (Some(found), true) => found.name == literal.name,
+                (None, false) => !is_final,
                 _ => false,
             };
             if !agrees {
@@ -167,7 +177,12 @@ impl Comparison {
         let (Some(Definition::Enum(one)), Some(Definition::Enum(other))) = definitions else {
             return Ok(());
         };
-        let knows = |name: &Name| one.literals.iter().any(|literal| literal.name == *name);
+        let known: HashSet<NameHash> = one
+            .literals
+            .iter()
+            .map(|literal| literal.name.hash())
+            .collect();
+        let knows = |name: &Name| known.contains(&name.hash());
         let unknown = other.literals.iter().find(|literal| !knows(&literal.name));
         match unknown {
             Some(literal) => Err(Difference::KeyLiteral(literal.name.to_string())),

@@ -1,12 +1,17 @@
 //! Structures: XTypes 1.3 §7.2.4.4.8.
 
+use std::collections::HashMap;
+
 use super::{Comparison, Difference, Outcome, Side, View};
 use crate::graph::{Definition, Extensibility, Member, Struct, Type, TypeGraph};
+use crate::object::NameHash;
 
 /// The members of one side that count, those inherited first.
 struct Members<'g> {
     graph: &'g TypeGraph,
     list: Vec<&'g Member>,
+    ids: HashMap<u32, &'g Member>,
+    names: HashMap<NameHash, &'g Member>,
     view: View,
     /// Whether any member is marked as a key.
     keyed: bool,
@@ -19,8 +24,12 @@ impl<'g> Members<'g> {
         if view == View::KeyHolder && keyed {
             list.retain(|member| member.key);
         }
+        let ids = list.iter().map(|member| (member.id, *member));
+        let names = list.iter().map(|member| (member.name.hash(), *member));
         Self {
             graph,
+            ids: ids.collect(),
+            names: names.collect(),
             list,
             view,
             keyed,
@@ -36,7 +45,7 @@ impl<'g> Members<'g> {
     }
 
     fn find(&self, id: u32) -> Option<&'g Member> {
-        self.list.iter().find(|member| member.id == id).copied()
+        self.ids.get(&id).copied()
     }
 
     fn side(&self, ty: &'g Type) -> Side<'g> {
@@ -104,8 +113,8 @@ impl Comparison {
                     writer: member.name.to_string(),
                 });
             }
-            let same_name = one.list.iter().find(|found| found.name == member.name);
-            if let Some(found) = same_name
+            if let Some(found) = one.names.get(&member.name.hash())
+                && found.name == member.name
                 && found.id != member.id
             {
                 let difference = Difference::Id {

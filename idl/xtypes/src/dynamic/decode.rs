@@ -8,7 +8,7 @@ use spindle_dds_idl_runtime::{CdrError, Place, Reader};
 use super::initial::Initial;
 use super::number;
 use super::plan::{
-    ANY, Declared, Plan, enum_size, field_bits, is_key, select, valid_bits, word_size,
+    ANY, Declared, Members, Plan, enum_size, field_bits, select, valid_bits, word_size,
 };
 use super::value::{UnionValue, Value};
 use crate::graph::{
@@ -230,7 +230,7 @@ impl<'p> Decode<'p> {
     fn structure(
         self,
         extensibility: Extensibility,
-        members: &[Member],
+        members: &Members,
         reader: &mut Reader<'_>,
     ) -> Result<Value, CdrError> {
         let scope = reader.begin(extensibility)?;
@@ -248,11 +248,11 @@ impl<'p> Decode<'p> {
     fn member_in_order(
         self,
         extensibility: Extensibility,
-        members: &[Member],
+        members: &Members,
         member: &Member,
         reader: &mut Reader<'_>,
     ) -> Result<Option<Value>, CdrError> {
-        if reader.is_absent(extensibility, is_key(members, member)) {
+        if reader.is_absent(extensibility, members.is_key(member)) {
             return self.absent(member, reader);
         }
         if !member.optional {
@@ -268,16 +268,14 @@ impl<'p> Decode<'p> {
 
     fn member_list(
         self,
-        members: &[Member],
+        members: &Members,
         reader: &mut Reader<'_>,
     ) -> Result<Vec<Option<Value>>, CdrError> {
         let mut found: Vec<Option<Option<Value>>> = vec![None; members.len()];
         while let Some(parameter) = reader.next_parameter()? {
-            let known = members.iter().zip(&mut found);
-            match known
-                .into_iter()
-                .find(|(member, _)| member.id == parameter.id)
-            {
+            let known = members.position(parameter.id);
+            let known = known.and_then(|at| Some((members.get(at)?, found.get_mut(at)?)));
+            match known {
                 Some((member, value)) => *value = Some(self.member(member, reader)?),
                 None => reader.unknown(&parameter)?,
             }

@@ -6,7 +6,7 @@ use spindle_dds_idl_runtime::{CdrError, Place, Representation};
 
 use super::decode::{DISCRIMINATOR_ID, check_bits, check_enum, selected};
 use super::number;
-use super::plan::{ANY, Declared, Plan, bits, enum_size, field_bits, is_key, word_size};
+use super::plan::{ANY, Declared, Members, Plan, bits, enum_size, field_bits, word_size};
 use super::value::{UnionValue, Value};
 use crate::graph::{Element, Extensibility, Member, Range, Type, Union};
 
@@ -190,7 +190,7 @@ impl Encode<'_> {
     fn structure<E: Encoder>(
         self,
         extensibility: Extensibility,
-        members: &[Member],
+        members: &Members,
         values: &[Option<Value>],
         encoder: &mut E,
     ) -> Result<(), CdrError> {
@@ -203,7 +203,7 @@ impl Encode<'_> {
         }
         let open = encoder.begin(extensibility)?;
         for (member, value) in pairs {
-            if E::Selection::MEMBERS.includes(is_key(members, member)) {
+            if E::Selection::MEMBERS.includes(members.is_key(member)) {
                 self.member(extensibility, member, value.as_ref(), encoder)?;
             }
         }

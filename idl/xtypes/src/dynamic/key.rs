@@ -1,6 +1,6 @@
 //! Key hashes: whether the key can be longer than the hash is a matter of the type.
 
-use super::plan::{Declared, Plan, bits, enum_size, is_key, word_size};
+use super::plan::{Declared, Members, Plan, bits, enum_size, word_size};
 use crate::graph::{Member, Type};
 use crate::limits::DEPTH_MAX;
 
@@ -101,8 +101,8 @@ impl Longest<'_> {
         }
     }
 
-    fn members(&mut self, members: &[Member], depth: usize) -> Option<()> {
-        let mut keys: Vec<&Member> = members.iter().filter(|one| is_key(members, one)).collect();
+    fn members(&mut self, members: &Members, depth: usize) -> Option<()> {
+        let mut keys: Vec<&Member> = members.iter().filter(|one| members.is_key(one)).collect();
         keys.sort_by_key(|member| member.id);
         keys.into_iter().try_for_each(|member| {
             if member.optional {

@@ -65,7 +65,7 @@ pub(super) fn members<'v>(
     let (Type::Declared(index), Value::Struct(values)) = (plan.resolve(ty), value) else {
         return None;
     };
-    Some((plan.members(*index), values))
+    Some((plan.members(*index)?, values))
 }
 
 /// The value at a path.

@@ -1,5 +1,8 @@
 //! What is known of types before any value is looked at.
 
+use std::collections::HashMap;
+use std::ops::Deref;
+
 use spindle_dds_idl_runtime::shape::LengthCode;
 
 use crate::describe::strongly_connected;
@@ -12,8 +15,8 @@ use crate::graph::{
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) graph: TypeGraph,
-    /// Of each structure all members, those inherited first.
-    members: Vec<Vec<Member>>,
+    /// Of each structure all members; of other types none.
+    members: Vec<Members>,
     /// Fewest bytes that a value of each declared type takes.
     size_min: Vec<usize>,
     /// A number for each declared type, the same where the default of each contains
@@ -21,12 +24,51 @@ pub(crate) struct Plan {
     circles: Vec<usize>,
 }
 
+/// All members of a structure, those inherited first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Members {
+    list: Vec<Member>,
+    /// Which member has an id.
+    ids: HashMap<u32, usize>,
+    /// Whether any of them is marked as a key.
+    keyed: bool,
+}
+
+impl Members {
+    fn new(list: Vec<Member>) -> Self {
+        let ids = list.iter().enumerate().map(|(at, member)| (member.id, at));
+        Self {
+            ids: ids.collect(),
+            keyed: list.iter().any(|member| member.key),
+            list,
+        }
+    }
+
+    /// The place of the member with this id.
+    pub(crate) fn position(&self, id: u32) -> Option<usize> {
+        self.ids.get(&id).copied()
+    }
+
+    /// Whether a member takes part in the key: it is marked so, or none is.
+    pub(crate) fn is_key(&self, member: &Member) -> bool {
+        member.key || !self.keyed
+    }
+}
+
+impl Deref for Members {
+    type Target = [Member];
+
+    fn deref(&self) -> &[Member] {
+        &self.list
+    }
+}
+
 /// A declared type, typedefs looked through.
 pub(crate) enum Declared<'p> {
     Enum(&'p Enum),
     Bitmask(&'p Bitmask),
     Bitset(&'p Bitset),
-    Struct(Extensibility, &'p [Member]),
+    Struct(Extensibility, &'p Members),
     Union(TypeIndex, &'p Union),
 }
 
@@ -42,9 +84,9 @@ impl Plan {
             .indices()
             .map(|index| match &graph.declaration(index).definition {
                 Definition::Struct(structure) => {
-                    graph.members(structure).into_iter().cloned().collect()
+                    Members::new(graph.members(structure).into_iter().cloned().collect())
                 }
-                _ => Vec::new(),
+                _ => Members::default(),
             });
         let members = members.collect();
         let mut plan = Self {
@@ -72,15 +114,14 @@ impl Plan {
             Definition::Bitmask(bitmask) => Declared::Bitmask(bitmask),
             Definition::Bitset(bitset) => Declared::Bitset(bitset),
             Definition::Struct(structure) => {
-                Declared::Struct(structure.extensibility, self.members(index))
+                Declared::Struct(structure.extensibility, self.members(index)?)
             }
             Definition::Union(union) => Declared::Union(index, union),
         })
     }
 
-    pub(crate) fn members(&self, index: TypeIndex) -> &[Member] {
-        let members = self.members.get(index.0 as usize);
-        members.map_or(&[], Vec::as_slice)
+    pub(crate) fn members(&self, index: TypeIndex) -> Option<&Members> {
+        self.members.get(index.0 as usize)
     }
 
     /// The range that numbers of a type have to be in: as given, or that of a typedef.
@@ -89,7 +130,7 @@ impl Plan {
             return given;
         }
         let mut ty = ty;
-        for _ in 0..=self.graph.len() {
+        for _ in 0..=crate::limits::DEPTH_MAX {
             let Type::Declared(index) = ty else { break };
             let Definition::Alias(alias) = &self.graph.declaration(*index).definition else {
                 break;
@@ -246,7 +287,8 @@ impl Plan {
             Definition::Struct(structure) => {
                 let members = self
                     .members(index)
-                    .iter()
+                    .into_iter()
+                    .flat_map(|members| members.iter())
                     .map(|member| match member.optional {
                         true => 1,
                         false => self.size_min(&member.ty),
@@ -327,11 +369,6 @@ pub(crate) fn low_bits(count: u16) -> u64 {
         1..=63 => u64::MAX >> (64 - count),
         _ => u64::MAX,
     }
-}
-
-/// Whether a member takes part in the key: it is marked so, or none is.
-pub(crate) fn is_key(members: &[Member], member: &Member) -> bool {
-    member.key || !members.iter().any(|member| member.key)
 }
 
 /// Index and branch that an integer selects.

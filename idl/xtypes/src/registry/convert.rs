@@ -87,7 +87,7 @@ impl Resolver {
         let element = element(self.ty(&common.identifier)?, common.flags);
         let ty = self::array(Box::new(element), array.header.bounds.clone());
         ty.map(anonymous)
-            .ok_or_else(|| malformed(&None, "an array has no elements"))
+            .ok_or_else(|| malformed(&None, "an array has no elements, or too many"))
     }
 
     fn map<F: Form>(&mut self, map: &MapType<F>) -> Result<Declared, TypeError> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Registry, Resolved, TypeError};
 use crate::graph::{Definition, Element, Type, TypeGraph, TypeIndex};
-use crate::limits::{DEPTH_MAX, TYPES_MAX};
+use crate::limits::{DEPTH_MAX, DIMENSIONS_MAX, TYPES_MAX};
 use crate::object::{ComponentId, PlainElement, TypeIdentifier, TypeObject};
 
 /// One resolution.
@@ -70,7 +70,7 @@ impl Resolver {
                 let element = self.element(element, depth)?;
                 array(element, bounds.clone()).ok_or_else(|| TypeError::Malformed {
                     name: identifier.to_string(),
-                    reason: "an array has no elements",
+                    reason: "an array has no elements, or too many",
                 })?
             }
             TypeIdentifier::Map {
@@ -111,13 +111,13 @@ impl Resolver {
     }
 }
 
-/// An array, if all its dimensions are more than 0 and it can be counted.
+/// An array, if all its dimensions are more than 0, not too many, and it can be counted.
 pub(super) fn array(element: Box<Element>, dimensions: Vec<u32>) -> Option<Type> {
     let mut count: u32 = 1;
     for dimension in &dimensions {
         count = count.checked_mul(*dimension)?;
     }
-    (count > 0 && !dimensions.is_empty()).then_some(Type::Array {
+    (count > 0 && (1..=DIMENSIONS_MAX).contains(&dimensions.len())).then_some(Type::Array {
         element,
         dimensions,
     })
@@ -137,7 +137,9 @@ fn check(graph: &TypeGraph) -> Result<(), TypeError> {
                 if let Type::Declared(inner) = graph.resolved(&alias.ty)
                     && matches!(graph.declaration(*inner).definition, Definition::Alias(_))
                 {
-                    return Err(malformed("a typedef stands for itself"));
+                    return Err(malformed(
+                        "a typedef stands for itself, or for too many others",
+                    ));
                 }
             }
             Definition::Struct(structure) => {
