@@ -65,7 +65,7 @@ impl DynamicType {
                 for end in [&mut least, &mut most] {
                     end.begin(extensibility);
                 }
-                for member in members {
+                for member in members.iter() {
                     let starts = [&mut least, &mut most].map(|end| end.start(member, depth));
                     offsets.push(starts[0].filter(|_| starts[0] == starts[1]));
                     for end in [&mut least, &mut most] {
@@ -255,7 +255,7 @@ impl End<'_> {
                 Some(Declared::Bitset(one)) => self.primitives(word_size(bits(one)), 1),
                 Some(Declared::Struct(extensibility, members)) => {
                     self.begin(extensibility);
-                    for member in members {
+                    for member in members.iter() {
                         self.member(extensibility, member, depth);
                     }
                     self.end(extensibility);
