@@ -108,3 +108,14 @@ fn idl_to_rust() {
     assert!(!wrong.status.success() && wrong.stdout.is_empty());
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("`not a path` is not a Rust path"));
 }
+
+#[test]
+fn idl_as_understood() {
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(["idl", "print", "print.idl"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"))
+        .output()
+        .expect("spindle starts");
+    assert!(output.status.success());
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
+}

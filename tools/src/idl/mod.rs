@@ -1,5 +1,7 @@
 //! `spindle idl`.
 
+mod print;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
@@ -24,6 +26,14 @@ pub(crate) enum Command {
         input: Input,
         #[command(flatten)]
         output: Output,
+    },
+    /// Compile files as one, and show the types as they were understood: extensibility, member
+    /// ids, keys, bounds and defaults; then the sizes of samples in XCDR1 and XCDR2, the offsets
+    /// of members, where those are the same in all samples (else `-`), and the TypeIdentifiers
+    /// of XTypes by which other middleware knows them.
+    Print {
+        #[command(flatten)]
+        input: Input,
     },
 }
 
@@ -68,6 +78,9 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Generate { input, output } => {
             input.compile().and_then(|model| output.write(&model))
         }
+        Command::Print { input } => input
+            .compile()
+            .and_then(|model| put(None, &print::text(&model))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
