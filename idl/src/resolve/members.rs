@@ -92,6 +92,7 @@ impl Resolver<'_> {
                 complete = false;
                 continue;
             };
+            self.check_trim(&applied, marks.try_construct, &ty);
             let range = self.member_range(scope, &applied, &ty);
             let default = self.member_default(scope, &applied, &ty);
             self.check_default(&applied, default.as_ref(), &range);
@@ -154,6 +155,25 @@ impl Resolver<'_> {
             None | Some(Some("USE_DEFAULT")) => TryConstruct::UseDefault,
             Some(Some("TRIM")) => TryConstruct::Trim,
             Some(_) => TryConstruct::Discard,
+        }
+    }
+
+    /// Only what has a bound can be cut; all else is discarded.
+    pub(super) fn check_trim(&mut self, applied: &Applied<'_>, what: TryConstruct, ty: &Type) {
+        let bounded = match self.without_aliases(ty) {
+            Type::String { bound } | Type::WString { bound } => bound.is_some(),
+            Type::Sequence { bound, .. } | Type::Map { bound, .. } => bound.is_some(),
+            // Not known before it is complete.
+            Type::Named(id) => !self.is_complete(id),
+            _ => false,
+        };
+        if what == TryConstruct::Trim
+            && !bounded
+            && let Some(annotation) = applied.get("try_construct")
+        {
+            let message = "only strings, sequences and maps with a bound can be trimmed";
+            let hint = "a value that does not fit is discarded";
+            self.sink.warning_hint(annotation.span, message, hint);
         }
     }
 
@@ -243,11 +263,27 @@ impl Resolver<'_> {
         let annotation = applied.get("default")?;
         let expr = self.required(annotation)?;
         let Some(target) = self.target(ty) else {
+            // As ROS 2 writes it: a string that only its own tools understand.
+            if let ExprKind::Text(_) = expr.kind
+                && self.is_collection(ty)
+            {
+                let message = "the default of a sequence or an array is not used";
+                let hint = "it is empty, or has the defaults of its elements";
+                self.sink.warning_hint(annotation.span, message, hint);
+                return None;
+            }
             let message = "`@default` is for members of a type that constants have";
             self.sink.error(annotation.span, message);
             return None;
         };
         self.evaluate(scope, expr, &target)
+    }
+
+    fn is_collection(&self, ty: &Type) -> bool {
+        matches!(
+            self.without_aliases(ty),
+            Type::Sequence { .. } | Type::Array { .. }
+        )
     }
 
     pub(super) fn alias_unit(&self, ty: &Type) -> Option<String> {

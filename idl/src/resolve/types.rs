@@ -151,10 +151,14 @@ impl Resolver<'_> {
 
     fn element(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Element> {
         let applied = self.annotate(scope, Place::Element, &spec.annotations);
+        let try_construct = self.try_construct(&applied);
+        let external = self.is_flagged(scope, &applied, "external");
+        let ty = self.type_kind(scope, spec)?;
+        self.check_trim(&applied, try_construct, &ty);
         Some(Element {
-            try_construct: self.try_construct(&applied),
-            external: self.is_flagged(scope, &applied, "external"),
-            ty: self.type_kind(scope, spec)?,
+            ty,
+            try_construct,
+            external,
         })
     }
 
@@ -248,6 +252,7 @@ impl Resolver<'_> {
         if dimensions.is_empty() {
             return Some(base);
         }
+        self.check_trim(&applied, try_construct, &base);
         Some(Type::Array {
             element: Box::new(Element {
                 ty: base,
