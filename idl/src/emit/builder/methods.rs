@@ -7,7 +7,7 @@ use quote::{format_ident, quote};
 
 use super::Next;
 use crate::emit::structure::{Field, Subject};
-use crate::emit::{Emitter, docs, member_docs, names};
+use crate::emit::{Emitter, member_docs, names};
 use crate::mapping;
 use crate::model::{Element, Member, Type, TypeId, TypeKind};
 
@@ -100,7 +100,7 @@ impl<'e, 's> Methods<'e, 's> {
         let Field { path, member, .. } = field;
         let shape = self.shape(member);
         let name = self.name("", field, "");
-        let doc = self.docs_and(&member.doc, &[" To be changed where it lies."]);
+        let doc = self.docs_and(member, &[" To be changed where it lies."]);
         let error = self.error();
         let builder = self.emitter.named_builder(id, self.subject.scope());
         Some(quote! {
@@ -196,7 +196,7 @@ impl<'e, 's> Methods<'e, 's> {
         let fill = |suffix, docs: &[&str], zero: bool| {
             self.append(
                 next,
-                &self.docs_and(&member.doc, docs),
+                &self.docs_and(member, docs),
                 &self.name("", field, suffix),
                 quote!(len: #usize, fill: impl ::core::ops::FnOnce(&mut [#bytes]),),
                 quote!(append_bytes::<#path, #shape>(len, #zero, fill)),
@@ -226,8 +226,7 @@ impl<'e, 's> Methods<'e, 's> {
         let usize = self.emitter.names.primitive("usize");
         let with = self.append(
             next,
-            &self.docs_and(
-                &member.doc,
+            &self.docs_and(member,
                 &[" `fill` writes `len` elements where they lie, without a copy; they are zero before."],
             ),
             &self.name("", field, "_with"),
@@ -237,7 +236,7 @@ impl<'e, 's> Methods<'e, 's> {
         let from = self.append(
             next,
             &self.docs_and(
-                &member.doc,
+                member,
                 &[" Of `len` elements, each what `element` makes of its index."],
             ),
             &self.name("", field, "_from"),
@@ -260,7 +259,7 @@ impl<'e, 's> Methods<'e, 's> {
         self.append(
             next,
             &self.docs_and(
-                &member.doc,
+                member,
                 &[" `build` writes it where it lies, element by element."],
             ),
             &self.name("", field, "_with"),
@@ -291,7 +290,7 @@ impl<'e, 's> Methods<'e, 's> {
         self.append(
             next,
             &self.docs_and(
-                &member.doc,
+                member,
                 &[" `build` writes it where it lies, entry by entry."],
             ),
             &self.name("", field, "_with"),
@@ -316,8 +315,7 @@ impl<'e, 's> Methods<'e, 's> {
         let part = quote!(#rt::Part<'p, #error>);
         self.append(
             next,
-            &self.docs_and(
-                &member.doc,
+            &self.docs_and(member,
                 &[" `build` writes it where it lies, and hands its builder back in the last stage."],
             ),
             &self.name("", field, "_with"),
@@ -354,9 +352,9 @@ impl<'e, 's> Methods<'e, 's> {
     }
 
     /// The comments of the IDL, and what there is to say here.
-    fn docs_and(&self, doc: &[String], more: &[&str]) -> TokenStream {
+    fn docs_and(&self, member: &Member, more: &[&str]) -> TokenStream {
+        let doc = member_docs(member);
         let blank = (!doc.is_empty()).then(|| quote!(#[doc = ""]));
-        let doc = docs(doc);
         quote!(#doc #blank #(#[doc = #more])*)
     }
 }
