@@ -10,6 +10,7 @@ use std::fmt;
 
 pub use spindle_dds_idl_runtime::Extensibility;
 
+use crate::dynamic::Value;
 use crate::object::{AnnotationValue, NameHash};
 
 /// The primitive types.
@@ -430,6 +431,9 @@ pub struct Member {
     pub range: Range,
     /// `@hashid`; an empty text for the member's own name.
     pub hash_id: Option<String>,
+    /// `@default`, which is not part of a `TypeObject`. Of a value that is not of the
+    /// type, nothing comes.
+    pub default: Option<Value>,
 }
 
 impl Member {
@@ -447,6 +451,7 @@ impl Member {
             unit: None,
             range: Range::default(),
             hash_id: None,
+            default: None,
         }
     }
 
@@ -490,6 +495,8 @@ pub struct Discriminator {
     pub key: bool,
     /// `@try_construct`.
     pub try_construct: TryConstruct,
+    /// `@default`, as of a [`Member`].
+    pub default: Option<Value>,
 }
 
 /// A branch of a union.

@@ -129,6 +129,7 @@ impl Maker {
                 ty: Type::Primitive([Primitive::Int32, Primitive::Byte][self.random.below(2)]),
                 key: self.random.below(2) == 0,
                 try_construct: TryConstruct::Discard,
+                default: None,
             },
             branches,
         })

@@ -345,7 +345,7 @@ impl<'p> Decode<'p> {
             return Ok(None);
         };
         let value = match reader.is_absent(union.extensibility, false) {
-            true => self.initial(reader).value(&member.ty, &member.range)?,
+            true => self.initial(reader).branch(member)?,
             false => self.branch(member, reader)?,
         };
         Ok(Some((index, value)))
@@ -391,7 +391,10 @@ impl<'p> Decode<'p> {
     }
 
     fn branch(self, member: &Member, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-        self.element(Use::member(member), reader)
+        match self.construct(Use::member(member), reader)? {
+            Some(value) => Ok(value),
+            None => self.initial(reader).branch(member),
+        }
     }
 
     /// The members of a mutable union, the discriminator standing anywhere among them.
@@ -435,7 +438,7 @@ impl<'p> Decode<'p> {
             (None, _) => None,
             (Some((index, _)), Some(value)) => Some((index, value)),
             (Some((index, member)), None) => {
-                let initial = self.initial(reader).value(&member.ty, &member.range)?;
+                let initial = self.initial(reader).branch(member)?;
                 Some((index, initial))
             }
         };
@@ -467,6 +470,14 @@ impl<S: FnMut() -> Result<(), CdrError>> Defaults<'_, S> {
             spend: &mut self.spend,
         };
         initial.value(ty, range)
+    }
+
+    fn branch(mut self, member: &Member) -> Result<Value, CdrError> {
+        let mut initial = Initial {
+            plan: self.plan,
+            spend: &mut self.spend,
+        };
+        initial.branch(member)
     }
 
     fn member(mut self, member: &Member) -> Result<Option<Value>, CdrError> {
