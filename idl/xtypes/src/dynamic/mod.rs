@@ -37,6 +37,7 @@ mod encode;
 mod initial;
 mod json;
 mod key;
+mod leaf;
 mod number;
 mod path;
 mod plan;
