@@ -2,6 +2,9 @@
 //! is named here. `corpus/SOURCES.tsv` says where they are from.
 #![forbid(unsafe_code)]
 
+#[path = "front/invariants.rs"]
+mod invariants;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -66,7 +69,7 @@ fn every_file_compiles_or_is_refused_for_the_reason_named() {
             .collect();
         let expected = REFUSED.iter().find(|(file, _)| *file == name);
         match (expected, errors.as_slice()) {
-            (None, []) => {}
+            (None, []) => invariants::check(&compilation.model),
             (Some((_, reason)), [error]) => {
                 assert!(error.ends_with(&format!("{name}:{reason}")), "{error}");
                 refused.push(name);

@@ -172,6 +172,11 @@ impl Parser<'_> {
         let (mut members, mut broken) = (Vec::new(), false);
         while self.kind() != END && !self.at_punct('}') && !self.leave_block(word) {
             let begin = self.at;
+            if self.at_punct(';') {
+                self.sink.warning(self.span(), "a `;` alone has no meaning");
+                self.bump();
+                continue;
+            }
             match member(self) {
                 Ok(member) => members.push(member),
                 Err(Abandoned) => {

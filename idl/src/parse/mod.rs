@@ -83,26 +83,38 @@ const BEGINNINGS: &[&str] = &[
     "interface",
 ];
 
-/// Keywords that mean nothing where a name may stand: those of building blocks
-/// that data for DDS has no use for, and types that have parameters.
-const NOT_IN_DATA: &[&str] = &[
+/// Keywords that can be nothing else where a name may stand: users of other
+/// compilers, and of other languages, have members of these names.
+const TAKEN_FOR_NAMES: &[&str] = &[
     "abstract",
+    "attribute",
+    "case",
     "component",
     "connector",
     "consumes",
     "context",
     "custom",
+    "default",
     "emits",
     "eventtype",
+    "exception",
     "factory",
     "finder",
+    "getraises",
     "getter",
     "home",
     "import",
+    "in",
+    "inout",
+    "interface",
+    "local",
     "manages",
     "map",
     "mirrorport",
     "multiple",
+    "native",
+    "oneway",
+    "out",
     "port",
     "porttype",
     "primarykey",
@@ -110,9 +122,13 @@ const NOT_IN_DATA: &[&str] = &[
     "provides",
     "public",
     "publishes",
+    "raises",
+    "readonly",
     "sequence",
+    "setraises",
     "setter",
     "supports",
+    "switch",
     "truncatable",
     "typeid",
     "typename",
@@ -267,7 +283,7 @@ impl<'a> Parser<'a> {
             // A keyword where only a name can stand is meant as a name.
             TokenKind::Keyword(word) if self.name_ends_at(1) => {
                 let hint = format!("write `_{word}`");
-                if NOT_IN_DATA.contains(word) {
+                if TAKEN_FOR_NAMES.contains(word) {
                     let message = format!("`{word}` is a keyword of IDL, and is taken for a name");
                     self.sink.warning_hint(span, message, hint);
                 } else {

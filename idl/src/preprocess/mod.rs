@@ -24,6 +24,7 @@ use std::rc::Rc;
 use crate::Options;
 use crate::diag::Sink;
 use crate::lex::{Token, TokenKind, lex};
+use crate::limits::DIAGNOSTICS_MAX;
 use crate::source::{FileId, Sources, Span};
 
 use conditions::Conditions;
@@ -150,9 +151,31 @@ impl<'a> Preprocessor<'a> {
             self.sink
                 .warning_hint(span, "bytes that are not UTF-8", hint);
         }
+        self.comments_like_annotations(file);
         let tokens: Rc<[Token]> = lex(file, self.sources.text(file)).into();
         self.lexed[file.0] = Some(Rc::clone(&tokens));
         tokens
+    }
+
+    /// Before IDL had annotations, some tools read `//@key`. Whoever does not know
+    /// that it says nothing here would have a topic without a key.
+    fn comments_like_annotations(&mut self, file: FileId) {
+        const MARK: &str = "//@key";
+        let text = self.sources.text(file);
+        let found = text.match_indices(MARK).map(|(start, _)| start);
+        let spans: Vec<Span> = found
+            .take(DIAGNOSTICS_MAX)
+            .map(|start| Span {
+                file,
+                start,
+                end: start + MARK.len(),
+            })
+            .collect();
+        for span in spans {
+            let message = "`//@key` is a comment, and makes nothing a key";
+            let hint = "write `@key` before the member";
+            self.sink.warning_hint(span, message, hint);
+        }
     }
 
     /// Takes the first of these tokens, replaced if it names a macro; returns how

@@ -51,6 +51,12 @@ impl Resolver<'_> {
                 let right = self.raw(scope, right, target);
                 return self.binary(*operator, left?, right?, target, expr.span);
             }
+            ExprKind::Float(text) if matches!(target, Target::Fixed(_)) && is_decimal(text) => {
+                let message = format!("`{text}` is taken for a fixed-point number");
+                self.sink
+                    .warning_hint(expr.span, message, format!("write `{text}d`"));
+                fixed::parse(text)
+            }
             literal => literal_value(literal, target),
         };
         literal
@@ -224,6 +230,18 @@ impl Resolver<'_> {
                 .warning_hint(span, message, format!("write `'\\x{byte:02x}'`"));
             return Some(Value::Char(byte));
         }
+        if let (Value::Fixed { .. }, Target::Float(_)) = (&value, target) {
+            let text = fixed::shown(&value);
+            let message = format!("`{text}d` is taken for a floating-point number");
+            self.sink
+                .warning_hint(span, message, "write it without the `d`");
+            let literal = ExprKind::Float(text.into());
+            let value = literal_value(&literal, target);
+            return value
+                .and_then(|value| fitted(value, target))
+                .map_err(|message| self.sink.error(span, message))
+                .ok();
+        }
         if let (Value::Enum(id, index), Target::Integer { .. }) = (&value, target)
             && let Some(TypeKind::Enum(of)) = self.types.get(id.0).map(|decl| &decl.kind)
             && let Some(literal) = of.literals.get(*index)
@@ -237,6 +255,12 @@ impl Resolver<'_> {
             .map_err(|message| self.sink.error(span, message))
             .ok()
     }
+}
+
+/// Whether a floating-point literal is digits and a point, and no exponent.
+fn is_decimal(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 /// A number as a `long double`.

@@ -128,6 +128,9 @@ impl Resolver<'_> {
                 self.poison(scope, &declarator.name);
                 continue;
             };
+            if self.is_same_alias(scope, &declarator.name, &ty) {
+                continue;
+            }
             let facts = self.facts_of(&ty);
             let range = self.member_range(scope, &applied, &ty);
             let unit = unit.clone().or_else(|| self.alias_unit(&ty));
@@ -135,6 +138,29 @@ impl Resolver<'_> {
             let applied = applied.clone();
             self.add_type(scope, &declarator.name, doc.clone(), applied, kind, facts);
         }
+    }
+
+    /// Whether a typedef says once more what another one said. That is no IDL, and
+    /// found in the interfaces of ROS 2 services.
+    fn is_same_alias(&mut self, scope: ScopeId, name: &ast::Ident, ty: &Type) -> bool {
+        let Some(entry) = self.scopes.local(scope, &name.name) else {
+            return false;
+        };
+        let Symbol::Type(id) = entry.symbol else {
+            return false;
+        };
+        let old = self.types.get(id.0).map(|decl| &decl.kind);
+        // `typedef struct S { ... } S;` is how C has it.
+        let itself = *ty == Type::Named(id);
+        let same = *entry.spelling == *name.name
+            && entry.span != name.span
+            && (itself || matches!(old, Some(TypeKind::Alias(alias)) if alias.ty == *ty));
+        if same {
+            let message = format!("`{}` means that already", name.name);
+            self.sink
+                .warning_hint(name.span, message, "one declaration is enough");
+        }
+        same
     }
 
     fn constant(&mut self, scope: ScopeId, definition: &ast::Definition, constant: &ast::Const) {

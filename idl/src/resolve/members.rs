@@ -278,11 +278,27 @@ impl Resolver<'_> {
         let annotation = applied.get("default")?;
         let expr = self.required(annotation)?;
         let Some(target) = self.target(ty) else {
+            // As ROS 2 writes it: a string that only its own tools understand.
+            if let ExprKind::Text(_) = expr.kind
+                && self.is_collection(ty)
+            {
+                let message = "the default of a sequence or an array is not used";
+                let hint = "it is empty, or has the defaults of its elements";
+                self.sink.warning_hint(annotation.span, message, hint);
+                return None;
+            }
             let message = "`@default` is for members of a type that constants have";
             self.sink.error(annotation.span, message);
             return None;
         };
         self.evaluate(scope, expr, &target)
+    }
+
+    fn is_collection(&self, ty: &Type) -> bool {
+        matches!(
+            self.without_aliases(ty),
+            Type::Sequence { .. } | Type::Array { .. }
+        )
     }
 
     pub(super) fn alias_unit(&self, ty: &Type) -> Option<String> {

@@ -145,6 +145,12 @@ impl Resolver<'_> {
             self.representation(annotation, left, given)?;
             return self.representation(annotation, right, given);
         }
+        // The bits of the mask, of which those of no representation mean nothing.
+        if let ExprKind::Integer(bits) = &expr.kind {
+            given.xcdr1 |= bits & 1 != 0;
+            given.xcdr2 |= bits & 4 != 0;
+            return Some(());
+        }
         match self.word(annotation, expr, &["XCDR1", "XCDR2", "XML"])? {
             "XCDR1" => given.xcdr1 = true,
             "XCDR2" => given.xcdr2 = true,

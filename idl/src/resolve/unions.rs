@@ -129,12 +129,20 @@ impl Resolver<'_> {
                 member,
             });
         }
-        if let Some(span) = default.and_then(|branch| branch.default)
+        // A default with labels of its own has these, if nothing else.
+        let bare = default.filter(|branch| branch.labels.is_empty());
+        if let Some(span) = bare.and_then(|branch| branch.default)
             && let Some(discriminator) = discriminator
             && self.covers_all(&discriminator.ty, &seen)
         {
-            let message = "the default has no value left: all are labels of other branches";
-            self.sink.error(span, message);
+            if matches!(target, Some(Target::Enum { .. })) {
+                let message = "the default is for literals that the enum does not have yet";
+                let hint = "all that it has are labels of other branches";
+                self.sink.warning_hint(span, message, hint);
+            } else {
+                let message = "the default has no value left: all are labels of other branches";
+                self.sink.error(span, message);
+            }
         }
         if union.branches.is_empty() && !union.broken {
             let message = format!("union `{}` has no branches", union.name.name);

@@ -2,6 +2,7 @@
 //! compiled, and its model or its diagnostics are compared to a snapshot.
 #![forbid(unsafe_code)]
 
+mod invariants;
 mod robustness;
 
 use std::path::{Path, PathBuf};
@@ -41,6 +42,7 @@ fn show(compilation: &Compilation) -> String {
         .collect();
     match compilation.ok() {
         Ok(model) => {
+            invariants::check(model);
             out.push_str(if out.is_empty() { "" } else { "\n" });
             out.push_str(&print(model));
         }

@@ -42,6 +42,7 @@ fn check(text: &[u8]) {
         assert!(diagnostic.render().ends_with('\n'));
     }
     if let Ok(model) = compilation.ok() {
+        super::invariants::check(model);
         let text = print(model);
         assert!(text.is_empty() || text.ends_with('\n'));
     }
