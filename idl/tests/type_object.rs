@@ -167,3 +167,45 @@ fn annotations_of_typedefs_are_theirs() {
         "{text}"
     );
 }
+
+/// Types that come from the compiler have the defaults of the IDL, which those that come
+/// from type objects have not.
+#[test]
+fn defaults_are_those_of_the_idl() {
+    let model = model(
+        "module m { enum E { A, B, @default_literal C }; bitmask M { x, y }; typedef octet Small;
+         union U switch (@default(2) long) { case 1: long a; case 2: @default(8) long b; };
+         struct S { @default(-5) long l; @default(TRUE) boolean t; @default(1.5) double d;
+           @default(\"text\") string s; @default(B) E e; E other; @default(x | y) M m;
+           @default(7) Small small; @default('q') char c; @optional @default(3) long none; U u;
+           @min(4) long least; }; };",
+    );
+    let found = TypeDescriptions::of(&model).expect("names are short");
+    let id = find(&model, "m::S");
+    let data = found
+        .dynamic(id)
+        .expect("is described")
+        .default_data()
+        .expect("has one");
+    assert_eq!(
+        data.to_string(),
+        "{l: -5, t: true, d: 1.5, s: \"text\", e: B, other: C, m: x | y, small: 7, c: 'q', \
+         u: (2) b: 8, least: 4}"
+    );
+    let mut registry = Registry::new();
+    registry
+        .insert_objects(found.objects(id).expect("is described"))
+        .expect("right hashes");
+    let information = found.information(id).expect("is described");
+    let resolved = registry
+        .resolve(&information.complete.sized.identifier)
+        .expect("resolves");
+    let data = spindle_dds_xtypes::DynamicType::from(resolved)
+        .default_data()
+        .expect("has one");
+    assert_eq!(
+        data.to_string(),
+        "{l: 0, t: false, d: 0.0, s: \"\", e: C, other: C, m: 0x0, small: 0, c: '\\x00', \
+         u: (0), least: 4}"
+    );
+}

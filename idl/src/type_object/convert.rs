@@ -1,8 +1,8 @@
 //! One declaration of the model as one of the graph.
 
-use spindle_dds_xtypes::Bounded;
 use spindle_dds_xtypes::graph::{self, Definition, Name};
 use spindle_dds_xtypes::object::AnnotationValue;
+use spindle_dds_xtypes::{Bounded, Value as Data};
 
 use crate::model::{
     Alias, BitField, Bitmask, Bitset, Branch, Element, Enum, Extensibility, Member, Model,
@@ -201,7 +201,30 @@ impl Converter<'_> {
             unit,
             range,
             hash_id: member.hash_id.clone(),
+            default: self.default(member.default.as_ref(), &member.ty),
         })
+    }
+
+    /// A default as a value at run time.
+    fn default(&self, value: Option<&Value>, ty: &Type) -> Option<Data> {
+        let mut ty = ty;
+        while let Type::Named(id) = ty
+            && let TypeKind::Alias(alias) = &self.model.types.get(id.0)?.kind
+        {
+            ty = &alias.ty;
+        }
+        match (value?, ty) {
+            (Value::String(text), _) => Some(Data::Text(text.clone())),
+            (Value::Enum(id, index), _) => match &self.model.types.get(id.0)?.kind {
+                TypeKind::Enum(inner) => Some(Data::Enum(inner.literals.get(*index)?.value)),
+                _ => None,
+            },
+            (Value::Integer(bits), Type::Named(_)) => Some(Data::Bits(u64::try_from(*bits).ok()?)),
+            (value, Type::Primitive(primitive)) => {
+                limit(*primitive, value).and_then(|value| value.to_value())
+            }
+            _ => None,
+        }
     }
 
     fn union(&self, union: &Union) -> Option<graph::Union> {
@@ -214,6 +237,7 @@ impl Converter<'_> {
                 ty: self.ty(&discriminator.ty)?,
                 key: discriminator.key,
                 try_construct: try_construct(discriminator.try_construct),
+                default: self.default(discriminator.default.as_ref(), &discriminator.ty),
             },
             branches: union
                 .branches

@@ -20,7 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod assign;
-pub mod describe;
+mod describe;
 mod dynamic;
 pub mod graph;
 pub mod limits;

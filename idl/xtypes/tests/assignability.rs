@@ -48,6 +48,7 @@ fn union(extensibility: Extensibility, branches: Vec<(&[i32], &str, Type)>) -> D
             ty: LONG,
             key: false,
             try_construct: TryConstruct::Discard,
+            default: None,
         },
         branches: branches.collect(),
     })

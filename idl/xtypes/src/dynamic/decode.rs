@@ -2,19 +2,15 @@
 
 use std::cmp::Ordering;
 
-use spindle_dds_idl_runtime::shape::{Shape as _, Text, UNBOUNDED, WideText};
-use spindle_dds_idl_runtime::{CdrError, Place, Reader};
+use spindle_dds_idl_runtime::shape::UNBOUNDED;
+use spindle_dds_idl_runtime::{CdrError, Reader};
 
 use super::initial::Initial;
+use super::leaf::{check_enum, read_bitmask, read_bitset, read_enum, read_text, read_wide};
 use super::number;
-use super::plan::{
-    ANY, Declared, Members, Plan, enum_size, field_bits, select, valid_bits, word_size,
-};
+use super::plan::{ANY, Declared, Members, Plan, select};
 use super::value::{UnionValue, Value};
-use crate::graph::{
-    Bitmask, Bitset, Element, Enum, Extensibility, Member, Range, TryConstruct, Type, TypeIndex,
-    Union,
-};
+use crate::graph::{Element, Extensibility, Member, Range, TryConstruct, Type, TypeIndex, Union};
 
 /// Id of the discriminator in the list of members of a mutable union.
 pub(super) const DISCRIMINATOR_ID: u32 = 0;
@@ -345,7 +341,7 @@ impl<'p> Decode<'p> {
             return Ok(None);
         };
         let value = match reader.is_absent(union.extensibility, false) {
-            true => self.initial(reader).value(&member.ty, &member.range)?,
+            true => self.initial(reader).branch(member)?,
             false => self.branch(member, reader)?,
         };
         Ok(Some((index, value)))
@@ -391,7 +387,10 @@ impl<'p> Decode<'p> {
     }
 
     fn branch(self, member: &Member, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-        self.element(Use::member(member), reader)
+        match self.construct(Use::member(member), reader)? {
+            Some(value) => Ok(value),
+            None => self.initial(reader).branch(member),
+        }
     }
 
     /// The members of a mutable union, the discriminator standing anywhere among them.
@@ -435,7 +434,7 @@ impl<'p> Decode<'p> {
             (None, _) => None,
             (Some((index, _)), Some(value)) => Some((index, value)),
             (Some((index, member)), None) => {
-                let initial = self.initial(reader).value(&member.ty, &member.range)?;
+                let initial = self.initial(reader).branch(member)?;
                 Some((index, initial))
             }
         };
@@ -467,6 +466,14 @@ impl<S: FnMut() -> Result<(), CdrError>> Defaults<'_, S> {
             spend: &mut self.spend,
         };
         initial.value(ty, range)
+    }
+
+    fn branch(mut self, member: &Member) -> Result<Value, CdrError> {
+        let mut initial = Initial {
+            plan: self.plan,
+            spend: &mut self.spend,
+        };
+        initial.branch(member)
     }
 
     fn member(mut self, member: &Member) -> Result<Option<Value>, CdrError> {
@@ -513,94 +520,4 @@ fn count(
         true => reader.count_trimmed(size_min, bound),
         false => reader.count(size_min, bound).map(|count| (count, 0)),
     }
-}
-
-fn read_text(bound: Option<u32>, trim: bool, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-    let offset = reader.place().offset;
-    let mut text = Text::<UNBOUNDED>::read(reader)?;
-    let bound = bound.unwrap_or(UNBOUNDED);
-    match trim {
-        true => text.truncate(text.floor_char_boundary(bound as usize)),
-        false => reader.check_bound(text.len(), bound, offset)?,
-    }
-    Ok(Value::Text(text))
-}
-
-fn read_wide(bound: Option<u32>, trim: bool, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-    let offset = reader.place().offset;
-    let mut text = WideText::<UNBOUNDED>::read(reader)?;
-    let bound = bound.unwrap_or(UNBOUNDED);
-    if trim {
-        let mut units = 0;
-        let fits = |unit: &char| {
-            units += unit.len_utf16();
-            units <= bound as usize
-        };
-        let end = text.chars().take_while(fits).map(char::len_utf8).sum();
-        text.truncate(end);
-    } else {
-        reader.check_bound(text.encode_utf16().count(), bound, offset)?;
-    }
-    Ok(Value::Text(text))
-}
-
-fn read_enum(enumeration: &Enum, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-    let place = reader.place();
-    let value = match enum_size(enumeration) {
-        1 => i32::from(reader.primitive::<i8>()?),
-        2 => i32::from(reader.primitive::<i16>()?),
-        _ => reader.primitive::<i32>()?,
-    };
-    reader.tolerate(check_enum(enumeration, value, place))?;
-    Ok(Value::Enum(value))
-}
-
-/// Whether an enumeration may have a value.
-///
-/// # Errors
-/// [`CdrError::UnknownEnumerator`].
-pub(super) fn check_enum(enumeration: &Enum, value: i32, place: Place) -> Result<(), CdrError> {
-    let is_final = enumeration.extensibility == Some(Extensibility::Final);
-    let known = || {
-        enumeration
-            .literals
-            .iter()
-            .any(|literal| literal.value == value)
-    };
-    match is_final && !known() {
-        true => Err(CdrError::UnknownEnumerator { value, place }),
-        false => Ok(()),
-    }
-}
-
-fn read_word(size: usize, reader: &mut Reader<'_>) -> Result<u64, CdrError> {
-    Ok(match size {
-        1 => u64::from(reader.primitive::<u8>()?),
-        2 => u64::from(reader.primitive::<u16>()?),
-        4 => u64::from(reader.primitive::<u32>()?),
-        _ => reader.primitive::<u64>()?,
-    })
-}
-
-fn read_bitmask(mask: &Bitmask, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-    let place = reader.place();
-    let bits = read_word(word_size(mask.bit_bound), reader)?;
-    reader.tolerate(check_bits(mask, bits, place))?;
-    Ok(Value::Bits(bits))
-}
-
-/// Whether a bitmask may have bits.
-///
-/// # Errors
-/// [`CdrError::UnknownBits`].
-pub(super) fn check_bits(mask: &Bitmask, bits: u64, place: Place) -> Result<(), CdrError> {
-    match bits & !valid_bits(mask) {
-        0 => Ok(()),
-        _ => Err(CdrError::UnknownBits { bits, place }),
-    }
-}
-
-fn read_bitset(bitset: &Bitset, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-    let word = read_word(word_size(super::plan::bits(bitset)), reader)?;
-    Ok(Value::Bits(word & field_bits(bitset)))
 }

@@ -4,7 +4,8 @@ use spindle_dds_idl_runtime::encode::{Encoder, Head, Selection as _};
 use spindle_dds_idl_runtime::shape::{Shape as _, Text, UNBOUNDED, WideText};
 use spindle_dds_idl_runtime::{CdrError, Place, Representation};
 
-use super::decode::{DISCRIMINATOR_ID, check_bits, check_enum, selected};
+use super::decode::{DISCRIMINATOR_ID, selected};
+use super::leaf::{check_bits, check_enum};
 use super::number;
 use super::plan::{ANY, Declared, Members, Plan, bits, enum_size, field_bits, word_size};
 use super::value::{UnionValue, Value};

@@ -3,6 +3,7 @@
 use spindle_dds_idl_runtime::{CdrError, Place};
 
 use super::number;
+use super::path::fits;
 use super::plan::{ANY, Declared, Plan, select};
 use super::value::{UnionValue, Value};
 use crate::graph::{Branch, Enum, Member, Range, Type, TypeIndex, Union};
@@ -29,10 +30,24 @@ impl Initial<'_, '_> {
     fn member_within(&mut self, member: &Member, depth: usize) -> Result<Option<Value>, CdrError> {
         match member.optional {
             true => Ok(None),
-            false => self
-                .value_within(&member.ty, &member.range, depth)
-                .map(Some),
+            false => self.given(member, depth).map(Some),
         }
+    }
+
+    /// The default that a member or a branch is given, or that of its type.
+    fn given(&mut self, member: &Member, depth: usize) -> Result<Value, CdrError> {
+        match &member.default {
+            Some(value) if fits(self.plan, &member.ty, value) => {
+                (self.spend)()?;
+                Ok(value.clone())
+            }
+            _ => self.value_within(&member.ty, &member.range, depth),
+        }
+    }
+
+    /// The default of a branch.
+    pub(super) fn branch(&mut self, member: &Member) -> Result<Value, CdrError> {
+        self.given(member, DEPTH_MAX)
     }
 
     fn value_within(&mut self, ty: &Type, range: &Range, depth: usize) -> Result<Value, CdrError> {
@@ -84,7 +99,10 @@ impl Initial<'_, '_> {
     /// The default of the discriminator, and of the branch that it selects; where that
     /// would contain a default of the union again, of the first branch that does not.
     fn union(&mut self, index: TypeIndex, union: &Union, depth: usize) -> Result<Value, CdrError> {
-        let discriminator = self.value_within(&union.discriminator.ty, ANY, depth)?;
+        let discriminator = match &union.discriminator.default {
+            Some(value) if fits(self.plan, &union.discriminator.ty, value) => value.clone(),
+            _ => self.value_within(&union.discriminator.ty, ANY, depth)?,
+        };
         let selected = discriminator
             .to_integer()
             .and_then(|value| select(union, value));
@@ -104,7 +122,7 @@ impl Initial<'_, '_> {
             _ => (discriminator, at),
         };
         let value = match union.branches.get(at) {
-            Some(Branch { member, .. }) => self.value_within(&member.ty, &member.range, depth)?,
+            Some(Branch { member, .. }) => self.given(member, depth)?,
             None => return Ok(union_value(discriminator, None)),
         };
         Ok(union_value(discriminator, Some((at, value))))

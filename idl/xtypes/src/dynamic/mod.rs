@@ -39,6 +39,7 @@ mod initial;
 mod json;
 mod key;
 mod layout;
+mod leaf;
 mod number;
 mod path;
 mod plan;

@@ -139,30 +139,36 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     }
 }
 
-/// The value of an annotation as one of a type, if it is of it.
+impl AnnotationValue {
+    /// The same as a value of a primitive type, if it is of one.
+    pub fn to_value(&self) -> Option<Value> {
+        Some(match self {
+            Self::Boolean(value) => Value::Boolean(*value),
+            Self::Byte(value) => Value::Byte(*value),
+            Self::Int8(value) => Value::Int8(*value),
+            Self::UInt8(value) => Value::UInt8(*value),
+            Self::Int16(value) => Value::Int16(*value),
+            Self::UInt16(value) => Value::UInt16(*value),
+            Self::Int32(value) => Value::Int32(*value),
+            Self::UInt32(value) => Value::UInt32(*value),
+            Self::Int64(value) => Value::Int64(*value),
+            Self::UInt64(value) => Value::UInt64(*value),
+            Self::Float32(value) => Value::Float32(*value),
+            Self::Float64(value) => Value::Float64(*value),
+            Self::Float128(bytes) => {
+                Value::Float128(LongDouble::from_bits(u128::from_le_bytes(*bytes)))
+            }
+            Self::Char8(value) => Value::Char8(*value),
+            Self::Char16(value) => Value::Char16(*value),
+            Self::Enum(_) | Self::String8(_) | Self::String16(_) | Self::Extended(_) => {
+                return None;
+            }
+        })
+    }
+}
+
+/// The value of an annotation, if it is of a type.
 fn from_annotation(primitive: Primitive, value: &AnnotationValue) -> Option<Value> {
-    let value = match value {
-        AnnotationValue::Boolean(value) => Value::Boolean(*value),
-        AnnotationValue::Byte(value) => Value::Byte(*value),
-        AnnotationValue::Int8(value) => Value::Int8(*value),
-        AnnotationValue::UInt8(value) => Value::UInt8(*value),
-        AnnotationValue::Int16(value) => Value::Int16(*value),
-        AnnotationValue::UInt16(value) => Value::UInt16(*value),
-        AnnotationValue::Int32(value) => Value::Int32(*value),
-        AnnotationValue::UInt32(value) => Value::UInt32(*value),
-        AnnotationValue::Int64(value) => Value::Int64(*value),
-        AnnotationValue::UInt64(value) => Value::UInt64(*value),
-        AnnotationValue::Float32(value) => Value::Float32(*value),
-        AnnotationValue::Float64(value) => Value::Float64(*value),
-        AnnotationValue::Float128(bytes) => {
-            Value::Float128(LongDouble::from_bits(u128::from_le_bytes(*bytes)))
-        }
-        AnnotationValue::Char8(value) => Value::Char8(*value),
-        AnnotationValue::Char16(value) => Value::Char16(*value),
-        AnnotationValue::Enum(_)
-        | AnnotationValue::String8(_)
-        | AnnotationValue::String16(_)
-        | AnnotationValue::Extended(_) => return None,
-    };
+    let value = value.to_value()?;
     (primitive_of(&value) == Some(primitive)).then_some(value)
 }

@@ -363,7 +363,8 @@ pub(super) fn check(plan: &Plan, ty: &Type, value: &Value, path: &str) -> Result
     }
 }
 
-fn fits(plan: &Plan, ty: &Type, value: &Value) -> bool {
+/// Whether a value is of a type.
+pub(super) fn fits(plan: &Plan, ty: &Type, value: &Value) -> bool {
     match (plan.resolve(ty), value) {
         (Type::Primitive(primitive), value) => primitive_of(value) == Some(*primitive),
         (Type::String8(_) | Type::String16(_), Value::Text(_)) => true,

@@ -156,6 +156,7 @@ impl Resolver {
                 ty: self.ty(&discriminator.identifier)?,
                 key: discriminator.flags.has(MemberFlags::KEY),
                 try_construct: discriminator.flags.try_construct(),
+                default: None,
             },
             branches,
         };
@@ -202,6 +203,7 @@ fn member(
         unit,
         range,
         hash_id,
+        default: None,
     }
 }
 
