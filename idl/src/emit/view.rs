@@ -133,8 +133,8 @@ impl Emitter<'_> {
         let (name, path) = (accessor_name(field), &field.path);
         let ty = self.shown_member(field.member, subject.scope());
         quote! {
-            #[inline]
             #doc
+            #[inline]
             pub fn #name(&self) -> #ty {
                 self.reader.show::<#path>(&self.at)
             }
