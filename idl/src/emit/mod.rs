@@ -84,15 +84,6 @@ pub enum EmitError {
         /// Its scoped name.
         name: String,
     },
-    /// A type that no value can be given.
-    #[error(
-        "`{name}` contains itself without end through members that must be there; \
-         make one of them `@optional`, or put a sequence or another branch on the way"
-    )]
-    Infinite {
-        /// Its scoped name.
-        name: String,
-    },
     /// The text of a `@verbatim` cannot stand where it is to stand.
     #[error("@verbatim of `{name}`: {message}")]
     Verbatim {
@@ -132,10 +123,6 @@ pub fn emit(model: &Model, options: &EmitOptions) -> Result<String, EmitError> {
         descriptions: TypeDescriptions::of(model).ok(),
     };
     emitter.check_natives()?;
-    if let Some(id) = emitter.infinite() {
-        let name = structure::type_name(emitter.decl(id));
-        return Err(EmitError::Infinite { name });
-    }
     let (begin_file, end_file) = emitter.check_verbatim()?;
     let items = emitter.items(&model.root.items, &[]);
     let file: syn::File = syn::parse2(items).map_err(|error| EmitError::Internal {

@@ -23,6 +23,18 @@ impl Resolver<'_> {
         if self.report_infinite_types() || self.sink.error_count() > 0 {
             return;
         }
+        if let Some(id) = self.without_value() {
+            let message = format!(
+                "no value of `{}` has an end: members that must be there contain it again",
+                self.name_of(id)
+            );
+            if let Some(span) = self.spans.get(id.0) {
+                let hint = "make one of them `@optional`, or put a sequence or another branch on \
+                            the way";
+                self.sink.error_hint(*span, message, hint);
+            }
+            return;
+        }
         self.weigh_types();
         if let Some(id) = self.depths() {
             let message = format!(
@@ -127,6 +139,24 @@ impl Resolver<'_> {
             }
         }
         !reported.is_empty()
+    }
+
+    /// A type that contains itself through members which must be there, if behind pointers,
+    /// and so has neither a default nor any other value.
+    fn without_value(&self) -> Option<TypeId> {
+        let mut ending = vec![false; self.types.len()];
+        loop {
+            let mut found = false;
+            for (index, decl) in self.types.iter().enumerate() {
+                if !ending[index] && ends(&decl.kind, &ending) {
+                    ending[index] = true;
+                    found = true;
+                }
+            }
+            if !found {
+                return ending.iter().position(|ends| !ends).map(TypeId);
+            }
+        }
     }
 
     /// The shortest way from a type back to itself, by the members on it.
@@ -328,6 +358,23 @@ struct Depths {
     /// The types that we are inside of.
     open: Vec<TypeId>,
     too_deep: bool,
+}
+
+/// Whether a type has a value if those of `ending` have.
+fn ends(kind: &TypeKind, ending: &[bool]) -> bool {
+    let has = |ty: &Type| contained(ty).is_none_or(|id| ending.get(id.0).is_none_or(|ends| *ends));
+    match kind {
+        TypeKind::Struct(structure) => {
+            let mut members = structure.members.iter();
+            members.all(|member| member.optional || has(&member.ty))
+        }
+        TypeKind::Union(union) => {
+            let mut branches = union.branches.iter();
+            branches.any(|branch| has(&branch.member.ty))
+        }
+        TypeKind::Alias(alias) => has(&alias.ty),
+        _ => true,
+    }
 }
 
 /// The type that a value of this type contains.

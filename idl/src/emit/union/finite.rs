@@ -79,24 +79,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// A type that contains itself through members which must be there, and so has
-    /// neither a default nor any value.
-    pub(in crate::emit) fn infinite(&self) -> Option<TypeId> {
-        let mut ending = vec![false; self.model.types.len()];
-        loop {
-            let mut found = false;
-            for index in 0..ending.len() {
-                if !ending[index] && self.ends_within(TypeId(index), &ending) {
-                    ending[index] = true;
-                    found = true;
-                }
-            }
-            if !found {
-                return ending.iter().position(|ends| !ends).map(TypeId);
-            }
-        }
-    }
-
     /// Whether the default of a type ends if those of `ending` do.
     fn ends(&self, ty: &Type, ending: &[bool]) -> bool {
         match self.resolve(ty) {
