@@ -94,7 +94,7 @@ fn offsets(structure: &Struct, offsets: &[Option<usize>]) -> String {
         .members
         .iter()
         .filter(|member| !member.non_serialized);
-    let mut text = String::from("at");
+    let mut text = String::from("offsets:");
     for (member, offset) in members.zip(offsets) {
         // Writing to a string does not fail.
         let _ = match offset {

@@ -28,7 +28,7 @@ const SHORT_SIZE_MAX: usize = 0xffff;
 /// What is known of all samples of a type in one representation, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Fewest bytes of a sample.
+    /// Fewest bytes of a sample: of a union, as if no branch were there.
     pub size_min: usize,
     /// Most bytes of a sample; `None` without a bound.
     pub size_max: Option<usize>,
