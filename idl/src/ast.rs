@@ -6,7 +6,8 @@
 
 use std::rc::Rc;
 
-use crate::model::Primitive;
+use crate::lex::Pragma;
+use crate::model::{Direction, Primitive};
 use crate::source::Span;
 
 /// A name at the place where it is written, without an escaping underscore.
@@ -68,12 +69,30 @@ pub(crate) struct Definition {
 #[derive(Debug, Clone)]
 pub(crate) enum DefinitionKind {
     Module(Module),
+    /// A struct or an exception.
     Struct(Struct),
+    Union(Union),
     Enum(Enum),
+    Bitmask(Enum),
+    Bitset(Bitset),
     Typedef(Typedef),
     Const(Const),
+    Interface(Interface),
+    /// `struct S;`, `union U;`, `interface I;`
+    Forward(ForwardKind, Ident),
+    Native(Ident),
+    AnnotationDeclaration(AnnotationDeclaration),
+    Pragma(Rc<Pragma>, Span),
     /// Reported and skipped; the name if it declared one.
     Refused(Option<Ident>),
+}
+
+/// What a forward declaration is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ForwardKind {
+    Struct,
+    Union,
+    Interface { local: bool },
 }
 
 #[derive(Debug, Clone)]
@@ -85,6 +104,7 @@ pub(crate) struct Module {
 #[derive(Debug, Clone)]
 pub(crate) struct Struct {
     pub(crate) name: Ident,
+    pub(crate) exception: bool,
     pub(crate) base: Option<ScopedName>,
     pub(crate) members: Vec<Member>,
     /// A part of the body could not be understood and was reported.
@@ -109,6 +129,43 @@ pub(crate) struct Declarator {
 }
 
 #[derive(Debug, Clone)]
+pub(crate) struct Union {
+    pub(crate) name: Ident,
+    /// Behind `switch`, with its annotations.
+    pub(crate) discriminator: TypeSpec,
+    pub(crate) branches: Vec<Branch>,
+    pub(crate) broken: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Branch {
+    pub(crate) labels: Vec<Expr>,
+    /// Where `default:` stands.
+    pub(crate) default: Option<Span>,
+    pub(crate) member: Member,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Bitset {
+    pub(crate) name: Ident,
+    pub(crate) base: Option<ScopedName>,
+    pub(crate) fields: Vec<BitField>,
+    pub(crate) broken: bool,
+}
+
+/// `bitfield<bits, type> a, b;`
+#[derive(Debug, Clone)]
+pub(crate) struct BitField {
+    pub(crate) doc: Doc,
+    pub(crate) annotations: Vec<Annotation>,
+    pub(crate) bits: Expr,
+    pub(crate) ty: Option<TypeSpec>,
+    /// None for a gap.
+    pub(crate) names: Vec<Ident>,
+}
+
+/// A list of names: an enum, or a bitmask.
+#[derive(Debug, Clone)]
 pub(crate) struct Enum {
     pub(crate) name: Ident,
     pub(crate) literals: Vec<Literal>,
@@ -120,6 +177,8 @@ pub(crate) struct Literal {
     pub(crate) doc: Doc,
     pub(crate) annotations: Vec<Annotation>,
     pub(crate) name: Ident,
+    /// Behind `=`, which other compilers take for `@value`.
+    pub(crate) value: Option<Expr>,
 }
 
 #[derive(Debug, Clone)]
@@ -136,6 +195,74 @@ pub(crate) struct Const {
 }
 
 #[derive(Debug, Clone)]
+pub(crate) struct Interface {
+    pub(crate) name: Ident,
+    pub(crate) local: bool,
+    pub(crate) bases: Vec<ScopedName>,
+    pub(crate) exports: Vec<Export>,
+}
+
+/// What stands in an interface.
+#[derive(Debug, Clone)]
+pub(crate) enum Export {
+    Definition(Definition),
+    Attribute(Attribute),
+    Operation(Operation),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Attribute {
+    pub(crate) doc: Doc,
+    pub(crate) annotations: Vec<Annotation>,
+    pub(crate) readonly: bool,
+    pub(crate) ty: TypeSpec,
+    pub(crate) names: Vec<Ident>,
+    pub(crate) get_raises: Vec<ScopedName>,
+    pub(crate) set_raises: Vec<ScopedName>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    pub(crate) doc: Doc,
+    pub(crate) annotations: Vec<Annotation>,
+    /// Where the keyword stands.
+    pub(crate) oneway: Option<Span>,
+    /// `None` for `void`.
+    pub(crate) returns: Option<TypeSpec>,
+    pub(crate) name: Ident,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) raises: Vec<ScopedName>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Parameter {
+    pub(crate) annotations: Vec<Annotation>,
+    pub(crate) direction: Direction,
+    pub(crate) ty: TypeSpec,
+    pub(crate) name: Ident,
+}
+
+/// `@annotation Name { ... };`
+#[derive(Debug, Clone)]
+pub(crate) struct AnnotationDeclaration {
+    pub(crate) name: Ident,
+    pub(crate) items: Vec<AnnotationItem>,
+    pub(crate) broken: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum AnnotationItem {
+    /// A constant, a typedef or an enum.
+    Definition(Definition),
+    /// `type name default value;`, without a type when that is `any`.
+    Parameter {
+        ty: Option<TypeSpec>,
+        name: Ident,
+        default: Option<Expr>,
+    },
+}
+
+#[derive(Debug, Clone)]
 pub(crate) struct TypeSpec {
     pub(crate) annotations: Vec<Annotation>,
     pub(crate) kind: TypeKind,
@@ -147,6 +274,12 @@ pub(crate) enum TypeKind {
     Primitive(Primitive),
     /// With the bound.
     String(Option<Expr>),
+    /// With the bound.
+    WString(Option<Expr>),
+    /// With digits and scale, which constants do without.
+    Fixed(Option<Box<(Expr, Expr)>>),
+    /// Key, value, and the bound.
+    Map(Box<(TypeSpec, TypeSpec)>, Option<Expr>),
     /// With the bound.
     Sequence(Box<TypeSpec>, Option<Expr>),
     Named(ScopedName),
@@ -165,12 +298,15 @@ pub(crate) struct Expr {
 #[derive(Debug, Clone)]
 pub(crate) enum ExprKind {
     Integer(u64),
-    Float(f64),
+    /// As written.
+    Float(Rc<str>),
+    /// As written, without the `d`.
+    Fixed(Rc<str>),
     Boolean(bool),
     Char(char),
+    WideChar(char),
     Text(Rc<str>),
-    /// A literal of a type that is not supported; reported where it is used.
-    Unsupported(&'static str),
+    WideText(Rc<str>),
     Name(ScopedName),
     Unary(char, Box<Expr>),
     /// `<` and `>` stand for the shifts.

@@ -19,6 +19,7 @@ use crate::compile::{Options, compile};
 use crate::diag::{Diagnostic, Severity};
 use crate::emit::{EmitError, EmitOptions, emit};
 use crate::model::Model;
+use crate::preprocess::BUILT_IN;
 
 /// Why nothing was generated. `Debug`, which cargo shows when a `main` returns
 /// the error, is the readable form too.
@@ -129,6 +130,14 @@ impl Builder {
         self
     }
 
+    /// Names the Rust type of a `native` one: `native("a::Handle", "::my_crate::Handle")`.
+    /// Whatever is declared by the native name is of that type then.
+    #[must_use]
+    pub fn native(mut self, idl: impl Into<String>, path: impl Into<String>) -> Self {
+        self.emit.natives.insert(idl.into(), path.into());
+        self
+    }
+
     /// Whether owned types derive serde's traits, which they do unless told not to.
     /// Must be off when `spindle-dds` is built without its feature `serde`.
     #[must_use]
@@ -144,7 +153,9 @@ impl Builder {
     /// What is wrong with the IDL or the options.
     pub fn generate_string(&self) -> Result<(String, Vec<PathBuf>), BuildError> {
         let (model, _) = self.model()?;
-        Ok((emit(&model, &self.emit)?, model.files))
+        let text = emit(&model, &self.emit)?;
+        let on_disk = |file: &PathBuf| !file.starts_with(BUILT_IN);
+        Ok((text, model.files.into_iter().filter(on_disk).collect()))
     }
 
     /// Compiles and writes the output; for `build.rs`. Tells cargo which files to
@@ -206,6 +217,10 @@ impl Builder {
 }
 
 fn watch(file: &Path) {
+    // Not on the disk, and so always out of date for cargo.
+    if file.starts_with(BUILT_IN) {
+        return;
+    }
     println!("cargo::rerun-if-changed={}", file.display());
 }
 

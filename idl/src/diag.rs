@@ -124,13 +124,14 @@ impl Sink {
         );
     }
 
-    /// A construct of IDL 4.2 that this compiler knows by name only.
-    pub(crate) fn refuse(&mut self, span: Span, construct: &str) {
-        self.error(span, format!("{construct} is not yet supported"));
-    }
-
-    pub(crate) fn refuse_hint(&mut self, span: Span, construct: &str, hint: &str) {
-        self.error_hint(span, format!("{construct} is not yet supported"), hint);
+    /// A construct of IDL 4.2 that data for DDS has no use for, and the building
+    /// block that it belongs to.
+    pub(crate) fn refuse(&mut self, span: Span, construct: &str, block: &str) {
+        self.error_hint(
+            span,
+            format!("{construct} is not supported"),
+            format!("it belongs to the building block {block} of IDL, which is not one for DDS"),
+        );
     }
 
     pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
@@ -244,9 +245,7 @@ impl Finding {
                 };
             }
         };
-        let file = sources
-            .get(span.file)
-            .map_or_else(PathBuf::new, |file| file.path.clone());
+        let (file, line) = sources.presumed(span.file, span.start);
         let location = sources.locate(span.file, span.start);
         let source_line: String = location
             .line_text
@@ -260,7 +259,7 @@ impl Finding {
         let width = covered.lines().next().unwrap_or("").chars().count();
         let rest = (source_line.chars().count() + 1).saturating_sub(location.column);
         let width = width.clamp(1, rest.max(1));
-        let (line, column) = (location.line, location.column);
+        let column = location.column;
         Diagnostic {
             severity,
             message,

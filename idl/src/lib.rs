@@ -28,9 +28,12 @@ pub mod mapping;
 pub mod model;
 mod parse;
 mod preprocess;
+mod print;
 mod resolve;
 mod source;
+pub mod type_object;
 
 pub use builder::{BuildError, Builder};
 pub use compile::{Compilation, Options, compile, compile_str};
 pub use diag::{Diagnostic, Severity};
+pub use print::print;

@@ -14,6 +14,8 @@ pub(crate) const INCLUDES_MAX: usize = 10_000;
 pub(crate) const TOKENS_MAX: usize = 1 << 20;
 /// Macros inside macros, and operands inside `#if` expressions.
 pub(crate) const MACRO_DEPTH_MAX: usize = 32;
+/// Arguments of one use of a macro.
+pub(crate) const MACRO_ARGUMENTS_MAX: usize = 256;
 /// Modules, template arguments and parentheses inside one another.
 pub(crate) const NESTING_MAX: usize = 48;
 /// Operators in one constant expression.
@@ -31,3 +33,8 @@ pub(crate) const TYPE_DEPTH_MAX: u32 = 64;
 pub(crate) const TYPE_BYTES_MAX: u64 = i32::MAX as u64;
 /// Largest member id (XTypes 1.3 §7.2.2.4.4.4.1: 28 bits).
 pub(crate) const MEMBER_ID_MAX: u32 = 0x0FFF_FFFF;
+/// Bytes that declarations may repeat of others, over all: inherited members,
+/// values of constants, comments of declarations with many names.
+pub(crate) const COPIED_BYTES_MAX: usize = 64 << 20;
+/// Interfaces that one inherits from, over all levels.
+pub(crate) const INTERFACE_BASES_MAX: usize = 256;

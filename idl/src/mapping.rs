@@ -67,25 +67,33 @@ pub const TABLE: &[Row] = &[
     done(CORE, "module M", "pub mod M, one tree a compilation"),
     done(CORE, "const T NAME", "pub const NAME: T"),
     done(CORE, "const string NAME", "pub const NAME: &str"),
-    planned(CORE, "const wstring NAME", "pub const NAME: &str"),
+    done(CORE, "const wstring NAME", "pub const NAME: &str"),
     done(CORE, "short, long, long long", "i16, i32, i64"),
     done(CORE, "unsigned short, long, long long", "u16, u32, u64"),
     done(CORE, "float, double", "f32, f64"),
-    planned(
+    done(
         CORE,
         "long double",
-        "runtime::LongDouble([u8; 16]), no arithmetic",
+        "runtime::LongDouble, its bits: no arithmetic",
     ),
     done(CORE, "char", "u8: one byte, of whatever code page"),
-    planned(CORE, "wchar", "u16: one UTF-16 unit"),
+    done(CORE, "wchar", "u16: one UTF-16 unit"),
     done(CORE, "boolean, octet", "bool, u8"),
     done(
         CORE,
         "string, string<N>",
         "String, the bound checked on writing and reading",
     ),
-    planned(CORE, "wstring, wstring<N>", "String, UTF-16 on the wire"),
-    planned(CORE, "fixed<D, S>", "runtime::Fixed<D, S>"),
+    done(
+        CORE,
+        "wstring, wstring<N>",
+        "String, UTF-16 on the wire; the bound counts units",
+    ),
+    done(
+        CORE,
+        "fixed<D, S>",
+        "runtime::Fixed<D, S>: no arithmetic; decimals of CDR on the wire",
+    ),
     done(
         CORE,
         "sequence<T>, sequence<T, N>",
@@ -95,47 +103,52 @@ pub const TABLE: &[Row] = &[
     done(
         CORE,
         "struct S",
-        "pub struct S with public fields, and SView, SBuilder",
+        "pub struct S with public fields, SView, SBuilder; repr(C) where that is its XCDR1 layout",
     ),
-    planned(
+    done(
         CORE,
         "struct S : Base",
-        "the fields of Base first (XTypes), and AsRef<Base>",
+        "the fields of Base first (XTypes), and From<S> for Base",
     ),
     done(
         CORE,
         "enum E",
         "pub enum E; unless @final with a variant Unknown(bits)",
     ),
-    planned(
+    done(
         CORE,
-        "union U switch (T)",
-        "pub enum U with one variant a branch",
+        "union U switch (D)",
+        "pub enum U with a variant Name(T) a branch: Name(D, T) where several values of D \
+         select it, Empty(D) where none is selected",
     ),
     done(CORE, "typedef T A", "pub type A = T"),
-    planned(
+    done(
         CORE,
         "forward declarations",
-        "recursion through Box and Vec",
+        "recursion through Box, Vec and BTreeMap, to a depth of 64",
     ),
-    planned(CORE, "native N", "a type the user names by path"),
+    done(CORE, "native N", "the type given by Builder::native"),
     done(
         EXTENDED,
         "int8, uint8 .. int64, uint64",
         "i8, u8 .. i64, u64",
     ),
-    planned(EXTENDED, "map<K, V>, map<K, V, N>", "BTreeMap<K, V>"),
-    planned(
+    done(
+        EXTENDED,
+        "map<K, V>, map<K, V, N>",
+        "BTreeMap<K, V>; a key that comes twice is an error",
+    ),
+    done(
         EXTENDED,
         "bitset B",
-        "pub struct B with one field a bit field",
+        "pub struct B with one field a bit field, checked on writing",
     ),
-    planned(
+    done(
         EXTENDED,
         "bitmask M",
-        "pub struct M(bits) with constants and operators",
+        "pub struct M(bits) with constants and operators; unless @final other bits are kept",
     ),
-    planned(EXTENDED, "union with extended switch types", "as union"),
+    done(EXTENDED, "union with extended switch types", "as union"),
     done(
         ANONYMOUS,
         "sequences and arrays in members",
@@ -167,32 +180,41 @@ pub const TABLE: &[Row] = &[
         "@bit_bound(n) on enum",
         "i8, i16 or i32 on the wire and in Unknown",
     ),
+    done(
+        ANNOTATIONS,
+        "@bit_bound(n) on bitmask",
+        "u8, u16, u32 or u64 on the wire",
+    ),
     done(ANNOTATIONS, "@nested", "no TopicType, no builder"),
-    planned(ANNOTATIONS, "@optional", "Option<T>"),
-    planned(ANNOTATIONS, "@external", "Box<T>"),
-    planned(ANNOTATIONS, "@must_understand", "the flag on the wire"),
-    planned(
+    done(
+        ANNOTATIONS,
+        "@optional",
+        "Option<T>; its @default is what a new value has, not what absence reads as",
+    ),
+    done(ANNOTATIONS, "@external", "Box<T>"),
+    done(ANNOTATIONS, "@must_understand", "the flag on the wire"),
+    done(
         ANNOTATIONS,
         "@range, @min, @max",
-        "checked on writing and reading",
+        "checked on writing and reading; the default is the allowed number next to 0",
     ),
-    planned(ANNOTATIONS, "@unit", "a line of documentation"),
-    planned(
+    done(ANNOTATIONS, "@unit", "a line of documentation"),
+    done(
         ANNOTATIONS,
         "@verbatim",
-        "inserted when its language is rust",
+        "inserted when its language is rust or *",
     ),
-    planned(
+    done(
         ANNOTATIONS,
         "@try_construct",
-        "what reading does with values out of bounds",
+        "what reading does with values out of bounds, of members and of elements",
     ),
-    planned(
+    done(
         ANNOTATIONS,
         "@non_serialized",
-        "a field that is not written",
+        "a field that is not written, and has its default when read",
     ),
-    planned(ANNOTATIONS, "@position", "bits of a bitmask"),
+    done(ANNOTATIONS, "@position", "bits of a bitmask"),
     planned(
         ANNOTATIONS,
         "@data_representation",
@@ -210,17 +232,21 @@ pub const TABLE: &[Row] = &[
         "read and checked, no code",
     ),
     planned(ANNOTATIONS, "@service, @oneway, @ami", "DDS-RPC"),
-    planned(
+    done(
         INTERFACES,
-        "interface I",
-        "trait I, client and server (DDS-RPC)",
+        "interface I : Base",
+        "pub trait I: Base, a type Arc<dyn I>; what is declared inside in pub mod IScope",
     ),
-    planned(
+    done(
         INTERFACES,
         "attribute, operation, raises",
-        "methods, Result with one error enum",
+        "methods, Result with one error enum each",
     ),
-    planned(INTERFACES, "exception E", "pub struct E"),
+    done(
+        INTERFACES,
+        "exception E",
+        "pub struct E with Display and Error",
+    ),
     planned(
         OTHER,
         "valuetype, component, home, porttype, template modules",
@@ -254,13 +280,14 @@ pub fn primitive(primitive: Primitive) -> &'static str {
         Primitive::Octet | Primitive::Char | Primitive::UInt8 => "u8",
         Primitive::Int8 => "i8",
         Primitive::Int16 => "i16",
-        Primitive::UInt16 => "u16",
+        Primitive::UInt16 | Primitive::WChar => "u16",
         Primitive::Int32 => "i32",
         Primitive::UInt32 => "u32",
         Primitive::Int64 => "i64",
         Primitive::UInt64 => "u64",
         Primitive::Float32 => "f32",
         Primitive::Float64 => "f64",
+        Primitive::Float128 => "LongDouble",
     }
 }
 
@@ -278,6 +305,16 @@ pub fn enum_bits(bit_bound: u8) -> &'static str {
         0..=8 => "i8",
         9..=16 => "i16",
         _ => "i32",
+    }
+}
+
+/// The Rust type of the wire form of a bitmask or bitset with so many bits.
+pub fn unsigned_bits(bits: u8) -> &'static str {
+    match bits {
+        0..=8 => "u8",
+        9..=16 => "u16",
+        17..=32 => "u32",
+        _ => "u64",
     }
 }
 
@@ -300,10 +337,26 @@ pub fn identifier_beside(idl: &str, taken: &[&str]) -> String {
 }
 
 /// Methods of generated views that a member cannot be named as.
-pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "parse_"];
+pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "as_struct", "parse_"];
 
 /// Methods of generated builders that a member cannot be named as.
 pub const BUILDER_METHODS: &[&str] = &["publish"];
+
+/// Functions of generated bitmasks that a flag cannot be named as.
+pub const BITMASK_METHODS: &[&str] = &[
+    "empty",
+    "all",
+    "bits",
+    "from_bits",
+    "from_bits_truncate",
+    "from_bits_retain",
+    "is_empty",
+    "contains",
+    "intersects",
+    "insert",
+    "remove",
+    "set",
+];
 
 /// Strict and reserved keywords of edition 2024.
 const KEYWORDS: &[&str] = &[

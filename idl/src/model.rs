@@ -2,15 +2,18 @@
 //!
 //! Every name is resolved, every constant evaluated, every bound checked; a
 //! back end only prints. Declarations stand in the order of the source, each
-//! included file once, so that output is deterministic. Building blocks that
-//! are not accepted yet get their variants here when the front end learns them.
+//! included file once, so that output is deterministic. Types may reach
+//! themselves, always through a sequence, a map or a boxed member: who walks a
+//! type by its names must expect to come by again.
 
 use std::path::PathBuf;
 
 /// One compilation: the files named by the user and all that they include.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Every file that was read, in order of first opening.
+    /// Every file that was read, in order of first opening. Those of other
+    /// compilers' libraries that were not found, and are known by name, have paths
+    /// that begin with `<built-in>`.
     pub files: Vec<PathBuf>,
     /// The root of the one module tree of this compilation.
     pub root: Module,
@@ -18,6 +21,8 @@ pub struct Model {
     pub types: Vec<TypeDecl>,
     /// All constants; a [`ConstId`] is an index into this list.
     pub constants: Vec<ConstDecl>,
+    /// All interfaces; an [`InterfaceId`] is an index into this list.
+    pub interfaces: Vec<InterfaceDecl>,
 }
 
 /// Index of a declared type in [`Model::types`].
@@ -27,6 +32,10 @@ pub struct TypeId(pub usize);
 /// Index of a constant in [`Model::constants`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConstId(pub usize);
+
+/// Index of an interface in [`Model::interfaces`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InterfaceId(pub usize);
 
 /// A module; re-opened modules of IDL are merged into one.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -39,15 +48,17 @@ pub struct Module {
     pub items: Vec<Item>,
 }
 
-/// A member of a module.
+/// A member of a module or an interface.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// A nested module.
     Module(Module),
-    /// A type.
+    /// A type; where it is defined, not where it is declared forward.
     Type(TypeId),
     /// A constant.
     Const(ConstId),
+    /// An interface.
+    Interface(InterfaceId),
 }
 
 /// A declared type.
@@ -55,10 +66,14 @@ pub enum Item {
 pub struct TypeDecl {
     /// IDL identifier, unescaped.
     pub name: String,
-    /// Enclosing modules from the outside in, unescaped.
+    /// Enclosing modules and interfaces from the outside in, unescaped.
     pub scope: Vec<String>,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Code of the user's to be inserted: `@verbatim` for language `rust` or `*`.
+    pub verbatim: Vec<Verbatim>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// What it is.
     pub kind: TypeKind,
     /// The file it was declared in (index into [`Model::files`]).
@@ -68,12 +83,56 @@ pub struct TypeDecl {
 /// The kinds of declared types.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TypeKind {
-    /// `struct`.
+    /// `struct` and `exception`.
     Struct(Struct),
+    /// `union`.
+    Union(Union),
     /// `enum`.
     Enum(Enum),
+    /// `bitmask`.
+    Bitmask(Bitmask),
+    /// `bitset`.
+    Bitset(Bitset),
     /// `typedef`.
-    Alias(Type),
+    Alias(Alias),
+    /// `native`: a type of the target language. No part of any data type.
+    Native,
+}
+
+/// IDL 4.2 §8.3.5.1: text for the generated code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verbatim {
+    /// Where it goes.
+    pub placement: Placement,
+    /// The text.
+    pub text: String,
+}
+
+/// Where `@verbatim` text goes, seen from the declaration that it stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// `BEGIN_FILE`.
+    BeginFile,
+    /// `BEFORE_DECLARATION`, the default.
+    BeforeDeclaration,
+    /// `BEGIN_DECLARATION`.
+    BeginDeclaration,
+    /// `END_DECLARATION`.
+    EndDeclaration,
+    /// `AFTER_DECLARATION`.
+    AfterDeclaration,
+    /// `END_FILE`.
+    EndFile,
+}
+
+/// A use of an annotation that was declared by `@annotation`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CustomAnnotation {
+    /// Its scoped name.
+    pub name: String,
+    /// All its parameters in the order of their declaration, with the values
+    /// given, or else their defaults; without those that have neither.
+    pub arguments: Vec<(String, Value)>,
 }
 
 /// XTypes 1.3 §7.2.2.4.1: how a type may evolve.
@@ -87,41 +146,164 @@ pub enum Extensibility {
     Mutable,
 }
 
-/// A structure.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Struct {
-    /// Extensibility, [`Extensibility::Appendable`] unless annotated.
-    pub extensibility: Extensibility,
-    /// `@nested`: not meant as a topic type.
-    pub nested: bool,
-    /// Members in declaration order.
-    pub members: Vec<Member>,
+/// What `@data_representation` offers: XTypes 1.3 §7.3.1.2.1.10.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Representations {
+    /// `XCDR1`.
+    pub xcdr1: bool,
+    /// `XCDR2`.
+    pub xcdr2: bool,
 }
 
-/// A member of a structure.
+impl Representations {
+    /// What a type without the annotation offers.
+    pub const ALL: Self = Self {
+        xcdr1: true,
+        xcdr2: true,
+    };
+}
+
+/// A structure, or an exception.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Struct {
+    /// Extensibility, [`Extensibility::Appendable`] unless annotated or inherited.
+    pub extensibility: Extensibility,
+    /// Not meant as a topic type: `@nested`, `@default_nested` without `@topic`, or
+    /// an exception.
+    pub nested: bool,
+    /// Whether it is an `exception`.
+    pub exception: bool,
+    /// `@autoid(HASH)`, its own or that of the modules around it.
+    pub autoid_hash: bool,
+    /// `@data_representation`.
+    pub representations: Representations,
+    /// The structure it inherits from.
+    pub base: Option<TypeId>,
+    /// Members in the order of their declaration, all those inherited first.
+    pub members: Vec<Member>,
+    /// How many of the members are inherited.
+    pub inherited: usize,
+}
+
+/// XTypes 1.3 §7.3.1.2.1.12: what a reader does with a value that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TryConstruct {
+    /// Whatever contains the value cannot be constructed either.
+    #[default]
+    Discard,
+    /// The default takes its place.
+    UseDefault,
+    /// What is too long is cut.
+    Trim,
+}
+
+/// A member of a structure, or a branch of a union.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
     /// IDL identifier, unescaped.
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Its type, array dimensions included.
     pub ty: Type,
-    /// Member id by `@autoid(SEQUENTIAL)`, or by `@id`.
+    /// Member id by `@autoid`, `@hashid` or `@id`.
     pub id: u32,
+    /// The text of `@hashid`, which is empty for the name of the member itself.
+    pub hash_id: Option<String>,
     /// Part of the key.
+    pub key: bool,
+    /// `@optional`. Never so for key members and branches of unions.
+    pub optional: bool,
+    /// `@external`.
+    pub external: bool,
+    /// Whether its value stands behind a pointer: because it is external, or
+    /// because its type would contain itself otherwise.
+    pub boxed: bool,
+    /// `@must_understand`, or implied by `@key`.
+    pub must_understand: bool,
+    /// `@non_serialized`.
+    pub non_serialized: bool,
+    /// `@try_construct`.
+    pub try_construct: TryConstruct,
+    /// Value of `@default`.
+    pub default: Option<Value>,
+    /// `@range`, `@min` and `@max`, of the member or else of the typedefs it is
+    /// declared by.
+    pub range: Range,
+    /// `@unit`, of the member or else of the typedefs it is declared by.
+    pub unit: Option<String>,
+}
+
+/// Least and greatest value allowed, both included; checked against the type.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Range {
+    /// `@min`.
+    pub min: Option<Value>,
+    /// `@max`.
+    pub max: Option<Value>,
+}
+
+impl Range {
+    /// Whether every value is allowed.
+    pub const fn is_empty(&self) -> bool {
+        self.min.is_none() && self.max.is_none()
+    }
+}
+
+/// A union.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Union {
+    /// Extensibility, [`Extensibility::Appendable`] unless annotated.
+    pub extensibility: Extensibility,
+    /// As of a [`Struct`].
+    pub nested: bool,
+    /// `@autoid(HASH)`, its own or that of the modules around it.
+    pub autoid_hash: bool,
+    /// `@data_representation`.
+    pub representations: Representations,
+    /// What selects a branch.
+    pub discriminator: Discriminator,
+    /// Branches in the order of their declaration.
+    pub branches: Vec<Branch>,
+}
+
+/// What selects a branch of a union.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Discriminator {
+    /// An integer type of at most 64 bits, `octet`, `char`, `wchar`, `boolean`, or an
+    /// enumeration; through typedefs or not.
+    pub ty: Type,
+    /// `@key`: the key of the union.
     pub key: bool,
     /// Value of `@default`.
     pub default: Option<Value>,
+    /// `@try_construct`.
+    pub try_construct: TryConstruct,
+}
+
+/// A branch of a union.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Branch {
+    /// Values of the discriminator that select it, in the order of the source, each
+    /// of them once in the union; may be empty when it is the default.
+    pub labels: Vec<Value>,
+    /// `default:`; so of at most one branch.
+    pub default: bool,
+    /// Its name, type and annotations.
+    pub member: Member,
 }
 
 /// An enumeration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Enum {
-    /// Number of bits of the wire form (`@bit_bound`), 32 by default.
+    /// Number of bits of the wire form (`@bit_bound`), 1 to 32, 32 by default.
     pub bit_bound: u8,
     /// Extensibility, [`Extensibility::Appendable`] unless annotated.
     pub extensibility: Extensibility,
+    /// `@ignore_literal_names`.
+    pub ignore_literal_names: bool,
     /// Literals in declaration order.
     pub literals: Vec<EnumLiteral>,
     /// Index of the literal that is the default: `@default_literal`, else the first.
@@ -139,6 +321,71 @@ pub struct EnumLiteral {
     pub value: i32,
 }
 
+/// A set of named bits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bitmask {
+    /// Number of bits (`@bit_bound`), 1 to 64, 32 by default. The wire form has 8,
+    /// 16, 32 or 64 bits.
+    pub bit_bound: u8,
+    /// Extensibility, [`Extensibility::Appendable`] unless annotated.
+    pub extensibility: Extensibility,
+    /// Flags in declaration order.
+    pub flags: Vec<Flag>,
+}
+
+/// A bit of a [`Bitmask`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flag {
+    /// IDL identifier, unescaped.
+    pub name: String,
+    /// Comment lines that stand before it.
+    pub doc: Vec<String>,
+    /// Which bit, 0 for the least significant: `@position`, else one more than the
+    /// previous one. Less than the bound, and no other flag's.
+    pub position: u8,
+}
+
+/// Bit fields side by side in one integer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bitset {
+    /// The bitset it inherits from.
+    pub base: Option<TypeId>,
+    /// Named fields from the least significant bit on, all those inherited first.
+    /// Unnamed ones are the gaps between them.
+    pub fields: Vec<BitField>,
+    /// How many of the fields are inherited.
+    pub inherited: usize,
+    /// Bits in all, gaps included, 1 to 64. The wire form has 8, 16, 32 or 64 bits.
+    pub bits: u8,
+}
+
+/// A field of a [`Bitset`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct BitField {
+    /// IDL identifier, unescaped.
+    pub name: String,
+    /// Comment lines that stand before it.
+    pub doc: Vec<String>,
+    /// Its least significant bit.
+    pub offset: u8,
+    /// Number of bits, 1 to 64.
+    pub bits: u8,
+    /// The type of its value: as declared, or else the smallest of `boolean`, and
+    /// unsigned of 8 to 64 bits, that holds it.
+    pub ty: Primitive,
+}
+
+/// A typedef of one name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alias {
+    /// What it stands for.
+    pub ty: Type,
+    /// `@range`, `@min` and `@max`, its own or those of typedefs that it is of.
+    pub range: Range,
+    /// `@unit`, its own or that of typedefs that it is of.
+    pub unit: Option<String>,
+}
+
 /// A use of a type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
@@ -149,25 +396,73 @@ pub enum Type {
         /// Largest length in bytes, `None` when unbounded.
         bound: Option<u32>,
     },
+    /// `wstring` or `wstring<N>`; the bound counts UTF-16 units.
+    WString {
+        /// Largest length in units, `None` when unbounded.
+        bound: Option<u32>,
+    },
+    /// `fixed<D, S>`: `digits` decimal digits, `scale` of them behind the point.
+    Fixed {
+        /// 1 to 31.
+        digits: u8,
+        /// At most `digits`.
+        scale: u8,
+    },
     /// `sequence<T>` or `sequence<T, N>`.
     Sequence {
         /// Element type.
-        element: Box<Self>,
+        element: Box<Element>,
         /// Largest number of elements, `None` when unbounded.
+        bound: Option<u32>,
+    },
+    /// `map<K, V>` or `map<K, V, N>`.
+    Map {
+        /// Key: an integer type, `octet`, `char`, `wchar`, `boolean`, an enumeration or a
+        /// string of either kind; through typedefs or not.
+        key: Box<Element>,
+        /// Value type.
+        value: Box<Element>,
+        /// Largest number of entries, `None` when unbounded.
         bound: Option<u32>,
     },
     /// `T name[d0][d1]`: row-major, none of the dimensions is 0.
     Array {
         /// Element type; never an array itself unless through an alias.
-        element: Box<Self>,
+        element: Box<Element>,
         /// Dimensions from the outside in.
         dimensions: Vec<u32>,
     },
     /// A declared type.
     Named(TypeId),
+    /// A reference to an object. No part of any data type: it appears in typedefs
+    /// and operations only.
+    Interface(InterfaceId),
 }
 
-/// IDL 4.2 §7.4.1.4.4.2 and §7.4.13: the primitive types of today's subset.
+/// What a collection consists of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Element {
+    /// Its type.
+    pub ty: Type,
+    /// `@try_construct` on the element.
+    pub try_construct: TryConstruct,
+    /// `@external` on the element. Elements stand behind a pointer anyhow, so this
+    /// is for the description of the type only.
+    pub external: bool,
+}
+
+impl Element {
+    /// One without annotations.
+    pub fn of(ty: Type) -> Self {
+        Self {
+            ty,
+            try_construct: TryConstruct::Discard,
+            external: false,
+        }
+    }
+}
+
+/// IDL 4.2 §7.4.1.4.4.2 and §7.4.13: the primitive types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Primitive {
     /// `boolean`, one byte, 0 or 1.
@@ -176,6 +471,8 @@ pub enum Primitive {
     Octet,
     /// `char`: one byte, Latin-1 by the standard, a byte in Rust.
     Char,
+    /// `wchar`: one UTF-16 unit.
+    WChar,
     /// `int8`.
     Int8,
     /// `uint8`.
@@ -196,6 +493,8 @@ pub enum Primitive {
     Float32,
     /// `double`.
     Float64,
+    /// `long double`: IEEE 754 binary128, 16 bytes.
+    Float128,
 }
 
 /// A constant.
@@ -203,11 +502,12 @@ pub enum Primitive {
 pub struct ConstDecl {
     /// IDL identifier, unescaped.
     pub name: String,
-    /// Enclosing modules from the outside in.
+    /// Enclosing modules and interfaces from the outside in.
     pub scope: Vec<String>,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
-    /// Declared type: a primitive, a string or an enum.
+    /// Declared type: a primitive, a string of either kind, fixed, an enum or a
+    /// bitmask; through typedefs or not.
     pub ty: Type,
     /// Value, already checked against the type.
     pub value: Value,
@@ -216,16 +516,107 @@ pub struct ConstDecl {
 /// An evaluated constant expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Integers and octets.
+    /// Integers, octets, and bitmasks.
     Integer(i128),
     /// `float`, `double`.
     Float(f64),
+    /// `long double`: the bits of the binary128.
+    Float128(u128),
+    /// `fixed`: the number times ten to the power of `scale`.
+    Fixed {
+        /// All digits.
+        unscaled: i128,
+        /// How many of the digits are behind the point.
+        scale: u8,
+    },
     /// `boolean`.
     Boolean(bool),
     /// `char`, a byte.
     Char(u8),
-    /// `string`.
+    /// `wchar`, a UTF-16 unit.
+    WChar(u16),
+    /// `string` and `wstring`.
     String(String),
     /// A literal of an enum: type and index of the literal.
     Enum(TypeId, usize),
+}
+
+/// An interface: IDL 4.2 §7.4.3.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InterfaceDecl {
+    /// IDL identifier, unescaped.
+    pub name: String,
+    /// Enclosing modules from the outside in.
+    pub scope: Vec<String>,
+    /// Comment lines that stand before it.
+    pub doc: Vec<String>,
+    /// `local interface`.
+    pub local: bool,
+    /// Interfaces that it inherits from.
+    pub bases: Vec<InterfaceId>,
+    /// Types, exceptions and constants declared inside; their scope ends in the
+    /// name of the interface.
+    pub items: Vec<Item>,
+    /// Attributes in the order of declaration, without those inherited.
+    pub attributes: Vec<Attribute>,
+    /// Operations in the order of declaration, without those inherited.
+    pub operations: Vec<Operation>,
+    /// The file it was defined in (index into [`Model::files`]).
+    pub file: usize,
+}
+
+/// An attribute of an interface.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attribute {
+    /// IDL identifier, unescaped.
+    pub name: String,
+    /// Comment lines that stand before it.
+    pub doc: Vec<String>,
+    /// Its type.
+    pub ty: Type,
+    /// `readonly`.
+    pub readonly: bool,
+    /// Exceptions of reading it.
+    pub get_raises: Vec<TypeId>,
+    /// Exceptions of changing it.
+    pub set_raises: Vec<TypeId>,
+}
+
+/// An operation of an interface.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// IDL identifier, unescaped.
+    pub name: String,
+    /// Comment lines that stand before it.
+    pub doc: Vec<String>,
+    /// `oneway`, by keyword or annotation.
+    pub oneway: bool,
+    /// What it returns, `None` for `void`.
+    pub returns: Option<Type>,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+    /// Exceptions.
+    pub raises: Vec<TypeId>,
+}
+
+/// A parameter of an operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// IDL identifier, unescaped.
+    pub name: String,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// Which way a parameter goes, seen from the one who is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// `in`.
+    In,
+    /// `out`.
+    Out,
+    /// `inout`.
+    InOut,
 }

@@ -46,6 +46,19 @@ pub(crate) struct SourceFile {
     /// Where the first byte stands that was not UTF-8.
     pub(crate) not_utf8_at: Option<usize>,
     line_starts: Vec<usize>,
+    /// What line markers say, in the order of the text.
+    markers: Vec<Marker>,
+}
+
+/// `#line 3 "a.idl"`: from this line of the text on, lines are those of another
+/// file.
+#[derive(Debug)]
+struct Marker {
+    /// The line behind the marker.
+    line: usize,
+    /// What it is the line of.
+    presumed: usize,
+    file: Option<PathBuf>,
 }
 
 /// All files of one compilation.
@@ -82,6 +95,7 @@ impl Sources {
             text,
             not_utf8_at,
             line_starts,
+            markers: Vec::new(),
         });
         if let Some(identity) = identity {
             self.by_identity.insert(identity, file);
@@ -104,6 +118,40 @@ impl Sources {
 
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.files.iter().map(|file| file.path.clone()).collect()
+    }
+
+    /// Takes in a line marker that ends at this place.
+    pub(crate) fn mark(&mut self, id: FileId, offset: usize, presumed: usize, file: Option<&str>) {
+        let line = self.line(id, offset) + 1;
+        let Some(source) = self.files.get_mut(id.0) else {
+            return;
+        };
+        // A file that is read once more has the same markers again.
+        if source.markers.last().is_none_or(|last| last.line < line) {
+            let before = source.markers.last().and_then(|last| last.file.clone());
+            source.markers.push(Marker {
+                line,
+                presumed,
+                file: file.map(PathBuf::from).or(before),
+            });
+        }
+    }
+
+    /// The file and line of a byte offset, as line markers have it.
+    pub(crate) fn presumed(&self, id: FileId, offset: usize) -> (PathBuf, usize) {
+        let Some(source) = self.get(id) else {
+            return (PathBuf::new(), 0);
+        };
+        let line = self.line(id, offset);
+        let at = source.markers.partition_point(|marker| marker.line <= line);
+        match at.checked_sub(1).and_then(|at| source.markers.get(at)) {
+            Some(marker) => {
+                let file = marker.file.as_ref().unwrap_or(&source.path);
+                let line = marker.presumed.saturating_add(line - marker.line);
+                (file.clone(), line)
+            }
+            None => (source.path.clone(), line),
+        }
     }
 
     /// The line of a byte offset, from 1.

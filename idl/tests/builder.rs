@@ -59,6 +59,19 @@ fn generates_one_file_from_all_that_is_read() {
 }
 
 #[test]
+fn files_that_are_built_in_are_not_watched() {
+    let scratch = Scratch::new("builder_built_in").expect("writes");
+    let main = scratch.write(
+        "main.idl",
+        "#include <tao/LongSeq.pidl>\nstruct S { CORBA::LongSeq values; };",
+    );
+    let builder = Builder::new().file(&main).out_dir(&scratch.0);
+    let (text, files) = builder.generate_string().expect("is right");
+    assert!(text.contains("pub type LongSeq"), "{text}");
+    assert_eq!(files, [main]);
+}
+
+#[test]
 fn errors_are_readable() {
     let scratch = Scratch::new("builder_errors").expect("writes");
     let main = scratch.write("wrong.idl", "struct S { Missing m; };");

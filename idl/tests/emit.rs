@@ -91,13 +91,17 @@ fn extern_modules_are_named_and_not_generated() {
 
 #[test]
 fn recursion_has_no_bound() {
-    let idl = "module m { @nested struct Node; typedef sequence<Node, 2> Nodes;
-               struct Node { long x; Nodes children; }; };";
-    let compilation = compile_str("test.idl", idl.as_bytes(), &Options::default());
-    // Where the front end takes recursive types, measuring them must end.
-    if let Ok(model) = compilation.ok() {
-        let text = emit(model, &bare()).expect("the options are right");
-        assert!(text.contains("measure.unbounded()"), "{text}");
+    let idl = "module m { struct Node; typedef sequence<Node, 2> Nodes;
+               struct Node { @key long x; Nodes children; @optional @external Node next; }; };";
+    let text = generate(idl, &bare());
+    // Measuring must end, and the key has a bound all the same.
+    assert!(
+        text.contains("measure.member::<NodeMembers::x>()"),
+        "{text}"
+    );
+    for member in ["children", "next"] {
+        let unbounded = format!("measure.recursive_member::<NodeMembers::{member}>()");
+        assert!(text.contains(&unbounded), "{text}");
     }
 }
 
@@ -128,4 +132,33 @@ fn options_are_checked() {
             path: "not a path".into()
         }
     );
+}
+
+/// The types of the fixtures that lie in samples as in memory, and no others.
+#[test]
+fn plain_structures() {
+    let idl = include_str!("../fixtures/idl/plain.idl");
+    let text = generate(idl, &bare());
+    let named = |prefix: &str| -> Vec<&str> {
+        text.lines()
+            .filter_map(|line| line.trim().strip_prefix(prefix)?.split_once(' '))
+            .map(|(name, _)| name)
+            .collect()
+    };
+    let plain = ["Pose", "Reading", "Eight", "Board", "Keyed", "KeyedList"];
+    assert_eq!(named("impl __rt::Plain for "), plain);
+    assert_eq!(
+        named("impl __rt::Dense for "),
+        ["Pose", "Eight", "Keyed", "KeyedList"]
+    );
+    assert_eq!(text.matches("#[repr(C)]").count(), plain.len());
+
+    // What another crate has generated is taken as it is there.
+    let idl = "module a { @final struct P { long x; }; }; module b { struct Q { a::P p; }; };";
+    let extern_modules = BTreeMap::from([("a".to_owned(), "other".to_owned())]);
+    let options = EmitOptions {
+        extern_modules,
+        ..bare()
+    };
+    assert!(!generate(idl, &options).contains("Plain"));
 }

@@ -33,7 +33,7 @@ enum Command {
     /// Show the participants of a domain on this host, live: rates, batches, latencies, the
     /// view, and who holds whom up.
     Top(top::TopOptions),
-    /// Work with IDL files.
+    /// Check IDL files, generate Rust from them, and show what they say.
     #[command(subcommand)]
     Idl(idl::Command),
     /// Work with files of QoS profiles.

@@ -53,7 +53,10 @@ pub mod flight {
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<StateBuilder<S>> {
-            StateBuilder::start_(slot, representation)
+            <Self as __rt::in_place::Composite>::begin(
+                slot,
+                __rt::Site::top(representation),
+            )
         }
         fn view(
             bytes: &[u8],
@@ -114,18 +117,23 @@ pub mod flight {
         at: [u32; 5],
     }
     impl<'a> StateView<'a> {
+        #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<StateMembers::icao>(&self.at)
         }
+        #[inline]
         pub fn altitude(&self) -> i32 {
             self.reader.show::<StateMembers::altitude>(&self.at)
         }
+        #[inline]
         pub fn number(&self) -> u32 {
             self.reader.show::<StateMembers::number>(&self.at)
         }
+        #[inline]
         pub fn feed(&self) -> u16 {
             self.reader.show::<StateMembers::feed>(&self.at)
         }
+        #[inline]
         pub fn callsign(&self) -> &'a str {
             self.reader.show::<StateMembers::callsign>(&self.at)
         }
@@ -188,28 +196,11 @@ pub mod flight {
     /// method of its name, which leads to the next stage.
     #[derive(Debug)]
     #[must_use]
-    pub struct StateBuilder<S: __rt::Slot, Stage = __rt::Needs<StateMembers::callsign>> {
+    pub struct StateBuilder<S: __rt::Room, Stage = __rt::Needs<StateMembers::callsign>> {
         sample: __rt::InPlace<S, 5>,
         stage: ::core::marker::PhantomData<Stage>,
     }
-    impl<S: __rt::Slot> StateBuilder<S> {
-        fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample = __rt::InPlace::start(
-                slot,
-                representation,
-                __rt::Extensibility::Final,
-            )?;
-            sample.append_default::<StateMembers::icao>()?;
-            sample.append_default::<StateMembers::altitude>()?;
-            sample.append_default::<StateMembers::number>()?;
-            sample.append_default::<StateMembers::feed>()?;
-            ::core::result::Result::Ok(Self {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
-        }
-    }
-    impl<S: __rt::Slot, Stage> StateBuilder<S, Stage> {
+    impl<S: __rt::Room, Stage> StateBuilder<S, Stage> {
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<StateMembers::icao>(&value);
             self
@@ -227,7 +218,7 @@ pub mod flight {
             self
         }
     }
-    impl<S: __rt::Slot> StateBuilder<S, __rt::Needs<StateMembers::callsign>> {
+    impl<S: __rt::Room> StateBuilder<S, __rt::Needs<StateMembers::callsign>> {
         pub fn callsign(
             self,
             value: &str,
@@ -246,6 +237,7 @@ pub mod flight {
         /// # Errors
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
+            <State as __rt::in_place::Composite>::close(&mut self)?;
             let key = __rt::codec::hash::<
                 State,
             >(|hasher| {
@@ -253,6 +245,33 @@ pub mod flight {
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
+        }
+    }
+    impl __rt::in_place::Composite for State {
+        type First<R: __rt::Room> = StateBuilder<R>;
+        type Last<R: __rt::Room> = StateBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<StateBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            )?;
+            sample.append_default::<StateMembers::icao>()?;
+            sample.append_default::<StateMembers::altitude>()?;
+            sample.append_default::<StateMembers::number>()?;
+            sample.append_default::<StateMembers::feed>()?;
+            ::core::result::Result::Ok(StateBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut StateBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
         }
     }
     /// The members of [`State`] as types.
@@ -411,7 +430,10 @@ pub mod flight {
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<BlobBuilder<S>> {
-            BlobBuilder::start_(slot, representation)
+            <Self as __rt::in_place::Composite>::begin(
+                slot,
+                __rt::Site::top(representation),
+            )
         }
         fn view(
             bytes: &[u8],
@@ -472,9 +494,11 @@ pub mod flight {
         at: [u32; 2],
     }
     impl<'a> BlobView<'a> {
+        #[inline]
         pub fn number(&self) -> u32 {
             self.reader.show::<BlobMembers::number>(&self.at)
         }
+        #[inline]
         pub fn bytes(&self) -> &'a [u8] {
             self.reader.show::<BlobMembers::bytes>(&self.at)
         }
@@ -529,31 +553,17 @@ pub mod flight {
     /// method of its name, which leads to the next stage.
     #[derive(Debug)]
     #[must_use]
-    pub struct BlobBuilder<S: __rt::Slot, Stage = __rt::Needs<BlobMembers::bytes>> {
+    pub struct BlobBuilder<S: __rt::Room, Stage = __rt::Needs<BlobMembers::bytes>> {
         sample: __rt::InPlace<S, 2>,
         stage: ::core::marker::PhantomData<Stage>,
     }
-    impl<S: __rt::Slot> BlobBuilder<S> {
-        fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample = __rt::InPlace::start(
-                slot,
-                representation,
-                __rt::Extensibility::Appendable,
-            )?;
-            sample.append_default::<BlobMembers::number>()?;
-            ::core::result::Result::Ok(Self {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
-        }
-    }
-    impl<S: __rt::Slot, Stage> BlobBuilder<S, Stage> {
+    impl<S: __rt::Room, Stage> BlobBuilder<S, Stage> {
         pub fn set_number(&mut self, value: u32) -> &mut Self {
             self.sample.set::<BlobMembers::number>(&value);
             self
         }
     }
-    impl<S: __rt::Slot> BlobBuilder<S, __rt::Needs<BlobMembers::bytes>> {
+    impl<S: __rt::Room> BlobBuilder<S, __rt::Needs<BlobMembers::bytes>> {
         pub fn bytes(
             self,
             value: &[u8],
@@ -572,7 +582,11 @@ pub mod flight {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BlobBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample.append_bytes::<BlobMembers::bytes>(len, true, fill)?;
+            sample
+                .append_bytes::<
+                    BlobMembers::bytes,
+                    __rt::shape::ByteSequence,
+                >(len, true, fill)?;
             ::core::result::Result::Ok(BlobBuilder {
                 sample,
                 stage: ::core::marker::PhantomData,
@@ -587,7 +601,11 @@ pub mod flight {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BlobBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample.append_bytes::<BlobMembers::bytes>(len, false, fill)?;
+            sample
+                .append_bytes::<
+                    BlobMembers::bytes,
+                    __rt::shape::ByteSequence,
+                >(len, false, fill)?;
             ::core::result::Result::Ok(BlobBuilder {
                 sample,
                 stage: ::core::marker::PhantomData,
@@ -599,9 +617,34 @@ pub mod flight {
         ///
         /// # Errors
         /// Those of the slot.
-        pub fn publish(self) -> ::core::result::Result<S::Receipt, S::Error> {
+        pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
+            <Blob as __rt::in_place::Composite>::close(&mut self)?;
             let key = __rt::KeyHash::NONE;
             self.sample.publish(key)
+        }
+    }
+    impl __rt::in_place::Composite for Blob {
+        type First<R: __rt::Room> = BlobBuilder<R>;
+        type Last<R: __rt::Room> = BlobBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<BlobBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Appendable,
+            )?;
+            sample.append_default::<BlobMembers::number>()?;
+            ::core::result::Result::Ok(BlobBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut BlobBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
         }
     }
     /// The members of [`Blob`] as types.
@@ -688,6 +731,14 @@ pub mod flight {
     }
     /// Another type for the same topic.
     #[derive(Debug, Clone, PartialEq)]
+    #[derive(
+        __rt::zerocopy::FromBytes,
+        __rt::zerocopy::Immutable,
+        __rt::zerocopy::KnownLayout,
+    )]
+    #[derive(__rt::zerocopy::IntoBytes)]
+    #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
+    #[repr(C)]
     pub struct Other {
         pub icao: u32,
     }
@@ -711,7 +762,10 @@ pub mod flight {
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<OtherBuilder<S>> {
-            OtherBuilder::start_(slot, representation)
+            <Self as __rt::in_place::Composite>::begin(
+                slot,
+                __rt::Site::top(representation),
+            )
         }
         fn view(
             bytes: &[u8],
@@ -772,6 +826,7 @@ pub mod flight {
         at: [u32; 1],
     }
     impl<'a> OtherView<'a> {
+        #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<OtherMembers::icao>(&self.at)
         }
@@ -787,15 +842,26 @@ pub mod flight {
             __rt::codec::hash::<Other>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+        /// The structure as it lies, without a copy, where that is as in memory: in
+        /// a little endian sample in XCDR1, at an address that suits it. It is that of
+        /// whoever wrote the sample, who is trusted not to alter it.
+        pub fn as_struct(&self) -> ::core::option::Option<&'a Other> {
+            self.reader.lend_one::<Other>()
+        }
         const ABSENT: Self = Self {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
+        #[inline]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
             let at = [reader.check_member::<OtherMembers::icao>()?];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -818,27 +884,18 @@ pub mod flight {
     /// method of its name, which leads to the next stage.
     #[derive(Debug)]
     #[must_use]
-    pub struct OtherBuilder<S: __rt::Slot, Stage = __rt::Complete> {
+    pub struct OtherBuilder<S: __rt::Room, Stage = __rt::Complete> {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
-    impl<S: __rt::Slot> OtherBuilder<S> {
-        fn start_(slot: S, representation: __rt::Representation) -> __rt::Result<Self> {
-            let mut sample = __rt::InPlace::start(
-                slot,
-                representation,
-                __rt::Extensibility::Final,
-            )?;
-            sample.append_default::<OtherMembers::icao>()?;
-            ::core::result::Result::Ok(Self {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
-        }
-    }
-    impl<S: __rt::Slot, Stage> OtherBuilder<S, Stage> {
+    impl<S: __rt::Room, Stage> OtherBuilder<S, Stage> {
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<OtherMembers::icao>(&value);
+            self
+        }
+        /// Replaces all members.
+        pub fn set_all(&mut self, value: &Other) -> &mut Self {
+            self.sample.set_all::<Other>(value);
             self
         }
     }
@@ -848,6 +905,7 @@ pub mod flight {
         /// # Errors
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
+            <Other as __rt::in_place::Composite>::close(&mut self)?;
             let key = __rt::codec::hash::<
                 Other,
             >(|hasher| {
@@ -855,6 +913,53 @@ pub mod flight {
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
+        }
+    }
+    impl __rt::in_place::Composite for Other {
+        type First<R: __rt::Room> = OtherBuilder<R>;
+        type Last<R: __rt::Room> = OtherBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<OtherBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            )?;
+            sample.append_default::<OtherMembers::icao>()?;
+            ::core::result::Result::Ok(OtherBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut OtherBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
+        }
+    }
+    impl __rt::in_place::FixedComposite for Other {
+        type Only<R: __rt::Room> = OtherBuilder<R>;
+        fn add<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<(OtherBuilder<R>, usize)> {
+            let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
+            let end = builder.sample.close()?;
+            ::core::result::Result::Ok((builder, end))
+        }
+        fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> OtherBuilder<R> {
+            let mut sample = __rt::InPlace::reopen(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            );
+            sample.pass::<OtherMembers::icao>();
+            OtherBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            }
         }
     }
     /// The members of [`Other`] as types.
@@ -889,21 +994,38 @@ pub mod flight {
             value: &Self,
             encoder: &mut E,
         ) -> __rt::Result<()> {
+            if encoder.whole(::core::slice::from_ref(value))? {
+                return ::core::result::Result::Ok(());
+            }
             let open = encoder.begin(__rt::Extensibility::Final)?;
             encoder.member::<OtherMembers::icao>(&value.icao)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
+            {
+                return ::core::result::Result::Ok(value);
+            }
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let value = Self {
                 icao: reader.member::<OtherMembers::icao>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
+            if reader.pass_plain::<Self>(1) {
+                return ::core::result::Result::Ok(());
+            }
             OtherView::parse_(reader).map(|_| ())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> OtherView<'a> {
             OtherView::parse_(reader).unwrap_or(OtherView::ABSENT)
         }
@@ -921,5 +1043,33 @@ pub mod flight {
             measure.member::<OtherMembers::icao>();
             measure.end(__rt::Extensibility::Final);
         }
+        fn write_all<E: __rt::encode::Encoder>(
+            values: &[Self],
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            if encoder.whole(values)? {
+                return ::core::result::Result::Ok(());
+            }
+            values.iter().try_for_each(|value| Self::write(value, encoder))
+        }
+        fn read_whole(
+            reader: &mut __rt::Reader<'_>,
+            count: usize,
+        ) -> ::core::option::Option<::std::vec::Vec<Self>> {
+            reader.read_plain::<Self>(count)
+        }
+        fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
+            reader.pass_plain::<Self>(count)
+        }
     }
+    const _: () = {
+        assert!(::core::mem::size_of:: < Other > () == 4);
+        assert!(::core::mem::align_of:: < Other > () == 4);
+        assert!(::core::mem::offset_of!(Other, icao) == 0);
+    };
+    impl __rt::Plain for Other {
+        const ALIGN_FIRST: usize = 4;
+        const DEPTH: u8 = 1;
+    }
+    impl __rt::Dense for Other {}
 }

@@ -42,10 +42,10 @@ pub enum CdrError {
         /// Where.
         place: Place,
     },
-    /// A string or sequence is longer than its IDL bound.
+    /// A string, sequence or map is longer than its IDL bound.
     #[error("length {length} exceeds the bound {bound}, {place}")]
     BoundExceeded {
-        /// Bytes of a string without its NUL, or elements of a sequence.
+        /// Bytes of a string without its NUL, units of a wide string, or elements.
         length: usize,
         /// The bound.
         bound: usize,
@@ -63,6 +63,40 @@ pub enum CdrError {
     /// A string is not UTF-8.
     #[error("string is not UTF-8, {place}")]
     InvalidUtf8 {
+        /// Where.
+        place: Place,
+    },
+    /// A wide string is not UTF-16: an odd number of bytes, or half of a pair.
+    #[error("wide string is not UTF-16, {place}")]
+    InvalidUtf16 {
+        /// Where.
+        place: Place,
+    },
+    /// A `fixed` has a digit that is none, or no sign.
+    #[error("not a fixed point number, {place}")]
+    InvalidFixed {
+        /// Where.
+        place: Place,
+    },
+    /// A number is outside of its `@range`, `@min` or `@max`.
+    #[error("number is out of its range, {place}")]
+    OutOfRange {
+        /// Where.
+        place: Place,
+    },
+    /// A map has the same key twice.
+    #[error("map has a key twice, {place}")]
+    DuplicateKey {
+        /// Where.
+        place: Place,
+    },
+    /// Where an optional member should be, there is another one.
+    #[error("member id {id:#x} where {expected:#x} is due, {place}")]
+    UnexpectedMember {
+        /// Member id that is there.
+        id: u32,
+        /// Member id of the optional member.
+        expected: u32,
         /// Where.
         place: Place,
     },
@@ -84,6 +118,29 @@ pub enum CdrError {
         /// The value.
         value: i32,
         /// Where.
+        place: Place,
+    },
+    /// The discriminator that a value of a union was given selects another branch, or
+    /// none, or one where there is to be none.
+    #[error("the discriminator does not select the branch that the union has, {place}")]
+    WrongDiscriminator {
+        /// Where; the member is the union.
+        place: Place,
+    },
+    /// A bitmask has bits that are no flags, see [`Bitmask::VALID`](crate::shape::Bitmask::VALID).
+    #[error("{bits:#x} has bits that the bitmask has not, {place}")]
+    UnknownBits {
+        /// All bits.
+        bits: u64,
+        /// Where.
+        place: Place,
+    },
+    /// The value of a bit field takes more bits than the field has.
+    #[error("value takes more than {bits} bits, {place}")]
+    BitFieldExceeded {
+        /// Bits of the field.
+        bits: u8,
+        /// Where; the member is the field.
         place: Place,
     },
     /// A member that this version of the type does not know must be understood.
@@ -131,6 +188,29 @@ pub enum CdrError {
         /// The limit.
         limit: usize,
     },
+    /// A builder was given no value for a member that has neither a default nor the
+    /// right to be absent.
+    #[error("the member has not been written, {place}")]
+    MissingMember {
+        /// Where the structure ends; the member.
+        place: Place,
+    },
+    /// A builder was given a member of varying size once more.
+    #[error("the member has been written before, {place}")]
+    RepeatedMember {
+        /// Where it would have gone.
+        place: Place,
+    },
+    /// A builder was given fewer elements than an array has.
+    #[error("{count} elements of an array of {expected}, {place}")]
+    MissingElements {
+        /// Elements written.
+        count: usize,
+        /// Elements of the array.
+        expected: usize,
+        /// Where the elements end.
+        place: Place,
+    },
     /// The memory handed out does not hold the value.
     #[error("{needed} bytes needed, the memory has {capacity}, {place}")]
     Full {
@@ -162,18 +242,49 @@ impl CdrError {
         self
     }
 
+    /// Whether the bytes are well-formed and only the value is none of the type:
+    /// what `@try_construct` is about (XTypes 1.3 §7.2.4.5).
+    pub const fn is_unfit(&self) -> bool {
+        matches!(
+            self,
+            Self::BoundExceeded { .. }
+                | Self::UnknownEnumerator { .. }
+                | Self::UnknownBits { .. }
+                | Self::OutOfRange { .. }
+        )
+    }
+
+    /// Says where, for what was found without knowing it.
+    pub(crate) fn at(mut self, offset: usize) -> Self {
+        if let Some(place) = self.place_mut() {
+            place.offset = offset;
+        }
+        self
+    }
+
     fn place_mut(&mut self) -> Option<&mut Place> {
         match self {
             Self::Truncated { place, .. }
             | Self::BoundExceeded { place, .. }
             | Self::InvalidBool { place, .. }
             | Self::InvalidUtf8 { place }
+            | Self::InvalidUtf16 { place }
+            | Self::InvalidFixed { place }
+            | Self::OutOfRange { place }
+            | Self::DuplicateKey { place }
+            | Self::UnexpectedMember { place, .. }
             | Self::InvalidStringTerminator { place }
             | Self::EmbeddedNul { place }
             | Self::UnknownEnumerator { place, .. }
+            | Self::WrongDiscriminator { place }
+            | Self::UnknownBits { place, .. }
+            | Self::BitFieldExceeded { place, .. }
             | Self::MustUnderstand { place, .. }
             | Self::TooDeep { place, .. }
             | Self::TooLarge { place, .. }
+            | Self::MissingMember { place }
+            | Self::RepeatedMember { place }
+            | Self::MissingElements { place, .. }
             | Self::Full { place, .. } => Some(place),
             Self::UnknownEncapsulation { .. }
             | Self::EncapsulationMismatch { .. }

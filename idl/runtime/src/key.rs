@@ -35,6 +35,7 @@ pub struct KeyHasher {
     sink: Sink,
     position: usize,
     origin: usize,
+    depth: u8,
 }
 
 #[derive(Debug)]
@@ -64,6 +65,7 @@ impl KeyHasher {
             sink,
             position: 0,
             origin: 0,
+            depth: 0,
         }
     }
 
@@ -92,6 +94,10 @@ impl Encoder for KeyHasher {
         &mut self.origin
     }
 
+    fn depth_mut(&mut self) -> &mut u8 {
+        &mut self.depth
+    }
+
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
         match &mut self.sink {
             Sink::Plain(out) => {
@@ -111,7 +117,7 @@ impl Encoder for KeyHasher {
     }
 
     fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
-        let mut buffer = [0; 8];
+        let mut buffer = [0; 16];
         for value in values {
             value.store(ByteOrder::Big, &mut buffer[..P::SIZE]);
             self.bytes(&buffer[..P::SIZE])?;
@@ -119,5 +125,10 @@ impl Encoder for KeyHasher {
         Ok(())
     }
 
-    fn patch(&mut self, _at: usize, _value: u32) {}
+    /// What would be replaced has been digested: keys have no headers.
+    fn patch<P: Primitive>(&mut self, _at: usize, _value: P) {}
+
+    fn insert(&mut self, _at: usize, _count: usize) -> Result<(), CdrError> {
+        Ok(())
+    }
 }

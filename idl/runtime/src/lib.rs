@@ -11,11 +11,15 @@ pub mod codec;
 mod encapsulation;
 pub mod encode;
 mod error;
-mod in_place;
+mod fixed;
+pub mod in_place;
 mod key;
 pub mod limits;
+mod long_double;
+mod map_view;
 mod measure;
 mod member;
+mod plain;
 mod primitive;
 mod reader;
 #[cfg(feature = "serde")]
@@ -23,22 +27,30 @@ mod serde_shape;
 pub mod shape;
 mod topic;
 mod view;
+mod wide_view;
 
 pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 pub use error::{CdrError, Place};
-pub use in_place::InPlace;
+pub use fixed::{Fixed, FixedError};
+pub use in_place::{Entries, InPlace, List, Part, Room, SeqMut, Site};
 pub use key::{KeyHash, KeyHasher};
+pub use long_double::{LongDouble, ParseLongDoubleError};
+pub use map_view::{MapIter, MapView};
 pub use measure::Measure;
 pub use member::{Borrowed, Member, Owned, Shown};
+pub use plain::{Dense, Plain};
 pub use primitive::Primitive;
-pub use reader::{ABSENT, Location, ReadParameter, Reader, Scope, Span, Untrusted};
-pub use topic::{Slot, TopicType};
+pub use reader::{ABSENT, Location, Present, ReadParameter, Reader, Scope, Span, Untrusted};
+pub use topic::{Slot, TopicType, TypeDescription};
 pub use view::{ListIter, ListView, SeqIter, SeqView};
+pub use wide_view::WideView;
 
 #[cfg(feature = "serde")]
 pub use serde;
 #[cfg(feature = "serde")]
 pub use serde_shape::{Serde, SerdeShape};
+#[doc(hidden)]
+pub use zerocopy;
 
 /// The last stage of an in-place builder: every member that varies in size has
 /// been written, and the sample can be published.

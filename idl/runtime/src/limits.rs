@@ -1,6 +1,7 @@
 //! Every limit of the codec, in one place.
 
-/// Deepest nesting of structures that is read: the top level counts 1.
+/// Deepest nesting of structures and collections that is read, and so that is written:
+/// the top level counts 1.
 pub const DEPTH_MAX: usize = 64;
 
 /// Longest sample in bytes; offsets inside a sample are 32 bits.

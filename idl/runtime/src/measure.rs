@@ -76,12 +76,17 @@ impl Measure {
 
     /// Adds at most `bound` elements.
     pub fn repeat<S: Shape>(&mut self, bound: u32) {
+        self.repeat_of(bound, S::measure);
+    }
+
+    /// Adds `element` at most `bound` times.
+    pub(crate) fn repeat_of(&mut self, bound: u32, element: fn(&mut Self)) {
         if bound == UNBOUNDED {
             self.end = None;
         }
         if bound <= ELEMENTS_WALKED_MAX {
             for _ in 0..bound {
-                self.value::<S>();
+                self.value(element);
             }
             return;
         }
@@ -92,7 +97,7 @@ impl Measure {
                 origin: 0,
                 ..self.clone()
             }
-            .size_of::<S>();
+            .size_of(element);
             let size = size.and_then(|size| size.checked_next_multiple_of(8));
             self.align(8);
             match size.and_then(|size| size.checked_mul(bound as usize)) {
@@ -102,14 +107,14 @@ impl Measure {
         }
     }
 
-    fn size_of<S: Shape>(mut self) -> Option<usize> {
-        S::measure(&mut self);
+    fn size_of(mut self, value: fn(&mut Self)) -> Option<usize> {
+        value(&mut self);
         self.end
     }
 
-    fn value<S: Shape>(&mut self) {
+    fn value(&mut self, value: fn(&mut Self)) {
         if self.end.is_some() {
-            S::measure(self);
+            value(self);
         }
     }
 
@@ -137,22 +142,50 @@ impl Measure {
         }
     }
 
+    /// Adds a member through which the structure contains itself: it has no bound.
+    pub fn recursive_member<M: Member>(&mut self) {
+        if self.members.includes(M::KEY) {
+            self.unbounded();
+        }
+    }
+
+    /// Adds the longest of several alternatives, or nothing.
+    pub fn choice(&mut self, alternatives: &[fn(&mut Self)]) {
+        let before = self.clone();
+        for alternative in alternatives {
+            let mut measure = before.clone();
+            alternative(&mut measure);
+            self.end = match (self.end, measure.end) {
+                (Some(longest), Some(end)) => Some(longest.max(end)),
+                _ => None,
+            };
+        }
+    }
+
     /// Adds a member.
     pub fn member<M: Member>(&mut self) {
         if !self.members.includes(M::KEY) {
             return;
         }
-        if !is_parameter::<M>() || self.members == Members::KeyHash {
-            return self.value::<M::Shape>();
+        let headed = is_parameter::<M>() && self.members != Members::KeyHash;
+        if !headed && !M::Shape::OPTIONAL {
+            return self.value(M::Shape::measure);
         }
-        self.primitives(4, 1);
         match self.representation {
-            Representation::Xcdr1 => self.parameter_xcdr1::<M::Shape>(M::ID),
+            Representation::Xcdr1 => {
+                self.primitives(4, 1);
+                self.parameter_xcdr1::<M::Shape>(M::ID);
+            }
             Representation::Xcdr2 => {
-                if M::Shape::LENGTH_CODE == LengthCode::Next {
-                    self.add(4);
+                if !headed {
+                    self.primitives(1, 1);
+                } else {
+                    self.primitives(4, 1);
+                    if M::Shape::LENGTH_CODE == LengthCode::Next {
+                        self.add(4);
+                    }
                 }
-                self.value::<M::Shape>();
+                self.value(M::Shape::measure);
             }
         }
     }
@@ -163,7 +196,7 @@ impl Measure {
             origin: 0,
             ..self.clone()
         }
-        .size_of::<S>();
+        .size_of(S::measure);
         let short = id <= SHORT_ID_MAX && size.is_some_and(|size| size <= usize::from(u16::MAX));
         if !short {
             self.add(8);

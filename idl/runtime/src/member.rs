@@ -3,7 +3,11 @@
 //! Generated code has one such type a member. It says all there is to say about
 //! the member, once; writing, reading, showing and measuring take it from there.
 
+use std::borrow::Borrow as _;
+
 use crate::encapsulation::Extensibility;
+use crate::encode::Encoder;
+use crate::error::CdrError;
 use crate::shape::Shape;
 
 /// A member of a generated structure.
@@ -20,12 +24,23 @@ pub trait Member: 'static {
     const KEY: bool;
     /// Whether readers that do not know it must refuse the sample: so for keys.
     const MUST_UNDERSTAND: bool;
+    /// Whether its default takes the place of a value that is none of the type:
+    /// `@try_construct(USE_DEFAULT)`.
+    const USE_DEFAULT: bool = false;
     /// `module::Type.member`, for errors.
     const PATH: &'static str;
 
     /// Its value where none is given.
     fn initial() -> Owned<Self> {
         Self::Shape::initial()
+    }
+
+    /// Writes that value without allocating it.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    fn write_initial<E: Encoder>(encoder: &mut E) -> Result<(), CdrError> {
+        Self::Shape::write(Self::initial().borrow(), encoder)
     }
 
     /// What a view shows where there is none.
@@ -44,4 +59,10 @@ pub type Shown<'a, M> = <<M as Member>::Shape as Shape>::Shown<'a>;
 /// Whether the member has a header of its own.
 pub(crate) const fn is_parameter<M: Member>() -> bool {
     matches!(M::EXTENSIBILITY, Extensibility::Mutable)
+}
+
+/// Whether the member is optional and says so where it stands, other than those of
+/// mutable structures, which just are not there.
+pub(crate) const fn is_flagged<M: Member>() -> bool {
+    M::Shape::OPTIONAL && !is_parameter::<M>()
 }

@@ -1,9 +1,11 @@
 //! Values of one to eight bytes, copied as they are.
 
+use zerocopy::IntoBytes as _;
+
 use crate::encapsulation::ByteOrder;
 use crate::error::{CdrError, Place};
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -20,6 +22,22 @@ pub trait Primitive:
 
     /// Reads from exactly [`SIZE`](Self::SIZE) bytes; any bytes make a value.
     fn load(order: ByteOrder, bytes: &[u8]) -> Self;
+
+    /// Writes values without gaps, little endian; `out` has their size.
+    #[inline]
+    fn store_all(values: &[Self], out: &mut [u8]) {
+        for (bytes, value) in out.chunks_exact_mut(Self::SIZE).zip(values) {
+            value.store(ByteOrder::Little, bytes);
+        }
+    }
+
+    /// Reads values without gaps to the front of `out`, which has room for them.
+    #[inline]
+    fn load_all(order: ByteOrder, bytes: &[u8], out: &mut [Self]) {
+        for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(Self::SIZE)) {
+            *value = Self::load(order, bytes);
+        }
+    }
 
     /// Whether the bytes are values of this type; only booleans can be wrong.
     ///
@@ -45,6 +63,33 @@ macro_rules! number {
                     ByteOrder::Little => self.to_le_bytes(),
                     ByteOrder::Big => self.to_be_bytes(),
                 });
+            }
+
+            #[inline]
+            fn store_all(values: &[Self], out: &mut [u8]) {
+                if cfg!(target_endian = "little") {
+                    let bytes = values.as_bytes();
+                    if let Some(out) = out.get_mut(..bytes.len()) {
+                        out.copy_from_slice(bytes);
+                    }
+                } else {
+                    for (bytes, value) in out.chunks_exact_mut(Self::SIZE).zip(values) {
+                        value.store(ByteOrder::Little, bytes);
+                    }
+                }
+            }
+
+            #[inline]
+            fn load_all(order: ByteOrder, bytes: &[u8], out: &mut [Self]) {
+                let native = cfg!(target_endian = "little") && order == ByteOrder::Little;
+                match out.as_mut_bytes().get_mut(..bytes.len()) {
+                    Some(out) if native => out.copy_from_slice(bytes),
+                    _ => {
+                        for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(Self::SIZE)) {
+                            *value = Self::load(order, bytes);
+                        }
+                    }
+                }
             }
 
             #[inline]

@@ -1,18 +1,22 @@
 //! serde for members that serde alone cannot do: arrays of more than 32 elements,
 //! wherever they hide. Generated fields name `Serde::<Shape>` as their `with`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeSeed, Error, SeqAccess, Visitor};
-use serde::ser::{SerializeSeq, SerializeTuple};
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde::ser::{SerializeMap, SerializeSeq, SerializeTuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::fixed::Fixed;
 use crate::limits::RESERVE_BYTES_MAX;
+use crate::long_double::LongDouble;
 use crate::primitive::Primitive;
 use crate::shape::{
-    Array, ByteArray, ByteSequence, Delimited, Enumerated, Enumeration, PrimitiveArray,
-    PrimitiveSequence, Sequence, Shape, Text,
+    Array, Boxed, ByteArray, ByteSequence, Delimited, Enumerated, Enumeration, Limited, Map,
+    MapKey, Optional, OrDefault, PrimitiveArray, PrimitiveSequence, Ranged, Sequence, Shape, Text,
+    Trim, Trimmable, WideText,
 };
 
 /// A shape whose values serde can take.
@@ -144,14 +148,121 @@ impl<const N: usize> SerdeShape for ByteArray<N> {
     }
 }
 
-impl<S: SerdeShape> SerdeShape for Delimited<S> {
-    fn serialize<Z: Serializer>(value: &S::Owned, serializer: Z) -> Result<Z::Ok, Z::Error> {
+impl<S: SerdeShape> SerdeShape for Optional<S> {
+    fn serialize<Z: Serializer>(value: &Self::Owned, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        match value {
+            Some(value) => serializer.serialize_some(&Element::<S>(value)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self::Owned, D::Error> {
+        deserializer.deserialize_option(Maybe::<S>(PhantomData))
+    }
+}
+
+/// Takes a value that may be absent.
+struct Maybe<S>(PhantomData<S>);
+
+impl<'de, S: SerdeShape> Visitor<'de> for Maybe<S> {
+    type Value = Option<S::Owned>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value or none")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        S::deserialize(deserializer).map(Some)
+    }
+}
+
+impl<S: SerdeShape> SerdeShape for Boxed<S>
+where
+    S::Owned: 'static,
+{
+    fn serialize<Z: Serializer>(value: &Self::Owned, serializer: Z) -> Result<Z::Ok, Z::Error> {
         S::serialize(value, serializer)
     }
 
-    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<S::Owned, D::Error> {
-        S::deserialize(deserializer)
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self::Owned, D::Error> {
+        S::deserialize(deserializer).map(Box::new)
     }
+}
+
+impl<K: SerdeShape + MapKey, V: SerdeShape, const N: u32> SerdeShape for Map<K, V, N>
+where
+    K::Owned: 'static,
+    V::Owned: 'static,
+{
+    fn serialize<Z: Serializer>(value: &Self::Owned, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        let mut out = serializer.serialize_map(Some(value.len()))?;
+        for (key, value) in value {
+            out.serialize_entry(&Element::<K>(key), &Element::<V>(value))?;
+        }
+        out.end()
+    }
+
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self::Owned, D::Error> {
+        deserializer.deserialize_map(Entries::<K, V>(PhantomData))
+    }
+}
+
+/// Collects entries of a map.
+struct Entries<K, V>(PhantomData<(K, V)>);
+
+impl<'de, K: SerdeShape<Owned: Ord>, V: SerdeShape> Visitor<'de> for Entries<K, V> {
+    type Value = BTreeMap<K::Owned, V::Owned>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut entries = BTreeMap::new();
+        while let Some(key) = access.next_key_seed(Seed::<K>(PhantomData))? {
+            entries.insert(key, access.next_value_seed(Seed::<V>(PhantomData))?);
+        }
+        Ok(entries)
+    }
+}
+
+/// Implements the trait for shapes around a shape with the same values.
+macro_rules! as_what_is_inside {
+    ($([$($generics:tt)*] $ty:ty,)*) => {$(
+        impl<$($generics)*> SerdeShape for $ty {
+            fn serialize<Z: Serializer>(
+                value: &Self::Owned,
+                serializer: Z,
+            ) -> Result<Z::Ok, Z::Error> {
+                S::serialize(value, serializer)
+            }
+
+            fn deserialize<'de, D: Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Self::Owned, D::Error> {
+                S::deserialize(deserializer)
+            }
+        }
+    )*};
+}
+
+as_what_is_inside! {
+    [S: SerdeShape] Delimited<S>,
+    [S: SerdeShape] OrDefault<S>,
+    [S: SerdeShape + Trimmable] Trim<S>,
+    [
+        S: SerdeShape + Limited + for<'a> Shape<Owned = S, Borrowed = S, Shown<'a> = S>,
+        const MIN: i128,
+        const MAX: i128
+    ] Ranged<S, MIN, MAX>,
 }
 
 /// Implements the trait for what serde can do by itself; also used by generated code.
@@ -178,7 +289,10 @@ macro_rules! serde_as_it_is {
 
 serde_as_it_is! {
     [] bool, [] u8, [] i8, [] u16, [] i16, [] u32, [] i32, [] u64, [] i64, [] f32, [] f64,
+    [] LongDouble,
+    [const DIGITS: u8, const SCALE: u8] Fixed<DIGITS, SCALE>,
     [const N: u32] Text<N>,
+    [const N: u32] WideText<N>,
     [const N: u32] ByteSequence<N>,
     [P: Primitive + Serialize + for<'d> Deserialize<'d>, const N: u32] PrimitiveSequence<P, N>,
     [T: Enumeration + Serialize + for<'d> Deserialize<'d>] Enumerated<T>,

@@ -55,6 +55,18 @@ impl Slot for &mut [u8] {
     }
 }
 
+/// What other participants are told of a type, so that they can tell whether they
+/// understand its samples, and read them without having been compiled with it: XTypes
+/// 1.3 §7.6.3.2. Both are little endian XCDR2; the crate `spindle-dds-xtypes` knows
+/// what they say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TypeDescription {
+    /// `TypeInformation`: the identifiers of the type and of all that it is made of.
+    pub information: &'static [u8],
+    /// `sequence<TypeIdentifierTypeObjectPair>`: all those types in full.
+    pub objects: &'static [u8],
+}
+
 /// A type that a topic can have: implemented by generated code for every
 /// structure that is not `@nested`.
 ///
@@ -69,6 +81,9 @@ pub trait TopicType: Sized + Send + Sync + 'static {
     const HAS_KEY: bool;
     /// Extensibility of the structure.
     const EXTENSIBILITY: Extensibility;
+    /// What others are told of the type; `None` of one that XTypes has no words for,
+    /// because there is a `fixed` in it, say.
+    const DESCRIPTION: Option<TypeDescription> = None;
 
     /// Builds a sample in place; in its first stage here.
     type Builder<S: Slot>;

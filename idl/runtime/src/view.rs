@@ -3,7 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use zerocopy::{FromBytes, Immutable};
+
 use crate::encapsulation::ByteOrder;
+use crate::plain::Plain;
 use crate::primitive::Primitive;
 use crate::reader::Reader;
 use crate::shape::Shape;
@@ -67,17 +70,38 @@ impl<'a, P: Primitive> SeqView<'a, P> {
             Some(out) => out.split_at_mut((self.bytes.len() / P::SIZE).min(count)),
             None => return,
         };
-        for (value, bytes) in filled.iter_mut().zip(self.bytes.chunks_exact(P::SIZE)) {
-            *value = P::load(self.order, bytes);
-        }
+        let bytes = self.bytes.get(..filled.len() * P::SIZE);
+        P::load_all(self.order, bytes.unwrap_or_default(), filled);
         rest.fill(P::default());
     }
 
     /// The elements in a vector.
     pub fn to_vec(&self) -> Vec<P> {
-        let mut elements = vec![P::default(); self.len];
-        self.copy_to(&mut elements);
+        let elements = self.bytes.chunks_exact(P::SIZE);
+        let mut elements: Vec<P> = match self.order {
+            ByteOrder::Little => elements
+                .map(|one| P::load(ByteOrder::Little, one))
+                .collect(),
+            ByteOrder::Big => elements.map(|one| P::load(ByteOrder::Big, one)).collect(),
+        };
+        elements.resize(self.len, P::default());
         elements
+    }
+}
+
+impl<'a, P: Primitive + FromBytes + Immutable> SeqView<'a, P> {
+    /// The elements as they lie, where that is as in memory: of a little endian sample,
+    /// at an address that suits them, and of a type any bytes of which are a value.
+    pub fn as_slice(&self) -> Option<&'a [P]> {
+        if self.len == 0 {
+            return Some(&[]);
+        }
+        let native = cfg!(target_endian = "little") && self.order == ByteOrder::Little;
+        if !native && P::SIZE > 1 {
+            return None;
+        }
+        let elements = <[P]>::ref_from_bytes(self.bytes).ok()?;
+        (elements.len() == self.len).then_some(elements)
     }
 }
 
@@ -168,6 +192,18 @@ impl<'a, T: Shape> ListView<'a, T> {
             reader: self.reader,
             left: self.len,
             element: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Shape + Plain> ListView<'a, T> {
+    /// The elements as they lie, where that is as in memory: of a little endian sample
+    /// in XCDR1, at an address that suits them. They are those of whoever wrote the
+    /// sample, who is trusted not to alter it.
+    pub fn as_slice(&self) -> Option<&'a [T]> {
+        match self.len {
+            0 => Some(&[]),
+            len => self.reader.lend::<T>(len),
         }
     }
 }

@@ -12,7 +12,7 @@ impl Emitter<'_> {
         let docs = docs(&decl.doc);
         let name = names::ident(&mapping::identifier(&decl.name));
         let ty = match self.resolve(&decl.ty) {
-            Type::String { .. } => {
+            Type::String { .. } | Type::WString { .. } => {
                 let str = self.names.primitive("str");
                 quote!(&#str)
             }

@@ -70,7 +70,7 @@ impl Emitter<'_> {
         );
         quote! {
             #doc
-            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
             #serde
             pub enum #name {
                 #(#variants,)*

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::quote;
 
 use super::{EmitOptions, Scope};
 use crate::mapping;
-use crate::model::{Item, Model, Module, Struct, TypeId, TypeKind};
+use crate::model::{InterfaceDecl, InterfaceId, Item, Model, Struct, TypeId, TypeKind};
 
-/// Generated names beside a structure.
+/// Generated names beside a structure or union.
 pub(super) struct Companions {
     pub(super) view: Ident,
+    /// What shows a whole sample.
+    pub(super) topic_view: Ident,
     pub(super) builder: Ident,
     pub(super) members: Ident,
 }
@@ -19,6 +21,10 @@ pub(super) struct Companions {
 /// All names of a model.
 pub(super) struct Names {
     companions: BTreeMap<TypeId, Companions>,
+    /// Modules of what interfaces declare inside, by their scope in IDL.
+    modules: BTreeMap<Vec<String>, Ident>,
+    /// Errors of the methods of interfaces.
+    failures: BTreeMap<(InterfaceId, String), Ident>,
     /// Every declared Rust name, in any scope: what generated code must not take
     /// for the standard library's.
     declared: BTreeSet<String>,
@@ -29,55 +35,116 @@ impl Names {
     pub(super) fn new(model: &Model, options: &EmitOptions) -> Self {
         let mut names = Self {
             companions: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            failures: BTreeMap::new(),
             declared: BTreeSet::new(),
             extern_modules: options.extern_modules.clone(),
         };
-        names.collect(model, &model.root);
+        names.collect(model, &model.root.items);
         names
     }
 
-    fn collect(&mut self, model: &Model, module: &Module) {
-        let mut taken: BTreeSet<String> = module
-            .items
+    fn collect(&mut self, model: &Model, items: &[Item]) {
+        let mut taken: BTreeSet<String> = items
             .iter()
             .map(|item| match item {
                 Item::Module(inner) => mapping::identifier(&inner.name),
                 Item::Type(id) => mapping::identifier(&model.types[id.0].name),
                 Item::Const(id) => mapping::identifier(&model.constants[id.0].name),
+                Item::Interface(id) => mapping::identifier(&model.interfaces[id.0].name),
             })
             .collect();
         self.declared.extend(taken.iter().cloned());
-        for item in &module.items {
+        for item in items {
             match item {
-                Item::Module(inner) => self.collect(model, inner),
-                Item::Type(id) if matches!(model.types[id.0].kind, TypeKind::Struct(_)) => {
-                    let name = &model.types[id.0].name;
-                    let mut companion =
-                        |suffix| ident(&fresh(&mut taken, &format!("{name}{suffix}")));
-                    let (view, builder, members) = (
-                        companion("View"),
-                        companion("Builder"),
-                        companion("Members"),
-                    );
-                    self.companions.insert(
-                        *id,
-                        Companions {
-                            view,
-                            builder,
-                            members,
-                        },
-                    );
-                    if let TypeKind::Struct(structure) = &model.types[id.0].kind {
-                        self.declared
-                            .extend(fields(structure).iter().map(Ident::to_string));
-                    }
+                Item::Module(inner) => self.collect(model, &inner.items),
+                Item::Type(id) => self.collect_type(model, *id, &mut taken),
+                Item::Interface(id) => {
+                    self.collect_interface(*id, &model.interfaces[id.0], &mut taken);
+                    self.collect(model, &model.interfaces[id.0].items);
                 }
-                Item::Type(_) | Item::Const(_) => {}
+                Item::Const(_) => {}
             }
         }
     }
 
-    /// The generated names beside a structure.
+    fn collect_type(&mut self, model: &Model, id: TypeId, taken: &mut BTreeSet<String>) {
+        let decl = &model.types[id.0];
+        let mut companion = |suffix| ident(&fresh(taken, &format!("{}{suffix}", decl.name)));
+        let (members, companions) = match &decl.kind {
+            TypeKind::Struct(structure) => {
+                let view = companion("View");
+                let companions = Companions {
+                    topic_view: view.clone(),
+                    view,
+                    builder: companion("Builder"),
+                    members: companion("Members"),
+                };
+                (fields(structure), companions)
+            }
+            TypeKind::Union(union) => {
+                let companions = Companions {
+                    view: companion("View"),
+                    topic_view: companion("Sample"),
+                    builder: companion("Builder"),
+                    members: companion("Members"),
+                };
+                (fields(&super::union::as_structure(union)), companions)
+            }
+            _ => return,
+        };
+        self.declared.extend(members.iter().map(Ident::to_string));
+        self.companions.insert(id, companions);
+    }
+
+    fn collect_interface(
+        &mut self,
+        id: InterfaceId,
+        decl: &InterfaceDecl,
+        taken: &mut BTreeSet<String>,
+    ) {
+        if !decl.items.is_empty() {
+            let module = ident(&fresh(taken, &format!("{}Scope", decl.name)));
+            let scope = [&decl.scope[..], std::slice::from_ref(&decl.name)].concat();
+            self.modules.insert(scope, module);
+        }
+        let operations = decl
+            .operations
+            .iter()
+            .filter(|operation| !operation.raises.is_empty())
+            .map(|operation| operation.name.clone());
+        let getters = decl
+            .attributes
+            .iter()
+            .filter(|attribute| !attribute.get_raises.is_empty())
+            .map(|attribute| attribute.name.clone());
+        let setters = decl
+            .attributes
+            .iter()
+            .filter(|attribute| !attribute.set_raises.is_empty())
+            .map(|attribute| format!("set_{}", attribute.name));
+        for method in operations.chain(getters).chain(setters) {
+            let name = super::interface::failure_name(&decl.name, &method);
+            let error = ident(&fresh(taken, &name));
+            self.failures.insert((id, method), error);
+        }
+    }
+
+    /// The error of a method of an interface that raises exceptions.
+    pub(super) fn failure(&self, interface: InterfaceId, method: &str) -> &Ident {
+        &self.failures[&(interface, method.to_owned())]
+    }
+
+    /// The Rust module of a scope of IDL.
+    pub(super) fn module(&self, scope: &Scope) -> Ident {
+        match (self.modules.get(scope), scope.last()) {
+            (Some(module), _) => module.clone(),
+            (None, Some(name)) => ident(&mapping::identifier(name)),
+            (None, None) => ident("crate"),
+        }
+    }
+
+    /// The generated names beside a structure or union.
     pub(super) fn companions(&self, id: TypeId) -> &Companions {
         &self.companions[&id]
     }
@@ -117,9 +184,7 @@ impl Names {
         for length in (1..=scope.len()).rev() {
             if let Some(path) = self.extern_modules.get(&scope[..length].join("::")) {
                 let path = self::path(path);
-                let rest = scope[length..]
-                    .iter()
-                    .map(|name| ident(&mapping::identifier(name)));
+                let rest = (length..scope.len()).map(|last| self.module(&scope[..=last]));
                 return quote!(#path #(::#rest)* ::#item);
             }
         }
@@ -128,9 +193,7 @@ impl Names {
         }
         let shared = from.iter().zip(scope).take_while(|(a, b)| a == b).count();
         let up = from[shared..].iter().map(|_| quote!(super::));
-        let down = scope[shared..]
-            .iter()
-            .map(|name| ident(&mapping::identifier(name)));
+        let down = (shared..scope.len()).map(|last| self.module(&scope[..=last]));
         let here = (from.len() == shared).then(|| quote!(self::));
         quote!(#here #(#up)* #(#down::)* #item)
     }
@@ -157,23 +220,21 @@ pub(super) fn path(path: &str) -> TokenStream {
 
 /// Field names of a structure: distinct, and no keywords.
 pub(super) fn fields(structure: &Struct) -> Vec<Ident> {
-    let mut taken = BTreeSet::new();
+    distinct(structure.members.iter().map(|member| &member.name[..]))
+}
+
+/// Rust names for distinct ones of IDL: distinct, and no keywords.
+pub(super) fn distinct<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<Ident> {
     let plain = |name: &str| mapping::identifier(name) == name;
-    for member in structure
-        .members
-        .iter()
-        .filter(|member| plain(&member.name))
-    {
-        taken.insert(member.name.clone());
-    }
-    let field = |name: &String| match plain(name) {
-        true => format_ident!("{name}"),
-        false => ident(&fresh(&mut taken, &mapping::identifier(name))),
-    };
-    structure
-        .members
-        .iter()
-        .map(|member| &member.name)
-        .map(field)
+    let mut taken = names
+        .clone()
+        .filter(|name| plain(name))
+        .map(str::to_owned)
+        .collect();
+    names
+        .map(|name| match plain(name) {
+            true => ident(name),
+            false => ident(&fresh(&mut taken, &mapping::identifier(name))),
+        })
         .collect()
 }

@@ -3,9 +3,12 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
-use super::{Emitter, Scope, docs, names};
+use super::{Emitter, Scope, docs, member_docs, names};
 use crate::mapping;
-use crate::model::{Extensibility, Member, Primitive, Struct, Type, TypeDecl, TypeId, Value};
+use crate::model::{Extensibility, Member, Struct, TryConstruct, Type, TypeDecl, TypeId};
+
+/// Most members of a structure whose reading is worth being inlined.
+const INLINE_FIELDS_MAX: usize = 16;
 
 /// What the parts of a structure's code have in common.
 pub(super) struct Subject<'s> {
@@ -14,7 +17,10 @@ pub(super) struct Subject<'s> {
     pub(super) structure: &'s Struct,
     pub(super) name: Ident,
     pub(super) rt: TokenStream,
+    /// The members that are written and read.
     pub(super) fields: Vec<Field<'s>>,
+    /// Those that are `@non_serialized`.
+    pub(super) hidden: Vec<Field<'s>>,
 }
 
 /// A member with what is said about it again and again.
@@ -41,11 +47,41 @@ impl Subject<'_> {
         extensibility(self.structure.extensibility, &self.rt)
     }
 
+    /// All members in the order of their declaration.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Field<'_>> {
+        self.structure.members.iter().filter_map(|member| {
+            let mut all = self.fields.iter().chain(&self.hidden);
+            all.find(|field| std::ptr::eq(field.member, member))
+        })
+    }
+
     /// Key members by ascending id.
     pub(super) fn key_fields(&self) -> Vec<&Field<'_>> {
         let mut fields: Vec<_> = self.fields.iter().filter(|field| field.key).collect();
         fields.sort_by_key(|field| field.member.id);
         fields
+    }
+
+    /// The attribute of functions that read a small structure of fixed size: cursors
+    /// then live in registers.
+    pub(super) fn inline(&self) -> Option<TokenStream> {
+        let small = self.fields.len() <= INLINE_FIELDS_MAX && !self.is_mutable();
+        let steady = |field: &Field<'_>| field.fixed && !field.member.boxed;
+        (small && self.fields.iter().all(steady)).then(|| quote!(#[inline]))
+    }
+
+    /// What such functions do before and behind: they read with a cursor of their own.
+    pub(super) fn cursor(&self) -> (Option<TokenStream>, Option<TokenStream>) {
+        let inline = self.inline();
+        let before = inline.is_some().then(|| {
+            quote! {
+                let outer = reader;
+                let mut cursor = *outer;
+                let reader = &mut cursor;
+            }
+        });
+        let behind = inline.is_some().then(|| quote!(outer.follow(&cursor);));
+        (before, behind)
     }
 
     fn keys_are_by_id(&self) -> bool {
@@ -73,15 +109,22 @@ impl Emitter<'_> {
         let subject = self.subject(id, decl, structure);
         let owned = self.owned_struct(&subject);
         let default = self.default_impl(&subject);
+        let upcast = self.upcast(&subject);
         let topic = (!structure.nested).then(|| self.topic(&subject));
         let view = self.view(&subject);
-        let builder = (!structure.nested).then(|| self.builder(&subject));
+        let builder = self.builder(&subject);
         let members = self.members(&subject);
         let shape = self.shape_impl(&subject);
-        quote!(#owned #default #topic #view #builder #members #shape)
+        let exception = structure.exception.then(|| self.exception(&subject));
+        quote!(#owned #default #upcast #exception #topic #view #builder #members #shape)
     }
 
-    fn subject<'s>(&self, id: TypeId, decl: &'s TypeDecl, structure: &'s Struct) -> Subject<'s> {
+    pub(super) fn subject<'s>(
+        &self,
+        id: TypeId,
+        decl: &'s TypeDecl,
+        structure: &'s Struct,
+    ) -> Subject<'s> {
         let keyless = structure.members.iter().all(|member| !member.key);
         let members = &self.names.companions(id).members;
         let field = |(member, name): (&'s Member, Ident)| Field {
@@ -89,25 +132,25 @@ impl Emitter<'_> {
             path: quote!(#members::#name),
             name,
             key: member.key || keyless,
-            fixed: self.is_fixed(&member.ty),
+            fixed: self.is_fixed_member(member),
         };
+        let fields = structure.members.iter().zip(names::fields(structure));
+        let (hidden, fields) = fields
+            .map(field)
+            .partition(|field| field.member.non_serialized);
         Subject {
             id,
             decl,
             structure,
             name: names::ident(&mapping::identifier(&decl.name)),
             rt: self.rt(&decl.scope),
-            fields: structure
-                .members
-                .iter()
-                .zip(names::fields(structure))
-                .map(field)
-                .collect(),
+            fields,
+            hidden,
         }
     }
 
     /// The members as types.
-    fn members(&self, subject: &Subject<'_>) -> TokenStream {
+    pub(super) fn members(&self, subject: &Subject<'_>) -> TokenStream {
         let module = &self.names.companions(subject.id).members;
         let doc = format!(" The members of [`{}`] as types.", subject.name);
         let scope = [subject.scope(), &[module.to_string()]].concat();
@@ -120,27 +163,14 @@ impl Emitter<'_> {
             let Field {
                 member, name, key, ..
             } = field;
-            let shape = self.shape(&member.ty, &scope);
+            let shape = self.member_shape(member, &scope);
             let index = Literal::usize_unsuffixed(index);
             let id = Literal::u32_unsuffixed(member.id);
-            let must_understand = member.key;
+            let must_understand = member.must_understand;
+            let use_default = (member.try_construct == TryConstruct::UseDefault)
+                .then(|| quote!(const USE_DEFAULT: #bool = true;));
             let path = format!("{type_name}.{}", member.name);
-            let default = member.default.as_ref().map(|value| {
-                let absent = self.value(value, &member.ty, &scope);
-                let initial = match value {
-                    Value::String(_) => quote!(::std::string::String::from(#absent)),
-                    _ => absent.clone(),
-                };
-                quote! {
-                    fn initial() -> __rt::Owned<Self> {
-                        #initial
-                    }
-
-                    fn absent<'a>() -> __rt::Shown<'a, Self> {
-                        #absent
-                    }
-                }
-            });
+            let default = self.member_default(member, &scope);
             quote! {
                 #[derive(Debug)]
                 pub enum #name {}
@@ -152,6 +182,7 @@ impl Emitter<'_> {
                     const ID: #u32 = #id;
                     const KEY: #bool = #key;
                     const MUST_UNDERSTAND: #bool = #must_understand;
+                    #use_default
                     const PATH: &'static #str = #path;
                     #default
                 }
@@ -172,51 +203,29 @@ impl Emitter<'_> {
         let doc = docs(&subject.decl.doc);
         let serde = self.serde_derive(subject.scope());
         let name = &subject.name;
-        let fields = subject.fields.iter().map(|field| {
-            let doc = docs(&field.member.doc);
+        let fields = subject.in_order().map(|field| {
+            let doc = member_docs(field.member);
             let name = &field.name;
-            let ty = self.owned(&field.member.ty, subject.scope());
-            let with =
-                (self.options.serde && self.needs_serde_shape(&field.member.ty)).then(|| {
-                    let (rt, path) = (&subject.rt, &field.path);
-                    let path = quote!(#rt::Serde::<<#path as #rt::Member>::Shape>).to_string();
-                    quote!(#[serde(with = #path)])
-                });
+            let ty = self.owned_member(field.member, subject.scope());
+            let needs_shape = self.options.serde && self.needs_serde_shape(&field.member.ty);
+            let with = needs_shape.then(|| {
+                let rt = &subject.rt;
+                let shape = self.field_shape(field, subject);
+                let path = quote!(#rt::Serde::<#shape>).to_string();
+                // What serde does by itself for optional fields it does not know to be so.
+                let default = field.member.optional.then(|| quote!(default,));
+                quote!(#[serde(#default with = #path)])
+            });
             quote!(#doc #with pub #name: #ty)
         });
+        let plain = self.plain_attributes(subject);
         quote! {
             #doc
             #[derive(Debug, Clone, PartialEq)]
             #serde
+            #plain
             pub struct #name {
                 #(#fields,)*
-            }
-        }
-    }
-
-    fn default_impl(&self, subject: &Subject<'_>) -> TokenStream {
-        let (name, rt) = (&subject.name, &subject.rt);
-        let fields = subject.fields.iter().map(|field| {
-            let (name, path) = (&field.name, &field.path);
-            let value = match (&field.member.default, self.resolve(&field.member.ty)) {
-                (Some(Value::String(text)), _) => quote!(::std::string::String::from(#text)),
-                (Some(value), _) => self.value(value, &field.member.ty, subject.scope()),
-                (None, Type::Primitive(Primitive::Boolean)) => quote!(false),
-                (None, Type::Primitive(Primitive::Float32 | Primitive::Float64)) => quote!(0.0),
-                (None, Type::Primitive(_)) => quote!(0),
-                (None, Type::String { .. }) => quote!(::std::string::String::new()),
-                (None, Type::Sequence { .. }) => quote!(::std::vec::Vec::new()),
-                (None, Type::Named(_) | Type::Array { .. }) => {
-                    quote!(<#path as #rt::Member>::initial())
-                }
-            };
-            quote!(#name: #value)
-        });
-        quote! {
-            impl ::core::default::Default for #name {
-                fn default() -> Self {
-                    Self { #(#fields,)* }
-                }
             }
         }
     }
@@ -230,6 +239,7 @@ impl Emitter<'_> {
             Extensibility::Final => quote!(Next),
             Extensibility::Appendable | Extensibility::Mutable => quote!(Shared(5)),
         };
+        let initial_heap = self.initial_heap(subject);
         let write = self.write_fn(subject);
         let read = self.read_fn(subject);
         let measure = self.measure_fn(subject);
@@ -239,6 +249,9 @@ impl Emitter<'_> {
             .options
             .serde
             .then(|| quote!(#rt::serde_as_it_is! { [] #name, }));
+        let (plain, whole) = (self.plain_impl(subject), self.plain_shape(subject));
+        let checked = self.plain_check(subject);
+        let inline = subject.inline();
         quote! {
             impl #rt::shape::Shape for #name {
                 type Owned = Self;
@@ -249,6 +262,7 @@ impl Emitter<'_> {
                     &[#(#rt::shape::size_min_of::<#paths>()),*],
                 );
                 const LENGTH_CODE: #rt::shape::LengthCode = #rt::shape::LengthCode::#length_code;
+                #initial_heap
 
                 fn initial() -> Self {
                     ::core::default::Default::default()
@@ -257,10 +271,13 @@ impl Emitter<'_> {
                 #write
                 #read
 
+                #inline
                 fn check(reader: &mut #rt::Reader<'_>) -> #rt::Result<()> {
+                    #checked
                     #view::parse_(reader).map(|_| ())
                 }
 
+                #inline
                 fn show<'a>(reader: &mut #rt::Reader<'a>) -> #view<'a> {
                     #view::parse_(reader).unwrap_or(#view::ABSENT)
                 }
@@ -277,8 +294,10 @@ impl Emitter<'_> {
                 }
 
                 #measure
+                #whole
             }
 
+            #plain
             #serde
         }
     }
@@ -297,17 +316,20 @@ impl Emitter<'_> {
             quote! {
                 // Hashes take the key members by ascending id.
                 if encoder.is_key_hash() {
+                    let open = encoder.begin(#extensibility)?;
                     #(#members)*
-                    return ::core::result::Result::Ok(());
+                    return encoder.end(open);
                 }
             }
         });
+        let whole = self.plain_write(subject);
         quote! {
             fn write<#encoder: #rt::encode::Encoder>(
                 value: &Self,
                 encoder: &mut #encoder,
             ) -> #rt::Result<()> {
                 #by_id
+                #whole
                 let open = encoder.begin(#extensibility)?;
                 #(#members)*
                 encoder.end(open)
@@ -326,9 +348,17 @@ impl Emitter<'_> {
                 let id = Literal::u32_unsuffixed(member.id);
                 quote!(#id => value.#name = reader.value::<#path>()?,)
             });
+            let absent = subject
+                .fields
+                .iter()
+                .filter_map(|Field { member, name, .. }| {
+                    let is_read_otherwise = member.optional && member.default.is_some();
+                    is_read_otherwise.then(|| quote!(value.#name = ::core::option::Option::None;))
+                });
             quote! {
                 #[allow(unused_mut)]
                 let mut value = Self::default();
+                #(#absent)*
                 while let ::core::option::Option::Some(parameter) = reader.next_parameter()? {
                     match parameter.id {
                         #(#arms)*
@@ -343,35 +373,54 @@ impl Emitter<'_> {
                 let Field { path, name, .. } = field;
                 quote!(#name: reader.member::<#path>()?)
             });
-            quote!(let value = Self { #(#members,)* };)
+            let hidden = self.hidden_values(subject);
+            quote!(let value = Self { #(#members,)* #(#hidden,)* };)
         };
+        let whole = self.plain_read(subject);
+        let inline = subject.inline();
+        let (cursor, moved) = subject.cursor();
         quote! {
+            #inline
             fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self> {
+                #whole
+                #cursor
                 let scope = reader.begin(#extensibility)?;
                 #body
                 reader.end(scope);
+                #moved
                 ::core::result::Result::Ok(value)
             }
         }
     }
 
+    /// Memory that the default takes beside the value itself.
+    fn initial_heap(&self, subject: &Subject<'_>) -> Option<TokenStream> {
+        let Subject { rt, id, .. } = subject;
+        let usize = self.names.primitive("usize");
+        let paths = subject.fields.iter().map(|field| &field.path);
+        self.has_initial_heap(&Type::Named(*id)).then(|| {
+            quote! {
+                const INITIAL_HEAP: #usize =
+                    #rt::shape::initial_heap(&[#(#rt::shape::initial_heap_of::<#paths>()),*]);
+            }
+        })
+    }
+
     fn measure_fn(&self, subject: &Subject<'_>) -> TokenStream {
         let rt = &subject.rt;
-        let mut members = subject.structure.members.iter();
-        let body = if members.any(|member| self.reaches(&member.ty, subject.id)) {
-            quote!(measure.unbounded();)
-        } else {
-            let extensibility = subject.extensibility();
-            let paths = subject.fields.iter().map(|field| &field.path);
-            quote! {
-                measure.begin(#extensibility);
-                #(measure.member::<#paths>();)*
-                measure.end(#extensibility);
+        let extensibility = subject.extensibility();
+        let members = subject.fields.iter().map(|field| {
+            let path = &field.path;
+            match self.reaches(&field.member.ty, subject.id) {
+                true => quote!(measure.recursive_member::<#path>();),
+                false => quote!(measure.member::<#path>();),
             }
-        };
+        });
         quote! {
             fn measure(measure: &mut #rt::Measure) {
-                #body
+                measure.begin(#extensibility);
+                #(#members)*
+                measure.end(#extensibility);
             }
         }
     }

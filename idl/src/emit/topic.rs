@@ -1,21 +1,38 @@
 //! The face of a structure to the middleware.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::Emitter;
 use super::structure::{Subject, type_name};
 
 impl Emitter<'_> {
+    /// What others are told of the type, if there are words for it.
+    fn description(&self, subject: &Subject<'_>) -> Option<TokenStream> {
+        let described = self.descriptions.as_ref()?;
+        let information = described.information(subject.id)?.to_bytes().ok()?;
+        let objects = described.objects(subject.id)?.to_bytes().ok()?;
+        let [information, objects] = [information, objects].map(|it| Literal::byte_string(&it));
+        let rt = &subject.rt;
+        Some(quote! {
+            const DESCRIPTION: ::core::option::Option<#rt::TypeDescription> =
+                ::core::option::Option::Some(#rt::TypeDescription {
+                    information: #information,
+                    objects: #objects,
+                });
+        })
+    }
+
     pub(super) fn topic(&self, subject: &Subject<'_>) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let companions = self.names.companions(subject.id);
-        let (view, builder) = (&companions.view, &companions.builder);
+        let (view, builder) = (&companions.topic_view, &companions.builder);
         let type_name = type_name(subject.decl);
         let has_key = subject.structure.members.iter().any(|member| member.key);
         let extensibility = subject.extensibility();
         let [bool, str, byte, usize] =
             ["bool", "str", "u8", "usize"].map(|name| self.names.primitive(name));
+        let description = self.description(subject);
         let slot = self.names.parameter("S");
         let result = quote!(#rt::Result);
         quote! {
@@ -23,6 +40,7 @@ impl Emitter<'_> {
                 const TYPE_NAME: &'static #str = #type_name;
                 const HAS_KEY: #bool = #has_key;
                 const EXTENSIBILITY: #rt::Extensibility = #extensibility;
+                #description
                 type Builder<#slot: #rt::Slot> = #builder<#slot>;
                 type View<'a> = #view<'a>;
 
@@ -36,7 +54,10 @@ impl Emitter<'_> {
                     slot: #slot,
                     representation: #rt::Representation,
                 ) -> #result<#builder<#slot>> {
-                    #builder::start_(slot, representation)
+                    <Self as #rt::in_place::Composite>::begin(
+                        slot,
+                        #rt::Site::top(representation),
+                    )
                 }
 
                 fn view(

@@ -5,32 +5,50 @@ use quote::quote;
 
 use super::{Emitter, Scope, names};
 use crate::mapping;
-use crate::model::{Primitive, Type, TypeId, TypeKind, Value};
+use crate::model::{Extensibility, Member, Primitive, Type, TypeId, TypeKind};
 
 /// Largest array that serde takes by itself.
 const SERDE_ARRAY_MAX: u32 = 32;
+
+/// Stands for a type that is no part of any data type: the front end lets none through.
+pub(super) fn none() -> TokenStream {
+    quote!(::core::compile_error!("no data type"))
+}
 
 impl Emitter<'_> {
     /// The type behind all typedefs.
     pub(super) fn resolve<'t>(&'t self, ty: &'t Type) -> &'t Type {
         match ty {
             Type::Named(id) => match &self.decl(*id).kind {
-                TypeKind::Alias(inner) => self.resolve(inner),
+                TypeKind::Alias(alias) => self.resolve(&alias.ty),
                 _ => ty,
             },
             _ => ty,
         }
     }
 
-    fn as_primitive(&self, ty: &Type) -> Option<Primitive> {
+    pub(super) fn as_primitive(&self, ty: &Type) -> Option<Primitive> {
         match self.resolve(ty) {
             Type::Primitive(primitive) => Some(*primitive),
             _ => None,
         }
     }
 
-    pub(super) fn primitive(&self, primitive: Primitive) -> TokenStream {
-        self.names.primitive(mapping::primitive(primitive))
+    pub(super) fn primitive(&self, primitive: Primitive, from: &Scope) -> TokenStream {
+        match primitive {
+            Primitive::Float128 => {
+                let rt = self.rt(from);
+                quote!(#rt::LongDouble)
+            }
+            _ => self.names.primitive(mapping::primitive(primitive)),
+        }
+    }
+
+    /// The Rust type of `fixed<digits, scale>`.
+    pub(super) fn fixed(&self, digits: u8, scale: u8, from: &Scope) -> TokenStream {
+        let rt = self.rt(from);
+        let [digits, scale] = [digits, scale].map(Literal::u8_unsuffixed);
+        quote!(#rt::Fixed<#digits, #scale>)
     }
 
     /// Path of a declared type.
@@ -50,14 +68,28 @@ impl Emitter<'_> {
             .path(from, &decl.scope, &self.names.companions(id).view)
     }
 
+    /// Path of a structure's builder.
+    pub(super) fn named_builder(&self, id: TypeId, from: &Scope) -> TokenStream {
+        let decl = self.decl(id);
+        self.names
+            .path(from, &decl.scope, &self.names.companions(id).builder)
+    }
+
     /// The owned type; typedefs are kept by name.
     pub(super) fn owned(&self, ty: &Type, from: &Scope) -> TokenStream {
         match ty {
-            Type::Primitive(primitive) => self.primitive(*primitive),
-            Type::String { .. } => self.names.prelude("String", "::std::string"),
+            Type::Primitive(primitive) => self.primitive(*primitive, from),
+            Type::String { .. } | Type::WString { .. } => {
+                self.names.prelude("String", "::std::string")
+            }
+            Type::Fixed { digits, scale } => self.fixed(*digits, *scale, from),
+            Type::Map { key, value, .. } => {
+                let [key, value] = [key, value].map(|part| self.owned(&part.ty, from));
+                quote!(::std::collections::BTreeMap<#key, #value>)
+            }
             Type::Sequence { element, .. } => {
                 let vec = self.names.prelude("Vec", "::std::vec");
-                let element = self.owned(element, from);
+                let element = self.owned(&element.ty, from);
                 quote!(#vec<#element>)
             }
             Type::Array {
@@ -66,83 +98,41 @@ impl Emitter<'_> {
             } => dimensions
                 .iter()
                 .rev()
-                .fold(self.owned(element, from), |inner, dimension| {
+                .fold(self.owned(&element.ty, from), |inner, dimension| {
                     let dimension = Literal::u32_unsuffixed(*dimension);
                     quote!([#inner; #dimension])
                 }),
             Type::Named(id) => self.named(*id, from),
-        }
-    }
-
-    /// The shape; typedefs are looked through.
-    pub(super) fn shape(&self, ty: &Type, from: &Scope) -> TokenStream {
-        let rt = self.rt(from);
-        match self.resolve(ty) {
-            Type::Primitive(primitive) => self.primitive(*primitive),
-            Type::String { bound } => {
-                let bound = bound
-                    .map(Literal::u32_unsuffixed)
-                    .map(|bound| quote!(<#bound>));
-                quote!(#rt::shape::Text #bound)
-            }
-            Type::Sequence { element, bound } => {
-                let bound = bound.map(Literal::u32_unsuffixed);
-                match self.as_primitive(element) {
-                    Some(primitive) if mapping::is_byte(primitive) => {
-                        let bound = bound.map(|bound| quote!(<#bound>));
-                        quote!(#rt::shape::ByteSequence #bound)
-                    }
-                    Some(primitive) => {
-                        let bound = bound.map(|bound| quote!(, #bound));
-                        let element = self.primitive(primitive);
-                        quote!(#rt::shape::PrimitiveSequence<#element #bound>)
-                    }
-                    None => {
-                        let bound = bound.map(|bound| quote!(, #bound));
-                        let element = self.shape(element, from);
-                        quote!(#rt::shape::Delimited<#rt::shape::Sequence<#element #bound>>)
-                    }
-                }
-            }
-            Type::Array {
-                element,
-                dimensions,
-            } => {
-                let rows = self.rows(element, dimensions, from);
-                match self.as_primitive(element) {
-                    Some(_) => rows,
-                    None => quote!(#rt::shape::Delimited<#rows>),
-                }
-            }
-            Type::Named(id) => {
-                let path = self.named(*id, from);
-                match self.decl(*id).kind {
-                    TypeKind::Enum(_) => quote!(#rt::shape::Enumerated<#path>),
-                    _ => path,
-                }
+            Type::Interface(id) => {
+                let interface = self.interface_path(*id, from);
+                quote!(::std::sync::Arc<dyn #interface>)
             }
         }
     }
 
-    /// The shape of an array without its delimiter.
-    fn rows(&self, element: &Type, dimensions: &[u32], from: &Scope) -> TokenStream {
-        let rt = self.rt(from);
-        let (first, inner) = match dimensions {
-            [] => return self.shape(element, from),
-            [first, inner @ ..] => (Literal::u32_unsuffixed(*first), inner),
-        };
-        match self.as_primitive(element) {
-            Some(primitive) if inner.is_empty() && mapping::is_byte(primitive) => {
-                quote!(#rt::shape::ByteArray<#first>)
+    /// What owns the value of a member.
+    pub(super) fn owned_member(&self, member: &Member, from: &Scope) -> TokenStream {
+        let mut ty = self.owned(&member.ty, from);
+        if member.boxed {
+            let boxed = self.names.prelude("Box", "::std::boxed");
+            ty = quote!(#boxed<#ty>);
+        }
+        if member.optional {
+            let option = self.names.prelude("Option", "::core::option");
+            ty = quote!(#option<#ty>);
+        }
+        ty
+    }
+
+    /// What a view shows of a member, for lifetime `'a`.
+    pub(super) fn shown_member(&self, member: &Member, from: &Scope) -> TokenStream {
+        let ty = self.shown(&member.ty, from);
+        match member.optional {
+            true => {
+                let option = self.names.prelude("Option", "::core::option");
+                quote!(#option<#ty>)
             }
-            Some(primitive) if inner.is_empty() => {
-                let element = self.primitive(primitive);
-                quote!(#rt::shape::PrimitiveArray<#element, #first>)
-            }
-            _ => {
-                let inner = self.rows(element, inner, from);
-                quote!(#rt::shape::Array<#inner, #first>)
-            }
+            false => ty,
         }
     }
 
@@ -150,30 +140,36 @@ impl Emitter<'_> {
     pub(super) fn shown(&self, ty: &Type, from: &Scope) -> TokenStream {
         let rt = self.rt(from);
         match self.resolve(ty) {
-            Type::Primitive(primitive) => self.primitive(*primitive),
+            Type::Primitive(primitive) => self.primitive(*primitive, from),
+            Type::WString { .. } => quote!(#rt::WideView<'a>),
+            Type::Fixed { digits, scale } => self.fixed(*digits, *scale, from),
+            Type::Map { key, value, .. } => {
+                let [key, value] = [key, value].map(|part| self.element(part, from));
+                quote!(#rt::MapView<'a, #key, #value>)
+            }
             Type::String { .. } => {
                 let str = self.names.primitive("str");
                 quote!(&'a #str)
             }
-            Type::Sequence { element, .. } => match self.as_primitive(element) {
+            Type::Sequence { element, .. } => match self.plain_primitive(&element.ty) {
                 Some(primitive) => {
-                    let element = self.primitive(primitive);
+                    let element = self.primitive(primitive, from);
                     match mapping::is_byte(primitive) {
                         true => quote!(&'a [#element]),
                         false => quote!(#rt::SeqView<'a, #element>),
                     }
                 }
                 None => {
-                    let element = self.shape(element, from);
+                    let element = self.element(element, from);
                     quote!(#rt::ListView<'a, #element>)
                 }
             },
             Type::Array {
                 element,
                 dimensions,
-            } => match (self.as_primitive(element), &dimensions[..]) {
+            } => match (self.plain_primitive(&element.ty), &dimensions[..]) {
                 (Some(primitive), [dimension]) => {
-                    let element = self.primitive(primitive);
+                    let element = self.primitive(primitive, from);
                     let dimension = Literal::u32_unsuffixed(*dimension);
                     match mapping::is_byte(primitive) {
                         true => quote!(&'a [#element; #dimension]),
@@ -185,50 +181,98 @@ impl Emitter<'_> {
                     quote!(#rt::ListView<'a, #inner>)
                 }
             },
-            Type::Named(id) => match self.decl(*id).kind {
+            Type::Named(id) => match &self.decl(*id).kind {
                 TypeKind::Struct(_) => {
+                    let view = self.named_view(*id, from);
+                    quote!(#view<'a>)
+                }
+                TypeKind::Union(union) if self.union_borrows(union) => {
                     let view = self.named_view(*id, from);
                     quote!(#view<'a>)
                 }
                 _ => self.named(*id, from),
             },
+            _ => none(),
         }
     }
 
     /// What builders take, and how that becomes what shapes take.
     pub(super) fn taken(&self, ty: &Type, from: &Scope) -> (TokenStream, TokenStream) {
         match self.resolve(ty) {
-            Type::Primitive(_) => (self.owned(ty, from), quote!(&value)),
-            Type::Named(id) if matches!(self.decl(*id).kind, TypeKind::Enum(_)) => {
-                (self.owned(ty, from), quote!(&value))
-            }
-            Type::String { .. } => {
+            _ if self.is_scalar(ty) => (self.owned(ty, from), quote!(&value)),
+            Type::String { .. } | Type::WString { .. } => {
                 let str = self.names.primitive("str");
                 (quote!(&#str), quote!(value))
             }
             Type::Sequence { element, .. } => {
-                let element = self.owned(element, from);
+                let element = self.owned(&element.ty, from);
                 (quote!(&[#element]), quote!(value))
             }
-            Type::Array { .. } | Type::Named(_) => {
+            Type::Map { .. } | Type::Array { .. } | Type::Named(_) => {
                 let owned = self.owned(ty, from);
                 (quote!(&#owned), quote!(value))
             }
+            _ => (none(), none()),
         }
     }
 
-    /// Whether all values have the same size on the wire.
+    /// As [`taken`](Self::taken) of a member, of an optional one when it is there.
+    pub(super) fn taken_member(&self, member: &Member, from: &Scope) -> (TokenStream, TokenStream) {
+        let owned = self.owned(&member.ty, from);
+        match member.boxed {
+            true if self.is_scalar(&member.ty) => (owned, quote!(&value)),
+            true => (quote!(&#owned), quote!(value)),
+            false => self.taken(&member.ty, from),
+        }
+    }
+
+    /// Whether all values have the same size on the wire and their parts the same
+    /// places: members of mutable structures do not.
     pub(super) fn is_fixed(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
-            Type::Primitive(_) => true,
-            Type::String { .. } | Type::Sequence { .. } => false,
-            Type::Array { element, .. } => self.is_fixed(element),
+            Type::Primitive(_) | Type::Fixed { .. } => true,
+            Type::Array { element, .. } => self.is_fixed(&element.ty),
             Type::Named(id) => match &self.decl(*id).kind {
                 TypeKind::Struct(inner) => {
-                    inner.members.iter().all(|member| self.is_fixed(&member.ty))
+                    inner.extensibility != Extensibility::Mutable
+                        && inner
+                            .members
+                            .iter()
+                            .all(|member| self.is_fixed_member(member))
                 }
-                TypeKind::Enum(_) | TypeKind::Alias(_) => true,
+                TypeKind::Enum(_)
+                | TypeKind::Bitmask(_)
+                | TypeKind::Bitset(_)
+                | TypeKind::Alias(_) => true,
+                TypeKind::Union(_) | TypeKind::Native => false,
             },
+            _ => false,
+        }
+    }
+
+    /// As [`is_fixed`](Self::is_fixed) of a member.
+    pub(super) fn is_fixed_member(&self, member: &Member) -> bool {
+        member.non_serialized || (!member.optional && self.is_fixed(&member.ty))
+    }
+
+    /// Whether the default of a type owns memory beside it, through a pointer.
+    pub(super) fn has_initial_heap(&self, ty: &Type) -> bool {
+        match self.resolve(ty) {
+            Type::Array { element, .. } => self.has_initial_heap(&element.ty),
+            Type::Named(id) => match &self.decl(*id).kind {
+                TypeKind::Struct(inner) => inner.members.iter().any(|member| {
+                    !member.optional && (member.boxed || self.has_initial_heap(&member.ty))
+                }),
+                TypeKind::Union(inner) => {
+                    let initial = self.initial(*id, inner).branch;
+                    initial.is_some_and(|index| {
+                        let member = &inner.branches[index].member;
+                        member.boxed || self.has_initial_heap(&member.ty)
+                    })
+                }
+                _ => false,
+            },
+            _ => false,
         }
     }
 
@@ -240,10 +284,10 @@ impl Emitter<'_> {
 
     fn reaches_unseen(&self, ty: &Type, id: TypeId, seen: &mut [bool]) -> bool {
         match ty {
-            Type::Primitive(_) | Type::String { .. } => false,
             Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                self.reaches_unseen(element, id, seen)
+                self.reaches_unseen(&element.ty, id, seen)
             }
+            Type::Map { value, .. } => self.reaches_unseen(&value.ty, id, seen),
             Type::Named(other) if *other == id => true,
             Type::Named(other) if std::mem::replace(&mut seen[other.0], true) => false,
             Type::Named(other) => match &self.decl(*other).kind {
@@ -251,17 +295,22 @@ impl Emitter<'_> {
                     .members
                     .iter()
                     .any(|member| self.reaches_unseen(&member.ty, id, seen)),
-                TypeKind::Alias(inner) => self.reaches_unseen(inner, id, seen),
-                TypeKind::Enum(_) => false,
+                TypeKind::Union(inner) => inner
+                    .branches
+                    .iter()
+                    .any(|branch| self.reaches_unseen(&branch.member.ty, id, seen)),
+                TypeKind::Alias(alias) => self.reaches_unseen(&alias.ty, id, seen),
+                _ => false,
             },
+            _ => false,
         }
     }
 
     /// Whether serde needs help: an array that it cannot take is inside.
     pub(super) fn needs_serde_shape(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
-            Type::Primitive(_) | Type::String { .. } | Type::Named(_) => false,
-            Type::Sequence { element, .. } => self.needs_serde_shape(element),
+            Type::Sequence { element, .. } => self.needs_serde_shape(&element.ty),
+            Type::Map { value, .. } => self.needs_serde_shape(&value.ty),
             Type::Array {
                 element,
                 dimensions,
@@ -269,73 +318,9 @@ impl Emitter<'_> {
                 dimensions
                     .iter()
                     .any(|dimension| *dimension > SERDE_ARRAY_MAX)
-                    || self.needs_serde_shape(element)
+                    || self.needs_serde_shape(&element.ty)
             }
-        }
-    }
-
-    /// A constant of a type; strings are `&'static str`.
-    pub(super) fn value(&self, value: &Value, ty: &Type, from: &Scope) -> TokenStream {
-        match value {
-            Value::Integer(integer) => {
-                if let Some(Primitive::Float32 | Primitive::Float64) = self.as_primitive(ty) {
-                    return self.float(*integer as f64, ty);
-                }
-                let literal = Literal::u128_unsuffixed(integer.unsigned_abs());
-                if *integer < 0 {
-                    quote!(-#literal)
-                } else {
-                    quote!(#literal)
-                }
-            }
-            Value::Float(float) => self.float(*float, ty),
-            Value::Boolean(value) => quote!(#value),
-            Value::Char(byte) if byte.is_ascii_graphic() => {
-                let literal = Literal::byte_character(*byte);
-                quote!(#literal)
-            }
-            Value::Char(byte) => {
-                let literal = Literal::u8_unsuffixed(*byte);
-                quote!(#literal)
-            }
-            Value::String(text) => quote!(#text),
-            Value::Enum(id, index) => {
-                let path = self.named(*id, from);
-                let TypeKind::Enum(enumeration) = &self.decl(*id).kind else {
-                    return quote!(::core::default::Default::default());
-                };
-                let literal =
-                    names::ident(&mapping::identifier(&enumeration.literals[*index].name));
-                quote!(#path::#literal)
-            }
-        }
-    }
-
-    fn float(&self, float: f64, ty: &Type) -> TokenStream {
-        let single = self.as_primitive(ty) == Some(Primitive::Float32);
-        let name = self.primitive(if single {
-            Primitive::Float32
-        } else {
-            Primitive::Float64
-        });
-        if float.is_nan() {
-            return quote!(#name::NAN);
-        }
-        let literal = match single {
-            _ if float.is_infinite() => quote!(#name::INFINITY),
-            true => {
-                let literal = Literal::f32_unsuffixed((float as f32).abs());
-                quote!(#literal)
-            }
-            false => {
-                let literal = Literal::f64_unsuffixed(float.abs());
-                quote!(#literal)
-            }
-        };
-        if float.is_sign_negative() {
-            quote!(-#literal)
-        } else {
-            literal
+            _ => false,
         }
     }
 }

@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::structure::{Field, Subject};
-use super::{Emitter, docs};
+use super::{Emitter, member_docs};
 use crate::mapping;
 
 impl Emitter<'_> {
@@ -25,6 +25,7 @@ impl Emitter<'_> {
             let Field { name, path, .. } = field;
             quote!(#name: self.reader.to_owned::<#path>(&self.at)?)
         });
+        let hidden = self.hidden_values(subject);
         let key_hash = (!subject.structure.nested).then(|| {
             quote! {
                 /// Key hash; all zero for a type without a key.
@@ -34,6 +35,7 @@ impl Emitter<'_> {
                 }
             }
         });
+        let lent = self.plain_view(subject);
         let parse = self.parse_fn(subject, &absent);
         let encoder = self.names.parameter("E");
         let keys = subject.key_fields().into_iter().map(|field| &field.path);
@@ -56,10 +58,11 @@ impl Emitter<'_> {
                 /// The owned form. Fails only when the bytes have been altered since
                 /// they were checked.
                 pub fn to_owned(&self) -> #rt::Result<#name> {
-                    ::core::result::Result::Ok(#name { #(#owned,)* })
+                    ::core::result::Result::Ok(#name { #(#owned,)* #(#hidden,)* })
                 }
 
                 #key_hash
+                #lent
 
                 const ABSENT: Self =
                     Self { reader: #rt::Reader::empty(), at: [#absent; #count] };
@@ -109,23 +112,29 @@ impl Emitter<'_> {
             let paths = subject.fields.iter().map(|field| &field.path);
             quote!(let at = [#(reader.check_member::<#paths>()?),*];)
         };
+        let inline = subject.inline();
+        let (cursor, moved) = subject.cursor();
         quote! {
+            #inline
             fn parse_(reader: &mut #rt::Reader<'a>) -> #rt::Result<Self> {
+                #cursor
                 let scope = reader.begin(#extensibility)?;
                 let inside = *reader;
                 #at
                 reader.end(scope);
+                #moved
                 ::core::result::Result::Ok(Self { reader: inside, at })
             }
         }
     }
 
     fn accessor(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
-        let doc = docs(&field.member.doc);
+        let doc = member_docs(field.member);
         let (name, path) = (accessor_name(field), &field.path);
-        let ty = self.shown(&field.member.ty, subject.scope());
+        let ty = self.shown_member(field.member, subject.scope());
         quote! {
             #doc
+            #[inline]
             pub fn #name(&self) -> #ty {
                 self.reader.show::<#path>(&self.at)
             }

@@ -33,16 +33,16 @@ impl Lexer<'_> {
             let numeric = digits
                 .bytes()
                 .all(|byte| byte.is_ascii_digit() || byte == b'.');
-            return if numeric {
-                TokenKind::Fixed(all.into())
+            return if numeric && digits != "." {
+                TokenKind::Fixed(digits.into())
             } else {
                 no_number(all)
             };
         }
         if real {
+            // Whether it fits is a question of the type that it is for.
             return match all.parse::<f64>() {
-                Ok(value) if value.is_finite() => TokenKind::Float(value),
-                Ok(_) => error(format!("`{all}` is too large for a floating-point literal")),
+                Ok(_) => TokenKind::Float(all.into()),
                 Err(_) => no_number(all),
             };
         }
@@ -53,7 +53,7 @@ impl Lexer<'_> {
     }
 
     pub(super) fn char_literal(&mut self, wide: bool) -> TokenKind {
-        let Some(text) = self.quoted('\'', wide) else {
+        let Some(text) = self.quoted('\'') else {
             return error("character literal that does not end on its line");
         };
         let text = match text {
@@ -70,7 +70,7 @@ impl Lexer<'_> {
     }
 
     pub(super) fn text_literal(&mut self, wide: bool) -> TokenKind {
-        match self.quoted('"', wide) {
+        match self.quoted('"') {
             None => error("string literal that does not end on its line"),
             Some(Err(message)) => error(message),
             Some(Ok(text)) if text.len() > STRING_BYTES_MAX => error(format!(
@@ -87,7 +87,7 @@ impl Lexer<'_> {
 
     /// The text between two quotes, or what is wrong with an escape in it; `None`
     /// when the closing quote is missing. Consumes the whole literal either way.
-    fn quoted(&mut self, quote: char, wide: bool) -> Option<Result<String, String>> {
+    fn quoted(&mut self, quote: char) -> Option<Result<String, String>> {
         let mut text = String::new();
         let mut wrong = None;
         self.bump();
@@ -98,7 +98,7 @@ impl Lexer<'_> {
                     self.bump();
                     return Some(wrong.map_or(Ok(text), Err));
                 }
-                Some('\\') => match self.escape(wide) {
+                Some('\\') => match self.escape() {
                     Ok(c) => text.push(c),
                     Err(message) => wrong = wrong.or(Some(message)),
                 },
@@ -111,13 +111,17 @@ impl Lexer<'_> {
     }
 
     /// §7.2.6.2.1, table 7-9.
-    fn escape(&mut self, wide: bool) -> Result<char, String> {
+    fn escape(&mut self) -> Result<char, String> {
         self.bump();
         let Some(c) = self.peek().filter(|c| *c != '\n') else {
             return Err("escape sequence that does not end on its line".into());
         };
         if c.is_digit(8) {
-            return Ok(self.code(3, 8));
+            let code = self.code(3, 8);
+            return match u8::try_from(code) {
+                Ok(byte) => Ok(char::from(byte)),
+                Err(_) => Err(format!("octal escape of {code}, which is more than 255")),
+            };
         }
         self.bump();
         let next_is_hex = self.peek().is_some_and(|next| next.is_ascii_hexdigit());
@@ -130,19 +134,31 @@ impl Lexer<'_> {
             'f' => '\u{C}',
             'a' => '\u{7}',
             '\\' | '?' | '\'' | '"' => c,
-            'x' if next_is_hex => self.code(2, 16),
-            'u' if next_is_hex && wide => self.code(4, 16),
-            'u' if next_is_hex => {
-                self.code(4, 16);
-                return Err("escape `\\u` stands in wide literals only".into());
-            }
+            'x' if next_is_hex => char::from(u8::try_from(self.code(2, 16)).unwrap_or(0)),
+            // In wide literals only, says the standard; ROS 2 has it in others too.
+            'u' if next_is_hex => return self.unit(),
             _ => return Err(format!("unknown escape sequence `\\{}`", c.escape_debug())),
         })
     }
 
-    /// At most `digits` digits of a character code. A half of a surrogate pair
-    /// is no character and becomes U+FFFD, as other bytes that are not UTF-8.
-    fn code(&mut self, digits: usize, base: u32) -> char {
+    /// Behind `\u`: a character, or the first half of one with the second behind it.
+    fn unit(&mut self) -> Result<char, String> {
+        let first = self.code(4, 16);
+        let mut units = vec![u16::try_from(first).unwrap_or(0)];
+        if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {
+            self.bump();
+            self.bump();
+            units.push(u16::try_from(self.code(4, 16)).unwrap_or(0));
+        }
+        let mut chars = char::decode_utf16(units);
+        match (chars.next(), chars.next()) {
+            (Some(Ok(c)), None) => Ok(c),
+            _ => Err(format!("`\\u{first:x}` is half of a character")),
+        }
+    }
+
+    /// At most `digits` digits of a character code.
+    fn code(&mut self, digits: usize, base: u32) -> u32 {
         let mut code = 0;
         for _ in 0..digits {
             let Some(digit) = self.peek().and_then(|c| c.to_digit(base)) else {
@@ -151,7 +167,7 @@ impl Lexer<'_> {
             self.bump();
             code = code * base + digit;
         }
-        char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+        code
     }
 }
 

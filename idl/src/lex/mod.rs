@@ -14,7 +14,7 @@ use crate::limits::TOKENS_MAX;
 use crate::source::{FileId, Span};
 
 use comments::Comments;
-pub(crate) use token::{Token, TokenKind, keyword_ignoring_case};
+pub(crate) use token::{Pragma, Token, TokenKind, keyword_ignoring_case};
 
 /// All tokens of a text. There is no token for the end.
 pub(crate) fn lex(file: FileId, text: &str) -> Vec<Token> {

@@ -24,8 +24,9 @@ pub(crate) enum TokenKind {
     /// One of [`KEYWORDS`].
     Keyword(&'static str),
     Integer(u64),
-    Float(f64),
-    /// `1.5d`, as written.
+    /// `1.5`, as written.
+    Float(Rc<str>),
+    /// `1.5d`, as written but for the `d`.
     Fixed(Rc<str>),
     Char(char),
     WideChar(char),
@@ -36,10 +37,25 @@ pub(crate) enum TokenKind {
     Punct(char),
     /// `::`
     Scope,
+    /// A directive that says something about types. It stands between tokens, and
+    /// is taken out before these are parsed.
+    Pragma(Rc<Pragma>),
     /// Cannot be a token; says why. Silent once reported.
     Error(Rc<str>),
     /// The end of the file that was named by the user.
     End,
+}
+
+/// What a `#pragma` says about a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pragma {
+    /// The name of the type, as written.
+    pub(crate) ty: Vec<String>,
+    /// From the root, not from where the pragma stands.
+    pub(crate) absolute: bool,
+    /// The members of the key, each with those inside it; `None` when it says only
+    /// that the type is one of a topic.
+    pub(crate) key: Option<Vec<Vec<String>>>,
 }
 
 impl TokenKind {
@@ -55,6 +71,7 @@ impl TokenKind {
             Self::Text(_) | Self::WideText(_) => "a string literal".into(),
             Self::Punct(c) => format!("`{c}`"),
             Self::Scope => "`::`".into(),
+            Self::Pragma(_) => "a pragma".into(),
             Self::Error(_) => "an invalid token".into(),
             Self::End => "the end of the file".into(),
         }
@@ -66,6 +83,36 @@ impl TokenKind {
             Self::Identifier(name) => Some(name),
             Self::Keyword(word) => Some(word),
             _ => None,
+        }
+    }
+
+    /// As it may be written.
+    pub(crate) fn spelled(&self) -> String {
+        let quoted = |text: &str, quote: char| {
+            let mut out = String::from(quote);
+            for c in text.chars() {
+                match c {
+                    '\n' => out.push_str("\\n"),
+                    '\\' | '"' | '\'' => out.extend(['\\', c]),
+                    _ => out.push(c),
+                }
+            }
+            out.push(quote);
+            out
+        };
+        match self {
+            Self::Identifier(name) => name.to_string(),
+            Self::Keyword(word) => (*word).into(),
+            Self::Integer(value) => value.to_string(),
+            Self::Float(text) => text.to_string(),
+            Self::Fixed(text) => format!("{text}d"),
+            Self::Char(c) => quoted(&c.to_string(), '\''),
+            Self::WideChar(c) => format!("L{}", quoted(&c.to_string(), '\'')),
+            Self::Text(text) => quoted(text, '"'),
+            Self::WideText(text) => format!("L{}", quoted(text, '"')),
+            Self::Punct(c) => c.to_string(),
+            Self::Scope => "::".into(),
+            Self::Pragma(_) | Self::Error(_) | Self::End => String::new(),
         }
     }
 

@@ -1,7 +1,11 @@
-//! `@name`, `@name(value)`, `@name(a = 1, b = 2)`: IDL 4.2 §7.4.15.
+//! `@name`, `@name(value)`, `@name(a = 1, b = 2)`, and the declarations of
+//! annotations: IDL 4.2 §7.4.15.
 
 use super::{Parsed, Parser};
-use crate::ast::{Annotation, Arguments};
+use crate::ast::{
+    Annotation, AnnotationDeclaration, AnnotationItem, Arguments, Definition, DefinitionKind,
+    Ident, ScopedName,
+};
 use crate::lex::TokenKind;
 
 impl Parser<'_> {
@@ -36,18 +40,18 @@ impl Parser<'_> {
         {
             let span = self.span();
             self.bump();
-            let first = crate::ast::Ident {
+            let first = Ident {
                 name: (*word).into(),
                 span,
             };
-            crate::ast::ScopedName {
+            ScopedName {
                 absolute: false,
                 first,
                 rest: Vec::new(),
                 span,
             }
         } else {
-            self.scoped_name("the name of an annotation")?
+            self.annotation_name()?
         };
         let mut arguments = Arguments::None;
         if self.at_punct('(') {
@@ -65,6 +69,29 @@ impl Parser<'_> {
         Ok(Annotation {
             name,
             arguments,
+            span,
+        })
+    }
+
+    /// A scoped name. `@key ::T x` has one of a type behind it, so that its parts
+    /// stand without white space.
+    fn annotation_name(&mut self) -> Parsed<ScopedName> {
+        let start = self.span();
+        let absolute = self.kind() == &TokenKind::Scope;
+        if absolute {
+            self.bump();
+        }
+        let first = self.identifier("the name of an annotation")?;
+        let mut rest = Vec::new();
+        while self.kind() == &TokenKind::Scope && self.token().is_some_and(|token| token.glued) {
+            self.bump();
+            rest.push(self.identifier("a name after `::`")?);
+        }
+        let span = start.to(self.previous_span());
+        Ok(ScopedName {
+            absolute,
+            first,
+            rest,
             span,
         })
     }
@@ -89,5 +116,51 @@ impl Parser<'_> {
         };
         self.expect(')')?;
         Ok(arguments)
+    }
+
+    /// `@annotation Name { ... };`
+    pub(super) fn annotation_declaration(&mut self) -> Parsed<DefinitionKind> {
+        self.bump();
+        self.bump();
+        let name = self.identifier("the name of an annotation")?;
+        let (items, broken, ended) = self.block("annotation", &name, Self::annotation_item)?;
+        if ended {
+            self.semicolon("the annotation")?;
+        }
+        Ok(DefinitionKind::AnnotationDeclaration(
+            AnnotationDeclaration {
+                name,
+                items,
+                broken,
+            },
+        ))
+    }
+
+    fn annotation_item(&mut self) -> Parsed<AnnotationItem> {
+        let doc = self.token().and_then(|token| token.doc.clone());
+        if ["const", "typedef", "enum", "bitmask"]
+            .iter()
+            .any(|word| self.at_keyword(word))
+            && let Some(kind) = self.inner_definition()?
+        {
+            return Ok(AnnotationItem::Definition(Definition {
+                doc,
+                annotations: Vec::new(),
+                kind,
+            }));
+        }
+        let ty = if self.take_keyword("any") {
+            None
+        } else {
+            Some(self.type_spec()?)
+        };
+        let name = self.identifier("the name of a parameter")?;
+        let default = if self.take_keyword("default") {
+            Some(self.expression()?)
+        } else {
+            None
+        };
+        self.semicolon("the parameter")?;
+        Ok(AnnotationItem::Parameter { ty, name, default })
     }
 }

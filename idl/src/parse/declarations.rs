@@ -1,9 +1,11 @@
-//! Modules, structs, enums, typedefs and constants.
+//! Modules, structs, enums, bitmasks, typedefs and constants.
+
+use std::rc::Rc;
 
 use super::{Abandoned, END, Parsed, Parser};
 use crate::ast::{
-    Const, Definition, DefinitionKind, Enum, Expr, Ident, Literal, Member, Module, Struct,
-    TypeKind, TypeSpec, Typedef,
+    Const, Definition, DefinitionKind, Enum, Expr, ForwardKind, Ident, Literal, Member, Module,
+    Struct, TypeKind, TypeSpec, Typedef,
 };
 use crate::lex::{Token, TokenKind};
 use crate::source::Span;
@@ -12,7 +14,11 @@ impl Parser<'_> {
     /// Definitions up to a closing brace or the end.
     pub(super) fn definitions(&mut self) -> Vec<Definition> {
         let mut all = Vec::new();
-        while self.kind() != END && !self.at_punct('}') {
+        loop {
+            self.pragmas_before(&mut all);
+            if self.kind() == END || self.at_punct('}') {
+                return all;
+            }
             let begin = self.at;
             match self.definition() {
                 Ok(Some(definition)) => all.push(definition),
@@ -23,7 +29,24 @@ impl Parser<'_> {
                 self.bump();
             }
         }
-        all
+    }
+
+    /// The pragmas that stand before this place, also those inside the definition
+    /// that ends here.
+    fn pragmas_before(&mut self, all: &mut Vec<Definition>) {
+        while let Some(((at, token), rest)) = self.pragmas.split_first() {
+            if *at > self.at {
+                return;
+            }
+            self.pragmas = rest;
+            if let TokenKind::Pragma(pragma) = &token.kind {
+                all.push(Definition {
+                    doc: None,
+                    annotations: Vec::new(),
+                    kind: DefinitionKind::Pragma(Rc::clone(pragma), token.span),
+                });
+            }
+        }
     }
 
     fn definition(&mut self) -> Parsed<Option<Definition>> {
@@ -34,13 +57,12 @@ impl Parser<'_> {
         }
         let doc = self.token().and_then(|token| token.doc.clone());
         let annotations = self.annotations();
-        let kind = match self.kind() {
-            TokenKind::Keyword("module") => self.module()?,
-            TokenKind::Keyword("struct") => self.structure().and_then(|kind| self.end(kind))?,
-            TokenKind::Keyword("enum") => self.enumeration().and_then(|kind| self.end(kind))?,
-            TokenKind::Keyword("typedef") => self.typedef()?,
-            TokenKind::Keyword("const") => self.constant()?,
-            _ => match self.refused_definition() {
+        let kind = match self.inner_definition()? {
+            Some(kind) => kind,
+            None if self.at_keyword("module") => self.module()?,
+            None if self.at_interface() => self.interface()?,
+            None if self.at_annotation_declaration() => self.annotation_declaration()?,
+            None => match self.refused_definition() {
                 Some(name) => DefinitionKind::Refused(name),
                 None => return self.expected("a declaration"),
             },
@@ -52,17 +74,45 @@ impl Parser<'_> {
         }))
     }
 
-    /// The `;` behind a struct or enum. One whose end was not found has none.
-    fn end(&mut self, (kind, ended): (DefinitionKind, bool)) -> Parsed<DefinitionKind> {
-        if ended {
-            let what = if matches!(kind, DefinitionKind::Enum(_)) {
-                "the enum"
-            } else {
-                "the struct"
-            };
-            self.semicolon(what)?;
+    /// What may stand in modules and in interfaces.
+    pub(super) fn inner_definition(&mut self) -> Parsed<Option<DefinitionKind>> {
+        let TokenKind::Keyword(word) = self.kind() else {
+            return Ok(None);
+        };
+        if let Some((kind, ended)) = self.constructed(word)? {
+            // One whose end was not found has no `;`.
+            if ended {
+                self.semicolon(&format!("the {word}"))?;
+            }
+            return Ok(Some(kind));
         }
-        Ok(kind)
+        Ok(Some(match *word {
+            "typedef" => self.typedef()?,
+            "const" => self.constant()?,
+            "native" => self.native()?,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The constructed type that this keyword begins, up to its `;`. The second
+    /// value says whether the end was found.
+    fn constructed(&mut self, word: &str) -> Parsed<Option<(DefinitionKind, bool)>> {
+        Ok(Some(match word {
+            "struct" => self.structure("struct")?,
+            "exception" => self.structure("exception")?,
+            "union" => self.union()?,
+            "enum" => self.names("enum", DefinitionKind::Enum)?,
+            "bitmask" => self.names("bitmask", DefinitionKind::Bitmask)?,
+            "bitset" => self.bitset()?,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn native(&mut self) -> Parsed<DefinitionKind> {
+        self.bump();
+        let name = self.declared_name("the name of a native type")?;
+        self.semicolon("the native type")?;
+        Ok(DefinitionKind::Native(name))
     }
 
     fn module(&mut self) -> Parsed<DefinitionKind> {
@@ -70,7 +120,7 @@ impl Parser<'_> {
         self.bump();
         let name = self.declared_name("the name of a module")?;
         if self.at_punct('<') {
-            self.sink.refuse(keyword.to(name.span), "a template module");
+            self.refuse_template(keyword.to(name.span));
             self.skip_definition();
             return Ok(DefinitionKind::Refused(Some(name)));
         }
@@ -87,25 +137,47 @@ impl Parser<'_> {
     }
 
     /// The second value says whether the end was found, up to the `;`.
-    fn structure(&mut self) -> Parsed<(DefinitionKind, bool)> {
-        let keyword = self.span();
+    fn structure(&mut self, word: &str) -> Parsed<(DefinitionKind, bool)> {
         self.bump();
-        let name = self.declared_name("the name of a struct")?;
-        if self.at_punct(';') {
-            self.refuse_forward(keyword.to(name.span), "struct");
-            return Ok((DefinitionKind::Refused(Some(name)), true));
+        let name = self.declared_name(&format!("the name of {}", article(word)))?;
+        if self.at_punct(';') && word == "struct" {
+            return Ok((DefinitionKind::Forward(ForwardKind::Struct, name), true));
         }
         let base = if self.take(':') {
             Some(self.scoped_name("a struct")?)
         } else {
             None
         };
+        let (members, broken, ended) = self.block(word, &name, Self::member)?;
+        let structure = Struct {
+            exception: word == "exception",
+            name,
+            base,
+            members,
+            broken,
+        };
+        Ok((DefinitionKind::Struct(structure), ended))
+    }
+
+    /// `{ ... }` around members of one kind. Says whether some could not be
+    /// read, and whether the end was found.
+    pub(super) fn block<T>(
+        &mut self,
+        word: &str,
+        name: &Ident,
+        mut member: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<(Vec<T>, bool, bool)> {
         let opening = self.span();
         self.expect('{')?;
         let (mut members, mut broken) = (Vec::new(), false);
-        while self.kind() != END && !self.at_punct('}') && !self.leave_block() {
+        while self.kind() != END && !self.at_punct('}') && !self.leave_block(word) {
             let begin = self.at;
-            match self.member() {
+            if self.at_punct(';') {
+                self.sink.warning(self.span(), "a `;` alone has no meaning");
+                self.bump();
+                continue;
+            }
+            match member(self) {
                 Ok(member) => members.push(member),
                 Err(Abandoned) => {
                     broken = true;
@@ -116,21 +188,11 @@ impl Parser<'_> {
                 self.bump();
             }
         }
-        let ended = self.at_punct('}');
-        if ended {
-            self.bump();
-        } else {
-            self.not_closed(opening, "struct", &name);
+        let ended = self.take('}');
+        if !ended {
+            self.not_closed(opening, word, name);
         }
-        Ok((
-            DefinitionKind::Struct(Struct {
-                name,
-                base,
-                members,
-                broken,
-            }),
-            ended,
-        ))
+        Ok((members, broken, ended))
     }
 
     fn not_closed(&mut self, opening: Span, what: &str, name: &Ident) {
@@ -139,14 +201,17 @@ impl Parser<'_> {
     }
 
     /// Whether something begins here, at the start of a line, that cannot stand
-    /// in a struct: then the closing brace is missing.
-    fn leave_block(&self) -> bool {
+    /// in such a block: then the closing brace is missing.
+    fn leave_block(&self, word: &str) -> bool {
         let starts = self.token().is_some_and(|token| token.first_on_line);
-        let keywords = ["module", "typedef", "const"];
+        let keywords: &[&str] = match word {
+            "interface" | "annotation" => &["module"],
+            _ => &["module", "typedef", "const"],
+        };
         starts && keywords.iter().any(|word| self.at_keyword(word))
     }
 
-    fn member(&mut self) -> Parsed<Member> {
+    pub(super) fn member(&mut self) -> Parsed<Member> {
         let doc = self.token().and_then(|token| token.doc.clone());
         let annotations = self.annotations();
         let ty = self.type_spec()?;
@@ -160,10 +225,15 @@ impl Parser<'_> {
         })
     }
 
-    /// The second value says whether the end was found, up to the `;`.
-    fn enumeration(&mut self) -> Parsed<(DefinitionKind, bool)> {
+    /// An enum or a bitmask. The second value says whether the end was found, up
+    /// to the `;`.
+    fn names(
+        &mut self,
+        word: &str,
+        kind: impl Fn(Enum) -> DefinitionKind,
+    ) -> Parsed<(DefinitionKind, bool)> {
         self.bump();
-        let name = self.declared_name("the name of an enum")?;
+        let name = self.declared_name(&format!("the name of {}", article(word)))?;
         let opening = self.span();
         self.expect('{')?;
         let mut literals = Vec::new();
@@ -193,33 +263,33 @@ impl Parser<'_> {
         }
         let ended = self.take('}');
         if !ended && !broken {
-            self.not_closed(opening, "enum", &name);
+            self.not_closed(opening, word, &name);
         }
-        Ok((
-            DefinitionKind::Enum(Enum {
-                name,
-                literals,
-                broken,
-            }),
-            ended,
-        ))
+        let names = Enum {
+            name,
+            literals,
+            broken,
+        };
+        Ok((kind(names), ended))
     }
 
     fn literal(&mut self) -> Parsed<Literal> {
         let doc = self.token().and_then(|token| token.doc.clone());
         let annotations = self.annotations();
         let name = self.declared_name("the name of a literal")?;
+        let mut value = None;
         if self.at_punct('=') {
-            let message = "a literal cannot be given a value by `=`";
+            let message = "`=` behind a literal is no IDL, and is taken for `@value`";
             let hint = format!("write `@value(...) {}`", name.name);
-            self.sink.error_hint(self.span(), message, hint);
+            self.sink.warning_hint(self.span(), message, hint);
             self.bump();
-            self.expression()?;
+            value = Some(self.expression()?);
         }
         Ok(Literal {
             doc,
             annotations,
             name,
+            value,
         })
     }
 
@@ -250,37 +320,25 @@ impl Parser<'_> {
 
     fn typedef_body(&mut self) -> Parsed<Typedef> {
         let span = self.span();
-        let kind = match self.kind() {
-            TokenKind::Keyword(word @ ("struct" | "enum")) => {
-                let declared = if *word == "struct" {
-                    self.structure()
-                } else {
-                    self.enumeration()
-                };
-                let (kind, ended) = declared?;
-                if !ended {
-                    return Err(Abandoned);
-                }
-                let definition = Definition {
-                    doc: None,
-                    annotations: Vec::new(),
-                    kind,
-                };
-                TypeKind::Declared(Box::new(definition))
-            }
-            TokenKind::Keyword(word @ ("union" | "bitset" | "bitmask")) => {
-                self.sink.refuse(span, &format!("`{word}`"));
-                self.skip_to_declarators();
-                TypeKind::Refused
-            }
-            _ => {
-                let ty = self.type_spec()?;
-                return self.typedef_names(ty);
-            }
+        let constructed = match self.kind() {
+            TokenKind::Keyword(word) if *word != "exception" => self.constructed(word)?,
+            _ => None,
+        };
+        let Some((kind, ended)) = constructed else {
+            let ty = self.type_spec()?;
+            return self.typedef_names(ty);
+        };
+        if !ended {
+            return Err(Abandoned);
+        }
+        let definition = Definition {
+            doc: None,
+            annotations: Vec::new(),
+            kind,
         };
         self.typedef_names(TypeSpec {
             annotations: Vec::new(),
-            kind,
+            kind: TypeKind::Declared(Box::new(definition)),
             span,
         })
     }
@@ -311,5 +369,12 @@ impl Parser<'_> {
         let value = self.expression()?;
         self.semicolon("the constant")?;
         Ok(value)
+    }
+}
+
+fn article(word: &str) -> String {
+    match word.chars().next() {
+        Some('a' | 'e' | 'i' | 'o') => format!("an {word}"),
+        _ => format!("a {word}"),
     }
 }

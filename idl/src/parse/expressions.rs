@@ -89,12 +89,12 @@ impl Parser<'_> {
         let span = self.span();
         let kind = match self.kind() {
             TokenKind::Integer(value) => ExprKind::Integer(*value),
-            TokenKind::Float(value) => ExprKind::Float(*value),
+            TokenKind::Float(text) => ExprKind::Float(text.clone()),
+            TokenKind::Fixed(text) => ExprKind::Fixed(text.clone()),
             TokenKind::Keyword("TRUE") => ExprKind::Boolean(true),
             TokenKind::Keyword("FALSE") => ExprKind::Boolean(false),
             TokenKind::Char(c) => ExprKind::Char(*c),
-            TokenKind::Fixed(_) => ExprKind::Unsupported("a fixed-point literal"),
-            TokenKind::WideChar(_) => ExprKind::Unsupported("a wide character literal"),
+            TokenKind::WideChar(c) => ExprKind::WideChar(*c),
             TokenKind::Text(_) | TokenKind::WideText(_) => return self.text(span),
             TokenKind::Identifier(_) | TokenKind::Scope => {
                 let name = self.scoped_name("a constant")?;
@@ -121,14 +121,17 @@ impl Parser<'_> {
         Ok(Expr { kind, span })
     }
 
-    /// String literals that follow one another are one.
+    /// String literals that follow one another are one: wide if one of them is.
     fn text(&mut self, start: Span) -> Parsed<Expr> {
         let mut text = String::new();
         let mut wide = false;
         loop {
             match self.kind() {
                 TokenKind::Text(piece) => text.push_str(piece),
-                TokenKind::WideText(_) => wide = true,
+                TokenKind::WideText(piece) => {
+                    wide = true;
+                    text.push_str(piece);
+                }
                 _ => break,
             }
             if text.len() > STRING_BYTES_MAX {
@@ -140,7 +143,7 @@ impl Parser<'_> {
         }
         let span = start.to(self.previous_span());
         let kind = match wide {
-            true => ExprKind::Unsupported("a wide string literal"),
+            true => ExprKind::WideText(text.into()),
             false => ExprKind::Text(text.into()),
         };
         Ok(Expr { kind, span })

@@ -8,9 +8,12 @@
 mod annotations;
 mod declarations;
 mod expressions;
+mod interfaces;
 mod refused;
 mod types;
+mod unions;
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::ast::{Definition, Ident, ScopedName};
@@ -27,8 +30,10 @@ pub(crate) type Parsed<T> = Result<T, Abandoned>;
 
 /// Parses the tokens of one root file.
 pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
+    let (tokens, pragmas) = without_pragmas(tokens);
     let mut parser = Parser {
-        tokens,
+        tokens: &tokens,
+        pragmas: &pragmas,
         at: 0,
         sink,
         depth: 0,
@@ -47,9 +52,96 @@ pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
     }
 }
 
+/// The tokens without pragmas, and these with the number of tokens before them.
+fn without_pragmas(tokens: &[Token]) -> (Cow<'_, [Token]>, Vec<(usize, Token)>) {
+    let is_pragma = |token: &Token| matches!(token.kind, TokenKind::Pragma(_));
+    if !tokens.iter().any(is_pragma) {
+        return (tokens.into(), Vec::new());
+    }
+    let (mut rest, mut pragmas) = (Vec::new(), Vec::new());
+    for token in tokens {
+        match token.kind {
+            TokenKind::Pragma(_) => pragmas.push((rest.len(), token.clone())),
+            _ => rest.push(token.clone()),
+        }
+    }
+    (rest.into(), pragmas)
+}
+
+/// Keywords that begin a definition.
+const BEGINNINGS: &[&str] = &[
+    "module",
+    "struct",
+    "exception",
+    "union",
+    "enum",
+    "bitmask",
+    "bitset",
+    "typedef",
+    "const",
+    "native",
+    "interface",
+];
+
+/// Keywords that can be nothing else where a name may stand: users of other
+/// compilers, and of other languages, have members of these names.
+const TAKEN_FOR_NAMES: &[&str] = &[
+    "abstract",
+    "attribute",
+    "case",
+    "component",
+    "connector",
+    "consumes",
+    "context",
+    "custom",
+    "default",
+    "emits",
+    "eventtype",
+    "exception",
+    "factory",
+    "finder",
+    "getraises",
+    "getter",
+    "home",
+    "import",
+    "in",
+    "inout",
+    "interface",
+    "local",
+    "manages",
+    "map",
+    "mirrorport",
+    "multiple",
+    "native",
+    "oneway",
+    "out",
+    "port",
+    "porttype",
+    "primarykey",
+    "private",
+    "provides",
+    "public",
+    "publishes",
+    "raises",
+    "readonly",
+    "sequence",
+    "setraises",
+    "setter",
+    "supports",
+    "switch",
+    "truncatable",
+    "typeid",
+    "typename",
+    "typeprefix",
+    "uses",
+    "valuetype",
+];
+
 struct Parser<'a> {
     /// The last one is [`TokenKind::End`] and is never consumed.
     tokens: &'a [Token],
+    /// Those that were not yet met, with the number of tokens before them.
+    pragmas: &'a [(usize, Token)],
     at: usize,
     sink: &'a mut Sink,
     depth: usize,
@@ -190,9 +282,14 @@ impl<'a> Parser<'a> {
             }
             // A keyword where only a name can stand is meant as a name.
             TokenKind::Keyword(word) if self.name_ends_at(1) => {
-                let message = format!("`{word}` is a keyword of IDL and cannot be {what}");
-                self.sink
-                    .error_hint(span, message, format!("write `_{word}`"));
+                let hint = format!("write `_{word}`");
+                if TAKEN_FOR_NAMES.contains(word) {
+                    let message = format!("`{word}` is a keyword of IDL, and is taken for a name");
+                    self.sink.warning_hint(span, message, hint);
+                } else {
+                    let message = format!("`{word}` is a keyword of IDL and cannot be {what}");
+                    self.sink.error_hint(span, message, hint);
+                }
                 self.bump();
                 Ok(Ident {
                     name: (*word).into(),
@@ -206,7 +303,7 @@ impl<'a> Parser<'a> {
     /// Whether a declared name can end before the token that many places ahead.
     fn name_ends_at(&self, ahead: usize) -> bool {
         let kind = self.kind_at(ahead);
-        ['{', ';', ',', '[', '=', ':', '}']
+        ['{', '(', ')', ';', ',', '[', '=', ':', '}']
             .into_iter()
             .any(|c| kind.is_punct(c))
     }
@@ -306,8 +403,7 @@ impl<'a> Parser<'a> {
         match self.kind() {
             TokenKind::Punct('@') => true,
             TokenKind::Keyword(word) => {
-                matches!(*word, "module" | "struct" | "enum" | "typedef" | "const")
-                    || refused::construct(word).is_some()
+                BEGINNINGS.contains(word) || refused::construct(word).is_some()
             }
             _ => false,
         }

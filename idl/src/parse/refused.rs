@@ -1,54 +1,63 @@
-//! Building blocks that are recognised and refused by name.
+//! Building blocks that are recognised and refused by name: data for DDS has no
+//! use for them.
 
 use super::{END, Parser};
 use crate::ast::Ident;
 use crate::lex::TokenKind;
 use crate::source::Span;
 
-/// What a keyword at the start of a definition begins, if it is not supported.
-pub(super) fn construct(keyword: &str) -> Option<&'static str> {
+const VALUES: &str = "Value Types";
+const COMPONENTS: &str = "Components";
+const HOMES: &str = "Components - Homes";
+const CORBA: &str = "CORBA-Specific";
+const TEMPLATES: &str = "Template Modules";
+
+/// What a keyword at the start of a definition begins, and the building block of
+/// IDL 4.2 (§7.4) that it belongs to, if that is not supported.
+pub(super) fn construct(keyword: &str) -> Option<(&'static str, &'static str)> {
     Some(match keyword {
-        "union" => "`union`",
-        "bitset" => "`bitset`",
-        "bitmask" => "`bitmask`",
-        "interface" => "`interface`",
-        "valuetype" => "`valuetype`",
-        "eventtype" => "`eventtype`",
-        "exception" => "`exception`",
-        "native" => "`native`",
-        "component" => "`component`",
-        "home" => "`home`",
-        "porttype" => "`porttype`",
-        "connector" => "`connector`",
-        "import" => "`import`",
-        "typeid" => "`typeid`",
-        "typeprefix" => "`typeprefix`",
-        "alias" => "`alias` of a template module",
-        "abstract" => "`abstract`",
-        "local" => "`local`",
-        "custom" => "`custom`",
+        "valuetype" => ("`valuetype`", VALUES),
+        "eventtype" => ("`eventtype`", "CCM-Specific"),
+        "component" => ("`component`", COMPONENTS),
+        "home" => ("`home`", HOMES),
+        "porttype" => ("`porttype`", "Components - Ports and Connectors"),
+        "connector" => ("`connector`", "Components - Ports and Connectors"),
+        "import" => ("`import`", CORBA),
+        "typeid" => ("`typeid`", CORBA),
+        "typeprefix" => ("`typeprefix`", CORBA),
+        "alias" => ("`alias` of a template module", TEMPLATES),
+        "abstract" => ("`abstract`", CORBA),
+        "local" => ("`local`", "Interfaces"),
+        "custom" => ("`custom`", CORBA),
         _ => return None,
     })
 }
 
 impl Parser<'_> {
+    /// `any`, `Object`, `ValueBase`.
+    pub(super) fn refuse_type(&mut self, word: &str) {
+        let block = match word {
+            "any" => "Any",
+            "Object" => "Interfaces - Full",
+            _ => VALUES,
+        };
+        self.sink.refuse(self.span(), &format!("`{word}`"), block);
+    }
+
+    /// `module M<typename T> {`
+    pub(super) fn refuse_template(&mut self, span: Span) {
+        self.sink.refuse(span, "a template module", TEMPLATES);
+    }
+
     /// Reports and skips a definition that is not supported, with the name that
     /// it declares; `None` when no such thing begins here.
     pub(super) fn refused_definition(&mut self) -> Option<Option<Ident>> {
         let start = self.span();
-        if self.at_annotation_declaration() {
-            self.bump();
-            self.bump();
-            let span = start.to(self.span());
-            self.sink.refuse(span, "the declaration of an annotation");
-            self.skip_definition();
-            // Annotations have names of their own kind.
-            return Some(None);
-        }
         let TokenKind::Keyword(word) = self.kind() else {
             return None;
         };
-        let mut what = construct(word)?.to_owned();
+        let (what, block) = construct(word)?;
+        let mut what = what.to_owned();
         self.bump();
         // `abstract valuetype`, `local interface`, `custom valuetype`.
         if matches!(*word, "abstract" | "local" | "custom")
@@ -68,23 +77,10 @@ impl Parser<'_> {
             }
             _ => None,
         };
-        let forward = matches!(
-            *word,
-            "union" | "interface" | "valuetype" | "abstract" | "local"
-        );
-        if forward && self.at_punct(';') {
-            self.refuse_forward(start.to(self.previous_span()), what.trim_matches('`'));
-        } else {
-            self.sink.refuse(start.to(self.previous_span()), &what);
-        }
+        self.sink
+            .refuse(start.to(self.previous_span()), &what, block);
         self.skip_definition();
         Some(name)
-    }
-
-    /// `struct S;`
-    pub(super) fn refuse_forward(&mut self, span: Span, keyword: &str) {
-        self.sink
-            .refuse(span, &format!("the forward declaration of `{keyword}`"));
     }
 
     /// Skips to behind the `;` of this definition, braces in pairs.

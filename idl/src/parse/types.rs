@@ -5,11 +5,36 @@ use crate::ast::{Declarator, Expr, TypeKind, TypeSpec};
 use crate::lex::TokenKind;
 use crate::model::Primitive;
 
+/// Keywords that begin a type in an operation.
+const TYPE_WORDS: &[&str] = &[
+    "boolean", "char", "double", "fixed", "float", "int16", "int32", "int64", "int8", "long",
+    "map", "octet", "sequence", "short", "string", "uint16", "uint32", "uint64", "uint8",
+    "unsigned", "wchar", "wstring",
+];
+
+/// The keyword for a type with parameters that was meant.
+fn template_keyword(written: &str) -> Option<&'static str> {
+    ["sequence", "string", "wstring", "map", "fixed"]
+        .into_iter()
+        .find(|word| word.eq_ignore_ascii_case(written))
+}
+
 impl Parser<'_> {
     pub(super) fn type_spec(&mut self) -> Parsed<TypeSpec> {
         let annotations = self.annotations();
         let start = self.span();
         let kind = match self.kind() {
+            TokenKind::Identifier(written) if self.kind_at(1).is_punct('<') => {
+                match template_keyword(written) {
+                    Some(word) => {
+                        let message = format!("`{written}` is taken for `{word}`");
+                        self.sink
+                            .warning_hint(start, message, format!("write `{word}`"));
+                        self.keyword_type(word)?
+                    }
+                    None => TypeKind::Named(self.scoped_name("a type")?),
+                }
+            }
             TokenKind::Identifier(_) | TokenKind::Scope => {
                 TypeKind::Named(self.scoped_name("a type")?)
             }
@@ -24,13 +49,28 @@ impl Parser<'_> {
         })
     }
 
+    /// Whether a type that can stand in an operation begins here.
+    pub(super) fn begins_type(&self) -> bool {
+        match self.kind() {
+            TokenKind::Identifier(_) | TokenKind::Scope => true,
+            TokenKind::Keyword(word) => TYPE_WORDS.contains(word),
+            _ => false,
+        }
+    }
+
     fn keyword_type(&mut self, word: &str) -> Parsed<TypeKind> {
         let primitive = match word {
             "string" => {
                 self.bump();
                 return Ok(TypeKind::String(self.bound()?));
             }
+            "wstring" => {
+                self.bump();
+                return Ok(TypeKind::WString(self.bound()?));
+            }
             "sequence" => return self.nested(Self::sequence),
+            "map" => return self.nested(Self::map),
+            "fixed" => return self.fixed(),
             "unsigned" => return self.unsigned(),
             "long" => return Ok(self.long()),
             "short" | "int16" => Primitive::Int16,
@@ -46,8 +86,9 @@ impl Parser<'_> {
             "boolean" => Primitive::Boolean,
             "octet" => Primitive::Octet,
             "char" => Primitive::Char,
-            "map" | "wstring" | "wchar" | "fixed" | "any" | "Object" | "ValueBase" => {
-                self.sink.refuse(self.span(), &format!("`{word}`"));
+            "wchar" => Primitive::WChar,
+            "any" | "Object" | "ValueBase" => {
+                self.refuse_type(word);
                 self.bump();
                 self.skip_template();
                 return Ok(TypeKind::Refused);
@@ -72,15 +113,12 @@ impl Parser<'_> {
 
     /// `long`, `long long`, `long double`.
     fn long(&mut self) -> TypeKind {
-        let start = self.span();
         self.bump();
         if self.take_keyword("long") {
             return TypeKind::Primitive(Primitive::Int64);
         }
         if self.take_keyword("double") {
-            self.sink
-                .refuse(start.to(self.previous_span()), "`long double`");
-            return TypeKind::Refused;
+            return TypeKind::Primitive(Primitive::Float128);
         }
         TypeKind::Primitive(Primitive::Int32)
     }
@@ -110,6 +148,34 @@ impl Parser<'_> {
         };
         self.expect('>')?;
         Ok(TypeKind::Sequence(element, bound))
+    }
+
+    fn map(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        self.expect('<')?;
+        let key = self.type_spec()?;
+        self.expect(',')?;
+        let value = self.type_spec()?;
+        let bound = if self.take(',') {
+            Some(self.template_bound()?)
+        } else {
+            None
+        };
+        self.expect('>')?;
+        Ok(TypeKind::Map(Box::new((key, value)), bound))
+    }
+
+    /// `fixed<D, S>`, or `fixed` of a constant.
+    fn fixed(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        if !self.take('<') {
+            return Ok(TypeKind::Fixed(None));
+        }
+        let digits = self.template_bound()?;
+        self.expect(',')?;
+        let scale = self.template_bound()?;
+        self.expect('>')?;
+        Ok(TypeKind::Fixed(Some(Box::new((digits, scale)))))
     }
 
     /// `<N>` behind `string`.

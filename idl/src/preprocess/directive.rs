@@ -2,13 +2,20 @@
 
 use super::Preprocessor;
 use super::conditions::Conditions;
-use super::macros::Macro;
+use super::macros::{Macro, parameters};
 use crate::lex::{Token, TokenKind};
 use crate::source::Span;
 
 impl Preprocessor<'_> {
     /// One directive: `hash` is the place of its `#`, `body` the rest of the line.
-    pub(super) fn directive(&mut self, hash: Span, body: &[Token], conditions: &mut Conditions) {
+    /// In a `silent` file only macros count.
+    pub(super) fn directive(
+        &mut self,
+        hash: Span,
+        body: &[Token],
+        conditions: &mut Conditions,
+        silent: bool,
+    ) {
         // A `#` alone is the null directive.
         let Some((head, arguments)) = body.split_first() else {
             return;
@@ -26,7 +33,7 @@ impl Preprocessor<'_> {
                     self.macros.remove(&name);
                 }
             }
-            "pragma" => self.pragma(span, arguments),
+            "pragma" => self.pragma(span, arguments, silent),
             "error" => {
                 let text = self.raw(arguments).to_owned();
                 self.sink.error(span, format!("#error {text}"));
@@ -35,10 +42,9 @@ impl Preprocessor<'_> {
                 let text = self.raw(arguments).to_owned();
                 self.sink.warning(span, format!("#warning {text}"));
             }
-            "line" => self.sink.refuse(span, "`#line`"),
-            "" => self
-                .sink
-                .refuse(span, "the line marker of another preprocessor"),
+            "line" => self.line_marker(span, arguments),
+            // `# 3 "a.idl" 1`, as other preprocessors leave it.
+            "" if matches!(head.kind, TokenKind::Integer(_)) => self.line_marker(span, body),
             _ => self
                 .sink
                 .error(span, format!("unknown directive `#{name}`")),
@@ -119,53 +125,52 @@ impl Preprocessor<'_> {
         if name == "defined" {
             self.sink
                 .error(site, "`defined` cannot be the name of a macro");
-        } else if function_like {
-            self.sink
-                .refuse(site, &format!("function-like macro `{name}`"));
-            self.macros.insert(name, Macro::FunctionLike);
-        } else if body.windows(2).any(|pair| is_paste(&pair[0], &pair[1])) {
-            self.sink.refuse(site, "`##` in a macro");
-            self.macros.insert(name, Macro::Tokens([].into()));
+            return;
+        }
+        let definition = if function_like {
+            match parameters(body.get(1..).unwrap_or(&[])) {
+                Ok((parameters, length)) => {
+                    Macro::function(parameters, body.get(1 + length..).unwrap_or(&[]))
+                }
+                Err(message) => {
+                    self.sink.error(site, message);
+                    return;
+                }
+            }
         } else {
-            let hint = format!("write `#undef {name}` first if that is what you want");
-            let changed = self.macros.insert(name.clone(), Macro::Tokens(body.into()));
-            if changed {
-                let message = format!("macro `{name}` is defined anew with another value");
-                self.sink.warning_hint(site, message, hint);
-            }
+            Macro::object(body)
+        };
+        let hint = format!("write `#undef {name}` first if that is what you want");
+        let changed = self.macros.insert(name.clone(), definition);
+        if changed {
+            let message = format!("macro `{name}` is defined anew with another value");
+            self.sink.warning_hint(site, message, hint);
         }
     }
 
-    fn pragma(&mut self, span: Span, arguments: &[Token]) {
-        let text = self.raw(arguments).to_owned();
-        let name = arguments
-            .first()
-            .and_then(|token| token.kind.word())
-            .unwrap_or("");
-        match name {
-            "once" => {
-                self.once.insert(span.file);
-            }
-            "keylist" | "DCPS_DATA_KEY" => {
-                let hint = "mark the members of the key with `@key`";
-                self.sink
-                    .refuse_hint(span, &format!("`#pragma {name}`"), hint);
-            }
-            "DCPS_DATA_TYPE" => {
-                let hint = "every struct without `@nested` is a topic type";
-                self.sink
-                    .warning_hint(span, "`#pragma DCPS_DATA_TYPE` has no effect", hint);
-            }
-            _ => self
-                .sink
-                .warning(span, format!("unknown pragma is ignored: `{text}`")),
+    /// `3 "a.idl"`: what the lines from the next one on are lines of.
+    fn line_marker(&mut self, span: Span, arguments: &[Token]) {
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        while at < arguments.len() {
+            at += self.expand(arguments.get(at..).unwrap_or(&[]), &mut tokens);
         }
+        let line = match tokens.first().map(|token| &token.kind) {
+            Some(TokenKind::Integer(line)) => usize::try_from(*line).ok(),
+            _ => None,
+        };
+        let file = match tokens.get(1).map(|token| &token.kind) {
+            None => Some(None),
+            Some(TokenKind::Text(file)) => Some(Some(file)),
+            Some(_) => None,
+        };
+        let (Some(line), Some(file)) = (line, file) else {
+            let message = "a line marker is a number, and the name of a file or none";
+            self.sink.error(span, message);
+            return;
+        };
+        let end = arguments.last().map_or(span.end, |token| token.span.end);
+        let file = file.map(|file| &**file);
+        self.sources.mark(span.file, end, line, file);
     }
-}
-
-fn is_paste(first: &Token, second: &Token) -> bool {
-    matches!(
-        (&first.kind, &second.kind),
-        (TokenKind::Punct('#'), TokenKind::Punct('#'))
-    ) && second.glued
 }

@@ -24,7 +24,7 @@ impl Preprocessor<'_> {
                 });
                 at += 1 + length;
             } else {
-                at += self.expand(&arguments[at..], &mut tokens);
+                at += self.expand(arguments.get(at..).unwrap_or(&[]), &mut tokens);
             }
         }
         let mut evaluator = Evaluator {

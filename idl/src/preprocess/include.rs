@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::Preprocessor;
-use crate::lex::Token;
+use super::{Preprocessor, standard};
+use crate::lex::{Token, TokenKind};
 use crate::limits::{FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX};
 use crate::source::{FileId, Sources, Span};
 
@@ -39,20 +39,20 @@ pub(crate) fn open(sources: &mut Sources, path: &Path) -> Result<FileId, String>
 impl Preprocessor<'_> {
     pub(super) fn include(&mut self, directive: Span, arguments: &[Token]) {
         let span = directive.to(arguments.last().map_or(directive, |token| token.span));
-        let raw = self.rest_of_line(directive);
+        let raw = match arguments.first().and_then(|token| token.kind.word()) {
+            Some(_) => self.computed(arguments),
+            None => self.rest_of_line(directive),
+        };
         let Some((name, quoted)) = included_name(&raw) else {
-            if arguments
-                .first()
-                .is_some_and(|token| token.kind.word().is_some())
-            {
-                self.sink.refuse(span, "`#include` of a macro");
-            } else {
-                self.sink.error(span, "`#include` wants \"file\" or <file>");
-            }
+            self.sink.error(span, "`#include` wants \"file\" or <file>");
             return;
         };
         let candidates = self.candidates(span.file, name, quoted);
         let Some(path) = candidates.iter().find(|path| path.is_file()) else {
+            if let Some(file) = self.built_in(name) {
+                self.enter(span, file);
+                return;
+            }
             self.include_missing = true;
             let looked: Vec<_> = candidates
                 .iter()
@@ -74,6 +74,33 @@ impl Preprocessor<'_> {
                 let message = format!("cannot read included file `{}`: {reason}", path.display());
                 self.sink.error(span, message);
             }
+        }
+    }
+
+    /// The file of a library that is not there, if it is one that we know.
+    fn built_in(&mut self, name: &str) -> Option<FileId> {
+        let path = Path::new(standard::PREFIX).join(name);
+        if let Some(file) = self.sources.find(&path) {
+            return Some(file);
+        }
+        let text = standard::text(name)?;
+        let file = self.sources.add(path.clone(), Some(path), text.as_bytes());
+        Some(file)
+    }
+
+    /// What the macros of a computed `#include` come to.
+    fn computed(&mut self, arguments: &[Token]) -> String {
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        while at < arguments.len() {
+            at += self.expand(arguments.get(at..).unwrap_or(&[]), &mut tokens);
+        }
+        match tokens.as_slice() {
+            [one] => match &one.kind {
+                TokenKind::Text(name) => format!("\"{name}\""),
+                other => other.spelled(),
+            },
+            tokens => tokens.iter().map(|token| token.kind.spelled()).collect(),
         }
     }
 

@@ -1,24 +1,59 @@
-//! Object-like macros.
+//! The definitions of macros, object-like and function-like.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::Preprocessor;
 use crate::Options;
-use crate::lex::{Token, TokenKind, lex};
-use crate::limits::{MACRO_DEPTH_MAX, TOKENS_MAX};
-use crate::source::{FileId, Span};
+use crate::lex::{Token, lex};
+use crate::source::FileId;
+
+/// The name of the arguments that have none, in the body of a macro.
+const REST: &str = "__VA_ARGS__";
 
 #[derive(Debug, Clone)]
-pub(super) enum Macro {
-    Tokens(Rc<[Token]>),
-    /// Refused where it was defined; its uses are skipped in silence.
-    FunctionLike,
+pub(super) struct Macro {
+    /// `None` for an object-like one.
+    pub(super) parameters: Option<Parameters>,
+    pub(super) body: Rc<[Token]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Parameters {
+    pub(super) names: Vec<String>,
+    /// The last one stands for all arguments that are left.
+    pub(super) variadic: bool,
+}
+
+impl Macro {
+    pub(super) fn object(body: &[Token]) -> Self {
+        Self {
+            parameters: None,
+            body: body.into(),
+        }
+    }
+
+    pub(super) fn function(parameters: Parameters, body: &[Token]) -> Self {
+        Self {
+            parameters: Some(parameters),
+            body: body.into(),
+        }
+    }
+
+    /// Whether two definitions say the same.
+    fn same(&self, other: &Self) -> bool {
+        let kinds = |one: &Self| {
+            one.body
+                .iter()
+                .map(|token| token.kind.clone())
+                .collect::<Vec<_>>()
+        };
+        self.parameters == other.parameters && kinds(self) == kinds(other)
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Macros {
-    by_name: HashMap<String, Macro>,
+    by_name: HashMap<String, Rc<Macro>>,
 }
 
 impl Macros {
@@ -30,13 +65,13 @@ impl Macros {
             let tokens = lex(FileId(0), value.as_deref().unwrap_or("1"));
             macros
                 .by_name
-                .insert(name.clone(), Macro::Tokens(tokens.into()));
+                .insert(name.clone(), Rc::new(Macro::object(&tokens)));
         }
         macros
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
-        self.by_name.contains_key(name)
+        self.by_name.contains_key(name) || matches!(name, "__FILE__" | "__LINE__")
     }
 
     pub(super) fn remove(&mut self, name: &str) {
@@ -45,108 +80,51 @@ impl Macros {
 
     /// Returns whether another definition was replaced.
     pub(super) fn insert(&mut self, name: String, definition: Macro) -> bool {
-        let kinds = |definition: &Macro| match definition {
-            Macro::Tokens(body) => body.iter().map(|token| token.kind.clone()).collect(),
-            Macro::FunctionLike => Vec::new(),
-        };
-        let new = kinds(&definition);
+        let new = Rc::new(definition);
         self.by_name
-            .insert(name, definition)
-            .is_some_and(|old| kinds(&old) != new)
+            .insert(name, Rc::clone(&new))
+            .is_some_and(|old| !old.same(&new))
     }
 
-    fn get(&self, token: &Token) -> Option<Macro> {
-        token
-            .kind
-            .word()
-            .and_then(|word| self.by_name.get(word))
-            .cloned()
+    pub(super) fn get(&self, word: &str) -> Option<Rc<Macro>> {
+        self.by_name.get(word).cloned()
     }
 }
 
-impl Preprocessor<'_> {
-    /// Appends the expansion of the first token and returns how many tokens of
-    /// the input it stands for.
-    pub(super) fn expand(&mut self, tokens: &[Token], out: &mut Vec<Token>) -> usize {
-        let Some(token) = tokens.first() else {
-            return 0;
-        };
-        let consumed = match self.macros.get(token) {
-            Some(Macro::FunctionLike) => 1 + arguments_length(&tokens[1..]),
-            _ => 1,
-        };
-        self.expand_one(token, token.span, &mut Vec::new(), out);
-        consumed
+/// The parameters of a function-like macro: those behind the `(`, and how many
+/// tokens they are with the `)`. The error says what is wrong.
+pub(super) fn parameters(tokens: &[Token]) -> Result<(Parameters, usize), String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut at = 0;
+    let closes = |at: usize| tokens.get(at).is_some_and(|token| token.kind.is_punct(')'));
+    if closes(0) {
+        let variadic = false;
+        return Ok((Parameters { names, variadic }, 1));
     }
-
-    /// `active` are the macros being expanded: none is expanded inside itself.
-    fn expand_one(
-        &mut self,
-        token: &Token,
-        site: Span,
-        active: &mut Vec<String>,
-        out: &mut Vec<Token>,
-    ) {
-        self.tokens += 1;
-        if self.tokens > TOKENS_MAX {
-            let message = format!("more than {TOKENS_MAX} tokens after preprocessing");
-            self.exhaust(site, message);
-            return;
-        }
-        let word = token
-            .kind
-            .word()
-            .filter(|word| !active.iter().any(|name| name == word));
-        let (Some(word), Some(definition)) = (word, self.macros.get(token)) else {
-            out.push(Token {
-                span: site,
-                ..token.clone()
-            });
-            return;
-        };
-        let Macro::Tokens(body) = definition else {
-            let kind = TokenKind::Error("use of a macro that was refused".into());
-            out.push(Token {
-                kind,
-                span: site,
-                ..token.clone()
-            });
-            return;
-        };
-        if active.len() >= MACRO_DEPTH_MAX {
-            self.exhaust(site, format!("macro `{word}` stands in too many others"));
-            return;
-        }
-        active.push(word.to_owned());
-        let begin = out.len();
-        for inner in body.iter() {
-            if self.exhausted {
-                break;
+    loop {
+        let dots = tokens.get(at..at + 3).unwrap_or(&[]);
+        if dots.len() == 3 && dots.iter().all(|token| token.kind.is_punct('.')) {
+            names.push(REST.into());
+            if !closes(at + 3) {
+                return Err("`...` is the last parameter of a macro".into());
             }
-            self.expand_one(inner, site, active, out);
+            let variadic = true;
+            return Ok((Parameters { names, variadic }, at + 4));
         }
-        active.pop();
-        // What stood before the macro stands before its first token.
-        if let Some(first) = out.get_mut(begin) {
-            first.first_on_line = token.first_on_line;
-            first.glued = token.glued;
-            first.doc.clone_from(&token.doc);
+        let name = tokens.get(at).and_then(|token| token.kind.word());
+        let name = name.ok_or("expected the name of a parameter of the macro")?;
+        if names.iter().any(|other| other == name) {
+            return Err(format!("parameter `{name}` stands twice in this macro"));
         }
+        names.push(name.to_owned());
+        at += 1;
+        if closes(at) {
+            let variadic = false;
+            return Ok((Parameters { names, variadic }, at + 1));
+        }
+        if !tokens.get(at).is_some_and(|token| token.kind.is_punct(',')) {
+            return Err("expected `,` or `)` after a parameter of the macro".into());
+        }
+        at += 1;
     }
-}
-
-/// Length of `( ... )` at the start of these tokens, 0 if they start otherwise.
-fn arguments_length(tokens: &[Token]) -> usize {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
-        match token.kind {
-            TokenKind::Punct('(') => depth += 1,
-            TokenKind::Punct(')') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            return if token.kind.is_punct(')') { at + 1 } else { 0 };
-        }
-    }
-    tokens.len()
 }

@@ -2,8 +2,7 @@
 //!
 //! IDL 4.2 §7.3 asks for the preprocessor of ISO C++. This one works on tokens,
 //! so positions survive: a token from a macro carries the place where the macro
-//! was used. What it does not know (function-like macros, `#line`, computed
-//! includes) it refuses by name.
+//! was used, one from its arguments its own. Trigraphs are not replaced.
 //!
 //! Every root file begins with the macros of the options only. A file that an
 //! earlier root has brought in already is walked again for its macros, but its
@@ -12,9 +11,12 @@
 
 mod conditions;
 mod directive;
+mod expand;
 mod expression;
 mod include;
 mod macros;
+mod pragma;
+mod standard;
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -22,11 +24,13 @@ use std::rc::Rc;
 use crate::Options;
 use crate::diag::Sink;
 use crate::lex::{Token, TokenKind, lex};
+use crate::limits::DIAGNOSTICS_MAX;
 use crate::source::{FileId, Sources, Span};
 
 use conditions::Conditions;
 pub(crate) use include::{Disk, open};
 use macros::Macros;
+pub(crate) use standard::PREFIX as BUILT_IN;
 
 /// State of the preprocessor over all root files of a compilation.
 pub(crate) struct Preprocessor<'a> {
@@ -44,6 +48,8 @@ pub(crate) struct Preprocessor<'a> {
     include_depth: usize,
     includes: usize,
     tokens: usize,
+    /// Macros in the arguments of macros that are being expanded.
+    argument_depth: usize,
     out: Vec<Token>,
     /// A limit was hit, and said so: nothing more is read.
     pub(crate) exhausted: bool,
@@ -70,6 +76,7 @@ impl<'a> Preprocessor<'a> {
             include_depth: 0,
             includes: 0,
             tokens: 0,
+            argument_depth: 0,
             out: Vec::new(),
             exhausted: false,
             include_missing: false,
@@ -113,7 +120,7 @@ impl<'a> Preprocessor<'a> {
             if token.first_on_line && token.kind.is_punct('#') {
                 let body = &tokens[at + 1..];
                 let length = body.iter().take_while(|token| !token.first_on_line).count();
-                self.directive(token.span, &body[..length], &mut conditions);
+                self.directive(token.span, &body[..length], &mut conditions, silent);
                 at += 1 + length;
             } else if silent || !conditions.active() {
                 at += 1;
@@ -144,9 +151,31 @@ impl<'a> Preprocessor<'a> {
             self.sink
                 .warning_hint(span, "bytes that are not UTF-8", hint);
         }
+        self.comments_like_annotations(file);
         let tokens: Rc<[Token]> = lex(file, self.sources.text(file)).into();
         self.lexed[file.0] = Some(Rc::clone(&tokens));
         tokens
+    }
+
+    /// Before IDL had annotations, some tools read `//@key`. Whoever does not know
+    /// that it says nothing here would have a topic without a key.
+    fn comments_like_annotations(&mut self, file: FileId) {
+        const MARK: &str = "//@key";
+        let text = self.sources.text(file);
+        let found = text.match_indices(MARK).map(|(start, _)| start);
+        let spans: Vec<Span> = found
+            .take(DIAGNOSTICS_MAX)
+            .map(|start| Span {
+                file,
+                start,
+                end: start + MARK.len(),
+            })
+            .collect();
+        for span in spans {
+            let message = "`//@key` is a comment, and makes nothing a key";
+            let hint = "write `@key` before the member";
+            self.sink.warning_hint(span, message, hint);
+        }
     }
 
     /// Takes the first of these tokens, replaced if it names a macro; returns how

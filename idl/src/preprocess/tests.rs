@@ -95,43 +95,181 @@ fn conditions() {
 }
 
 #[test]
-fn what_is_not_known_is_refused_by_name() {
+fn function_like_macros() {
     check(
-        "#define F(x) x\nF(1, (2)) y",
-        "an invalid token y",
-        "a.idl:1:9: error: function-like macro `F` is not yet supported\n\
-         a.idl:2:1: error: use of a macro that was refused",
-    );
-    check(
-        "#define P a ## b",
+        "#define F(x) x + x\nF(1) F(a b) F((2, 3)) F",
+        "1 + 1 a b + a b ( 2 , 3 ) + ( 2 , 3 ) F",
         "",
-        "a.idl:1:9: error: `##` in a macro is not yet supported",
+    );
+    check("#define F(x, y) y x\nF(1,) F(\n 1,\n 2)", "1 2 1", "");
+    check("#define F() z\nF() F ()", "z z", "");
+    check("#define F (x) x\nF(1)", "( x ) x ( 1 )", "");
+    check(
+        "#define F(x) G(x)\n#define G(x) F(x) x\nF(1)",
+        "F ( 1 ) 1",
+        "",
+    );
+    check("#define F(x) [x]\nF(F(F(1)))", "[ [ [ 1 ] ] ]", "");
+    check("#define F G\n#define G(x) x\nF(1) F", "1 G", "");
+    check(
+        "#define V(f, ...) f(__VA_ARGS__)\nV(a) V(a, 1, 2)",
+        "a ( ) a ( 1 , 2 )",
+        "",
+    );
+    check("#define A(...) __VA_ARGS__\nA() A(1, 2)", "1 , 2", "");
+}
+
+#[test]
+fn function_like_macros_that_are_wrong() {
+    check(
+        "#define F(x, y) x y\nF(1) F(1, 2, 3)",
+        "1 1 2",
+        "a.idl:2:1: error: macro `F` wants 2 arguments, and has 1\n\
+         a.idl:2:6: error: macro `F` wants 2 arguments, and has 3",
     );
     check(
-        "#line 3",
-        "",
-        "a.idl:1:1: error: `#line` is not yet supported",
+        "#define F(x) x\nF(1\n#define G\n) y",
+        ") y",
+        "a.idl:2:1: error: the arguments of macro `F` do not end",
     );
     check(
-        "#include FILE",
+        "#define F(x, x) x",
         "",
-        "a.idl:1:1: error: `#include` of a macro is not yet supported",
+        "a.idl:1:9: error: parameter `x` stands twice in this macro",
     );
     check(
-        "#pragma keylist T a",
+        "#define F(x y) x\n#define G(..., x) x\n#define H(",
         "",
-        "a.idl:1:1: error: `#pragma keylist` is not yet supported",
+        "a.idl:1:9: error: expected `,` or `)` after a parameter of the macro\n\
+         a.idl:2:9: error: `...` is the last parameter of a macro\n\
+         a.idl:3:9: error: expected the name of a parameter of the macro",
+    );
+}
+
+#[test]
+fn pasting_and_quoting() {
+    check(
+        "#define P(a, b) a ## b\nP(x, 1) P(x,) P(,y) P(1, 2) P(<, <)",
+        "x1 x y 12 < <",
+        "",
+    );
+    check("#define M(n) struct T##n##_t\nM(3)", "struct T3_t", "");
+    check("#define N 7\n#define P(a) a##N a\nP(N)", "NN 7", "");
+    check(
+        "#define P(a, b) a ## b\nP(+, x)",
+        "+",
+        "a.idl:2:1: error: `##` makes no token of `+x`",
+    );
+    let text = "#define Q(x) #x\n#define N 1\nQ(a  b(N)) Q(\"t\\n\" 'c')";
+    assert_eq!(
+        texts(text),
+        ["a b(N)", "\"t\\n\" \\'c\\'"].map(|text| text.replace("\\'", "'"))
+    );
+}
+
+/// The string literals that are left.
+fn texts(text: &str) -> Vec<String> {
+    let mut sources = Sources::default();
+    let mut sink = Sink::default();
+    let file = sources.add("dir/a.idl".into(), None, text.as_bytes());
+    let options = Options::default();
+    let disk = Disk {
+        beside: false,
+        include_dirs: &[],
+    };
+    let tokens = Preprocessor::new(&mut sources, &mut sink, &options, disk).root(file);
+    let text = |token: &Token| match &token.kind {
+        TokenKind::Text(text) => Some(text.to_string()),
+        _ => None,
+    };
+    tokens.iter().filter_map(text).collect()
+}
+
+#[test]
+fn line_markers_and_places() {
+    check(
+        "#line 30 \"b.idl\"\n__LINE__ #\n#line 7\n'\n# 5 \"c.idl\" 1 3\n__LINE__ '",
+        "30 # an invalid token 5 an invalid token",
+        "b.idl:7:1: error: character literal that does not end on its line\n\
+         c.idl:5:10: error: character literal that does not end on its line",
     );
     check(
-        "#pragma x y z",
+        "#if __LINE__ == 1 && defined __FILE__\nyes\n#endif",
+        "yes",
         "",
-        "a.idl:1:1: warning: unknown pragma is ignored: `x y z`",
     );
+    check(
+        "#line\n#line x\n#line 1 2",
+        "",
+        "a.idl:1:1: error: a line marker is a number, and the name of a file or none\n\
+         a.idl:2:1: error: a line marker is a number, and the name of a file or none\n\
+         a.idl:3:1: error: a line marker is a number, and the name of a file or none",
+    );
+    assert_eq!(
+        texts("__FILE__\n#line 1 \"b\"\n__FILE__"),
+        ["dir/a.idl", "b"]
+    );
+}
+
+#[test]
+fn pragmas() {
+    let all = "#pragma keylist m::T a b.c, _d\n#pragma DCPS_DATA_TYPE \"::A::B\"\n\
+               #pragma DCPS_DATA_KEY \"A::B x.y\"\n";
+    check(all, "a pragma a pragma a pragma", "");
+    check(
+        "#pragma keylist\n#pragma DCPS_DATA_KEY \"\"\n#pragma DCPS_DATA_TYPE \"A::\"",
+        "",
+        "a.idl:1:1: error: `#pragma keylist` wants the name of a type\n\
+         a.idl:2:1: error: `#pragma DCPS_DATA_KEY` wants the name of a type\n\
+         a.idl:3:1: error: `#pragma DCPS_DATA_TYPE` wants the name of a type",
+    );
+    check(
+        "#pragma prefix \"x\"\n#pragma x y z",
+        "",
+        "a.idl:1:1: warning: `#pragma prefix` has no effect here\n\
+         a.idl:2:1: warning: unknown pragma is ignored: `x y z`",
+    );
+}
+
+#[test]
+fn computed_includes() {
+    let not_found = |name: &str| format!("a.idl:2:1: error: cannot find included file `{name}`");
+    check("#define F \"x.idl\"\n#include F", "", &not_found("x.idl"));
+    check("#define F <a/x.idl>\n#include F", "", &not_found("a/x.idl"));
+    check(
+        "#define F(n) <n.idl>\n#include F(y)",
+        "",
+        &not_found("y.idl"),
+    );
+    check(
+        "#define F 3\n#include F",
+        "",
+        "a.idl:2:1: error: `#include` wants \"file\" or <file>",
+    );
+    check(
+        "#include <tao/LongSeq.pidl>\n#include \"tao/LongSeq.pidl\"",
+        "module CORBA { typedef sequence < long > LongSeq ; } ;",
+        "",
+    );
+}
+
+#[test]
+fn errors_and_unknown_files() {
     check("#error don't", "", "a.idl:1:1: error: #error don't");
+    check(
+        "#warning once \\\n twice",
+        "",
+        "a.idl:1:1: warning: #warning once \\\n twice",
+    );
     check(
         "#include <x.idl>",
         "",
         "a.idl:1:1: error: cannot find included file `x.idl`",
+    );
+    check(
+        "#frobnicate",
+        "",
+        "a.idl:1:1: error: unknown directive `#frobnicate`",
     );
 }
 
@@ -147,4 +285,39 @@ fn expansion_comes_to_an_end() {
         let expected = "a.idl:31:1: error: more than 1048576 tokens after preprocessing";
         assert_eq!(diagnostics, expected);
     }
+}
+
+#[test]
+fn macros_with_arguments_come_to_an_end() {
+    let mut nested = String::from("#define D(x) x x\n");
+    nested.push_str(&"D(".repeat(25));
+    nested.push('1');
+    nested.push_str(&")".repeat(25));
+    let mut deep = String::from("#define D(x) x\n");
+    deep.push_str(&"D(".repeat(5000));
+    let mut wide = String::from("#define A ");
+    wide.push_str(&"x ".repeat(20_000));
+    wide.push_str("\n#define D(y) ");
+    wide.push_str(&"y #y ".repeat(20_000));
+    wide.push_str("\nD(A) D(");
+    wide.push_str(&"z ".repeat(20_000));
+    wide.push(')');
+    let many = format!("#define D(x) x\nD({})", ",".repeat(100_000));
+    for (text, expected) in [
+        (nested, "more than 1048576 tokens after preprocessing"),
+        (deep, "do not end"),
+        (wide, "more than 1048576 tokens after preprocessing"),
+        (many, "more than 256 arguments"),
+    ] {
+        let (_, diagnostics) = run(&text, &Options::default());
+        assert!(diagnostics.contains(expected), "{expected}: {diagnostics}");
+    }
+    let mut closed = String::from("#define D(x) x\n");
+    closed.push_str(&"D(".repeat(5000));
+    closed.push_str(&")".repeat(5000));
+    let (_, diagnostics) = run(&closed, &Options::default());
+    assert!(
+        diagnostics.contains("stands in too many others"),
+        "{diagnostics}"
+    );
 }

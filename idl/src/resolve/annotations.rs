@@ -1,29 +1,45 @@
 //! Annotations: IDL 4.2 §8 and XTypes 1.3 §7.3.1.2.
 //!
-//! One table says which annotation may stand where and what becomes of it.
-//! Standard ones that are not built yet are refused by name, because ignoring
-//! them would change the meaning of a type; those of users are ignored with a
-//! warning.
+//! One table says which standard annotation may stand where. Those that the IDL
+//! declares itself are checked and kept; those that nobody declares are ignored
+//! with a warning.
 
 use super::Resolver;
-use super::constants::Target;
 use super::hints::closest;
 use super::scopes::ScopeId;
+use super::targets::Target;
 use crate::ast::{Annotation, Arguments, Doc, Expr, ExprKind};
-use crate::model::{Extensibility, Primitive, Value};
+use crate::model::{CustomAnnotation, Primitive, Value, Verbatim};
 
 /// Where an annotation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Module,
     Struct,
+    Exception,
     Member,
+    Union,
+    Discriminator,
+    Branch,
     Enum,
     Literal,
+    Bitmask,
+    Flag,
+    Bitset,
+    BitField,
     Typedef,
     Const,
-    /// On an element of a sequence, or behind a declared name.
+    Native,
+    Interface,
+    Attribute,
+    Operation,
+    Parameter,
+    /// An element of a collection.
+    Element,
+    /// A use of a type, or behind a declared name.
     Use,
+    /// A declaration of an annotation.
+    Annotation,
 }
 
 impl Place {
@@ -31,12 +47,27 @@ impl Place {
         match self {
             Self::Module => "a module",
             Self::Struct => "a struct",
+            Self::Exception => "an exception",
             Self::Member => "a member",
+            Self::Union => "a union",
+            Self::Discriminator => "the discriminator of a union",
+            Self::Branch => "a branch of a union",
             Self::Enum => "an enum",
             Self::Literal => "a literal of an enum",
+            Self::Bitmask => "a bitmask",
+            Self::Flag => "a flag of a bitmask",
+            Self::Bitset => "a bitset",
+            Self::BitField => "a bit field",
             Self::Typedef => "a typedef",
             Self::Const => "a constant",
+            Self::Native => "a native type",
+            Self::Interface => "an interface",
+            Self::Attribute => "an attribute",
+            Self::Operation => "an operation",
+            Self::Parameter => "a parameter",
+            Self::Element => "an element of a collection",
             Self::Use => "a part of a declaration",
+            Self::Annotation => "the declaration of an annotation",
         }
     }
 }
@@ -47,54 +78,107 @@ enum Support {
     At(&'static [Place]),
     /// Says nothing about the type: accepted anywhere.
     Remark,
-    Refused,
     /// Refused unless its value is `FALSE`.
     RefusedFlag,
 }
 
+const TYPES: &[Place] = &[
+    Place::Struct,
+    Place::Exception,
+    Place::Union,
+    Place::Enum,
+    Place::Bitmask,
+    Place::Bitset,
+    Place::Typedef,
+    Place::Native,
+    Place::Interface,
+];
+const EVOLVING: &[Place] = &[
+    Place::Struct,
+    Place::Exception,
+    Place::Union,
+    Place::Enum,
+    Place::Bitmask,
+];
+const AGGREGATES: &[Place] = &[Place::Struct, Place::Union];
+const MEMBERS: &[Place] = &[Place::Member, Place::Branch];
+const VALUES: &[Place] = &[Place::Member, Place::Branch, Place::Typedef];
+
 const KNOWN: &[(&str, Support)] = &[
-    ("ami", Support::Refused),
-    ("appendable", Support::At(&[Place::Struct, Place::Enum])),
-    ("autoid", Support::At(&[Place::Struct])),
-    ("bit_bound", Support::At(&[Place::Enum])),
-    ("data_representation", Support::Refused),
-    ("default", Support::At(&[Place::Member])),
-    ("default_literal", Support::At(&[Place::Literal])),
-    ("default_nested", Support::RefusedFlag),
-    ("extensibility", Support::At(&[Place::Struct, Place::Enum])),
-    ("external", Support::RefusedFlag),
-    ("final", Support::At(&[Place::Struct, Place::Enum])),
-    ("hashid", Support::At(&[Place::Member])),
-    ("id", Support::At(&[Place::Member])),
-    ("ignore_literal_names", Support::RefusedFlag),
-    ("key", Support::At(&[Place::Member])),
-    ("max", Support::Refused),
-    ("min", Support::Refused),
-    ("must_understand", Support::RefusedFlag),
-    ("mutable", Support::At(&[Place::Struct, Place::Enum])),
+    ("ami", Support::RefusedFlag),
+    ("appendable", Support::At(EVOLVING)),
     (
-        "nested",
-        Support::At(&[Place::Struct, Place::Enum, Place::Typedef]),
+        "autoid",
+        Support::At(&[
+            Place::Module,
+            Place::Struct,
+            Place::Exception,
+            Place::Union,
+            Place::Interface,
+        ]),
     ),
-    ("non_serialized", Support::RefusedFlag),
-    ("oneway", Support::RefusedFlag),
-    ("optional", Support::RefusedFlag),
-    ("position", Support::Refused),
-    ("range", Support::Refused),
-    ("service", Support::Refused),
-    ("topic", Support::At(&[Place::Struct])),
-    ("try_construct", Support::Refused),
+    ("bit_bound", Support::At(&[Place::Enum, Place::Bitmask])),
+    (
+        "data_representation",
+        Support::At(&[Place::Module, Place::Struct, Place::Union]),
+    ),
+    (
+        "default",
+        Support::At(&[Place::Member, Place::Branch, Place::Discriminator]),
+    ),
+    ("default_literal", Support::At(&[Place::Literal])),
+    ("default_nested", Support::At(&[Place::Module])),
+    ("extensibility", Support::At(EVOLVING)),
+    (
+        "external",
+        Support::At(&[Place::Member, Place::Branch, Place::Element]),
+    ),
+    ("final", Support::At(EVOLVING)),
+    ("hashid", Support::At(MEMBERS)),
+    ("id", Support::At(MEMBERS)),
+    ("ignore_literal_names", Support::At(&[Place::Enum])),
+    ("key", Support::At(&[Place::Member, Place::Discriminator])),
+    ("max", Support::At(VALUES)),
+    ("min", Support::At(VALUES)),
+    ("must_understand", Support::At(MEMBERS)),
+    ("mutable", Support::At(EVOLVING)),
+    ("nested", Support::At(TYPES)),
+    ("non_serialized", Support::At(&[Place::Member])),
+    ("oneway", Support::At(&[Place::Operation])),
+    ("optional", Support::At(&[Place::Member])),
+    ("position", Support::At(&[Place::Flag])),
+    ("range", Support::At(VALUES)),
+    ("service", Support::At(&[Place::Interface])),
+    ("topic", Support::At(AGGREGATES)),
+    (
+        "try_construct",
+        Support::At(&[
+            Place::Member,
+            Place::Branch,
+            Place::Discriminator,
+            Place::Element,
+        ]),
+    ),
     ("unit", Support::Remark),
     ("value", Support::At(&[Place::Literal])),
     ("verbatim", Support::Remark),
 ];
 
-/// The supported annotations of one declaration.
-#[derive(Debug, Default)]
+/// Whether this is the name of a standard annotation.
+pub(super) fn is_standard(name: &str) -> bool {
+    KNOWN.iter().any(|(known, _)| *known == name)
+}
+
+/// The annotations of one declaration.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Applied<'a> {
     all: Vec<(&'static str, &'a Annotation)>,
     /// Lines of `@verbatim(language="comment")`.
-    comments: Vec<String>,
+    pub(super) comments: Vec<String>,
+    /// `@verbatim` for Rust.
+    pub(super) verbatim: Vec<Verbatim>,
+    /// Those that the IDL declares itself.
+    pub(super) custom: Vec<CustomAnnotation>,
 }
 
 impl<'a> Applied<'a> {
@@ -116,8 +200,8 @@ impl<'a> Applied<'a> {
 }
 
 impl Resolver<'_> {
-    /// Sorts the annotations of a declaration, and reports those that are not
-    /// supported here.
+    /// Sorts the annotations of a declaration, and reports those that cannot
+    /// stand here.
     pub(super) fn annotate<'a>(
         &mut self,
         scope: ScopeId,
@@ -126,82 +210,96 @@ impl Resolver<'_> {
     ) -> Applied<'a> {
         let mut applied = Applied::default();
         for annotation in annotations {
-            let Some((name, support)) = self.known(annotation) else {
+            let Some((name, support)) = self.known(scope, annotation, &mut applied) else {
                 continue;
             };
             match support {
-                Support::Refused => self.refuse_annotation(annotation, name),
                 Support::RefusedFlag => {
                     if self.flag(scope, annotation) != Some(false) {
-                        self.refuse_annotation(annotation, name);
+                        let message = format!("`@{name}` is not supported");
+                        let hint = "calls are made one way, or wait for their answer";
+                        self.sink.error_hint(annotation.span, message, hint);
                     }
                 }
                 Support::Remark if name == "verbatim" => {
-                    self.verbatim(annotation, &mut applied.comments);
+                    self.verbatim(scope, annotation, &mut applied);
                 }
-                Support::Remark => {}
                 Support::At(places) if !places.contains(&place) => {
                     let message = format!("`@{name}` cannot stand on {}", place.describe());
                     self.sink.error(annotation.span, message);
                 }
-                Support::At(_) if applied.get(name).is_some() => {
+                _ if applied.get(name).is_some() => {
                     self.sink
                         .error(annotation.span, format!("`@{name}` stands here twice"));
                 }
-                Support::At(_) => applied.all.push((name, annotation)),
+                Support::Remark | Support::At(_) => applied.all.push((name, annotation)),
             }
         }
         applied
     }
 
-    fn refuse_annotation(&mut self, annotation: &Annotation, name: &str) {
-        self.sink
-            .refuse(annotation.span, &format!("annotation `@{name}`"));
+    /// The standard annotation of this name; one of the user's goes into
+    /// `applied`.
+    fn known(
+        &mut self,
+        scope: ScopeId,
+        annotation: &Annotation,
+        applied: &mut Applied<'_>,
+    ) -> Option<(&'static str, Support)> {
+        let written = annotation.name.to_string();
+        if let Some(known) = KNOWN.iter().find(|(name, _)| *name == written) {
+            return Some(*known);
+        }
+        if let Some(declared) = self.declared_annotation(scope, &annotation.name) {
+            let custom = self.custom_annotation(scope, annotation, declared);
+            applied.custom.extend(custom);
+            return None;
+        }
+        let alike = |(name, _): &&(&str, Support)| name.eq_ignore_ascii_case(&written);
+        if let Some(known) = KNOWN.iter().find(alike) {
+            let message = format!("annotation `@{written}` is taken for `@{}`", known.0);
+            let hint = format!("write `@{}`", known.0);
+            self.sink.warning_hint(annotation.span, message, hint);
+            return Some(*known);
+        }
+        let message = format!("unknown annotation `@{written}` is ignored");
+        match closest(&written, KNOWN.iter().map(|(name, _)| *name)) {
+            Some(name) => {
+                let hint = format!("did you mean `@{name}`?");
+                self.sink.warning_hint(annotation.span, message, hint);
+            }
+            None => self.sink.warning(annotation.span, message),
+        }
+        None
     }
 
-    fn known(&mut self, annotation: &Annotation) -> Option<(&'static str, Support)> {
-        let written = annotation.name.to_string();
-        let found = KNOWN
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(&written))
-            .copied();
-        match found {
-            Some((name, _)) if name != written => {
-                let message = format!("annotation `@{written}` is taken for `@{name}`");
-                self.sink
-                    .warning_hint(annotation.span, message, format!("write `@{name}`"));
-            }
-            None => {
-                let message = format!("unknown annotation `@{written}` is ignored");
-                match closest(&written, KNOWN.iter().map(|(name, _)| *name)) {
-                    Some(name) => {
-                        let hint = format!("did you mean `@{name}`?");
-                        self.sink.warning_hint(annotation.span, message, hint);
+    /// The argument of this name. One that stands alone without a name is
+    /// `value`. Those that are not in `names` are reported.
+    pub(super) fn named_argument<'a>(
+        &mut self,
+        annotation: &'a Annotation,
+        wanted: &str,
+        names: &[&str],
+    ) -> Option<&'a Expr> {
+        match &annotation.arguments {
+            Arguments::None => None,
+            Arguments::Positional(expr) => Some(expr).filter(|_| wanted == "value"),
+            Arguments::Named(named) => {
+                for (name, _) in named {
+                    if !names.contains(&&*name.name) && names.first() == Some(&wanted) {
+                        let message = format!("`@{}` has no `{}`", annotation.name, name.name);
+                        self.sink.error(name.span, message);
                     }
-                    None => self.sink.warning(annotation.span, message),
                 }
+                let found = named.iter().find(|(name, _)| &*name.name == wanted);
+                found.map(|(_, expr)| expr)
             }
-            Some(_) => {}
         }
-        found
     }
 
     /// The argument of an annotation that takes one, by position or as `value`.
     pub(super) fn argument<'a>(&mut self, annotation: &'a Annotation) -> Option<&'a Expr> {
-        match &annotation.arguments {
-            Arguments::None => None,
-            Arguments::Positional(expr) => Some(expr),
-            Arguments::Named(named) => {
-                for (name, _) in named.iter().filter(|(name, _)| &*name.name != "value") {
-                    let message = format!("`@{}` has no `{}`", annotation.name, name.name);
-                    self.sink.error(name.span, message);
-                }
-                named
-                    .iter()
-                    .find(|(name, _)| &*name.name == "value")
-                    .map(|(_, expr)| expr)
-            }
-        }
+        self.named_argument(annotation, "value", &["value"])
     }
 
     /// The argument of an annotation that must have one.
@@ -253,57 +351,11 @@ impl Resolver<'_> {
         found
     }
 
-    /// `@final`, `@appendable`, `@mutable` or `@extensibility(...)`.
-    pub(super) fn extensibility(&mut self, applied: &Applied<'_>) -> Extensibility {
-        let mut given = None;
-        for name in ["final", "appendable", "mutable", "extensibility"] {
-            let Some(annotation) = applied.get(name) else {
-                continue;
-            };
-            let word = if name == "extensibility" {
-                let words = ["FINAL", "APPENDABLE", "MUTABLE"];
-                self.required(annotation)
-                    .and_then(|expr| self.word(annotation, expr, &words))
-            } else {
-                Some(name)
-            };
-            let kind = match word {
-                Some("final" | "FINAL") => Extensibility::Final,
-                Some("mutable" | "MUTABLE") => Extensibility::Mutable,
-                _ => Extensibility::Appendable,
-            };
-            if given.is_some_and(|given| given != kind) {
-                let message = format!("`@{name}` contradicts another extensibility of this type");
-                self.sink.error(annotation.span, message);
-            }
-            given = Some(kind);
-        }
-        given.unwrap_or(Extensibility::Appendable)
-    }
-
-    /// Comments by annotation, as other tools write them; code is refused.
-    fn verbatim(&mut self, annotation: &Annotation, comments: &mut Vec<String>) {
-        let text = |wanted: &str| match &annotation.arguments {
-            Arguments::Named(named) => {
-                let found = named.iter().find(|(name, _)| &*name.name == wanted);
-                match found.map(|(_, expr)| &expr.kind) {
-                    Some(ExprKind::Text(text)) => Some(text),
-                    _ => None,
-                }
-            }
+    /// An argument that is a string.
+    pub(super) fn text_argument(&mut self, scope: ScopeId, expr: &Expr) -> Option<String> {
+        match self.evaluate(scope, expr, &Target::String { bound: None })? {
+            Value::String(text) => Some(text),
             _ => None,
-        };
-        match (text("language"), text("text")) {
-            (Some(language), Some(text)) if &**language == "comment" => {
-                comments.extend(text.lines().map(String::from));
-            }
-            (Some(language), _) => {
-                let construct = format!("`@verbatim` for language \"{language}\"");
-                self.sink.refuse(annotation.span, &construct);
-            }
-            (None, _) => self
-                .sink
-                .refuse(annotation.span, "`@verbatim` without a language"),
         }
     }
 }

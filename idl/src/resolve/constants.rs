@@ -1,87 +1,16 @@
 //! Constant expressions: IDL 4.2 §7.4.1.4.3.
 //!
-//! Integers are evaluated in 128 bits and checked against the declared type at
-//! the end, so nothing wraps unseen.
+//! Integers are evaluated in 128 bits, each part of an expression is checked
+//! against 32 or 64 bits, and the whole against the declared type: so nothing wraps
+//! unseen.
 
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
+use super::targets::{Target, describe, fitted, literal_value};
+use super::{copies, fixed, real};
 use crate::ast::{Expr, ExprKind, ScopedName};
-use crate::model::{Primitive, TypeId, Value};
+use crate::model::{TypeId, TypeKind, Value};
 use crate::source::Span;
-
-/// The type that a value is wanted for.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Target {
-    Integer {
-        name: &'static str,
-        bits: u32,
-        signed: bool,
-    },
-    Float {
-        double: bool,
-    },
-    Boolean,
-    Char,
-    String {
-        bound: Option<u32>,
-    },
-    Enum {
-        id: TypeId,
-        name: String,
-    },
-}
-
-impl Target {
-    pub(super) fn of_primitive(primitive: Primitive) -> Self {
-        let integer = |name, bits, signed| Self::Integer { name, bits, signed };
-        match primitive {
-            Primitive::Boolean => Self::Boolean,
-            Primitive::Octet => integer("octet", 8, false),
-            Primitive::Char => Self::Char,
-            Primitive::Int8 => integer("int8", 8, true),
-            Primitive::UInt8 => integer("uint8", 8, false),
-            Primitive::Int16 => integer("short", 16, true),
-            Primitive::UInt16 => integer("unsigned short", 16, false),
-            Primitive::Int32 => integer("long", 32, true),
-            Primitive::UInt32 => integer("unsigned long", 32, false),
-            Primitive::Int64 => integer("long long", 64, true),
-            Primitive::UInt64 => integer("unsigned long long", 64, false),
-            Primitive::Float32 => Self::Float { double: false },
-            Primitive::Float64 => Self::Float { double: true },
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            Self::Integer { .. } => "an integer".into(),
-            Self::Float { .. } => "a number".into(),
-            Self::Boolean => "TRUE or FALSE".into(),
-            Self::Char => "a character".into(),
-            Self::String { .. } => "a string".into(),
-            Self::Enum { name, .. } => format!("a literal of `{name}`"),
-        }
-    }
-
-    /// Least and greatest value of an integer type.
-    fn range(bits: u32, signed: bool) -> (i128, i128) {
-        if signed {
-            (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-        } else {
-            (0, (1 << bits) - 1)
-        }
-    }
-}
-
-fn describe(value: &Value) -> &'static str {
-    match value {
-        Value::Integer(_) => "an integer",
-        Value::Float(_) => "a floating-point number",
-        Value::Boolean(_) => "a boolean",
-        Value::Char(_) => "a character",
-        Value::String(_) => "a string",
-        Value::Enum(..) => "a literal of an enum",
-    }
-}
 
 impl Resolver<'_> {
     /// The value of an expression, checked against the type it is for; `None`
@@ -110,44 +39,38 @@ impl Resolver<'_> {
 
     /// Evaluates without the last check. As deep as the parser lets trees be.
     fn raw(&mut self, scope: ScopeId, expr: &Expr, target: &Target) -> Option<Value> {
-        match &expr.kind {
-            ExprKind::Integer(value) => Some(Value::Integer(i128::from(*value))),
-            ExprKind::Float(value) => Some(Value::Float(*value)),
-            ExprKind::Boolean(value) => Some(Value::Boolean(*value)),
-            ExprKind::Text(text) => Some(Value::String(text.to_string())),
-            ExprKind::Char(c) => match u8::try_from(u32::from(*c)) {
-                Ok(byte) => Some(Value::Char(byte)),
-                Err(_) => {
-                    let message = format!("`{c}` does not fit in a `char` of 8 bits");
-                    self.sink.error(expr.span, message);
-                    None
-                }
-            },
-            ExprKind::Unsupported(construct) => {
-                self.sink.refuse(expr.span, construct);
-                None
-            }
-            ExprKind::Name(name) => self.named_value(scope, name, target),
+        let literal = match &expr.kind {
+            ExprKind::Name(name) => return self.named_value(scope, name, target),
             ExprKind::Unary(operator, operand) => {
                 let value = self.raw(scope, operand, target)?;
-                self.unary(*operator, value, target, expr.span)
+                return self.unary(*operator, value, target, expr.span);
             }
             ExprKind::Binary(operator, left, right) => {
                 // Both sides are looked at, to report what is wrong in either.
                 let left = self.raw(scope, left, target);
                 let right = self.raw(scope, right, target);
-                self.binary(*operator, left?, right?, target, expr.span)
+                return self.binary(*operator, left?, right?, target, expr.span);
             }
-        }
+            ExprKind::Float(text) if matches!(target, Target::Fixed(_)) && is_decimal(text) => {
+                let message = format!("`{text}` is taken for a fixed-point number");
+                self.sink
+                    .warning_hint(expr.span, message, format!("write `{text}d`"));
+                fixed::parse(text)
+            }
+            literal => literal_value(literal, target),
+        };
+        literal
+            .map_err(|message| self.sink.error(expr.span, message))
+            .ok()
     }
 
     fn named_value(&mut self, scope: ScopeId, name: &ScopedName, target: &Target) -> Option<Value> {
         // A literal of the wanted enum needs no scope in front.
-        if let Target::Enum { id, .. } = target
+        if let Target::Enum { id, .. } | Target::Bitmask { id, .. } = target
             && name.rest.is_empty()
             && let Some(index) = self.literal(*id, &name.first.name)
         {
-            return Some(Value::Enum(*id, index));
+            return self.literal_of(*id, index);
         }
         let plain = name.rest.is_empty() && !name.absolute;
         if plain && self.scopes.visible(scope, &name.first.name).is_none() {
@@ -161,17 +84,34 @@ impl Resolver<'_> {
             }
         }
         let what = match self.lookup(scope, name, "constant")? {
-            Symbol::Const(id) => return self.constants.get(id.0).map(|decl| decl.value.clone()),
-            Symbol::Literal(id, index) => return Some(Value::Enum(id, index)),
+            Symbol::Const(id) => {
+                let value = &self.constants.get(id.0)?.value;
+                let bytes = copies::of_value(value);
+                if !self.may_copy(bytes, name.span) {
+                    return None;
+                }
+                return self.constants.get(id.0).map(|decl| decl.value.clone());
+            }
+            Symbol::Literal(id, index) => return self.literal_of(id, index),
             Symbol::Refused => return None,
-            Symbol::Module(_) => "a module",
-            Symbol::Type(_) | Symbol::Incomplete => "a type",
+            other => other.describe(),
         };
         self.sink.error(
             name.span,
             format!("expected a constant, but `{name}` is {what}"),
         );
         None
+    }
+
+    /// The value of a literal of an enum or a flag of a bitmask.
+    fn literal_of(&self, id: TypeId, index: usize) -> Option<Value> {
+        match &self.types.get(id.0)?.kind {
+            TypeKind::Bitmask(mask) => {
+                let position = mask.flags.get(index)?.position;
+                Some(Value::Integer(1 << position))
+            }
+            _ => Some(Value::Enum(id, index)),
+        }
     }
 
     fn unary(
@@ -182,9 +122,20 @@ impl Resolver<'_> {
         span: Span,
     ) -> Option<Value> {
         match (operator, value) {
-            ('+', value @ (Value::Integer(_) | Value::Float(_))) => Some(value),
+            (
+                '+',
+                value @ (Value::Integer(_)
+                | Value::Float(_)
+                | Value::Float128(_)
+                | Value::Fixed { .. }),
+            ) => Some(value),
             ('-', Value::Integer(value)) => Some(Value::Integer(value.checked_neg()?)),
             ('-', Value::Float(value)) => Some(Value::Float(-value)),
+            ('-', Value::Float128(bits)) => Some(Value::Float128(real::negated(bits))),
+            ('-', Value::Fixed { unscaled, scale }) => Some(Value::Fixed {
+                unscaled: -unscaled,
+                scale,
+            }),
             ('~', Value::Integer(value)) => Some(Value::Integer(match target {
                 // §7.4.1.4.3: the complement in the bits of an unsigned type.
                 Target::Integer {
@@ -193,6 +144,10 @@ impl Resolver<'_> {
                     ..
                 } => {
                     let (_, all_ones) = Target::range(*bits, false);
+                    if value >= 0 { value ^ all_ones } else { !value }
+                }
+                Target::Bitmask { bits, .. } => {
+                    let (_, all_ones) = Target::range(u32::from(*bits), false);
                     if value >= 0 { value ^ all_ones } else { !value }
                 }
                 _ => !value,
@@ -220,7 +175,7 @@ impl Resolver<'_> {
     ) -> Option<Value> {
         let outcome = match (left, right) {
             (Value::Integer(_), Value::Integer(_))
-                if operator == '/' && matches!(target, Target::Float { .. }) =>
+                if operator == '/' && matches!(target, Target::Float(_)) =>
             {
                 let hint = "write one of the numbers with a `.`, as in `1.0`";
                 let message = "division of integers in a floating-point expression";
@@ -228,12 +183,29 @@ impl Resolver<'_> {
                 return None;
             }
             (Value::Integer(left), Value::Integer(right)) => {
-                integers(operator, left, right).map(Value::Integer)
+                let value = integers(operator, left, right);
+                value.and_then(|value| within(value, target).map(Value::Integer))
             }
             (Value::Float(left), Value::Float(right)) => reals(operator, left, right),
             (Value::Integer(left), Value::Float(right)) => reals(operator, left as f64, right),
             (Value::Float(left), Value::Integer(right)) => reals(operator, left, right as f64),
-            (Value::Integer(_) | Value::Float(_), other) | (other, _) => {
+            (Value::Float128(left), right) if wide(&right).is_some() => {
+                wide_reals(operator, left, wide(&right).unwrap_or(0))
+            }
+            (left, Value::Float128(right)) if wide(&left).is_some() => {
+                wide_reals(operator, wide(&left).unwrap_or(0), right)
+            }
+            (left @ Value::Fixed { .. }, right) if fixed::of(&right).is_some() => {
+                fixed::apply(operator, &left, &right)
+            }
+            (left, right @ Value::Fixed { .. }) if fixed::of(&left).is_some() => {
+                fixed::apply(operator, &left, &right)
+            }
+            (
+                Value::Integer(_) | Value::Float(_) | Value::Float128(_) | Value::Fixed { .. },
+                other,
+            )
+            | (other, _) => {
                 let shown = match operator {
                     '<' => "<<".into(),
                     '>' => ">>".into(),
@@ -248,51 +220,98 @@ impl Resolver<'_> {
     }
 
     /// Checks a value against the type it is for.
-    fn fit(&mut self, value: Value, target: &Target, span: Span) -> Option<Value> {
-        let fault = match (&value, target) {
-            (Value::Integer(value), Target::Integer { name, bits, signed }) => {
-                let (least, greatest) = Target::range(*bits, *signed);
-                (*value < least || *value > greatest)
-                    .then(|| format!("{value} does not fit in `{name}`, {least} to {greatest}"))
-            }
-            (Value::Integer(value), Target::Float { double }) => {
-                return self.fit(
-                    Value::Float(*value as f64),
-                    &Target::Float { double: *double },
-                    span,
-                );
-            }
-            (Value::Float(value), Target::Float { double }) => {
-                let greatest = if *double {
-                    f64::MAX
-                } else {
-                    f64::from(f32::MAX)
-                };
-                let name = if *double { "double" } else { "float" };
-                (value.is_nan() || value.abs() > greatest)
-                    .then(|| format!("{value:e} does not fit in `{name}`"))
-            }
-            (Value::String(text), Target::String { bound: Some(bound) }) => (text.len() as u64
-                > u64::from(*bound))
-            .then(|| format!("{} bytes do not fit in `string<{bound}>`", text.len())),
-            (Value::Boolean(_), Target::Boolean)
-            | (Value::Char(_), Target::Char)
-            | (Value::String(_), Target::String { bound: None }) => None,
-            (Value::Enum(of, _), Target::Enum { id, .. }) if of == id => None,
-            (value, target) => Some(format!(
-                "expected {}, found {}",
-                target.describe(),
-                describe(value)
-            )),
-        };
-        match fault {
-            Some(message) => {
-                self.sink.error(span, message);
-                None
-            }
-            None => Some(value),
+    pub(super) fn fit(&mut self, value: Value, target: &Target, span: Span) -> Option<Value> {
+        // No IDL, but found in the field.
+        if let (Value::Integer(code), Target::Char) = (&value, target)
+            && let Ok(byte) = u8::try_from(*code)
+        {
+            let message = format!("{code} is taken for the character of this code");
+            self.sink
+                .warning_hint(span, message, format!("write `'\\x{byte:02x}'`"));
+            return Some(Value::Char(byte));
         }
+        if let (Value::Fixed { .. }, Target::Float(_)) = (&value, target) {
+            let text = fixed::shown(&value);
+            let message = format!("`{text}d` is taken for a floating-point number");
+            self.sink
+                .warning_hint(span, message, "write it without the `d`");
+            let literal = ExprKind::Float(text.into());
+            let value = literal_value(&literal, target);
+            return value
+                .and_then(|value| fitted(value, target))
+                .map_err(|message| self.sink.error(span, message))
+                .ok();
+        }
+        if let (Value::Enum(id, index), Target::Integer { .. }) = (&value, target)
+            && let Some(TypeKind::Enum(of)) = self.types.get(id.0).map(|decl| &decl.kind)
+            && let Some(literal) = of.literals.get(*index)
+        {
+            let number = i128::from(literal.value);
+            let message = format!("`{}` is taken for its value, {number}", literal.name);
+            self.sink.warning_hint(span, message, "write the number");
+            return self.fit(Value::Integer(number), target, span);
+        }
+        fitted(value, target)
+            .map_err(|message| self.sink.error(span, message))
+            .ok()
     }
+}
+
+/// Whether a floating-point literal is digits and a point, and no exponent.
+fn is_decimal(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// A number as a `long double`.
+pub(super) fn wide(value: &Value) -> Option<u128> {
+    match value {
+        Value::Integer(value) => Some(real::of_integer(*value)),
+        Value::Float(value) => Some(real::of_double(*value)),
+        Value::Float128(bits) => Some(*bits),
+        _ => None,
+    }
+}
+
+fn wide_reals(operator: char, left: u128, right: u128) -> Result<Value, String> {
+    if operator == '/' && real::is_zero(right) {
+        return Err("division by zero".into());
+    }
+    match real::apply(operator, left, right) {
+        Some(bits) => Ok(Value::Float128(bits)),
+        None => Err(wants_integers(operator)),
+    }
+}
+
+fn wants_integers(operator: char) -> String {
+    match operator {
+        '<' => "`<<` wants integers".into(),
+        '>' => "`>>` wants integers".into(),
+        _ => format!("`{operator}` wants integers"),
+    }
+}
+
+/// §7.4.1.4.3: the parts of an integer expression are of 32 bits, or of 64 where
+/// the type that it is for has more than 32.
+fn within(value: i128, target: &Target) -> Result<i128, String> {
+    let bits = match target {
+        Target::Integer { bits: 0..=32, .. } | Target::Char | Target::WChar => 32,
+        Target::Bitmask { bits: 0..=32, .. } => 32,
+        _ => 64,
+    };
+    let (least, _) = Target::range(bits, true);
+    let (_, greatest) = Target::range(bits, false);
+    if value < least || value > greatest {
+        let hint = if bits == 32 {
+            " for a type of 32 bits"
+        } else {
+            ""
+        };
+        return Err(format!(
+            "{value} in the middle of an expression{hint} is out of range, {least} to {greatest}"
+        ));
+    }
+    Ok(value)
 }
 
 fn integers(operator: char, left: i128, right: i128) -> Result<i128, String> {
@@ -327,9 +346,7 @@ fn reals(operator: char, left: f64, right: f64) -> Result<Value, String> {
         '*' => left * right,
         '/' if right == 0.0 => return Err("division by zero".into()),
         '/' => left / right,
-        '<' => return Err("`<<` wants integers".into()),
-        '>' => return Err("`>>` wants integers".into()),
-        _ => return Err(format!("`{operator}` wants integers")),
+        _ => return Err(wants_integers(operator)),
     };
     Ok(Value::Float(value))
 }

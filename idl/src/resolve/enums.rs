@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::Resolver;
 use super::annotations::{Applied, Place};
-use super::constants::Target;
 use super::scopes::{ScopeId, Symbol};
+use super::targets::Target;
 use super::types::Facts;
 use crate::ast;
 use crate::model::{Enum, EnumLiteral, Primitive, TypeId, TypeKind};
@@ -19,9 +19,10 @@ impl Resolver<'_> {
     ) -> Option<TypeId> {
         let applied = self.annotate(scope, Place::Enum, &definition.annotations);
         self.is_flagged(scope, &applied, "nested");
-        let extensibility = self.extensibility(&applied);
         let errors = self.sink.error_count();
-        let bit_bound = self.bit_bound(scope, &applied);
+        let extensibility = self.extensibility_or_default(&applied);
+        let ignore_literal_names = self.is_flagged(scope, &applied, "ignore_literal_names");
+        let bit_bound = self.bit_bound(scope, &applied, 32);
         let (literals, default_literal) = self.literals(scope, enumeration, bit_bound);
         let doc = applied.doc(&definition.doc);
         if enumeration.broken || self.sink.error_count() > errors {
@@ -34,14 +35,12 @@ impl Resolver<'_> {
         let kind = TypeKind::Enum(Enum {
             bit_bound,
             extensibility,
+            ignore_literal_names,
             literals,
             default_literal,
         });
-        let facts = Facts {
-            bytes: 4,
-            ..Facts::default()
-        };
-        let id = self.add_type(scope, &enumeration.name, doc, kind, facts)?;
+        let facts = Facts::of_bytes(4);
+        let id = self.add_type(scope, &enumeration.name, doc, applied, kind, facts)?;
         let names = enumeration
             .literals
             .iter()
@@ -54,7 +53,8 @@ impl Resolver<'_> {
         Some(id)
     }
 
-    fn bit_bound(&mut self, scope: ScopeId, applied: &Applied<'_>) -> u8 {
+    /// `@bit_bound`, 32 without it, at most `most`.
+    pub(super) fn bit_bound(&mut self, scope: ScopeId, applied: &Applied<'_>, most: u8) -> u8 {
         let Some(annotation) = applied.get("bit_bound") else {
             return 32;
         };
@@ -66,10 +66,11 @@ impl Resolver<'_> {
             return 32;
         };
         match u8::try_from(value) {
-            Ok(bits @ 1..=32) => bits,
+            Ok(bits) if (1..=most).contains(&bits) => bits,
             _ => {
-                self.sink
-                    .error(expr.span, "`@bit_bound` of an enum is 1 to 32");
+                let what = if most == 32 { "an enum" } else { "a bitmask" };
+                let message = format!("`@bit_bound` of {what} is 1 to {most}");
+                self.sink.error(expr.span, message);
                 32
             }
         }
@@ -93,7 +94,7 @@ impl Resolver<'_> {
                 let message = format!("literal `{}` stands twice in this enum", name.name);
                 self.sink.error(name.span, message);
             }
-            let value = self.literal_value(scope, &applied, next);
+            let value = self.literal_value(scope, &applied, literal, next);
             let value = self.checked_value(name, value, bit_bound);
             next = i128::from(value) + 1;
             if let Some(other) = values.insert(value, &name.name) {
@@ -116,15 +117,26 @@ impl Resolver<'_> {
         (literals, default.unwrap_or(0))
     }
 
-    fn literal_value(&mut self, scope: ScopeId, applied: &Applied<'_>, next: i128) -> i128 {
-        let Some(annotation) = applied.get("value") else {
-            return next;
-        };
-        let Some(expr) = self.required(annotation) else {
-            return next;
+    fn literal_value(
+        &mut self,
+        scope: ScopeId,
+        applied: &Applied<'_>,
+        literal: &ast::Literal,
+        next: i128,
+    ) -> i128 {
+        let annotation = applied.get("value");
+        let expr = match (annotation, &literal.value) {
+            (Some(annotation), Some(_)) => {
+                self.sink
+                    .error(annotation.span, "`@value` contradicts the `=`");
+                None
+            }
+            (Some(annotation), None) => self.required(annotation),
+            (None, value) => value.as_ref(),
         };
         let target = Target::of_primitive(Primitive::Int32);
-        self.evaluate_integer(scope, expr, &target).unwrap_or(next)
+        let value = expr.and_then(|expr| self.evaluate_integer(scope, expr, &target));
+        value.unwrap_or(next)
     }
 
     /// A value must fit in the bits, and in the signed integer that holds them.

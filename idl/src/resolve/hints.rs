@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::Resolver;
-use super::scopes::{ScopeId, Symbol};
-use crate::ast::{Definition, DefinitionKind, Ident, ScopedName, TypeKind};
+use super::scopes::{Entry, ScopeId, Symbol};
+use crate::ast::{Definition, DefinitionKind, Export, Ident, ScopedName, TypeKind};
 use crate::model::TypeId;
 use crate::source::Span;
 
@@ -28,6 +28,24 @@ pub(super) fn collect(definitions: &[Definition], path: &mut String, all: &mut D
                 path.truncate(length);
             }
             DefinitionKind::Struct(structure) => add(&structure.name),
+            DefinitionKind::Union(union) => add(&union.name),
+            DefinitionKind::Bitmask(bitmask) => add(&bitmask.name),
+            DefinitionKind::Bitset(bitset) => add(&bitset.name),
+            DefinitionKind::Native(name) | DefinitionKind::Forward(_, name) => add(name),
+            DefinitionKind::Interface(interface) => {
+                add(&interface.name);
+                let length = path.len();
+                path.push_str(&interface.name.name);
+                path.push_str("::");
+                for export in &interface.exports {
+                    if let Export::Definition(definition) = export {
+                        collect(std::slice::from_ref(definition), path, all);
+                    }
+                }
+                path.truncate(length);
+            }
+            // Annotations have names of their own.
+            DefinitionKind::AnnotationDeclaration(_) | DefinitionKind::Pragma(..) => {}
             DefinitionKind::Enum(enumeration) => {
                 add(&enumeration.name);
                 enumeration
@@ -78,8 +96,9 @@ const FOREIGN: &[(&str, &str)] = &[
 ];
 
 const TYPE_KEYWORDS: &[&str] = &[
-    "boolean", "char", "double", "float", "int16", "int32", "int64", "int8", "long", "octet",
-    "sequence", "short", "string", "uint16", "uint32", "uint64", "uint8", "unsigned",
+    "boolean", "char", "double", "fixed", "float", "int16", "int32", "int64", "int8", "long",
+    "map", "octet", "sequence", "short", "string", "uint16", "uint32", "uint64", "uint8",
+    "unsigned", "wchar", "wstring",
 ];
 
 impl Resolver<'_> {
@@ -96,11 +115,23 @@ impl Resolver<'_> {
         let mut found = None;
         for part in name.parts() {
             let entry = match (found, around) {
-                (None, Some(scope)) => self.scopes.visible(scope, &part.name).cloned(),
+                (None, Some(scope)) => {
+                    let entry = self.scopes.visible(scope, &part.name).cloned();
+                    if entry.is_some() && !name.absolute && !self.in_members {
+                        self.scopes.use_name(scope, part);
+                    }
+                    entry
+                }
                 (Some(Symbol::Refused), _) => return Some(Symbol::Refused),
                 (Some(Symbol::Module(inner)), _) => {
                     around = Some(inner);
                     self.scopes.local(inner, &part.name).cloned()
+                }
+                (Some(Symbol::Interface(id)), _) => {
+                    around = self.interface_scope(id);
+                    around
+                        .and_then(|inner| self.scopes.member(inner, &part.name))
+                        .cloned()
                 }
                 (Some(Symbol::Type(id)), _) => {
                     around = None;
@@ -119,6 +150,7 @@ impl Resolver<'_> {
                 self.unknown(start, name, part, found.is_some().then_some(around), wanted);
                 return None;
             };
+            self.check_one_meaning(around.unwrap_or(start), part, &entry);
             if *entry.spelling != *part.name && entry.symbol != Symbol::Refused {
                 let message = format!("`{}` is declared as `{}`", part.name, entry.spelling);
                 let hint = "in IDL a name is written everywhere as it was declared";
@@ -127,6 +159,20 @@ impl Resolver<'_> {
             found = Some(entry.symbol);
         }
         found
+    }
+
+    /// §7.5.2: a name that several bases have is ambiguous, unless it is one thing.
+    fn check_one_meaning(&mut self, scope: ScopeId, part: &Ident, entry: &Entry) {
+        let mut scopes = self.scopes.outward(scope);
+        let own = scopes.find(|scope| self.scopes.member(*scope, &part.name).is_some());
+        let meanings = own.map_or_else(Vec::new, |scope| self.scopes.meanings(scope, &part.name));
+        let other = meanings.iter().find(|other| other.symbol != entry.symbol);
+        if let Some(other) = other {
+            let places = format!("{} and {}", self.place(entry.span), self.place(other.span));
+            let message = format!("`{}` is ambiguous: several bases have one", part.name);
+            let hint = format!("in {places}; write the base and `::` in front");
+            self.sink.error_hint(part.span, message, hint);
+        }
     }
 
     /// The index of a literal of an enum.
@@ -188,6 +234,10 @@ impl Resolver<'_> {
         for part in full.split("::") {
             match self.scopes.local(scope, part).map(|entry| entry.symbol) {
                 Some(Symbol::Module(inner)) => scope = inner,
+                Some(Symbol::Interface(id)) => match self.interface_scope(id) {
+                    Some(inner) => scope = inner,
+                    None => return true,
+                },
                 Some(_) => return true,
                 None => return false,
             }
@@ -205,9 +255,9 @@ impl Resolver<'_> {
         let types = wanted == "type";
         let fits = |symbol: Symbol| match symbol {
             Symbol::Module(_) => true,
-            Symbol::Type(_) => types,
+            Symbol::Type(_) | Symbol::Forward(_) | Symbol::Interface(_) => types,
             Symbol::Const(_) | Symbol::Literal(..) => !types,
-            Symbol::Incomplete | Symbol::Refused => false,
+            Symbol::Feature | Symbol::Annotation(_) | Symbol::Refused => false,
         };
         let entries = scopes
             .into_iter()

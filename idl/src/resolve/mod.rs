@@ -5,24 +5,46 @@
 //! counts as [`Symbol::Refused`], so that uses of it are not reported as well.
 
 mod annotations;
+mod bits;
+mod circles;
 mod constants;
+mod copies;
+mod custom;
+mod declarations;
 mod enums;
+mod fixed;
+mod forwards;
 mod hash;
 mod hints;
+mod interfaces;
+mod keys;
+mod members;
+mod pragmas;
+mod ranges;
+mod real;
+mod recursion;
 mod scopes;
 mod structs;
+mod targets;
+mod type_annotations;
 mod types;
+mod unions;
 
 use std::collections::{HashMap, HashSet};
 
 use crate::ast;
 use crate::diag::Sink;
-use crate::model::{ConstDecl, ConstId, Item, Model, Module, Type, TypeDecl, TypeId, TypeKind};
+use crate::model::{
+    ConstDecl, ConstId, InterfaceDecl, InterfaceId, Item, Model, Module, Type, TypeDecl, TypeId,
+    TypeKind,
+};
 use crate::source::{FileId, Sources, Span};
 
-use annotations::Place;
+use annotations::{Applied, Place};
 use hints::Declared;
 use scopes::{Clash, ScopeId, Scopes, Symbol};
+
+use type_annotations::Inherited;
 use types::Facts;
 
 /// Resolves all root files of a compilation. With `names_may_be_missing`, after
@@ -46,17 +68,33 @@ pub(crate) fn resolve(
         nodes: vec![Node::default()],
         types: Vec::new(),
         facts: Vec::new(),
+        spans: Vec::new(),
+        closed: HashSet::new(),
+        forwards: Vec::new(),
+        late_keys: Vec::new(),
+        pragmas: Vec::new(),
+        pragma_keys: HashSet::new(),
         constants: Vec::new(),
+        interfaces: Vec::new(),
+        known_interfaces: Vec::new(),
+        annotations: Vec::new(),
         literals: HashMap::new(),
         included_twice: HashSet::new(),
+        in_members: false,
+        copied: 0,
     };
     for root in roots {
         resolver.definitions(ScopeId::ROOT, root);
     }
+    resolver.close_forwards();
+    resolver.close_interfaces();
+    resolver.apply_pragmas();
+    resolver.close_recursion();
     let Resolver {
         nodes,
         types,
         constants,
+        interfaces,
         ..
     } = resolver;
     Model {
@@ -64,6 +102,7 @@ pub(crate) fn resolve(
         root: tree(&nodes, ScopeId::ROOT),
         types,
         constants,
+        interfaces,
     }
 }
 
@@ -79,11 +118,30 @@ struct Resolver<'a> {
     types: Vec<TypeDecl>,
     /// What is known of each type of `types`.
     facts: Vec<Facts>,
+    /// Where each type of `types` is declared.
+    spans: Vec<Span>,
+    /// Types that are declared in full, and have parts that are not known yet.
+    closed: HashSet<TypeId>,
+    forwards: Vec<forwards::Forward>,
+    /// Key members of types that were not known in full.
+    late_keys: Vec<(Type, Span)>,
+    pragmas: Vec<pragmas::Placed>,
+    /// Types whose key is by pragma.
+    pragma_keys: HashSet<TypeId>,
     constants: Vec<ConstDecl>,
+    interfaces: Vec<InterfaceDecl>,
+    /// What is known of each interface of `interfaces`.
+    known_interfaces: Vec<interfaces::Known>,
+    annotations: Vec<custom::Declared>,
     /// Index of each literal in its enum, by name.
     literals: HashMap<TypeId, HashMap<String, usize>>,
     /// Files that were reported as included twice.
     included_twice: HashSet<FileId>,
+    /// Inside a struct or union, which is a scope of its own: what is used there is
+    /// not used in the scope around.
+    in_members: bool,
+    /// Bytes that declarations have repeated of others.
+    copied: usize,
 }
 
 /// A module of the model before the tree is put together.
@@ -92,6 +150,8 @@ struct Node {
     name: String,
     doc: Vec<String>,
     items: Vec<NodeItem>,
+    /// What it says of the types in it, as of its last opening.
+    inherited: Inherited,
 }
 
 #[derive(Debug)]
@@ -99,6 +159,7 @@ enum NodeItem {
     Module(ScopeId),
     Type(TypeId),
     Const(ConstId),
+    Interface(InterfaceId),
 }
 
 /// As deep as modules are nested, which the parser limits.
@@ -106,126 +167,45 @@ fn tree(nodes: &[Node], scope: ScopeId) -> Module {
     let Some(node) = nodes.get(scope.0) else {
         return Module::default();
     };
+    Module {
+        name: node.name.clone(),
+        doc: node.doc.clone(),
+        items: items(nodes, node),
+    }
+}
+
+fn items(nodes: &[Node], node: &Node) -> Vec<Item> {
     let item = |item: &NodeItem| match item {
         NodeItem::Module(scope) => Item::Module(tree(nodes, *scope)),
         NodeItem::Type(id) => Item::Type(*id),
         NodeItem::Const(id) => Item::Const(*id),
+        NodeItem::Interface(id) => Item::Interface(*id),
     };
-    let items = node.items.iter().map(item).collect();
-    Module {
-        name: node.name.clone(),
-        doc: node.doc.clone(),
-        items,
-    }
+    node.items.iter().map(item).collect()
 }
 
 impl Resolver<'_> {
-    fn definitions(&mut self, scope: ScopeId, definitions: &[ast::Definition]) {
-        for definition in definitions {
-            self.definition(scope, definition);
-        }
+    fn inherited(&self, scope: ScopeId) -> Inherited {
+        self.nodes
+            .get(scope.0)
+            .map_or_else(Inherited::default, |node| node.inherited)
     }
 
-    fn definition(&mut self, scope: ScopeId, definition: &ast::Definition) {
-        match &definition.kind {
-            ast::DefinitionKind::Module(module) => self.module(scope, definition, module),
-            ast::DefinitionKind::Struct(structure) => {
-                self.structure(scope, definition, structure);
-            }
-            ast::DefinitionKind::Enum(enumeration) => {
-                self.enumeration(scope, definition, enumeration);
-            }
-            ast::DefinitionKind::Typedef(typedef) => self.typedef(scope, definition, typedef),
-            ast::DefinitionKind::Const(constant) => self.constant(scope, definition, constant),
-            ast::DefinitionKind::Refused(name) => {
-                if let Some(name) = name {
-                    self.poison(scope, name);
-                }
-            }
-        }
-    }
-
-    fn module(&mut self, scope: ScopeId, definition: &ast::Definition, module: &ast::Module) {
-        let applied = self.annotate(scope, Place::Module, &definition.annotations);
-        let existing = self.scopes.local(scope, &module.name.name).cloned();
-        let inner = match existing {
-            Some(entry) if matches!(entry.symbol, Symbol::Module(_)) => {
-                if *entry.spelling != *module.name.name {
-                    self.report_clash(&module.name, &Clash::of(&entry));
-                }
-                let Symbol::Module(inner) = entry.symbol else {
-                    return;
-                };
-                inner
-            }
-            _ => {
-                let inner = self.scopes.open(scope, &module.name.name);
-                self.nodes.push(Node {
-                    name: module.name.name.to_string(),
-                    doc: applied.doc(&definition.doc),
-                    items: Vec::new(),
-                });
-                if self.declare(scope, &module.name, Symbol::Module(inner)) {
-                    self.push_item(scope, NodeItem::Module(inner));
-                }
-                inner
-            }
-        };
-        self.definitions(inner, &module.items);
-    }
-
-    fn typedef(&mut self, scope: ScopeId, definition: &ast::Definition, typedef: &ast::Typedef) {
-        let applied = self.annotate(scope, Place::Typedef, &definition.annotations);
-        let doc = applied.doc(&definition.doc);
-        let base = self.type_spec(scope, &typedef.ty);
-        for declarator in &typedef.declarators {
-            let ty = self.declarator(scope, base.as_ref(), declarator);
-            let Some(ty) = ty else {
-                self.poison(scope, &declarator.name);
-                continue;
-            };
-            let facts = self.facts_of(&ty);
-            self.add_type(
-                scope,
-                &declarator.name,
-                doc.clone(),
-                TypeKind::Alias(ty),
-                facts,
-            );
-        }
-    }
-
-    fn constant(&mut self, scope: ScopeId, definition: &ast::Definition, constant: &ast::Const) {
-        let applied = self.annotate(scope, Place::Const, &definition.annotations);
-        let ty = self
-            .type_spec(scope, &constant.ty)
-            .map(|ty| self.without_aliases(&ty));
-        let value = ty.as_ref().and_then(|ty| {
-            let target = self.target(ty);
-            if target.is_none() {
-                let message = "a constant is of a primitive type, a string or an enum";
-                self.sink.error(constant.ty.span, message);
-            }
-            self.evaluate(scope, &constant.value, &target?)
+    /// A scope of its own inside another, with a place for what it contains.
+    fn open_scope(&mut self, scope: ScopeId, name: &ast::Ident, bases: Vec<ScopeId>) -> ScopeId {
+        let inherited = self.inherited(scope);
+        self.nodes.push(Node {
+            name: name.name.to_string(),
+            inherited,
+            ..Node::default()
         });
-        let (Some(ty), Some(value)) = (ty, value) else {
-            self.poison(scope, &constant.name);
-            return;
-        };
-        let id = ConstId(self.constants.len());
-        if self.declare(scope, &constant.name, Symbol::Const(id)) {
-            let name = constant.name.name.to_string();
-            let doc = applied.doc(&definition.doc);
-            let scope_path = self.scopes.path(scope);
-            self.constants.push(ConstDecl {
-                name,
-                scope: scope_path,
-                doc,
-                ty,
-                value,
-            });
-            self.push_item(scope, NodeItem::Const(id));
-        }
+        self.scopes.open(scope, &name.name, bases)
+    }
+
+    fn items_of(&self, scope: ScopeId) -> Vec<Item> {
+        self.nodes
+            .get(scope.0)
+            .map_or_else(Vec::new, |node| items(&self.nodes, node))
     }
 
     /// Adds a checked type to the model, unless its name clashes or it nests too
@@ -235,6 +215,7 @@ impl Resolver<'_> {
         scope: ScopeId,
         name: &ast::Ident,
         doc: Vec<String>,
+        applied: Applied<'_>,
         kind: TypeKind,
         facts: Facts,
     ) -> Option<TypeId> {
@@ -249,14 +230,20 @@ impl Resolver<'_> {
             return None;
         }
         let (scope_path, file) = (self.scopes.path(scope), name.span.file.0);
+        self.spans.push(name.span);
         let name = name.name.to_string();
         self.types.push(TypeDecl {
             name,
             scope: scope_path,
             doc,
+            verbatim: applied.verbatim,
+            custom: applied.custom,
             kind,
             file,
         });
+        if facts.incomplete {
+            self.closed.insert(id);
+        }
         self.facts.push(Facts {
             depth: facts.depth + 1,
             ..facts
@@ -273,12 +260,40 @@ impl Resolver<'_> {
 
     /// Enters a name; a clash is reported and leaves the first meaning.
     fn declare(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) -> bool {
+        self.check_new_name(scope, name, symbol);
         match self.scopes.declare(scope, name, symbol) {
             Ok(()) => true,
             Err(clash) => {
                 self.report_clash(name, &clash);
                 false
             }
+        }
+    }
+
+    /// IDL 4.2 §7.5.2, §7.5.3: a name that was used in a scope is not declared
+    /// there with another meaning, nor is that of the scope itself.
+    fn check_new_name(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) {
+        if self.scopes.local(scope, &name.name).is_some() {
+            return;
+        }
+        if let Some(span) = self.scopes.used(scope, &name.name) {
+            let new = &name.name;
+            let message = format!("`{new}` was used in this scope before, with another meaning");
+            let place = self.place(span);
+            if symbol == Symbol::Feature {
+                // It makes nothing ambiguous: types and operations stand apart.
+                let hint = format!("in {place}; other IDL compilers refuse that");
+                self.sink.warning_hint(name.span, message, hint);
+            } else {
+                let hint = format!("in {place}; write the other one with the names around it");
+                self.sink.error_hint(name.span, message, hint);
+            }
+        }
+        let around = self.scopes.name(scope);
+        if around.eq_ignore_ascii_case(&name.name) && !matches!(symbol, Symbol::Refused) {
+            let message = format!("`{}` has the name of what it stands in", name.name);
+            let hint = "other IDL compilers refuse that";
+            self.sink.warning_hint(name.span, message, hint);
         }
     }
 
@@ -290,14 +305,15 @@ impl Resolver<'_> {
 
     fn report_clash(&mut self, name: &ast::Ident, clash: &Clash) {
         if clash.span == name.span {
-            // The very same text: one report for the file is enough.
+            // The very same text says nothing new: ROS 2 has files without guards. One
+            // word for each of them is enough.
             if self.included_twice.insert(name.span.file) {
                 let message = format!(
-                    "`{}` is declared twice: this file is included twice",
+                    "`{}` is declared again: this file is included twice, and counts once",
                     name.name
                 );
                 let hint = "put `#pragma once` or an include guard into it";
-                self.sink.error_hint(name.span, message, hint);
+                self.sink.warning_hint(name.span, message, hint);
             }
             return;
         }
@@ -313,12 +329,8 @@ impl Resolver<'_> {
 
     /// `line 3`, or `line 3 of b.idl`, for hints.
     fn place(&self, span: Span) -> String {
-        let line = self.sources.line(span.file, span.start);
-        let file = self
-            .sources
-            .get(span.file)
-            .and_then(|file| file.path.file_name());
-        match file {
+        let (file, line) = self.sources.presumed(span.file, span.start);
+        match file.file_name() {
             Some(file) => format!("line {line} of {}", file.to_string_lossy()),
             None => format!("line {line}"),
         }
@@ -328,9 +340,9 @@ impl Resolver<'_> {
     fn without_aliases(&self, ty: &Type) -> Type {
         let mut ty = ty;
         while let Type::Named(id) = ty
-            && let Some(TypeKind::Alias(target)) = self.types.get(id.0).map(|decl| &decl.kind)
+            && let Some(TypeKind::Alias(alias)) = self.types.get(id.0).map(|decl| &decl.kind)
         {
-            ty = target;
+            ty = &alias.ty;
         }
         ty.clone()
     }

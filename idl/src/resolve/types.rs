@@ -4,9 +4,10 @@ use super::scopes::{ScopeId, Symbol};
 use super::{Place, Resolver};
 use crate::ast::{self, Expr, TypeSpec};
 use crate::limits::{TYPE_BYTES_MAX, TYPE_DEPTH_MAX};
-use crate::model::{Primitive, Type, TypeKind};
+use crate::model::{Element, Primitive, Type, TypeId, TypeKind};
 
-use super::constants::Target;
+use super::fixed::DIGITS_MAX;
+use super::targets::Target;
 
 /// What later checks ask about a type. Kept for each declared type, so that no
 /// check walks down a type of many levels.
@@ -19,15 +20,38 @@ pub(super) struct Facts {
     pub(super) bytes: u64,
     /// A sequence is a part of it that would belong to the key.
     pub(super) sequence_in_key: bool,
+    /// An interface or a native type is a part of it: it is no data.
+    pub(super) object: bool,
+    /// A type that was not complete when it was used is a part of it.
+    pub(super) incomplete: bool,
 }
 
 impl Facts {
+    pub(super) fn of_bytes(bytes: u64) -> Self {
+        Self {
+            bytes,
+            ..Self::default()
+        }
+    }
+
     /// Those of something that has `self` and `other` as parts.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             depth: self.depth.max(other.depth),
             bytes: self.bytes.saturating_add(other.bytes),
             sequence_in_key: self.sequence_in_key || other.sequence_in_key,
+            object: self.object || other.object,
+            incomplete: self.incomplete || other.incomplete,
+        }
+    }
+
+    /// Those of a collection of such elements.
+    fn behind_a_pointer(self) -> Self {
+        Self {
+            depth: self.depth + 1,
+            bytes: 24,
+            sequence_in_key: true,
+            ..self
         }
     }
 
@@ -47,28 +71,25 @@ impl Facts {
 
 impl Resolver<'_> {
     pub(super) fn facts_of(&self, ty: &Type) -> Facts {
+        self.facts_from(ty, &|id| self.facts.get(id.0).copied().unwrap_or_default())
+    }
+
+    /// The facts of a use of a type, from those of the declared types in it.
+    pub(super) fn facts_from(&self, ty: &Type, of: &dyn Fn(TypeId) -> Facts) -> Facts {
         match ty {
-            Type::Primitive(primitive) => Facts {
-                bytes: primitive_bytes(*primitive),
-                ..Facts::default()
-            },
-            Type::String { .. } => Facts {
-                bytes: 24,
-                ..Facts::default()
-            },
-            Type::Sequence { element, .. } => {
-                let depth = self.facts_of(element).depth + 1;
-                Facts {
-                    depth,
-                    bytes: 24,
-                    sequence_in_key: true,
-                }
+            Type::Primitive(primitive) => Facts::of_bytes(primitive_bytes(*primitive)),
+            Type::String { .. } | Type::WString { .. } => Facts::of_bytes(24),
+            Type::Fixed { .. } => Facts::of_bytes(16),
+            Type::Sequence { element, .. } => self.facts_from(&element.ty, of).behind_a_pointer(),
+            Type::Map { key, value, .. } => {
+                let key = self.facts_from(&key.ty, of).behind_a_pointer();
+                key.and(self.facts_from(&value.ty, of).behind_a_pointer())
             }
             Type::Array {
                 element,
                 dimensions,
             } => {
-                let inner = self.facts_of(element);
+                let inner = self.facts_from(&element.ty, of);
                 let product =
                     |bytes: u64, dimension: &u32| bytes.saturating_mul(u64::from(*dimension));
                 // An empty struct has no bytes, but a great number of them costs time.
@@ -79,20 +100,32 @@ impl Resolver<'_> {
                     ..inner
                 }
             }
-            Type::Named(id) => self.facts.get(id.0).copied().unwrap_or_default(),
+            Type::Interface(_) => Facts {
+                object: true,
+                ..Facts::of_bytes(8)
+            },
+            Type::Named(id) => of(*id),
         }
     }
 
     /// A type as it is used; `None` when it was reported.
     pub(super) fn type_spec(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Type> {
         self.annotate(scope, Place::Use, &spec.annotations);
+        self.type_kind(scope, spec)
+    }
+
+    /// As [`Self::type_spec`], for who reads the annotations himself.
+    pub(super) fn type_kind(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Type> {
         match &spec.kind {
             ast::TypeKind::Primitive(primitive) => Some(Type::Primitive(*primitive)),
             ast::TypeKind::String(bound) => Some(Type::String {
                 bound: self.bound(scope, bound)?,
             }),
+            ast::TypeKind::WString(bound) => Some(Type::WString {
+                bound: self.bound(scope, bound)?,
+            }),
             ast::TypeKind::Sequence(element, bound) => {
-                let element = self.type_spec(scope, element);
+                let element = self.element(scope, element);
                 let bound = self.bound(scope, bound)?;
                 let sequence = Type::Sequence {
                     element: Box::new(element?),
@@ -100,20 +133,97 @@ impl Resolver<'_> {
                 };
                 Some(sequence)
             }
+            ast::TypeKind::Map(parts, bound) => self.map(scope, parts, bound),
+            ast::TypeKind::Fixed(Some(size)) => self.fixed(scope, &size.0, &size.1),
+            ast::TypeKind::Fixed(None) => {
+                let message = "`fixed` without digits and scale is for constants only";
+                let hint = "write `fixed<digits, scale>`";
+                self.sink.error_hint(spec.span, message, hint);
+                None
+            }
             ast::TypeKind::Named(name) => self.named_type(scope, name),
-            ast::TypeKind::Declared(definition) => match &definition.kind {
-                ast::DefinitionKind::Struct(structure) => self
-                    .structure(scope, definition, structure)
-                    .map(Type::Named),
-                ast::DefinitionKind::Enum(enumeration) => self
-                    .enumeration(scope, definition, enumeration)
-                    .map(Type::Named),
-                _ => {
-                    self.definition(scope, definition);
-                    None
-                }
-            },
+            ast::TypeKind::Declared(definition) => {
+                self.declared_type(scope, definition).map(Type::Named)
+            }
             ast::TypeKind::Refused => None,
+        }
+    }
+
+    fn element(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Element> {
+        let applied = self.annotate(scope, Place::Element, &spec.annotations);
+        let try_construct = self.try_construct(&applied);
+        let external = self.is_flagged(scope, &applied, "external");
+        let ty = self.type_kind(scope, spec)?;
+        self.check_trim(&applied, try_construct, &ty);
+        Some(Element {
+            ty,
+            try_construct,
+            external,
+        })
+    }
+
+    fn map(
+        &mut self,
+        scope: ScopeId,
+        parts: &(TypeSpec, TypeSpec),
+        bound: &Option<Expr>,
+    ) -> Option<Type> {
+        let key = self.element(scope, &parts.0);
+        let value = self.element(scope, &parts.1);
+        let bound = self.bound(scope, bound)?;
+        let (key, value) = (key?, value?);
+        let target = self.target(&key.ty);
+        if matches!(
+            target,
+            None | Some(Target::Float(_) | Target::Fixed(_) | Target::Bitmask { .. } | Target::Any)
+        ) {
+            let message =
+                "the key of a map is an integer, a character, a boolean, an enum or a string";
+            self.sink.error(parts.0.span, message);
+            return None;
+        }
+        Some(Type::Map {
+            key: Box::new(key),
+            value: Box::new(value),
+            bound,
+        })
+    }
+
+    fn fixed(&mut self, scope: ScopeId, digits: &Expr, scale: &Expr) -> Option<Type> {
+        let target = Target::of_primitive(Primitive::UInt16);
+        let (most, given) = (digits.span, digits);
+        let digits = self.evaluate_integer(scope, given, &target);
+        let scale_value = self.evaluate_integer(scope, scale, &target);
+        let (digits, scale_value) = (u8::try_from(digits?), u8::try_from(scale_value?));
+        match (digits, scale_value) {
+            (Ok(digits @ 1..=DIGITS_MAX), Ok(scale)) if scale <= digits => {
+                Some(Type::Fixed { digits, scale })
+            }
+            (Ok(1..=DIGITS_MAX), _) => {
+                let message = "the scale of `fixed` is at most the number of its digits";
+                self.sink.error(scale.span, message);
+                None
+            }
+            _ => {
+                let message = format!("`fixed` has 1 to {DIGITS_MAX} digits");
+                self.sink.error(most, message);
+                None
+            }
+        }
+    }
+
+    /// A type that is declared where it is used.
+    fn declared_type(&mut self, scope: ScopeId, definition: &ast::Definition) -> Option<TypeId> {
+        match &definition.kind {
+            ast::DefinitionKind::Struct(one) => self.structure(scope, definition, one),
+            ast::DefinitionKind::Union(one) => self.union(scope, definition, one),
+            ast::DefinitionKind::Enum(one) => self.enumeration(scope, definition, one),
+            ast::DefinitionKind::Bitmask(one) => self.bitmask(scope, definition, one),
+            ast::DefinitionKind::Bitset(one) => self.bitset(scope, definition, one),
+            _ => {
+                self.definition(scope, definition);
+                None
+            }
         }
     }
 
@@ -125,7 +235,13 @@ impl Resolver<'_> {
         base: Option<&Type>,
         declarator: &ast::Declarator,
     ) -> Option<Type> {
-        self.annotate(scope, Place::Use, &declarator.annotations);
+        let place = match declarator.dimensions.is_empty() {
+            true => Place::Use,
+            false => Place::Element,
+        };
+        let applied = self.annotate(scope, place, &declarator.annotations);
+        let try_construct = self.try_construct(&applied);
+        let external = self.is_flagged(scope, &applied, "external");
         let dimensions: Vec<Option<u32>> = declarator
             .dimensions
             .iter()
@@ -136,30 +252,36 @@ impl Resolver<'_> {
         if dimensions.is_empty() {
             return Some(base);
         }
+        self.check_trim(&applied, try_construct, &base);
         Some(Type::Array {
-            element: Box::new(base),
+            element: Box::new(Element {
+                ty: base,
+                try_construct,
+                external,
+            }),
             dimensions,
         })
     }
 
     fn named_type(&mut self, scope: ScopeId, name: &ast::ScopedName) -> Option<Type> {
         let what = match self.lookup(scope, name, "type")? {
+            Symbol::Type(id) if self.is_exception(id) => "an exception, which has no values",
             Symbol::Type(id) => return Some(Type::Named(id)),
             Symbol::Refused => return None,
-            Symbol::Incomplete => {
-                let construct = format!("`{name}` inside its own declaration: a recursive type");
-                self.sink.refuse(name.span, &construct);
-                return None;
-            }
-            Symbol::Module(_) => "a module",
-            Symbol::Const(_) => "a constant",
-            Symbol::Literal(..) => "a literal of an enum",
+            Symbol::Forward(index) => return self.use_forward(index, scope, name.span),
+            Symbol::Interface(id) => return Some(Type::Interface(id)),
+            other => other.describe(),
         };
         self.sink.error(
             name.span,
             format!("expected a type, but `{name}` is {what}"),
         );
         None
+    }
+
+    pub(super) fn is_exception(&self, id: TypeId) -> bool {
+        let kind = self.types.get(id.0).map(|decl| &decl.kind);
+        matches!(kind, Some(TypeKind::Struct(structure)) if structure.exception)
     }
 
     /// The outer `None` when it was reported, the inner one for no bound.
@@ -189,12 +311,22 @@ impl Resolver<'_> {
         match self.without_aliases(ty) {
             Type::Primitive(primitive) => Some(Target::of_primitive(primitive)),
             Type::String { bound } => Some(Target::String { bound }),
+            Type::WString { bound } => Some(Target::WString { bound }),
+            Type::Fixed { digits, scale } => Some(Target::Fixed(Some((digits, scale)))),
             Type::Named(id) => {
                 let decl = self.types.get(id.0)?;
                 let name = decl.name.clone();
-                matches!(decl.kind, TypeKind::Enum(_)).then_some(Target::Enum { id, name })
+                match &decl.kind {
+                    TypeKind::Enum(_) => Some(Target::Enum { id, name }),
+                    TypeKind::Bitmask(mask) => Some(Target::Bitmask {
+                        id,
+                        name,
+                        bits: mask.bit_bound,
+                    }),
+                    _ => None,
+                }
             }
-            Type::Sequence { .. } | Type::Array { .. } => None,
+            _ => None,
         }
     }
 }
@@ -206,8 +338,9 @@ fn primitive_bytes(primitive: Primitive) -> u64 {
         | Primitive::Char
         | Primitive::Int8
         | Primitive::UInt8 => 1,
-        Primitive::Int16 | Primitive::UInt16 => 2,
+        Primitive::Int16 | Primitive::UInt16 | Primitive::WChar => 2,
         Primitive::Int32 | Primitive::UInt32 | Primitive::Float32 => 4,
         Primitive::Int64 | Primitive::UInt64 | Primitive::Float64 => 8,
+        Primitive::Float128 => 16,
     }
 }

@@ -2,12 +2,12 @@
 //! compiled, and its model or its diagnostics are compared to a snapshot.
 #![forbid(unsafe_code)]
 
-mod print;
+mod invariants;
 mod robustness;
 
 use std::path::{Path, PathBuf};
 
-use spindle_dds_idl::{Compilation, Diagnostic, Options, compile, compile_str};
+use spindle_dds_idl::{Compilation, Diagnostic, Options, compile, compile_str, print};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/front")
@@ -42,8 +42,9 @@ fn show(compilation: &Compilation) -> String {
         .collect();
     match compilation.ok() {
         Ok(model) => {
+            invariants::check(model);
             out.push_str(if out.is_empty() { "" } else { "\n" });
-            out.push_str(&print::model(model));
+            out.push_str(&print(model));
         }
         Err(_) => out.push_str("(no model)\n"),
     }

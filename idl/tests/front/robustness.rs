@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use spindle_dds_idl::{Options, compile_str};
+use spindle_dds_idl::{Options, compile_str, print};
 
 use super::fixtures;
 
@@ -31,13 +31,20 @@ fn check(text: &[u8]) {
         "diagnostics are bounded"
     );
     let lines = text.iter().filter(|byte| **byte == b'\n').count() + 1;
+    // After a line marker, lines are those of another file.
+    let marked = text.contains(&b'#');
     for diagnostic in &compilation.diagnostics {
-        assert!(diagnostic.line <= lines, "{diagnostic} lies in the file");
+        assert!(
+            marked || diagnostic.line <= lines,
+            "{diagnostic} lies in the file"
+        );
         assert!(!diagnostic.message.is_empty());
         assert!(diagnostic.render().ends_with('\n'));
     }
     if let Ok(model) = compilation.ok() {
-        super::print::model(model);
+        super::invariants::check(model);
+        let text = print(model);
+        assert!(text.is_empty() || text.ends_with('\n'));
     }
 }
 
@@ -89,6 +96,40 @@ const FRAGMENTS: &[&str] = &[
     "A::",
     "interface ",
     "@annotation X {",
+    "union U switch (long) {",
+    "case 1:",
+    "default:",
+    "bitmask M {",
+    "bitset B {",
+    "bitfield<3, ",
+    "map<long, ",
+    "fixed<5, 2> ",
+    "1.5d",
+    "wstring<",
+    "L'",
+    "long double ",
+    "exception ",
+    "native ",
+    "attribute ",
+    "raises (",
+    "in ",
+    "struct S;\n",
+    ": S ",
+    "S s;",
+    "@optional ",
+    "@external ",
+    "@range(min = ",
+    "@try_construct(TRIM) ",
+    "@verbatim(text = ",
+    "@bit_bound(",
+    "@default(",
+    "#define F(x, ...) x ## x #x __VA_ARGS__\n",
+    "F(",
+    "F",
+    "#line 3 \"b\"\n",
+    "#pragma keylist S s\n",
+    "#include <tao/LongSeq.pidl>\n",
+    "__LINE__",
 ];
 
 #[test]
@@ -139,8 +180,9 @@ fn random_tokens_never_panic() {
 
 #[test]
 fn fixtures_cut_off_anywhere_never_panic() {
-    for (_, text) in fixtures() {
-        for end in 0..text.len().min(1500) {
+    // Each fixture at other places, all of them together at all.
+    for (number, (_, text)) in fixtures().into_iter().enumerate() {
+        for end in (number % 4..text.len().min(1500)).step_by(4) {
             check(&text[..end]);
         }
     }
@@ -229,4 +271,156 @@ fn bytes_that_are_not_utf8_are_diagnostics() {
     );
     let compilation = compile_str("x.idl", b"const string S = \"\xE9\";", &Options::default());
     assert!(compilation.ok().is_err());
+}
+
+/// A text of which each line repeats a pattern with its number and the last one.
+fn lines(first: &str, count: usize, line: impl Fn(usize, usize) -> String) -> String {
+    let mut text = format!("{first}\n");
+    for n in 1..count {
+        text.push_str(&line(n, n - 1));
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn types_that_repeat_others_without_end_are_diagnostics() {
+    let members = |count: usize, member: &str| -> String {
+        (0..count).map(|n| format!("{member}{n}; ")).collect()
+    };
+    let big = members(3000, "long m");
+    let deep = "struct T0; typedef sequence<T0> S0;";
+    let cases = [
+        (
+            lines("struct T0 { };", 200, |n, last| {
+                format!("struct T{n} : T{last} {{ long a{n}; }};")
+            }),
+            "nests types more than 64 levels deep",
+        ),
+        (
+            lines(&format!("struct B {{ {big} }};"), 3000, |n, _| {
+                format!("struct T{n} : B {{ }};")
+            }),
+            "declarations repeat more than 67108864 bytes",
+        ),
+        (
+            lines(&format!("@annotation A {{ {big} }};"), 3000, |n, _| {
+                format!("@A struct T{n} {{ }};")
+            }),
+            "declarations repeat more than 67108864 bytes",
+        ),
+        (
+            lines(
+                &format!("const string C = \"{}\";", "x".repeat(60_000)),
+                3000,
+                |n, _| format!("const string T{n} = C;"),
+            ),
+            "declarations repeat more than 67108864 bytes",
+        ),
+        (
+            format!(
+                "/* {} */ typedef long {};",
+                "long comment\n".repeat(50_000),
+                (0..500)
+                    .map(|n| format!("T{n}"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+            "declarations repeat more than 67108864 bytes",
+        ),
+        (
+            lines("interface T0 { };", 400, |n, last| {
+                format!("interface T{n} : T{last} {{ }};")
+            }),
+            "inherits from more than 256 interfaces",
+        ),
+        (
+            lines(deep, 3000, |n, last| {
+                format!("struct T{n}; struct T{last} {{ sequence<T{n}> a; }};")
+            }) + "struct T2999 { };",
+            "nests types more than 64 levels deep",
+        ),
+        (
+            lines("struct T0;", 3000, |n, last| {
+                format!("struct T{n}; struct T{last} {{ T{n} a; T{n} b; }};")
+            }) + "struct T2999 { T0 c; };",
+            "would contain itself without end",
+        ),
+        (
+            format!(
+                "struct T {{ @external T a; }};\n#pragma keylist T {}a",
+                "a.".repeat(100_000)
+            ),
+            "the key goes more than 48 types deep",
+        ),
+        (
+            lines(
+                "union T0 switch (long) { case 1: long a; };",
+                3000,
+                |n, last| {
+                    format!("union T{n} switch (long) {{ case 1: T{last} a; case 2: T{last} b; }};")
+                },
+            ),
+            "nests types more than 64 levels deep",
+        ),
+        (
+            lines("typedef map<long, long> T0;", 3000, |n, last| {
+                format!("typedef map<long, T{last}> T{n};")
+            }),
+            "nests types more than 64 levels deep",
+        ),
+    ];
+    for (text, expected) in cases {
+        check(text.as_bytes());
+        let compilation = compile_str("x.idl", text.as_bytes(), &Options::default());
+        let found = compilation
+            .diagnostics
+            .iter()
+            .any(|one| one.message.contains(expected));
+        assert!(found, "{expected}: {:?}", compilation.diagnostics.first());
+    }
+}
+
+#[test]
+fn long_lists_take_no_time_by_the_square() {
+    let many = 10_000;
+    let list = |item: &dyn Fn(usize) -> String| (0..many).map(item).collect::<String>();
+    let cases = [
+        format!(
+            "interface I {{ void f({}in long z); }};",
+            list(&|n| format!("in long p{n}, "))
+        ),
+        format!("interface I : {} A {{ }};", list(&|n| format!("B{n}, "))),
+        format!(
+            "interface A {{ }}; interface I : {} A {{ }};",
+            list(&|_| "A, ".into())
+        ),
+        format!(
+            "@annotation A {{ {} }}; @A({} a0 = 1) struct S {{ }};",
+            list(&|n| format!("long a{n};")),
+            list(&|n| format!("a{n} = 1, "))
+        ),
+        format!(
+            "struct S {{ {} }};\n#pragma keylist S {}",
+            list(&|n| format!("long a{n};")),
+            list(&|n| format!("a{n} "))
+        ),
+        format!(
+            "{}{}",
+            list(&|n| format!("struct S{n} {{ long a; }};\n")),
+            list(&|n| format!("#pragma keylist S{n} a\n"))
+        ),
+        format!(
+            "enum E {{ {} Z }}; union U switch (E) {{ {} default: long z; }};",
+            list(&|n| format!("E{n}, ")),
+            list(&|n| format!("case E{n}: long a{n};"))
+        ),
+        list(&|n| format!("struct S{n};\n"))
+            + &list(&|n| format!("struct S{n} {{ sequence<S{n}> a; }};\n")),
+        list(&|n| format!("#define M{n}(x) x\nM{n}(struct S{n} {{ }};)\n")),
+        list(&|n| format!("#line {n} \"f\"\nstruct S{n} {{ Missing a; }};\n")),
+    ];
+    for text in cases {
+        check(text.as_bytes());
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::marker::PhantomData;
 
-use super::{AllMembers, Encoder, Selection};
+use super::{AllMembers, Encoder, Members, Selection};
 use crate::encapsulation::Representation;
 use crate::error::CdrError;
+use crate::plain::{Dense, range_of};
 use crate::primitive::Primitive;
 
 /// Counts the bytes that a [`Writer`](super::Writer) would write. Saturates.
@@ -12,6 +13,7 @@ use crate::primitive::Primitive;
 pub struct Counter<M: Selection = AllMembers> {
     position: usize,
     origin: usize,
+    depth: u8,
     representation: Representation,
     members: PhantomData<M>,
 }
@@ -19,14 +21,20 @@ pub struct Counter<M: Selection = AllMembers> {
 impl<M: Selection> Counter<M> {
     /// Counts from an aligned start.
     pub fn new(representation: Representation) -> Self {
-        Self::resume(representation, 0, 0)
+        Self::resume(representation, 0, 0, 0)
     }
 
     /// Counts on from `position`, aligned as counted from `origin`.
-    pub(crate) fn resume(representation: Representation, position: usize, origin: usize) -> Self {
+    pub(crate) fn resume(
+        representation: Representation,
+        position: usize,
+        origin: usize,
+        depth: u8,
+    ) -> Self {
         Self {
             position,
             origin,
+            depth,
             representation,
             members: PhantomData,
         }
@@ -53,6 +61,11 @@ impl<M: Selection> Encoder for Counter<M> {
     }
 
     #[inline]
+    fn depth_mut(&mut self) -> &mut u8 {
+        &mut self.depth
+    }
+
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
         self.zeros(bytes.len())
     }
@@ -69,5 +82,24 @@ impl<M: Selection> Encoder for Counter<M> {
     }
 
     #[inline]
-    fn patch(&mut self, _at: usize, _value: u32) {}
+    fn whole<T: Dense>(&mut self, values: &[T]) -> Result<bool, CdrError> {
+        if self.representation != Representation::Xcdr1 || M::MEMBERS != Members::All {
+            return Ok(false);
+        }
+        match range_of::<T>(values.len(), self.position, self.origin, self.depth) {
+            Some(range) => {
+                self.position = range.end;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    #[inline]
+    fn patch<P: Primitive>(&mut self, _at: usize, _value: P) {}
+
+    #[inline]
+    fn insert(&mut self, _at: usize, count: usize) -> Result<(), CdrError> {
+        self.zeros(count)
+    }
 }

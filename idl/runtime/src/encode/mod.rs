@@ -7,52 +7,26 @@
 //! else.
 
 mod counter;
+mod parameter;
+mod selection;
 mod writer;
 
 pub use counter::Counter;
+pub(crate) use parameter::{
+    EMHEADER_MUST_UNDERSTAND, EXTENDED_MUST_UNDERSTAND, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE,
+    PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL, SHORT_ID_MAX,
+};
+pub use parameter::{Head, Parameter};
+pub use selection::{AllMembers, HashMembers, KeyMembers, Members, Selection};
 pub use writer::Writer;
 
 use crate::encapsulation::{Extensibility, Representation};
 use crate::error::{CdrError, InMember, Place};
+use crate::limits::DEPTH_MAX;
 use crate::member::{Borrowed, Member, is_parameter};
+use crate::plain::Dense;
 use crate::primitive::Primitive;
-use crate::shape::{LengthCode, Shape as _};
-
-/// Which members of a structure take part.
-#[derive(Hash, Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Members {
-    /// All of them.
-    All,
-    /// The key members, laid out as if there were no others.
-    Key,
-    /// The key members by ascending id, as if every structure were final.
-    KeyHash,
-}
-
-impl Members {
-    /// Whether a member takes part.
-    #[inline]
-    pub const fn includes(self, key: bool) -> bool {
-        key || matches!(self, Self::All)
-    }
-}
-
-/// Largest member id of the short parameter header of XCDR1.
-pub(crate) const SHORT_ID_MAX: u32 = 0x3f00;
-/// XCDR1: an extended header follows.
-pub(crate) const PID_EXTENDED: u16 = 0x3f01;
-/// XCDR1: end of the parameter list.
-pub(crate) const PID_SENTINEL: u16 = 0x3f02;
-/// XCDR1: skip this one.
-pub(crate) const PID_IGNORE: u16 = 0x3f03;
-/// XCDR1: must be understood.
-pub(crate) const PID_MUST_UNDERSTAND: u16 = 0x4000;
-/// XCDR1: the bits of a parameter id that are not flags.
-pub(crate) const PID_MASK: u16 = 0x3fff;
-/// XCDR2: must be understood.
-pub(crate) const EMHEADER_MUST_UNDERSTAND: u32 = 1 << 31;
-/// XCDR2: the member id.
-pub(crate) const MEMBER_ID_MASK: u32 = 0x0fff_ffff;
+use crate::shape::Shape as _;
 
 /// An open structure or collection, to be closed by [`Encoder::end`].
 #[derive(Debug)]
@@ -78,6 +52,8 @@ pub trait Encoder: Sized {
     fn position(&self) -> usize;
     /// Offset that alignment counts from, and its exchange.
     fn origin_mut(&mut self) -> &mut usize;
+    /// Structures and collections that are open, and its exchange.
+    fn depth_mut(&mut self) -> &mut u8;
     /// Appends bytes.
     ///
     /// # Errors
@@ -93,8 +69,24 @@ pub trait Encoder: Sized {
     /// # Errors
     /// [`CdrError::Full`].
     fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError>;
-    /// Replaces the four bytes at an offset that was written before.
-    fn patch(&mut self, at: usize, value: u32);
+    /// Replaces what was written at an offset before.
+    fn patch<P: Primitive>(&mut self, at: usize, value: P);
+    /// Moves what was written from an offset on by `count` bytes; what stands
+    /// between is to be replaced.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    fn insert(&mut self, at: usize, count: usize) -> Result<(), CdrError>;
+    /// Appends values as a whole, if they lie in this sample as in memory; says whether
+    /// it has.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    #[inline]
+    fn whole<T: Dense>(&mut self, values: &[T]) -> Result<bool, CdrError> {
+        let _ = values;
+        Ok(false)
+    }
     /// Whether delimiters can be filled in later; if not, sizes are found first.
     const PATCHES: bool;
 
@@ -112,7 +104,9 @@ pub trait Encoder: Sized {
     fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
         let alignment = alignment.min(self.representation().align_max());
         let relative = self.position() - *self.origin_mut();
-        let padding = relative.next_multiple_of(alignment) - relative;
+        // Alignments are powers of two, which the compiler cannot know: no division.
+        debug_assert!(alignment.is_power_of_two());
+        let padding = relative.wrapping_neg() & (alignment - 1);
         if padding == 0 {
             Ok(())
         } else {
@@ -139,12 +133,31 @@ pub trait Encoder: Sized {
         self.primitive(length_u32(length)?)
     }
 
+    /// Counts a structure or collection: what could not be read is not written.
+    ///
+    /// # Errors
+    /// [`CdrError::TooDeep`].
+    #[inline]
+    fn deeper(&mut self) -> Result<(), CdrError> {
+        let place = Place::offset(self.position());
+        let depth = self.depth_mut();
+        if usize::from(*depth) >= DEPTH_MAX {
+            return Err(CdrError::TooDeep {
+                limit: DEPTH_MAX,
+                place,
+            });
+        }
+        *depth += 1;
+        Ok(())
+    }
+
     /// Opens a structure; to be closed by [`end`](Self::end).
     ///
     /// # Errors
-    /// [`CdrError::Full`].
+    /// [`CdrError::Full`], [`CdrError::TooDeep`].
     #[inline]
     fn begin(&mut self, extensibility: Extensibility) -> Result<Open, CdrError> {
+        self.deeper()?;
         let hash = Self::Selection::MEMBERS == Members::KeyHash;
         Ok(Open(match (self.representation(), extensibility) {
             (_, Extensibility::Final) => OpenKind::Nothing,
@@ -163,12 +176,13 @@ pub trait Encoder: Sized {
     /// delimiter cannot be filled in later.
     ///
     /// # Errors
-    /// [`CdrError::Full`].
+    /// [`CdrError::Full`], [`CdrError::TooDeep`].
     #[inline]
     fn begin_collection(
         &mut self,
         body: impl FnOnce(&mut Counter<Self::Selection>) -> Result<(), CdrError>,
     ) -> Result<Open, CdrError> {
+        self.deeper()?;
         if self.representation() == Representation::Xcdr1 {
             return Ok(Open(OpenKind::Nothing));
         }
@@ -178,7 +192,8 @@ pub trait Encoder: Sized {
         }
         self.align(4)?;
         let start = self.position() + 4;
-        let mut counter = Counter::resume(self.representation(), start, *self.origin_mut());
+        let (origin, depth) = (*self.origin_mut(), *self.depth_mut());
+        let mut counter = Counter::resume(self.representation(), start, origin, depth);
         body(&mut counter)?;
         self.length(counter.position() - start)?;
         Ok(Open(OpenKind::Nothing))
@@ -190,6 +205,8 @@ pub trait Encoder: Sized {
     /// [`CdrError::Full`].
     #[inline]
     fn end(&mut self, open: Open) -> Result<(), CdrError> {
+        let depth = self.depth_mut();
+        *depth = depth.saturating_sub(1);
         match open.0 {
             OpenKind::Nothing => Ok(()),
             OpenKind::Delimiter(at) => {
@@ -219,126 +236,68 @@ pub trait Encoder: Sized {
         if !Self::Selection::MEMBERS.includes(M::KEY) {
             return Ok(());
         }
-        let written = match is_parameter::<M>() && !self.is_key_hash() {
-            true => self.parameter::<M>(value),
-            false => M::Shape::write(value, self),
+        let present = M::Shape::is_present(value);
+        let written = if is_parameter::<M>() && !self.is_key_hash() {
+            match present {
+                true => parameter::write::<M, Self>(self, value),
+                false => Ok(()),
+            }
+        } else if M::Shape::OPTIONAL {
+            self.optional::<M>(value, present)
+        } else {
+            M::Shape::write(value, self)
         };
         written.in_member(M::PATH)
     }
 
-    /// Writes a member of a mutable structure with its header.
+    /// Writes an optional member of a structure that is not mutable: in XCDR2 behind
+    /// a flag, in XCDR1 behind a header, whose length is 0 when it is absent.
     ///
     /// # Errors
     /// What writing the value gives.
-    fn parameter<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
-        let header = self.parameter_begin::<M>(value)?;
-        M::Shape::write(value, self)?;
-        self.parameter_end(header)
-    }
-
-    /// Writes the header of a member of a mutable structure.
-    ///
-    /// # Errors
-    /// [`CdrError::Full`], or what sizing the value gives.
-    fn parameter_begin<M: Member>(&mut self, value: &Borrowed<M>) -> Result<Parameter, CdrError> {
-        let size = match (self.representation(), M::Shape::LENGTH_CODE) {
-            (Representation::Xcdr2, LengthCode::Size(_) | LengthCode::Shared(_)) => 0,
-            _ => {
-                let mut counter = Counter::<Self::Selection>::new(self.representation());
-                M::Shape::write(value, &mut counter)?;
-                counter.position()
-            }
-        };
-        self.parameter_header::<M>(size)
-    }
-
-    /// As [`parameter_begin`](Self::parameter_begin) with the size of the value known.
-    ///
-    /// # Errors
-    /// [`CdrError::Full`].
-    fn parameter_header<M: Member>(&mut self, size: usize) -> Result<Parameter, CdrError> {
-        let (id, code) = (M::ID, M::Shape::LENGTH_CODE);
-        self.align(4)?;
+    fn optional<M: Member>(&mut self, value: &Borrowed<M>, present: bool) -> Result<(), CdrError> {
         match self.representation() {
-            Representation::Xcdr1 => {
-                let flags = if M::MUST_UNDERSTAND {
-                    PID_MUST_UNDERSTAND
-                } else {
-                    0
-                };
-                match (u16::try_from(id), u16::try_from(size)) {
-                    (Ok(short), Ok(size)) if id <= SHORT_ID_MAX => {
-                        self.primitives(&[short | flags, size])?;
-                    }
-                    _ => {
-                        self.primitives(&[PID_EXTENDED | flags, 8])?;
-                        self.primitives(&[id & MEMBER_ID_MASK, length_u32(size)?])?;
-                    }
-                }
-                let restored = *self.origin_mut();
-                *self.origin_mut() = self.position();
-                Ok(Parameter { origin: restored })
-            }
+            Representation::Xcdr1 => parameter::write::<M, Self>(self, value),
             Representation::Xcdr2 => {
-                let flag = if M::MUST_UNDERSTAND {
-                    EMHEADER_MUST_UNDERSTAND
-                } else {
-                    0
-                };
-                let code_bits = u32::from(code.bits()) << 28;
-                self.primitive(flag | code_bits | (id & MEMBER_ID_MASK))?;
-                if code == LengthCode::Next {
-                    self.length(size)?;
-                }
-                Ok(Parameter {
-                    origin: *self.origin_mut(),
-                })
+                self.primitive(present)?;
+                M::Shape::write(value, self)
             }
         }
     }
 
-    /// Ends a member of a mutable structure.
+    /// Writes the header of a member whose size will be known later; to be closed by [`parameter_close`](Self::parameter_close).
     ///
     /// # Errors
-    /// None today.
-    #[inline]
-    fn parameter_end(&mut self, parameter: Parameter) -> Result<(), CdrError> {
-        *self.origin_mut() = parameter.origin;
-        Ok(())
+    /// [`CdrError::Full`].
+    fn parameter_open<M: Member>(&mut self) -> Result<Parameter, CdrError> {
+        parameter::open(self, Head::of::<M>())
     }
-}
 
-/// An open member of a mutable structure.
-#[derive(Debug)]
-#[must_use]
-pub struct Parameter {
-    origin: usize,
-}
+    /// As [`parameter_open`](Self::parameter_open) of a type that is known at run time
+    /// only; to be closed by [`head_close`](Self::head_close).
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    fn head_open(&mut self, head: Head) -> Result<Parameter, CdrError> {
+        parameter::open(self, head)
+    }
 
-/// Tells a [`Counter`] which members to count.
-pub trait Selection: Copy + std::fmt::Debug {
-    /// Which.
-    const MEMBERS: Members;
-}
+    /// As [`parameter_close`](Self::parameter_close).
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], [`CdrError::TooLong`].
+    fn head_close(&mut self, head: Head, parameter: Parameter) -> Result<(), CdrError> {
+        parameter::close(self, head, parameter)
+    }
 
-/// [`Members::All`].
-#[derive(Debug, Clone, Copy)]
-pub struct AllMembers;
-/// [`Members::Key`].
-#[derive(Debug, Clone, Copy)]
-pub struct KeyMembers;
-/// [`Members::KeyHash`].
-#[derive(Debug, Clone, Copy)]
-pub struct HashMembers;
-
-impl Selection for AllMembers {
-    const MEMBERS: Members = Members::All;
-}
-impl Selection for KeyMembers {
-    const MEMBERS: Members = Members::Key;
-}
-impl Selection for HashMembers {
-    const MEMBERS: Members = Members::KeyHash;
+    /// Ends a member and fills in its size. A value longer than 65,535 bytes moves to
+    /// make room for a longer header in XCDR1.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], [`CdrError::TooLong`].
+    fn parameter_close<M: Member>(&mut self, parameter: Parameter) -> Result<(), CdrError> {
+        parameter::close(self, Head::of::<M>(), parameter)
+    }
 }
 
 /// A length on the wire.

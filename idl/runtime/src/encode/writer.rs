@@ -2,9 +2,12 @@
 
 use std::marker::PhantomData;
 
-use super::{AllMembers, Encoder, Selection};
+use zerocopy::IntoBytes as _;
+
+use super::{AllMembers, Encoder, Members, Selection};
 use crate::encapsulation::{ByteOrder, Representation};
 use crate::error::{CdrError, Place};
+use crate::plain::{Dense, as_in_memory, range_of};
 use crate::primitive::Primitive;
 
 /// Puts bytes into memory that it never grows.
@@ -13,6 +16,7 @@ pub struct Writer<'a, M: Selection = AllMembers> {
     out: &'a mut [u8],
     position: usize,
     origin: usize,
+    depth: u8,
     representation: Representation,
     members: PhantomData<M>,
 }
@@ -20,10 +24,13 @@ pub struct Writer<'a, M: Selection = AllMembers> {
 impl<'a, M: Selection> Writer<'a, M> {
     /// Writes from the start of `out`.
     pub fn new(representation: Representation, out: &'a mut [u8]) -> Self {
-        Self::resume(representation, out, 0, 0)
+        Self {
+            depth: 0,
+            ..Self::resume(representation, out, 0, 0)
+        }
     }
 
-    /// Writes on at `position`, aligned as counted from `origin`.
+    /// Writes on at `position` inside of a structure, aligned as counted from `origin`.
     #[inline]
     pub fn resume(
         representation: Representation,
@@ -35,6 +42,7 @@ impl<'a, M: Selection> Writer<'a, M> {
             out,
             position,
             origin,
+            depth: 1,
             representation,
             members: PhantomData,
         }
@@ -83,6 +91,11 @@ impl<M: Selection> Encoder for Writer<'_, M> {
     }
 
     #[inline]
+    fn depth_mut(&mut self) -> &mut u8 {
+        &mut self.depth
+    }
+
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
         self.reserve(bytes.len())?.copy_from_slice(bytes);
         Ok(())
@@ -97,16 +110,41 @@ impl<M: Selection> Encoder for Writer<'_, M> {
     #[inline]
     fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
         let out = self.reserve(values.len().saturating_mul(P::SIZE))?;
-        for (bytes, value) in out.chunks_exact_mut(P::SIZE).zip(values) {
-            value.store(ByteOrder::Little, bytes);
-        }
+        P::store_all(values, out);
         Ok(())
     }
 
     #[inline]
-    fn patch(&mut self, at: usize, value: u32) {
-        if let Some(bytes) = self.out.get_mut(at..at + 4) {
-            bytes.copy_from_slice(&value.to_le_bytes());
+    fn whole<T: Dense>(&mut self, values: &[T]) -> Result<bool, CdrError> {
+        if !as_in_memory(self.representation, ByteOrder::Little) || M::MEMBERS != Members::All {
+            return Ok(false);
         }
+        let (position, origin) = (self.position, self.origin);
+        let range = range_of::<T>(values.len(), position, origin, self.depth);
+        // Without room for all of them, one by one finds what does not fit.
+        match range.filter(|range| range.end <= self.out.len()) {
+            Some(range) => {
+                self.zeros(range.start - position)?;
+                self.bytes(values.as_bytes())?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    #[inline]
+    fn patch<P: Primitive>(&mut self, at: usize, value: P) {
+        if let Some(bytes) = self.out.get_mut(at..at + P::SIZE) {
+            value.store(ByteOrder::Little, bytes);
+        }
+    }
+
+    fn insert(&mut self, at: usize, count: usize) -> Result<(), CdrError> {
+        let end = self.position;
+        self.reserve(count)?;
+        if at <= end {
+            self.out.copy_within(at..end, at + count);
+        }
+        Ok(())
     }
 }

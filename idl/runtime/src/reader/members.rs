@@ -6,7 +6,7 @@ use super::Reader;
 use crate::encapsulation::Representation;
 use crate::encode::Encoder;
 use crate::error::{CdrError, InMember};
-use crate::member::{Member, Owned, Shown};
+use crate::member::{Member, Owned, Shown, is_flagged};
 use crate::shape::Shape as _;
 
 /// Where a member of a mutable structure lies.
@@ -32,12 +32,21 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    #[inline]
+    #[inline(always)]
     pub fn member<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
-        if self.absent(M::EXTENSIBILITY, M::KEY) {
-            Ok(M::initial())
-        } else {
-            self.value::<M>()
+        if self.is_absent(M::EXTENSIBILITY, M::KEY) {
+            return Ok(M::initial());
+        }
+        if !is_flagged::<M>() {
+            return self.value::<M>();
+        }
+        match self.begin_optional(M::ID).in_member(M::PATH)? {
+            None => Ok(M::initial()),
+            Some(present) => {
+                let value = self.value::<M>()?;
+                self.end_optional(present);
+                Ok(value)
+            }
         }
     }
 
@@ -45,23 +54,39 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    #[inline]
+    #[inline(always)]
     pub fn value<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
-        M::Shape::read(self).in_member(M::PATH)
+        let value = match M::USE_DEFAULT {
+            false => M::Shape::read(self),
+            true => self
+                .fits_or_skip::<M::Shape, _>(M::Shape::read)
+                .map(|value| value.unwrap_or_else(M::initial)),
+        };
+        value.in_member(M::PATH)
     }
 
-    /// Checks a member of a final or appendable structure and says where it is.
+    /// Checks a member of a final or appendable structure and says where it is: if it
+    /// is optional, where it says so.
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    #[inline]
+    #[inline(always)]
     pub fn check_member<M: Member>(&mut self) -> Result<u32, CdrError> {
-        if self.absent(M::EXTENSIBILITY, M::KEY) {
+        if self.is_absent(M::EXTENSIBILITY, M::KEY) {
             return Ok(ABSENT);
         }
         let at = self.position();
-        M::Shape::check(self).in_member(M::PATH)?;
-        Ok(at)
+        if !is_flagged::<M>() {
+            return Ok(if self.verify::<M>()? { at } else { ABSENT });
+        }
+        match self.begin_optional(M::ID).in_member(M::PATH)? {
+            None => Ok(ABSENT),
+            Some(present) => {
+                let fits = self.verify::<M>()?;
+                self.end_optional(present);
+                Ok(if fits { at } else { ABSENT })
+            }
+        }
     }
 
     /// Checks the open member of a mutable structure and says where it is.
@@ -74,14 +99,33 @@ impl<'a> Reader<'a> {
             start: self.position as u32,
             end: self.limit as u32,
         };
-        M::Shape::check(self).in_member(M::PATH)?;
-        Ok(at)
+        Ok(if self.verify::<M>()? {
+            at
+        } else {
+            Span::ABSENT
+        })
     }
 
-    /// A reader at a member of the structure that this reader stands in.
+    /// Checks the value of a member; `false` says that its default takes its place.
+    #[inline]
+    fn verify<M: Member>(&mut self) -> Result<bool, CdrError> {
+        let fits = match M::USE_DEFAULT {
+            false => M::Shape::check(self).map(|()| true),
+            true => self
+                .fits_or_skip::<M::Shape, _>(M::Shape::check)
+                .map(|fits| fits.is_some()),
+        };
+        fits.in_member(M::PATH)
+    }
+
+    /// A reader at the value of a member of the structure that this reader stands in.
     #[inline]
     fn locate<M: Member>(&self, at: &[impl Location]) -> Option<Self> {
-        at.get(M::INDEX)?.within(self)
+        let mut reader = at.get(M::INDEX)?.within(self)?;
+        if is_flagged::<M>() {
+            let _present = reader.begin_optional(M::ID).ok()??;
+        }
+        Some(reader)
     }
 
     /// Shows a member of the structure that this reader stands in, `at` being where
@@ -112,7 +156,11 @@ impl<'a> Reader<'a> {
         at: &[impl Location],
         encoder: &mut E,
     ) -> Result<(), CdrError> {
-        match self.locate::<M>(at) {
+        let located = self.locate::<M>(at);
+        if M::Shape::OPTIONAL {
+            encoder.primitive(located.is_some())?;
+        }
+        match located {
             Some(mut reader) => M::Shape::transcribe_key(&mut reader, encoder),
             None => M::Shape::write(M::initial().borrow(), encoder),
         }

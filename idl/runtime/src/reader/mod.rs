@@ -5,13 +5,30 @@
 //! the sample, or of the innermost delimiter or parameter around the cursor.
 //!
 //! `members.rs` reads and finds members, `parameters.rs` walks over those of mutable
-//! structures.
+//! structures, `construct.rs` deals with values that are none of their type,
+//! `union.rs` finds the member that a union has.
 
+mod construct;
 mod members;
 mod parameters;
+mod plain;
+/// Takes numbers, not a reader, so that readers can live in registers.
+#[cold]
+#[inline(never)]
+fn truncated(needed: usize, position: usize, limit: usize) -> CdrError {
+    CdrError::Truncated {
+        needed,
+        remaining: limit.saturating_sub(position),
+        place: Place::offset(position),
+    }
+}
+
+#[cfg(test)]
+mod tests;
+mod union;
 
 pub use members::{ABSENT, Location, Span};
-pub use parameters::ReadParameter;
+pub use parameters::{Present, ReadParameter};
 
 use crate::encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 use crate::encode::Members;
@@ -65,6 +82,7 @@ impl<'a> Untrusted<'a> {
             depth: 0,
             limit_depth: 1,
             memory: limits::memory_max(length),
+            skipping: false,
         })
     }
 }
@@ -88,6 +106,8 @@ pub struct Reader<'a> {
     limit_depth: u8,
     /// Bytes of memory that elements of sequences may still take.
     memory: usize,
+    /// Only goes behind a value: what is well-formed need not be a value of its type.
+    skipping: bool,
 }
 
 /// An open structure or collection of a [`Reader`], to be closed by [`Reader::end`].
@@ -112,6 +132,7 @@ impl<'a> Reader<'a> {
             depth: 0,
             limit_depth: 0,
             memory: 0,
+            skipping: false,
         }
     }
 
@@ -133,6 +154,7 @@ impl<'a> Reader<'a> {
             depth: 1,
             limit_depth: 0,
             memory: 0,
+            skipping: false,
         }
     }
 
@@ -146,6 +168,12 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn remaining(&self) -> usize {
         self.limit.saturating_sub(self.position)
+    }
+
+    /// Goes where a copy of this cursor has gone, in the same structure.
+    #[inline(always)]
+    pub fn follow(&mut self, copy: &Self) {
+        self.position = copy.position;
     }
 
     /// Whether there is nothing to read, not even in principle.
@@ -183,12 +211,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[cold]
+    #[inline]
     fn truncated(&self, needed: usize) -> CdrError {
-        CdrError::Truncated {
-            needed,
-            remaining: self.remaining(),
-            place: self.place(),
+        truncated(needed, self.position, self.limit)
+    }
+
+    /// `count` bytes from `start` on are not there, or not the padding before them.
+    #[inline]
+    fn short(&self, start: usize, count: usize) -> CdrError {
+        match start > self.limit {
+            true => self.truncated(start - self.position),
+            false => truncated(count, start, self.limit),
         }
     }
 
@@ -198,11 +231,7 @@ impl<'a> Reader<'a> {
     /// [`CdrError::Truncated`].
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
-        let alignment = alignment.min(self.representation.align_max());
-        let relative = self.position.saturating_sub(self.origin);
-        // Alignments are powers of two, which the compiler cannot know: no division.
-        debug_assert!(alignment.is_power_of_two());
-        let padding = relative.wrapping_neg() & (alignment - 1);
+        let padding = self.aligned(alignment) - self.position;
         if padding != 0 {
             self.take(padding)?;
         }
@@ -213,26 +242,60 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::Truncated`], [`CdrError::InvalidBool`].
-    #[inline]
+    #[inline(always)]
     pub fn primitives<P: Primitive>(&mut self, count: usize) -> Result<&'a [u8], CdrError> {
         if count == 0 {
             return Ok(&[]);
         }
-        self.align(P::SIZE)?;
-        let offset = self.position;
-        let bytes = self.take(count.saturating_mul(P::SIZE))?;
-        P::check(bytes, offset)?;
-        Ok(bytes)
+        // Where nothing is wrong, padding and values are looked at together.
+        let start = self.aligned(P::SIZE);
+        let end = start.saturating_add(count.saturating_mul(P::SIZE));
+        match self.bytes.get(start..end) {
+            Some(bytes) if end <= self.limit => {
+                P::check(bytes, start)?;
+                self.position = end;
+                Ok(bytes)
+            }
+            _ => Err(self.short(start, end - start)),
+        }
+    }
+
+    /// Offset of the next byte that is aligned.
+    #[inline(always)]
+    fn aligned(&self, alignment: usize) -> usize {
+        let alignment = alignment.min(self.representation.align_max());
+        // Alignments are powers of two, which the compiler cannot know: no division.
+        debug_assert!(alignment.is_power_of_two());
+        let padding = self.origin.wrapping_sub(self.position) & (alignment - 1);
+        self.position + padding
     }
 
     /// One primitive.
     ///
     /// # Errors
     /// As [`primitives`](Self::primitives).
-    #[inline]
+    #[inline(always)]
     pub fn primitive<P: Primitive>(&mut self) -> Result<P, CdrError> {
-        let bytes = self.primitives::<P>(1)?;
+        let bytes = self.one::<P>()?;
         Ok(P::load(self.order, bytes))
+    }
+
+    /// The bytes of one primitive, whose number the compiler knows.
+    #[inline(always)]
+    pub(crate) fn one<P: Primitive>(&mut self) -> Result<&'a [u8], CdrError> {
+        let start = self.aligned(P::SIZE);
+        let bytes = self
+            .bytes
+            .get(start..)
+            .and_then(|bytes| bytes.get(..P::SIZE));
+        match bytes {
+            Some(bytes) if start + P::SIZE <= self.limit => {
+                P::check(bytes, start)?;
+                self.position = start + P::SIZE;
+                Ok(bytes)
+            }
+            _ => Err(self.short(start, P::SIZE)),
+        }
     }
 
     /// A number of elements that take at least `size_min` bytes each, checked
@@ -244,7 +307,28 @@ impl<'a> Reader<'a> {
     pub fn count(&mut self, size_min: usize, bound: u32) -> Result<usize, CdrError> {
         let offset = self.position;
         let count = self.primitive::<u32>()? as usize;
-        crate::encode::check_bound(count, bound, offset)?;
+        self.check_bound(count, bound, offset)?;
+        self.check_count(count, size_min)
+    }
+
+    /// As [`count`](Self::count) where what is beyond the bound is left out: how many
+    /// elements are kept, and how many come after them.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    pub fn count_trimmed(
+        &mut self,
+        size_min: usize,
+        bound: u32,
+    ) -> Result<(usize, usize), CdrError> {
+        let count = self.primitive::<u32>()? as usize;
+        let count = self.check_count(count, size_min)?;
+        let kept = count.min(bound as usize);
+        Ok((kept, count - kept))
+    }
+
+    #[inline]
+    fn check_count(&self, count: usize, size_min: usize) -> Result<usize, CdrError> {
         let count_max = match self.remaining().checked_div(size_min) {
             Some(count_max) => count_max,
             None => limits::EMPTY_ELEMENTS_MAX,
@@ -281,7 +365,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::TooDeep`], [`CdrError::Truncated`].
-    #[inline]
+    #[inline(always)]
     pub fn begin(&mut self, extensibility: Extensibility) -> Result<Scope, CdrError> {
         self.deeper()?;
         match (self.representation, extensibility) {
@@ -309,7 +393,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deeper(&mut self) -> Result<(), CdrError> {
         if usize::from(self.depth) >= limits::DEPTH_MAX {
             return Err(CdrError::TooDeep {
@@ -336,7 +420,7 @@ impl<'a> Reader<'a> {
 
     /// Closes a structure or collection, skipping what a newer version of the
     /// type has put behind the members known here.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self, scope: Scope) {
         self.depth = self.depth.saturating_sub(1);
         if let Some((limit, limit_depth)) = scope.outer {
@@ -348,80 +432,11 @@ impl<'a> Reader<'a> {
 
     /// Whether a member is not there: it takes no part, or an older version of an
     /// appendable type ends before it.
-    #[inline]
-    fn absent(&self, extensibility: Extensibility, key: bool) -> bool {
+    #[inline(always)]
+    pub fn is_absent(&self, extensibility: Extensibility, key: bool) -> bool {
         !self.members.includes(key)
             || (matches!(extensibility, Extensibility::Appendable)
                 && self.position >= self.limit
                 && self.depth == self.limit_depth)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reader(bytes: &[u8], encapsulation: Encapsulation) -> Reader<'_> {
-        let untrusted = Untrusted::new(bytes, encapsulation);
-        untrusted
-            .reader(Extensibility::Final, Members::All)
-            .expect("goes with final")
-    }
-
-    #[test]
-    fn depth_is_limited() {
-        let mut reader = reader(&[], Encapsulation::CDR_LE);
-        for _ in 0..limits::DEPTH_MAX {
-            let _scope = reader.begin_collection().expect("is not too deep");
-        }
-        let error = reader.begin(Extensibility::Final).expect_err("is too deep");
-        assert!(matches!(
-            error,
-            CdrError::TooDeep {
-                limit: limits::DEPTH_MAX,
-                ..
-            }
-        ));
-    }
-
-    #[test]
-    fn delimiters_stay_inside_each_other() {
-        // The inner delimiter promises more than the outer one has.
-        let bytes = [8, 0, 0, 0, 5, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-        let mut reader = reader(&bytes, Encapsulation::CDR2_LE);
-        let _outer = reader.begin_collection().expect("fits");
-        let error = reader.begin_collection().expect_err("does not fit");
-        let place = Place::offset(8);
-        assert_eq!(
-            error,
-            CdrError::Truncated {
-                needed: 5,
-                remaining: 4,
-                place
-            }
-        );
-    }
-
-    #[test]
-    fn counts_are_compared_with_what_remains() {
-        let bytes = [3, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-        assert_eq!(reader(&bytes, Encapsulation::CDR_LE).count(2, 9), Ok(3));
-        assert!(reader(&bytes, Encapsulation::CDR_LE).count(4, 9).is_err());
-        assert!(reader(&bytes, Encapsulation::CDR_LE).count(2, 2).is_err());
-        let many = u32::MAX.to_le_bytes();
-        assert!(
-            reader(&many, Encapsulation::CDR_LE)
-                .count(0, u32::MAX)
-                .is_err()
-        );
-    }
-
-    #[test]
-    fn both_byte_orders() {
-        let bytes = [1, 2, 3, 4];
-        let little = reader(&bytes, Encapsulation::CDR_LE).primitive::<u32>();
-        assert_eq!(little, Ok(0x0403_0201));
-        let big = reader(&bytes, Encapsulation::CDR_BE).primitive::<u32>();
-        assert_eq!(big, Ok(0x0102_0304));
     }
 }

@@ -3,8 +3,8 @@
 use super::Reader;
 use crate::encapsulation::Representation;
 use crate::encode::{
-    EMHEADER_MUST_UNDERSTAND, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE, PID_MASK,
-    PID_MUST_UNDERSTAND, PID_SENTINEL,
+    EMHEADER_MUST_UNDERSTAND, EXTENDED_MUST_UNDERSTAND, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE,
+    PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL,
 };
 use crate::error::CdrError;
 
@@ -19,6 +19,11 @@ pub struct ReadParameter {
     outer_limit_depth: u8,
     outer_origin: usize,
 }
+
+/// An open optional member, with its header if it has one.
+#[derive(Debug)]
+#[must_use]
+pub struct Present(Option<ReadParameter>);
 
 impl Reader<'_> {
     /// Opens the next member of a mutable structure, `None` after the last; to be
@@ -39,6 +44,7 @@ impl Reader<'_> {
             let pid = self.primitive::<u16>()?;
             let mut length = usize::from(self.primitive::<u16>()?);
             let mut id = u32::from(pid & PID_MASK);
+            let mut must_understand = pid & PID_MUST_UNDERSTAND != 0;
             match pid & PID_MASK {
                 PID_SENTINEL => return Ok(None),
                 PID_IGNORE => {
@@ -49,16 +55,57 @@ impl Reader<'_> {
                     if length != 8 {
                         return Err(self.truncated(8));
                     }
-                    id = self.primitive::<u32>()? & MEMBER_ID_MASK;
+                    // The flag of the short header is about the extended one, which
+                    // has a flag of its own for the member.
+                    let word = self.primitive::<u32>()?;
+                    must_understand = word & EXTENDED_MUST_UNDERSTAND != 0;
+                    id = word & MEMBER_ID_MASK;
                     length = self.primitive::<u32>()? as usize;
                 }
                 _ => {}
             }
-            let must_understand = pid & PID_MUST_UNDERSTAND != 0;
             let origin = self.position;
             return self
                 .open_parameter(id, must_understand, length, origin)
                 .map(Some);
+        }
+    }
+
+    /// Opens an optional member of a structure that is not mutable, which stands at
+    /// the cursor and has this id; `None` when it is absent. To be closed by
+    /// [`end_optional`](Self::end_optional).
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`], [`CdrError::UnexpectedMember`].
+    pub fn begin_optional(&mut self, expected: u32) -> Result<Option<Present>, CdrError> {
+        if self.representation == Representation::Xcdr2 {
+            return Ok(self.primitive::<bool>()?.then_some(Present(None)));
+        }
+        let place = self.place();
+        let parameter = match self.next_parameter_xcdr1()? {
+            Some(parameter) if parameter.id == expected => parameter,
+            other => {
+                let sentinel = u32::from(PID_SENTINEL);
+                let id = other.map_or(sentinel, |parameter| parameter.id);
+                return Err(CdrError::UnexpectedMember {
+                    id,
+                    expected,
+                    place,
+                });
+            }
+        };
+        if self.remaining() == 0 {
+            self.end_parameter(parameter);
+            return Ok(None);
+        }
+        Ok(Some(Present(Some(parameter))))
+    }
+
+    /// Closes an optional member.
+    #[inline]
+    pub fn end_optional(&mut self, present: Present) {
+        if let Some(parameter) = present.0 {
+            self.end_parameter(parameter);
         }
     }
 

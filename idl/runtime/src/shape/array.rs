@@ -27,6 +27,7 @@ where
     type Shown<'a> = ListView<'a, T>;
     const SIZE_MIN: usize = N.saturating_mul(T::SIZE_MIN);
     const LENGTH_CODE: LengthCode = LengthCode::Next;
+    const INITIAL_HEAP: usize = N.saturating_mul(T::INITIAL_HEAP);
 
     fn initial() -> Self::Owned {
         array::from_fn(|_| T::initial())

@@ -6,7 +6,7 @@ use crate::encode::Encoder;
 use crate::error::CdrError;
 use crate::measure::Measure;
 use crate::reader::Reader;
-use crate::shape::{LengthCode, Shape};
+use crate::shape::{LengthCode, Shape, Trimmable};
 
 /// In XCDR2 a length in bytes, then the collection; in XCDR1 just the collection.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ impl<S: Shape> Shape for Delimited<S> {
     type Shown<'a> = S::Shown<'a>;
     const SIZE_MIN: usize = if S::SIZE_MIN < 4 { S::SIZE_MIN } else { 4 };
     const LENGTH_CODE: LengthCode = LengthCode::Shared(5);
+    const INITIAL_HEAP: usize = S::INITIAL_HEAP;
 
     fn initial() -> S::Owned {
         S::initial()
@@ -78,5 +79,41 @@ impl<S: Shape> Shape for Delimited<S> {
     fn measure(measure: &mut Measure) {
         measure.collection();
         S::measure(measure);
+    }
+}
+
+impl<S: Trimmable> Trimmable for Delimited<S> {
+    fn read_trimmed(reader: &mut Reader<'_>) -> Result<S::Owned, CdrError> {
+        let scope = reader.begin_collection()?;
+        let value = S::read_trimmed(reader)?;
+        reader.end(scope);
+        Ok(value)
+    }
+
+    fn check_trimmed(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+        let scope = reader.begin_collection()?;
+        S::check_trimmed(reader)?;
+        reader.end(scope);
+        Ok(())
+    }
+
+    fn show_trimmed(mut reader: Reader<'_>) -> S::Shown<'_> {
+        match reader.begin_collection() {
+            Ok(_scope) => S::show_trimmed(reader),
+            Err(_) => S::absent(),
+        }
+    }
+
+    fn transcribe_trimmed<E: Encoder>(
+        reader: &mut Reader<'_>,
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        let scope = reader.begin_collection()?;
+        let mut ahead = *reader;
+        let open =
+            encoder.begin_collection(|counter| S::transcribe_trimmed(&mut ahead, counter))?;
+        S::transcribe_trimmed(reader, encoder)?;
+        reader.end(scope);
+        encoder.end(open)
     }
 }

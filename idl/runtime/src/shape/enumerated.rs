@@ -54,7 +54,8 @@ impl<T: Enumeration> Shape for Enumerated<T> {
 
     #[inline]
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
-        Self::read(reader).map(|_| ())
+        let checked = Self::read(reader).map(|_| ());
+        reader.tolerate(checked)
     }
 
     #[inline]

@@ -7,22 +7,41 @@
 //! shapes.
 
 mod array;
+mod bits;
+mod boxed;
+mod bytes;
 mod delimited;
 mod enumerated;
+mod map;
+mod optional;
+mod ranged;
 mod sequence;
 mod text;
+mod try_construct;
+pub mod union;
+mod wide_text;
 
 pub use array::{Array, ByteArray, PrimitiveArray};
+pub use bits::{BitField, Bitmask, Bitset, Flags, Packed, bitmask_from, debug_flags};
+pub use boxed::Boxed;
+pub use bytes::{ByteSequence, Bytes};
 pub use delimited::Delimited;
 pub use enumerated::{Enumerated, Enumeration};
-pub use sequence::{ByteSequence, Bytes, PrimitiveSequence, Sequence};
+pub use map::{Map, MapKey};
+pub use optional::Optional;
+pub use ranged::{Limited, Ranged, limit_f32, limit_f64, limit_long_double};
+pub use sequence::{PrimitiveSequence, Sequence};
 pub use text::Text;
+pub use try_construct::{OrDefault, Trim, Trimmable};
+pub use union::Union;
+pub use wide_text::WideText;
 
 use std::borrow::Borrow;
 
 use crate::encapsulation::Extensibility;
 use crate::encode::Encoder;
 use crate::error::CdrError;
+use crate::long_double::LongDouble;
 use crate::measure::Measure;
 use crate::member::Member;
 use crate::primitive::Primitive;
@@ -51,9 +70,23 @@ impl LengthCode {
         }
     }
 
-    /// The code of a primitive of this many bytes.
+    /// The code of a value that always takes this many bytes.
     pub const fn of_size(size: usize) -> Self {
-        Self::Size(size.trailing_zeros() as u8)
+        match size {
+            1 => Self::Size(0),
+            2 => Self::Size(1),
+            4 => Self::Size(2),
+            8 => Self::Size(3),
+            _ => Self::Next,
+        }
+    }
+
+    /// The code of a structure or union.
+    pub const fn of_aggregate(extensibility: Extensibility) -> Self {
+        match extensibility {
+            Extensibility::Final => Self::Next,
+            Extensibility::Appendable | Extensibility::Mutable => Self::Shared(5),
+        }
     }
 
     /// The code of a sequence of primitives of this many bytes.
@@ -88,6 +121,16 @@ pub const fn size_min_of<M: Member>() -> usize {
     M::Shape::SIZE_MIN
 }
 
+/// [`Shape::INITIAL_HEAP`] of a member.
+pub const fn initial_heap_of<M: Member>() -> usize {
+    M::Shape::INITIAL_HEAP
+}
+
+/// [`Shape::INITIAL_HEAP`] of a structure, from those of its members.
+pub const fn initial_heap(members: &[usize]) -> usize {
+    size_min(Extensibility::Final, members)
+}
+
 /// Knows one IDL type.
 pub trait Shape: 'static {
     /// The Rust type of a value.
@@ -101,9 +144,20 @@ pub trait Shape: 'static {
     const SIZE_MIN: usize;
     /// How its length is told in XCDR2 member headers.
     const LENGTH_CODE: LengthCode;
+    /// Whether it is an [`Optional`].
+    const OPTIONAL: bool = false;
+    /// Bytes of memory that [`initial`](Self::initial) takes beside the value itself.
+    const INITIAL_HEAP: usize = 0;
 
     /// The default of the IDL type.
     fn initial() -> Self::Owned;
+
+    /// Whether there is a value: only optional ones may be missing.
+    #[inline]
+    fn is_present(value: &Self::Borrowed) -> bool {
+        let _ = value;
+        true
+    }
 
     /// Writes a value with the padding before it.
     ///
@@ -116,6 +170,30 @@ pub trait Shape: 'static {
     /// # Errors
     /// What is wrong with the bytes.
     fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError>;
+
+    /// Writes values one after the other.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    #[inline]
+    fn write_all<E: Encoder>(values: &[Self::Owned], encoder: &mut E) -> Result<(), CdrError> {
+        let mut values = values.iter();
+        values.try_for_each(|value| Self::write(value.borrow(), encoder))
+    }
+
+    /// Reads as many values, if that can be done as a whole: most cannot.
+    #[inline]
+    fn read_whole(reader: &mut Reader<'_>, count: usize) -> Option<Vec<Self::Owned>> {
+        let _ = (reader, count);
+        None
+    }
+
+    /// Passes as many values, if that can be done as a whole.
+    #[inline]
+    fn pass_whole(reader: &mut Reader<'_>, count: usize) -> bool {
+        let _ = (reader, count);
+        false
+    }
 
     /// Checks a value and goes on behind it; allocates nothing.
     ///
@@ -174,7 +252,7 @@ macro_rules! primitive_shape {
 
             #[inline]
             fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
-                reader.primitives::<Self>(1).map(|_| ())
+                reader.one::<Self>().map(|_| ())
             }
 
             #[inline]
@@ -202,4 +280,6 @@ macro_rules! primitive_shape {
     )*};
 }
 
-primitive_shape!(bool, u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
+primitive_shape!(
+    bool, u8, i8, u16, i16, u32, i32, u64, i64, f32, f64, LongDouble
+);

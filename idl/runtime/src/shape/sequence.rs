@@ -1,6 +1,5 @@
 //! `sequence<T>` and `sequence<T, N>`.
 
-use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 use crate::encode::{Encoder, check_bound};
@@ -9,13 +8,63 @@ use crate::limits::RESERVE_BYTES_MAX;
 use crate::measure::Measure;
 use crate::primitive::Primitive;
 use crate::reader::Reader;
-use crate::shape::{LengthCode, Shape, UNBOUNDED};
+use crate::shape::{LengthCode, Shape, Trimmable, UNBOUNDED};
 use crate::view::{ListView, SeqView};
 
 /// A sequence of elements that are not primitive: a count, then the elements. The
 /// delimiter that XCDR2 puts before it is [`Delimited`](super::Delimited)'s.
 #[derive(Debug)]
 pub struct Sequence<T, const N: u32 = UNBOUNDED>(PhantomData<T>);
+
+impl<T: Shape, const N: u32> Sequence<T, N> {
+    /// Reads `count` elements.
+    fn elements(reader: &mut Reader<'_>, count: usize) -> Result<Vec<T::Owned>, CdrError> {
+        if let Some(elements) = T::read_whole(reader, count) {
+            return Ok(elements);
+        }
+        let reserve_max = RESERVE_BYTES_MAX / size_of::<T::Owned>().max(1);
+        let mut elements = Vec::with_capacity(count.min(reserve_max));
+        // A cursor of its own, which may live in registers.
+        let mut cursor = *reader;
+        let mut outcome = Ok(());
+        for _ in 0..count {
+            let spent = cursor.spend(size_of::<T::Owned>().saturating_add(T::INITIAL_HEAP));
+            match spent.and_then(|()| T::read(&mut cursor)) {
+                Ok(element) => elements.push(element),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        *reader = cursor;
+        outcome.map(|()| elements)
+    }
+
+    fn check_elements(reader: &mut Reader<'_>, count: usize) -> Result<(), CdrError> {
+        if T::pass_whole(reader, count) {
+            return Ok(());
+        }
+        let mut cursor = *reader;
+        for _ in 0..count {
+            T::check(&mut cursor)?;
+        }
+        *reader = cursor;
+        Ok(())
+    }
+
+    fn transcribe_elements<E: Encoder>(
+        reader: &mut Reader<'_>,
+        encoder: &mut E,
+        count: usize,
+    ) -> Result<(), CdrError> {
+        encoder.length(count)?;
+        for _ in 0..count {
+            T::transcribe_key(reader, encoder)?;
+        }
+        Ok(())
+    }
+}
 
 impl<T: Shape, const N: u32> Shape for Sequence<T, N>
 where
@@ -34,28 +83,17 @@ where
     fn write<E: Encoder>(value: &[T::Owned], encoder: &mut E) -> Result<(), CdrError> {
         check_bound(value.len(), N, encoder.position())?;
         encoder.length(value.len())?;
-        for element in value {
-            T::write(element.borrow(), encoder)?;
-        }
-        Ok(())
+        T::write_all(value, encoder)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError> {
         let count = reader.count(T::SIZE_MIN, N)?;
-        let reserve_max = RESERVE_BYTES_MAX / size_of::<T::Owned>().max(1);
-        let mut elements = Vec::with_capacity(count.min(reserve_max));
-        for _ in 0..count {
-            reader.spend(size_of::<T::Owned>())?;
-            elements.push(T::read(reader)?);
-        }
-        Ok(elements)
+        Self::elements(reader, count)
     }
 
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
-        for _ in 0..reader.count(T::SIZE_MIN, N)? {
-            T::check(reader)?;
-        }
-        Ok(())
+        let count = reader.count(T::SIZE_MIN, N)?;
+        Self::check_elements(reader, count)
     }
 
     fn show<'a>(reader: &mut Reader<'a>) -> ListView<'a, T> {
@@ -81,16 +119,46 @@ where
         encoder: &mut E,
     ) -> Result<(), CdrError> {
         let count = reader.count(T::SIZE_MIN, N)?;
-        encoder.length(count)?;
-        for _ in 0..count {
-            T::transcribe_key(reader, encoder)?;
-        }
-        Ok(())
+        Self::transcribe_elements(reader, encoder, count)
     }
 
     fn measure(measure: &mut Measure) {
         measure.primitives(4, 1);
         measure.repeat::<T>(N);
+    }
+}
+
+impl<T: Shape, const N: u32> Trimmable for Sequence<T, N>
+where
+    T::Owned: 'static,
+{
+    fn read_trimmed(reader: &mut Reader<'_>) -> Result<Vec<T::Owned>, CdrError> {
+        let (kept, left_out) = reader.count_trimmed(T::SIZE_MIN, N)?;
+        let elements = Self::elements(reader, kept)?;
+        reader.skip::<T>(left_out)?;
+        Ok(elements)
+    }
+
+    fn check_trimmed(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+        let (kept, left_out) = reader.count_trimmed(T::SIZE_MIN, N)?;
+        Self::check_elements(reader, kept)?;
+        reader.skip::<T>(left_out)
+    }
+
+    fn show_trimmed(mut reader: Reader<'_>) -> ListView<'_, T> {
+        match reader.count_trimmed(T::SIZE_MIN, N) {
+            Ok((kept, _)) => ListView::new(reader, kept),
+            Err(_) => Self::absent(),
+        }
+    }
+
+    fn transcribe_trimmed<E: Encoder>(
+        reader: &mut Reader<'_>,
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        let (kept, left_out) = reader.count_trimmed(T::SIZE_MIN, N)?;
+        Self::transcribe_elements(reader, encoder, kept)?;
+        reader.skip::<T>(left_out)
     }
 }
 
@@ -106,6 +174,21 @@ impl<P: Primitive, const N: u32> PrimitiveSequence<P, N> {
             count,
             reader.order(),
         ))
+    }
+
+    fn trimmed<'a>(reader: &mut Reader<'a>) -> Result<SeqView<'a, P>, CdrError> {
+        let (kept, left_out) = reader.count_trimmed(P::SIZE, N)?;
+        let elements = reader.primitives::<P>(kept)?;
+        reader.take(left_out.saturating_mul(P::SIZE))?;
+        Ok(SeqView::new(elements, kept, reader.order()))
+    }
+
+    fn transcribe<E: Encoder>(elements: SeqView<'_, P>, encoder: &mut E) -> Result<(), CdrError> {
+        encoder.length(elements.len())?;
+        for element in elements {
+            encoder.primitive(element)?;
+        }
+        Ok(())
     }
 }
 
@@ -150,12 +233,7 @@ impl<P: Primitive, const N: u32> Shape for PrimitiveSequence<P, N> {
         reader: &mut Reader<'_>,
         encoder: &mut E,
     ) -> Result<(), CdrError> {
-        let elements = Self::slice(reader)?;
-        encoder.length(elements.len())?;
-        for element in elements {
-            encoder.primitive(element)?;
-        }
-        Ok(())
+        Self::transcribe(Self::slice(reader)?, encoder)
     }
 
     fn measure(measure: &mut Measure) {
@@ -164,68 +242,23 @@ impl<P: Primitive, const N: u32> Shape for PrimitiveSequence<P, N> {
     }
 }
 
-/// `sequence<octet>`, and of `uint8` and `char`.
-#[derive(Debug)]
-pub struct ByteSequence<const N: u32 = UNBOUNDED>;
-
-/// A sequence of plain bytes, which builders let applications fill in place.
-pub trait Bytes: Shape {
-    /// Largest number of bytes.
-    const BOUND: u32;
-}
-
-impl<const N: u32> Bytes for ByteSequence<N> {
-    const BOUND: u32 = N;
-}
-
-impl<const N: u32> ByteSequence<N> {
-    fn slice<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], CdrError> {
-        let count = reader.count(1, N)?;
-        reader.take(count)
-    }
-}
-
-impl<const N: u32> Shape for ByteSequence<N> {
-    type Owned = Vec<u8>;
-    type Borrowed = [u8];
-    type Shown<'a> = &'a [u8];
-    const SIZE_MIN: usize = 4;
-    const LENGTH_CODE: LengthCode = LengthCode::of_elements(1);
-
-    fn initial() -> Vec<u8> {
-        Vec::new()
+impl<P: Primitive, const N: u32> Trimmable for PrimitiveSequence<P, N> {
+    fn read_trimmed(reader: &mut Reader<'_>) -> Result<Vec<P>, CdrError> {
+        Self::trimmed(reader).map(|elements| elements.to_vec())
     }
 
-    fn write<E: Encoder>(value: &[u8], encoder: &mut E) -> Result<(), CdrError> {
-        check_bound(value.len(), N, encoder.position())?;
-        encoder.length(value.len())?;
-        encoder.bytes(value)
+    fn check_trimmed(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+        Self::trimmed(reader).map(|_| ())
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Vec<u8>, CdrError> {
-        Self::slice(reader).map(<[u8]>::to_vec)
+    fn show_trimmed(mut reader: Reader<'_>) -> SeqView<'_, P> {
+        Self::trimmed(&mut reader).unwrap_or_else(|_| Self::absent())
     }
 
-    fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
-        Self::slice(reader).map(|_| ())
-    }
-
-    fn show<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
-        Self::slice(reader).unwrap_or_default()
-    }
-
-    fn absent<'a>() -> &'a [u8] {
-        &[]
-    }
-
-    fn transcribe_key<E: Encoder>(
+    fn transcribe_trimmed<E: Encoder>(
         reader: &mut Reader<'_>,
         encoder: &mut E,
     ) -> Result<(), CdrError> {
-        Self::write(Self::slice(reader)?, encoder)
-    }
-
-    fn measure(measure: &mut Measure) {
-        PrimitiveSequence::<u8, N>::measure(measure);
+        Self::transcribe(Self::trimmed(reader)?, encoder)
     }
 }

@@ -4,24 +4,37 @@ use crate::encode::{Encoder, check_bound};
 use crate::error::{CdrError, Place};
 use crate::measure::Measure;
 use crate::reader::Reader;
-use crate::shape::{LengthCode, Shape, UNBOUNDED};
+use crate::shape::{LengthCode, Shape, Trimmable, UNBOUNDED};
 
 /// A string of at most `N` bytes: a length that counts the NUL, UTF-8, NUL.
 #[derive(Debug)]
 pub struct Text<const N: u32 = UNBOUNDED>;
 
 impl<const N: u32> Text<N> {
-    fn slice<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
+    /// The text, however long.
+    fn whole<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
         let place = reader.place();
         let length = reader.primitive::<u32>()? as usize;
         let Some((0, text)) = reader.take(length)?.split_last() else {
             return Err(CdrError::InvalidStringTerminator { place });
         };
-        check_bound(text.len(), N, place.offset)?;
         if text.contains(&0) {
             return Err(CdrError::EmbeddedNul { place });
         }
         std::str::from_utf8(text).map_err(|_| CdrError::InvalidUtf8 { place })
+    }
+
+    fn slice<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
+        let place = reader.place();
+        let text = Self::whole(reader)?;
+        reader.check_bound(text.len(), N, place.offset)?;
+        Ok(text)
+    }
+
+    fn trimmed<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
+        let text = Self::whole(reader)?;
+        let end = text.floor_char_boundary(N as usize);
+        Ok(text.get(..end).unwrap_or_default())
     }
 }
 
@@ -74,5 +87,26 @@ impl<const N: u32> Shape for Text<N> {
     fn measure(measure: &mut Measure) {
         measure.primitives(4, 1);
         measure.bounded(1, N, 1);
+    }
+}
+
+impl<const N: u32> Trimmable for Text<N> {
+    fn read_trimmed(reader: &mut Reader<'_>) -> Result<String, CdrError> {
+        Self::trimmed(reader).map(str::to_owned)
+    }
+
+    fn check_trimmed(reader: &mut Reader<'_>) -> Result<(), CdrError> {
+        Self::whole(reader).map(|_| ())
+    }
+
+    fn show_trimmed(mut reader: Reader<'_>) -> &str {
+        Self::trimmed(&mut reader).unwrap_or_default()
+    }
+
+    fn transcribe_trimmed<E: Encoder>(
+        reader: &mut Reader<'_>,
+        encoder: &mut E,
+    ) -> Result<(), CdrError> {
+        Self::write(Self::trimmed(reader)?, encoder)
     }
 }

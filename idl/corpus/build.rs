@@ -1,0 +1,147 @@
+//! Compiles every file of the corpus by itself, as its owners do, and lists the topic types found.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use spindle_dds_idl::model::{Item, Model, Module, TypeDecl, TypeKind};
+use spindle_dds_idl::{BuildError, Builder, Options, compile, mapping};
+
+/// The files, and `SOURCES.tsv`, which says whose they are.
+const CORPUS: &str = "../tests/corpus";
+
+/// Where the projects of the corpus have their compilers look.
+const INCLUDES: [&str; 2] = [
+    "../tests/corpus/OpenDDS",
+    "../tests/corpus/OpenDDS/tests/DCPS/Compiler/TryConstruct",
+];
+
+/// What is no right IDL, and the message that says so.
+const REFUSED: [(&str, &str); 1] = [(
+    "../tests/corpus/OpenDDS/tests/DCPS/KeyTest/invalid_sequence.idl",
+    "a sequence or a map cannot be part of a key",
+)];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut files = BTreeSet::new();
+    find(Path::new(CORPUS), &mut files)?;
+    let mut modules = String::new();
+    let mut checks = String::new();
+    let mut accepted = 0_usize;
+    for file in &files {
+        let name = module_name(file);
+        let builder = INCLUDES
+            .iter()
+            .fold(Builder::new().file(file), |builder, folder| {
+                builder.include_dir(folder)
+            });
+        let builder = builder
+            .runtime_path("::spindle_dds_idl_runtime")
+            .out_file(format!("{name}.rs"));
+        let shown = file.to_string_lossy();
+        let called = shown.trim_start_matches(CORPUS).trim_start_matches('/');
+        if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == shown) {
+            refuse(&builder, &shown, reason)?;
+            continue;
+        }
+        builder.generate()?;
+        accepted += 1;
+        let options = Options {
+            include_dirs: INCLUDES.iter().map(PathBuf::from).collect(),
+            defines: Vec::new(),
+        };
+        let compilation = compile(std::slice::from_ref(file), &options);
+        let mut types = Vec::new();
+        topics(&compilation.model, &compilation.model.root, &mut types);
+        writeln!(
+            modules,
+            "/// `{called}`.\npub mod {name} {{\n    spindle_dds_idl_runtime::include_idl!(\"{name}\");\n}}"
+        )?;
+        writeln!(checks, "#[test]\nfn {name}() {{")?;
+        for path in &types {
+            writeln!(
+                checks,
+                "    check::<spindle_dds_idl_corpus::{name}::{path}>();"
+            )?;
+        }
+        writeln!(checks, "}}")?;
+    }
+    writeln!(
+        modules,
+        "/// Files that compile.\npub const ACCEPTED: usize = {accepted};\n\
+         /// Files that are refused, each with the reason that it must be.\n\
+         pub const REFUSED: usize = {};",
+        REFUSED.len()
+    )?;
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    fs::write(out.join("modules.rs"), modules)?;
+    fs::write(out.join("checks.rs"), checks)?;
+    println!("cargo::rerun-if-changed={CORPUS}");
+    Ok(())
+}
+
+fn find(folder: &Path, files: &mut BTreeSet<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            find(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "idl") {
+            files.insert(path);
+        }
+    }
+    Ok(())
+}
+
+fn module_name(file: &Path) -> String {
+    let text = file.with_extension("");
+    let text = text.to_string_lossy();
+    let word = |c: char| match c {
+        'a'..='z' | '0'..='9' => c,
+        'A'..='Z' => c.to_ascii_lowercase(),
+        _ => '_',
+    };
+    text.trim_start_matches(CORPUS)
+        .trim_start_matches('/')
+        .chars()
+        .map(word)
+        .collect()
+}
+
+fn refuse(builder: &Builder, file: &str, reason: &str) -> Result<(), Box<dyn Error>> {
+    match builder.generate_string() {
+        Err(BuildError::Idl { diagnostics, .. }) => {
+            match diagnostics.iter().any(|one| one.message.contains(reason)) {
+                true => Ok(()),
+                false => Err(format!("{file}: refused, but not because {reason}").into()),
+            }
+        }
+        Err(other) => Err(other.into()),
+        Ok(_) => Err(format!("{file}: accepted, but {reason}").into()),
+    }
+}
+
+/// Paths of the types that a topic can have.
+fn topics(model: &Model, module: &Module, found: &mut Vec<String>) {
+    for item in &module.items {
+        match item {
+            Item::Module(inner) => topics(model, inner, found),
+            Item::Type(id) if is_topic(&model.types[id.0]) => {
+                let decl = &model.types[id.0];
+                let names = decl.scope.iter().chain([&decl.name]);
+                let names: Vec<String> = names.map(|name| mapping::identifier(name)).collect();
+                found.push(names.join("::"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_topic(decl: &TypeDecl) -> bool {
+    match &decl.kind {
+        TypeKind::Struct(structure) => !structure.nested,
+        TypeKind::Union(union) => !union.nested,
+        _ => false,
+    }
+}

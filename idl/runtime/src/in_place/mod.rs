@@ -1,0 +1,335 @@
+//! What generated builders share: a sample that grows in a slot.
+//!
+//! A sample is written front to back. Members whose size is fixed are written
+//! with their defaults as soon as their place is known and may be replaced later;
+//! members whose size varies are appended once, with their value. So each byte up
+//! to the end is written by this sample, padding included, and nothing of an
+//! older one shows. Members of mutable structures are appended when they are set,
+//! in any order.
+//!
+//! ```text
+//!   slot   | delimiter | fixed members | member | fixed members | member ..    |
+//!                        set, replaced   ^appended               ^end
+//!                                                                | part        |
+//!                                                                 ^ a structure or
+//!                                                                   list inside
+//! ```
+//!
+//! What is nested is built by a builder of its own in the rest of the memory, a
+//! [`Part`], behind the end of the structure around it. That one is borrowed
+//! meanwhile, and only counts what is inside when it is complete: an inner builder
+//! that is dropped half-way has never been there.
+//!
+//! `room.rs` is where structures are built, `composite.rs` what nested structures
+//! are, `list.rs`, `entries.rs` and `numbers.rs` collections in their `frame.rs`, `nested.rs` and `mutable.rs` the
+//! operations of [`InPlace`] for nested values and for members with headers.
+
+mod composite;
+mod entries;
+mod frame;
+mod list;
+mod mutable;
+mod nested;
+mod numbers;
+mod room;
+
+pub use composite::{Build, Composite, First, FixedComposite, Last, Only};
+pub use entries::{Entries, Mapped};
+pub use list::{List, Listed};
+pub use nested::Numbers;
+pub use numbers::SeqMut;
+pub use room::{Part, Room, Site};
+
+use std::borrow::Borrow;
+
+use crate::encapsulation::{Extensibility, Representation};
+use crate::encode::{AllMembers, Counter, Encoder as _, Writer, check_bound, length_u32};
+use crate::error::{CdrError, InMember};
+use crate::key::{KeyHash, KeyHasher};
+use crate::member::{Borrowed, Member, is_parameter};
+use crate::reader::Reader;
+use crate::shape::{Bytes, Optional, Shape};
+use crate::topic::Slot;
+use room::Fault;
+
+/// A structure with `N` members under construction.
+#[derive(Debug)]
+pub struct InPlace<R, const N: usize> {
+    room: R,
+    site: Site,
+    extensibility: Extensibility,
+    /// Offset behind the delimiter, where the first member starts.
+    body: usize,
+    end: usize,
+    /// Where the value of each member starts, once it does.
+    at: [u32; N],
+    fault: Fault,
+}
+
+impl<R: Room, const N: usize> InPlace<R, N> {
+    /// Starts a structure.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], [`CdrError::TooDeep`].
+    #[inline]
+    pub fn start(room: R, site: Site, extensibility: Extensibility) -> Result<Self, CdrError> {
+        let mut structure = Self::unwritten(room, site, extensibility);
+        let (delimited, mut writer) = (structure.delimited(), structure.writer());
+        // What could not be read is not written.
+        writer.deeper()?;
+        if delimited {
+            writer.primitive(0_u32)?;
+        }
+        let (end, depth) = (writer.position(), *writer.depth_mut());
+        (structure.end, structure.body, structure.site.depth) = (end, end, depth);
+        Ok(structure)
+    }
+
+    /// Starts over a structure that has been written, to find its members again.
+    #[inline]
+    pub fn reopen(room: R, site: Site, extensibility: Extensibility) -> Self {
+        let mut structure = Self::unwritten(room, site, extensibility);
+        if structure.delimited() {
+            structure.end = structure.count(|counter| counter.primitive(0_u32));
+            structure.body = structure.end;
+        }
+        structure.site.depth = site.depth.saturating_add(1);
+        structure
+    }
+
+    #[inline]
+    fn unwritten(room: R, site: Site, extensibility: Extensibility) -> Self {
+        Self {
+            room,
+            site,
+            extensibility,
+            body: site.position,
+            end: site.position,
+            at: [0; N],
+            fault: Fault::default(),
+        }
+    }
+
+    #[inline]
+    fn delimited(&self) -> bool {
+        self.site.representation == Representation::Xcdr2
+            && self.extensibility != Extensibility::Final
+    }
+
+    #[inline]
+    fn bytes(&mut self) -> &mut [u8] {
+        self.room.split(&mut self.fault).0
+    }
+
+    #[inline]
+    fn fault(&mut self) -> &mut Fault {
+        self.room.split(&mut self.fault).1
+    }
+
+    #[inline]
+    fn writer(&mut self) -> Writer<'_, AllMembers> {
+        let site = self.here(self.end);
+        site.writer(self.bytes())
+    }
+
+    /// This structure, from `position` on.
+    #[inline]
+    fn here(&self, position: usize) -> Site {
+        Site {
+            position,
+            ..self.site
+        }
+    }
+
+    /// The end after what `write` writes.
+    #[inline]
+    fn count(&self, write: impl FnOnce(&mut Counter) -> Result<(), CdrError>) -> usize {
+        let Site {
+            representation,
+            origin,
+            depth,
+            ..
+        } = self.site;
+        let mut counter = Counter::resume(representation, self.end, origin, depth);
+        // Counters take any number of bytes.
+        let _ = write(&mut counter);
+        counter.position()
+    }
+
+    /// Where a member whose value starts at `start` stands: alignment inside those of
+    /// mutable structures starts anew in XCDR1.
+    #[inline]
+    fn value(&self, start: usize) -> Site {
+        match (self.site.representation, self.extensibility) {
+            (Representation::Xcdr1, Extensibility::Mutable) => Site {
+                origin: start,
+                ..self.here(start)
+            },
+            _ => self.here(start),
+        }
+    }
+
+    /// Appends a member.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], [`CdrError::RepeatedMember`], or what is wrong with the value.
+    #[inline]
+    pub fn append<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
+        self.append_with::<M>(|writer| M::Shape::write(value, writer))
+    }
+
+    /// Appends a member with its default.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    #[inline]
+    pub fn append_default<M: Member>(&mut self) -> Result<(), CdrError> {
+        self.append_with::<M>(|writer| M::write_initial(writer))
+    }
+
+    /// Appends an optional member, or that it is absent.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    #[inline]
+    pub fn append_optional<M, S>(&mut self, value: Option<&S::Borrowed>) -> Result<(), CdrError>
+    where
+        M: Member<Shape = Optional<S>>,
+        S: Shape,
+    {
+        match value {
+            Some(value) => self.append_with::<M>(|writer| S::write(value, writer)),
+            None => {
+                self.only_once::<M>()?;
+                let mut writer = self.writer();
+                writer.member::<M>(M::Shape::initial().borrow())?;
+                self.end = writer.position();
+                Ok(())
+            }
+        }
+    }
+
+    /// Passes a member of fixed size that has been written.
+    #[inline]
+    pub fn pass<M: Member>(&mut self) {
+        self.at[M::INDEX] = length_u32(self.end).unwrap_or(u32::MAX);
+        self.end = self.count(|counter| M::write_initial(counter));
+    }
+
+    /// Appends a sequence of `len` bytes that `fill` writes where they lie; they are
+    /// zeroed before when `zero` is set.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], [`CdrError::BoundExceeded`], [`CdrError::RepeatedMember`].
+    #[inline]
+    pub fn append_bytes<M: Member, S: Bytes>(
+        &mut self,
+        len: usize,
+        zero: bool,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), CdrError> {
+        check_bound(len, S::BOUND, self.end).in_member(M::PATH)?;
+        self.append_with::<M>(|writer| {
+            writer.length(len)?;
+            let bytes = writer.reserve(len)?;
+            if zero {
+                bytes.fill(0);
+            }
+            fill(bytes);
+            Ok(())
+        })
+    }
+
+    /// Appends a member: what stands before its value, then that.
+    #[inline]
+    fn append_with<M: Member>(
+        &mut self,
+        write: impl FnOnce(&mut Writer<'_, AllMembers>) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        let open = self.open::<M>()?;
+        let mut writer = open.site.writer(self.bytes());
+        write(&mut writer).in_member(M::PATH)?;
+        let end = writer.position();
+        self.shut::<M>(open, end)
+    }
+
+    /// Replaces a member whose size is fixed; in a mutable structure, appends it the
+    /// first time. What is wrong is found again by [`close`](Self::close).
+    #[inline]
+    pub fn set<M: Member>(&mut self, value: &Borrowed<M>) {
+        let written = match is_parameter::<M>() && !self.has::<M>() {
+            true => self.append::<M>(value),
+            false => self.replace::<M>(value),
+        };
+        if let Err(error) = written {
+            self.fault().note(error.in_member(M::PATH));
+        }
+    }
+
+    /// Replaces all members of a structure of fixed size, which is an `S`.
+    #[inline]
+    pub fn set_all<S: Shape>(&mut self, value: &S::Borrowed) {
+        let site = Site {
+            depth: self.site.depth.saturating_sub(1),
+            ..self.site
+        };
+        if let Err(error) = S::write(value, &mut site.writer(self.bytes())) {
+            self.fault().note(error);
+        }
+    }
+
+    #[inline]
+    fn replace<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
+        let site = self.value(self.at[M::INDEX] as usize);
+        M::Shape::write(value, &mut site.writer(self.bytes()))
+    }
+
+    /// Writes a member to a key hash, from where it stands in the sample.
+    ///
+    /// # Errors
+    /// Only when the memory has been altered.
+    pub fn hash<M: Member>(&mut self, hasher: &mut KeyHasher) -> Result<(), CdrError> {
+        let Site {
+            representation,
+            position,
+            origin,
+            ..
+        } = self.value(self.at[M::INDEX] as usize);
+        let end = self.end;
+        let bytes = self.bytes().get(..end).unwrap_or_default();
+        M::Shape::transcribe_key(
+            &mut Reader::own(bytes, representation, position, origin),
+            hasher,
+        )
+    }
+
+    /// Completes the structure: writes its length or its end. Returns the offset
+    /// behind it.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`], or what a setter found.
+    #[inline]
+    pub fn close(&mut self) -> Result<usize, CdrError> {
+        self.fault().report()?;
+        if self.delimited() {
+            let (at, length) = (self.body - 4, length_u32(self.end - self.body)?);
+            self.writer().patch(at, length);
+        } else if self.extensibility == Extensibility::Mutable {
+            let mut writer = self.writer();
+            writer.sentinel()?;
+            self.end = writer.position();
+        }
+        Ok(self.end)
+    }
+}
+
+impl<S: Slot, const N: usize> InPlace<S, N> {
+    /// Publishes a sample that has been closed.
+    ///
+    /// # Errors
+    /// What the slot finds.
+    #[inline]
+    pub fn publish(self, key: KeyHash) -> Result<S::Receipt, S::Error> {
+        self.room.finish(self.end, key)
+    }
+}

@@ -1,0 +1,101 @@
+//! Members with something before their value, which may have to know how long that
+//! is; those of mutable structures, each at most once and in any order.
+
+use super::{InPlace, Room, Site};
+use crate::encapsulation::Representation;
+use crate::encode::{Encoder as _, Parameter, length_u32};
+use crate::error::{CdrError, InMember, Place};
+use crate::member::{Member, is_parameter};
+use crate::shape::Shape as _;
+
+/// A member whose value is being written.
+pub(super) struct OpenMember {
+    /// Where the value starts.
+    pub(super) site: Site,
+    /// Its header, where it has one.
+    parameter: Option<Parameter>,
+}
+
+impl<R: Room, const N: usize> InPlace<R, N> {
+    /// Whether a member of a mutable structure has been written. (Its value never
+    /// starts at 0: its header stands before.)
+    #[inline]
+    pub(super) fn has<M: Member>(&self) -> bool {
+        self.at[M::INDEX] != 0
+    }
+
+    #[inline]
+    pub(super) fn only_once<M: Member>(&self) -> Result<(), CdrError> {
+        if is_parameter::<M>() && self.has::<M>() {
+            let place = Place::offset(self.end);
+            return Err(CdrError::RepeatedMember { place }.in_member(M::PATH));
+        }
+        Ok(())
+    }
+
+    /// Finds that a member of a mutable structure has been written.
+    ///
+    /// # Errors
+    /// [`CdrError::MissingMember`], or why setting it has failed.
+    #[inline]
+    pub fn require<M: Member>(&mut self) -> Result<(), CdrError> {
+        if self.has::<M>() {
+            return Ok(());
+        }
+        self.fault().report()?;
+        let place = Place::offset(self.end);
+        Err(CdrError::MissingMember { place }.in_member(M::PATH))
+    }
+
+    /// Writes a member of a mutable structure with its default, unless it has been
+    /// written.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    #[inline]
+    pub fn supply<M: Member>(&mut self) -> Result<(), CdrError> {
+        match self.has::<M>() {
+            true => Ok(()),
+            false => self.append_default::<M>(),
+        }
+    }
+
+    /// Writes what stands before a member's value: a header in mutable structures, and
+    /// what says that an optional member is there in others.
+    #[inline]
+    pub(super) fn open<M: Member>(&mut self) -> Result<OpenMember, CdrError> {
+        self.only_once::<M>()?;
+        let xcdr1 = self.site.representation == Representation::Xcdr1;
+        let mut writer = self.writer();
+        let mut parameter = None;
+        if is_parameter::<M>() || (M::Shape::OPTIONAL && xcdr1) {
+            parameter = Some(writer.parameter_open::<M>().in_member(M::PATH)?);
+        } else if M::Shape::OPTIONAL {
+            writer.primitive(true).in_member(M::PATH)?;
+        }
+        let (position, origin) = (writer.position(), *writer.origin_mut());
+        let site = Site {
+            position,
+            origin,
+            ..self.site
+        };
+        Ok(OpenMember { site, parameter })
+    }
+
+    /// Counts in a member whose value ends at `end`. Where its header says how long it
+    /// is, that is written now; of XCDR1, a value of more than 65,535 bytes moves, for
+    /// the header to be a longer one.
+    #[inline]
+    pub(super) fn shut<M: Member>(&mut self, open: OpenMember, end: usize) -> Result<(), CdrError> {
+        let mut start = open.site.position;
+        self.end = end;
+        if let Some(parameter) = open.parameter {
+            let mut writer = self.writer();
+            writer.parameter_close::<M>(parameter).in_member(M::PATH)?;
+            self.end = writer.position();
+            start += self.end - end;
+        }
+        self.at[M::INDEX] = length_u32(start)?;
+        Ok(())
+    }
+}

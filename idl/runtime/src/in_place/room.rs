@@ -1,0 +1,135 @@
+//! Where a structure is built: a slot, or a part of the sample around it.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::encapsulation::Representation;
+use crate::encode::{AllMembers, Encoder as _, Writer};
+use crate::error::CdrError;
+use crate::topic::Slot;
+
+/// The first error of what cannot report one, until something can. (Builders are
+/// moved from stage to stage: what is rare lies elsewhere.)
+#[derive(Debug, Default)]
+pub struct Fault(Option<Box<CdrError>>);
+
+impl Fault {
+    #[cold]
+    pub(super) fn note(&mut self, error: CdrError) {
+        self.0.get_or_insert_with(|| Box::new(error));
+    }
+
+    /// Reports it; it stays.
+    #[inline]
+    pub(super) fn report(&self) -> Result<(), CdrError> {
+        match &self.0 {
+            None => Ok(()),
+            Some(error) => Err(**error),
+        }
+    }
+}
+
+/// Where and how something starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    pub(super) representation: Representation,
+    /// Offset in the sample of the first byte, padding included.
+    pub(super) position: usize,
+    /// Offset that alignment counts from.
+    pub(super) origin: usize,
+    /// Structures and collections around it.
+    pub(super) depth: u8,
+}
+
+impl Site {
+    /// The start of a sample.
+    pub const fn top(representation: Representation) -> Self {
+        Self {
+            representation,
+            position: 0,
+            origin: 0,
+            depth: 0,
+        }
+    }
+
+    /// A writer at the start of it.
+    #[inline]
+    pub(super) fn writer(self, bytes: &mut [u8]) -> Writer<'_, AllMembers> {
+        let mut writer = Writer::resume(self.representation, bytes, self.position, self.origin);
+        *writer.depth_mut() = self.depth;
+        writer
+    }
+}
+
+/// Memory that a structure is built in: any [`Slot`], or a [`Part`] of a sample.
+pub trait Room {
+    /// Why building here fails.
+    type Error: From<CdrError>;
+
+    /// The memory of the whole sample, and where faults go: to `own`, unless
+    /// somebody around keeps them.
+    #[doc(hidden)]
+    fn split<'r>(&'r mut self, own: &'r mut Fault) -> (&'r mut [u8], &'r mut Fault);
+}
+
+impl<S: Slot> Room for S {
+    type Error = S::Error;
+
+    #[inline]
+    fn split<'r>(&'r mut self, own: &'r mut Fault) -> (&'r mut [u8], &'r mut Fault) {
+        (self.bytes(), own)
+    }
+}
+
+/// Room inside a sample that is being built; the builder around it is borrowed, so
+/// out of reach for as long. `E` is the error of the slot around it all.
+pub struct Part<'p, E> {
+    bytes: &'p mut [u8],
+    fault: &'p mut Fault,
+    error: PhantomData<fn() -> E>,
+}
+
+impl<'p, E> Part<'p, E> {
+    #[inline]
+    pub(super) fn new((bytes, fault): (&'p mut [u8], &'p mut Fault)) -> Self {
+        Self {
+            bytes,
+            fault,
+            error: PhantomData,
+        }
+    }
+
+    /// The same room for a shorter time.
+    #[inline]
+    pub(super) fn reborrow(&mut self) -> Part<'_, E> {
+        Part::new((self.bytes, self.fault))
+    }
+
+    #[inline]
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        self.bytes
+    }
+
+    #[inline]
+    pub(super) fn fault(&self) -> &Fault {
+        self.fault
+    }
+}
+
+impl<E: From<CdrError>> Room for Part<'_, E> {
+    type Error = E;
+
+    #[inline]
+    fn split<'r>(&'r mut self, _own: &'r mut Fault) -> (&'r mut [u8], &'r mut Fault) {
+        (self.bytes, self.fault)
+    }
+}
+
+impl<E> fmt::Debug for Part<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part")
+            .field("len", &self.bytes.len())
+            .field("fault", &self.fault)
+            .finish()
+    }
+}

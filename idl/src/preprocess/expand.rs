@@ -1,0 +1,419 @@
+//! Expansion of macros, as ISO C++ §15.6 has it.
+//!
+//! The algorithm is Prosser's: each token carries the set of macros that it came
+//! from, and is not expanded by one of them again. What is expanded goes back in
+//! front of the input, so that a macro may find its arguments behind the one it
+//! came from.
+
+use std::rc::Rc;
+
+use super::Preprocessor;
+use super::macros::Parameters;
+use crate::lex::{Token, TokenKind, lex};
+use crate::limits::{MACRO_ARGUMENTS_MAX, MACRO_DEPTH_MAX, TOKENS_MAX};
+use crate::source::Span;
+
+/// The macros that a token came from, the innermost first.
+#[derive(Debug, Clone, Default)]
+struct Hidden(Option<Rc<(String, Self)>>);
+
+impl Hidden {
+    fn has(&self, name: &str) -> bool {
+        self.iter().any(|one| one == name)
+    }
+
+    fn with(&self, name: &str) -> Self {
+        Self(Some(Rc::new((name.to_owned(), self.clone()))))
+    }
+
+    /// Those of both.
+    fn and(&self, other: &Self) -> Self {
+        let common: Vec<&str> = self.iter().filter(|name| other.has(name)).collect();
+        let add = |hidden: Self, name: &&str| hidden.with(name);
+        common.iter().rev().fold(Self::default(), add)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        std::iter::successors(self.0.as_deref(), |(_, next)| next.0.as_deref())
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+type Marked = (Token, Hidden);
+
+/// Tokens that wait: those that macros gave back, then the source.
+struct Input<'t> {
+    /// The next one is the last.
+    given_back: Vec<Marked>,
+    source: &'t [Token],
+    taken: usize,
+}
+
+impl Input<'_> {
+    fn peek(&self) -> Option<&Token> {
+        let given_back = self.given_back.last().map(|(token, _)| token);
+        let source = self.source.get(self.taken);
+        // A directive ends what a macro may look at.
+        given_back
+            .or_else(|| source.filter(|token| !(token.first_on_line && token.kind.is_punct('#'))))
+    }
+
+    fn next(&mut self) -> Option<Marked> {
+        if let Some(marked) = self.given_back.pop() {
+            return Some(marked);
+        }
+        let token = self.peek()?.clone();
+        self.taken += 1;
+        Some((token, Hidden::default()))
+    }
+
+    fn give_back(&mut self, tokens: Vec<Marked>) {
+        self.given_back.extend(tokens.into_iter().rev());
+    }
+}
+
+impl Preprocessor<'_> {
+    /// Appends the expansion of the first token and returns how many tokens of
+    /// the input it stands for.
+    pub(super) fn expand(&mut self, tokens: &[Token], out: &mut Vec<Token>) -> usize {
+        let Some(first) = tokens.first() else {
+            return 0;
+        };
+        let begin = out.len();
+        if !first
+            .kind
+            .word()
+            .is_some_and(|word| self.macros.contains(word))
+        {
+            self.count(1, first.span);
+            out.push(first.clone());
+            return 1;
+        }
+        let mut input = Input {
+            given_back: vec![(first.clone(), Hidden::default())],
+            source: tokens,
+            taken: 1,
+        };
+        self.expand_input(&mut input, first.span, out);
+        // What stood before the macro stands before its first token.
+        if let Some(token) = out.get_mut(begin) {
+            token.first_on_line = first.first_on_line;
+            token.glued = first.glued;
+            token.doc.clone_from(&first.doc);
+        }
+        input.taken
+    }
+
+    /// Counts tokens that were made, as far as there may be.
+    fn count(&mut self, more: usize, site: Span) {
+        self.tokens = self.tokens.saturating_add(more);
+        if self.tokens > TOKENS_MAX {
+            let message = format!("more than {TOKENS_MAX} tokens after preprocessing");
+            self.exhaust(site, message);
+        }
+    }
+
+    /// Expands until nothing is left of what was given back.
+    fn expand_input(&mut self, input: &mut Input<'_>, site: Span, out: &mut Vec<Token>) {
+        while let Some((token, hidden)) = input.given_back.pop() {
+            self.count(1, site);
+            if self.exhausted {
+                return;
+            }
+            match self.replacement(&token, &hidden, input, site) {
+                Some(replacement) => input.give_back(replacement),
+                None => out.push(token),
+            }
+        }
+    }
+
+    /// What a token is replaced by; `None` when it is no use of a macro.
+    fn replacement(
+        &mut self,
+        token: &Token,
+        hidden: &Hidden,
+        input: &mut Input<'_>,
+        site: Span,
+    ) -> Option<Vec<Marked>> {
+        let word = token.kind.word()?;
+        if hidden.has(word) {
+            return None;
+        }
+        let Some(definition) = self.macros.get(word) else {
+            return self.place_of_use(word, token, site, hidden);
+        };
+        let inner = match &definition.parameters {
+            None => hidden.with(word),
+            Some(_) if !input.peek().is_some_and(|next| next.kind.is_punct('(')) => return None,
+            Some(_) => hidden.clone(),
+        };
+        if inner.iter().count() > MACRO_DEPTH_MAX {
+            self.exhaust(site, format!("macro `{word}` stands in too many others"));
+            return None;
+        }
+        let Some(parameters) = &definition.parameters else {
+            let body = self.substitute(&definition.body, &[], site);
+            return Some(marked(body, &inner, token));
+        };
+        let Some((arguments, last)) = self.arguments(word, input, site) else {
+            return Some(Vec::new());
+        };
+        let arguments = self.by_name(word, parameters, arguments, site);
+        let body = self.substitute(&definition.body, &arguments, site);
+        Some(marked(body, &hidden.and(&last).with(word), token))
+    }
+
+    /// `__FILE__` and `__LINE__`.
+    fn place_of_use(
+        &self,
+        word: &str,
+        token: &Token,
+        site: Span,
+        hidden: &Hidden,
+    ) -> Option<Vec<Marked>> {
+        let kind = match word {
+            "__FILE__" => {
+                let file = self.sources.presumed(site.file, site.start).0;
+                TokenKind::Text(file.to_string_lossy().into())
+            }
+            "__LINE__" => {
+                let line = self.sources.presumed(site.file, site.start).1;
+                TokenKind::Integer(u64::try_from(line).unwrap_or(u64::MAX))
+            }
+            _ => return None,
+        };
+        let token = Token {
+            kind,
+            ..token.clone()
+        };
+        Some(vec![(token, hidden.with(word))])
+    }
+
+    /// `(a, b)`: the arguments, and where the closing parenthesis came from.
+    /// `None` when that is missing, which is reported.
+    fn arguments(
+        &mut self,
+        word: &str,
+        input: &mut Input<'_>,
+        site: Span,
+    ) -> Option<(Vec<Vec<Token>>, Hidden)> {
+        input.next();
+        let (mut all, mut argument) = (Vec::new(), Vec::new());
+        let mut depth = 0_usize;
+        while let Some((token, hidden)) = input.next() {
+            match token.kind {
+                TokenKind::Punct(')') if depth == 0 => {
+                    all.push(argument);
+                    return Some((all, hidden));
+                }
+                TokenKind::Punct(',') if depth == 0 => {
+                    all.push(std::mem::take(&mut argument));
+                    if all.len() > MACRO_ARGUMENTS_MAX {
+                        let message =
+                            format!("macro `{word}` has more than {MACRO_ARGUMENTS_MAX} arguments");
+                        self.exhaust(site, message);
+                        return None;
+                    }
+                    continue;
+                }
+                TokenKind::Punct('(') => depth += 1,
+                TokenKind::Punct(')') => depth -= 1,
+                _ => {}
+            }
+            argument.push(token);
+        }
+        let message = format!("the arguments of macro `{word}` do not end");
+        self.sink.error(site, message);
+        None
+    }
+
+    /// The arguments with the names of the parameters, in full number.
+    fn by_name(
+        &mut self,
+        word: &str,
+        parameters: &Parameters,
+        mut arguments: Vec<Vec<Token>>,
+        site: Span,
+    ) -> Vec<Argument> {
+        let count = parameters.names.len();
+        let nothing = arguments.len() == 1 && arguments.iter().all(Vec::is_empty);
+        if nothing && count == usize::from(parameters.variadic) {
+            arguments.clear();
+        }
+        if parameters.variadic && arguments.len() >= count {
+            let rest = arguments.split_off(count - 1);
+            arguments.push(joined(rest));
+        }
+        let given = arguments.len();
+        if given != count && !(parameters.variadic && given + 1 == count) {
+            let message = format!("macro `{word}` wants {count} arguments, and has {given}");
+            self.sink.error(site, message);
+        }
+        arguments.resize(count, Vec::new());
+        let mut all = Vec::new();
+        for (name, raw) in parameters.names.iter().zip(arguments) {
+            let mut expanded = Vec::new();
+            let given_back = raw
+                .iter()
+                .rev()
+                .map(|token| (token.clone(), Hidden::default()));
+            let mut input = Input {
+                given_back: given_back.collect(),
+                source: &[],
+                taken: 0,
+            };
+            self.argument_depth += 1;
+            if self.argument_depth > MACRO_DEPTH_MAX {
+                self.exhaust(site, format!("macro `{word}` stands in too many others"));
+            }
+            self.expand_input(&mut input, site, &mut expanded);
+            self.argument_depth -= 1;
+            all.push(Argument {
+                name: name.clone(),
+                raw,
+                expanded,
+            });
+        }
+        all
+    }
+
+    /// The body with the arguments in place, `#` and `##` carried out. What comes
+    /// from the body stands at the place of use.
+    fn substitute(&mut self, body: &[Token], arguments: &[Argument], site: Span) -> Vec<Token> {
+        let mut out: Vec<Token> = Vec::new();
+        let mut paste = false;
+        let mut at = 0;
+        while let Some(token) = body.get(at).filter(|_| !self.exhausted) {
+            at += 1;
+            let next = body.get(at);
+            if is_paste(token, next) {
+                paste = !out.is_empty();
+                at += 1;
+                continue;
+            }
+            let before_paste = next.is_some_and(|first| is_paste(first, body.get(at + 1)));
+            let argument = |token: &Token| {
+                let word = token.kind.word()?;
+                arguments.iter().find(|argument| argument.name == word)
+            };
+            let text = next
+                .filter(|_| token.kind.is_punct('#') && !arguments.is_empty())
+                .and_then(argument);
+            let mut piece = match (text, argument(token)) {
+                (Some(argument), _) => {
+                    at += 1;
+                    let text = spelled(&argument.raw);
+                    self.count(text.len() / 16, site);
+                    vec![Token {
+                        kind: TokenKind::Text(text.into()),
+                        span: site,
+                        ..token.clone()
+                    }]
+                }
+                (None, Some(argument)) => {
+                    let raw = paste || before_paste;
+                    let mut piece = match raw {
+                        true => argument.raw.clone(),
+                        false => argument.expanded.clone(),
+                    };
+                    self.count(piece.len(), site);
+                    if let Some(first) = piece.first_mut() {
+                        first.glued = token.glued;
+                    }
+                    piece
+                }
+                (None, None) => vec![Token {
+                    span: site,
+                    ..token.clone()
+                }],
+            };
+            if std::mem::take(&mut paste) && !piece.is_empty() {
+                let first = piece.remove(0);
+                let last = out.pop();
+                out.extend(self.pasted(last, first, site));
+            }
+            out.append(&mut piece);
+        }
+        out
+    }
+
+    /// Two tokens as one.
+    fn pasted(&mut self, left: Option<Token>, right: Token, site: Span) -> Vec<Token> {
+        let Some(left) = left else {
+            return vec![right];
+        };
+        let text = format!("{}{}", left.kind.spelled(), right.kind.spelled());
+        let tokens = lex(site.file, &text);
+        match tokens.as_slice() {
+            [one] if !matches!(one.kind, TokenKind::Error(_)) => vec![Token {
+                kind: one.kind.clone(),
+                span: site,
+                ..left
+            }],
+            // `<` and `<` are two tokens for us.
+            [_, _] if text.chars().all(|c| c.is_ascii_punctuation()) => vec![
+                left,
+                Token {
+                    glued: true,
+                    ..right
+                },
+            ],
+            _ => {
+                self.sink
+                    .error(site, format!("`##` makes no token of `{text}`"));
+                vec![left]
+            }
+        }
+    }
+}
+
+struct Argument {
+    name: String,
+    raw: Vec<Token>,
+    expanded: Vec<Token>,
+}
+
+fn marked(body: Vec<Token>, hidden: &Hidden, replaced: &Token) -> Vec<Marked> {
+    let mut body: Vec<Marked> = body
+        .into_iter()
+        .map(|token| (token, hidden.clone()))
+        .collect();
+    if let Some((first, _)) = body.first_mut() {
+        first.glued = replaced.glued;
+        first.first_on_line = replaced.first_on_line;
+        first.doc.clone_from(&replaced.doc);
+    }
+    body
+}
+
+/// Arguments that have no name of their own, with the commas between them.
+fn joined(arguments: Vec<Vec<Token>>) -> Vec<Token> {
+    let mut all: Vec<Token> = Vec::new();
+    for argument in arguments {
+        if let Some(last) = all.last().cloned() {
+            all.push(Token {
+                kind: TokenKind::Punct(','),
+                ..last
+            });
+        }
+        all.extend(argument);
+    }
+    all
+}
+
+/// What `#` makes of an argument: its tokens, a space where there was any.
+fn spelled(tokens: &[Token]) -> String {
+    let mut text = String::new();
+    for token in tokens {
+        if !text.is_empty() && !token.glued {
+            text.push(' ');
+        }
+        text.push_str(&token.kind.spelled());
+    }
+    text
+}
+
+fn is_paste(first: &Token, second: Option<&Token>) -> bool {
+    first.kind.is_punct('#')
+        && second.is_some_and(|second| second.glued && second.kind.is_punct('#'))
+}

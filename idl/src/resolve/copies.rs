@@ -1,0 +1,60 @@
+//! What declarations repeat of others is bounded, so that a small text never
+//! becomes a huge model.
+
+use super::Resolver;
+use super::annotations::Applied;
+use crate::limits::COPIED_BYTES_MAX;
+use crate::model::{CustomAnnotation, Member, Value};
+use crate::source::Span;
+
+/// About the size of a member without what it points to.
+const MEMBER_BYTES: usize = 400;
+
+impl Resolver<'_> {
+    /// Counts bytes that are about to be copied; whether there may be so many. The
+    /// first time there may not, that is reported.
+    pub(super) fn may_copy(&mut self, bytes: usize, span: Span) -> bool {
+        if self.copied > COPIED_BYTES_MAX {
+            return false;
+        }
+        self.copied = self.copied.saturating_add(bytes);
+        let within = self.copied <= COPIED_BYTES_MAX;
+        if !within {
+            let message =
+                format!("declarations repeat more than {COPIED_BYTES_MAX} bytes of others");
+            let hint = "inherited members, values of constants, and comments before many names";
+            self.sink.error_hint(span, message, hint);
+        }
+        within
+    }
+}
+
+pub(super) fn of_lines(lines: &[String]) -> usize {
+    lines.iter().map(|line| 24 + line.len()).sum()
+}
+
+/// A declaration with these annotations.
+pub(super) fn of_applied(applied: &Applied<'_>, doc: &[String]) -> usize {
+    let verbatim = applied.verbatim.iter().map(|one| 32 + one.text.len());
+    MEMBER_BYTES + of_lines(doc) + of_custom(&applied.custom) + verbatim.sum::<usize>()
+}
+
+pub(super) fn of_member(member: &Member) -> usize {
+    let default = member.default.as_ref().map_or(0, of_value);
+    MEMBER_BYTES + member.name.len() + of_lines(&member.doc) + of_custom(&member.custom) + default
+}
+
+fn of_custom(all: &[CustomAnnotation]) -> usize {
+    let arguments = all.iter().flat_map(|one| &one.arguments);
+    arguments
+        .map(|(name, value)| 80 + name.len() + of_value(value))
+        .sum::<usize>()
+        + all.len() * 64
+}
+
+pub(super) fn of_value(value: &Value) -> usize {
+    match value {
+        Value::String(text) => 32 + text.len(),
+        _ => 32,
+    }
+}

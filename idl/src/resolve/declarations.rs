@@ -1,0 +1,214 @@
+//! Definitions one by one: modules, typedefs, constants, and the way to all others.
+
+use std::rc::Rc;
+
+use super::annotations::{Applied, Place};
+use super::scopes::{Clash, ScopeId, Symbol};
+use super::targets::Target;
+use super::types::Facts;
+use super::{NodeItem, Resolver, copies, fixed};
+use crate::ast;
+use crate::model::{Alias, ConstDecl, ConstId, Type, TypeKind, Value};
+
+impl Resolver<'_> {
+    pub(super) fn definitions(&mut self, scope: ScopeId, definitions: &[ast::Definition]) {
+        for definition in definitions {
+            self.definition(scope, definition);
+        }
+    }
+
+    pub(super) fn definition(&mut self, scope: ScopeId, definition: &ast::Definition) {
+        match &definition.kind {
+            ast::DefinitionKind::Module(module) => self.module(scope, definition, module),
+            ast::DefinitionKind::Struct(structure) => {
+                self.structure(scope, definition, structure);
+            }
+            ast::DefinitionKind::Enum(enumeration) => {
+                self.enumeration(scope, definition, enumeration);
+            }
+            ast::DefinitionKind::Union(union) => {
+                self.union(scope, definition, union);
+            }
+            ast::DefinitionKind::Bitmask(bitmask) => {
+                self.bitmask(scope, definition, bitmask);
+            }
+            ast::DefinitionKind::Bitset(bitset) => {
+                self.bitset(scope, definition, bitset);
+            }
+            ast::DefinitionKind::Interface(interface) => {
+                self.interface(scope, definition, interface);
+            }
+            ast::DefinitionKind::Forward(kind, name) => {
+                self.annotate(scope, Place::Use, &definition.annotations);
+                self.forward(scope, *kind, name);
+            }
+            ast::DefinitionKind::Native(name) => self.native(scope, definition, name),
+            ast::DefinitionKind::AnnotationDeclaration(declaration) => {
+                self.annotation_declaration(scope, definition, declaration);
+            }
+            ast::DefinitionKind::Typedef(typedef) => self.typedef(scope, definition, typedef),
+            ast::DefinitionKind::Const(constant) => self.constant(scope, definition, constant),
+            ast::DefinitionKind::Pragma(pragma, span) => {
+                self.pragmas.push((scope, Rc::clone(pragma), *span));
+            }
+            ast::DefinitionKind::Refused(name) => {
+                if let Some(name) = name {
+                    self.poison(scope, name);
+                }
+            }
+        }
+    }
+
+    fn module(&mut self, scope: ScopeId, definition: &ast::Definition, module: &ast::Module) {
+        let applied = self.annotate(scope, Place::Module, &definition.annotations);
+        let existing = self.scopes.local(scope, &module.name.name).cloned();
+        let inner = match existing {
+            Some(entry) if matches!(entry.symbol, Symbol::Module(_)) => {
+                if *entry.spelling != *module.name.name {
+                    self.report_clash(&module.name, &Clash::of(&entry));
+                }
+                let Symbol::Module(inner) = entry.symbol else {
+                    return;
+                };
+                inner
+            }
+            _ => {
+                let inner = self.open_scope(scope, &module.name, Vec::new());
+                if let Some(node) = self.nodes.get_mut(inner.0) {
+                    node.doc = applied.doc(&definition.doc);
+                }
+                if self.declare(scope, &module.name, Symbol::Module(inner)) {
+                    self.push_item(scope, NodeItem::Module(inner));
+                }
+                inner
+            }
+        };
+        self.module_annotations(scope, inner, &applied);
+        self.definitions(inner, &module.items);
+    }
+
+    /// What an opening of a module says of the types in it, or else the modules
+    /// around.
+    fn module_annotations(&mut self, scope: ScopeId, inner: ScopeId, applied: &Applied<'_>) {
+        let mut inherited = self.inherited(scope);
+        inherited.hash_ids = self.has_hash_ids(scope, applied);
+        if applied.get("default_nested").is_some() {
+            inherited.nested = self.is_flagged(scope, applied, "default_nested");
+        }
+        let representations = self.given_representations(applied);
+        inherited.representations = representations.or(inherited.representations);
+        if let Some(node) = self.nodes.get_mut(inner.0) {
+            node.inherited = inherited;
+        }
+    }
+
+    fn native(&mut self, scope: ScopeId, definition: &ast::Definition, name: &ast::Ident) {
+        let applied = self.annotate(scope, Place::Native, &definition.annotations);
+        let doc = applied.doc(&definition.doc);
+        let facts = Facts {
+            object: true,
+            ..Facts::default()
+        };
+        self.add_type(scope, name, doc, applied, TypeKind::Native, facts);
+    }
+
+    fn typedef(&mut self, scope: ScopeId, definition: &ast::Definition, typedef: &ast::Typedef) {
+        let applied = self.annotate(scope, Place::Typedef, &definition.annotations);
+        self.is_flagged(scope, &applied, "nested");
+        let unit = self.unit(scope, &applied);
+        let doc = applied.doc(&definition.doc);
+        let base = self.type_spec(scope, &typedef.ty);
+        let bytes = copies::of_applied(&applied, &doc);
+        for declarator in &typedef.declarators {
+            if !self.may_copy(bytes, declarator.name.span) {
+                return;
+            }
+            let ty = self.declarator(scope, base.as_ref(), declarator);
+            let Some(ty) = ty else {
+                self.poison(scope, &declarator.name);
+                continue;
+            };
+            if self.is_same_alias(scope, &declarator.name, &ty) {
+                continue;
+            }
+            let facts = self.facts_of(&ty);
+            let range = self.member_range(scope, &applied, &ty);
+            let unit = unit.clone().or_else(|| self.alias_unit(&ty));
+            let kind = TypeKind::Alias(Alias { ty, range, unit });
+            let applied = applied.clone();
+            self.add_type(scope, &declarator.name, doc.clone(), applied, kind, facts);
+        }
+    }
+
+    /// Whether a typedef says once more what another one said. That is no IDL, and
+    /// found in the interfaces of ROS 2 services.
+    fn is_same_alias(&mut self, scope: ScopeId, name: &ast::Ident, ty: &Type) -> bool {
+        let Some(entry) = self.scopes.local(scope, &name.name) else {
+            return false;
+        };
+        let Symbol::Type(id) = entry.symbol else {
+            return false;
+        };
+        let old = self.types.get(id.0).map(|decl| &decl.kind);
+        // `typedef struct S { ... } S;` is how C has it.
+        let itself = *ty == Type::Named(id);
+        let same = *entry.spelling == *name.name
+            && entry.span != name.span
+            && (itself || matches!(old, Some(TypeKind::Alias(alias)) if alias.ty == *ty));
+        if same {
+            let message = format!("`{}` means that already", name.name);
+            self.sink
+                .warning_hint(name.span, message, "one declaration is enough");
+        }
+        same
+    }
+
+    fn constant(&mut self, scope: ScopeId, definition: &ast::Definition, constant: &ast::Const) {
+        let applied = self.annotate(scope, Place::Const, &definition.annotations);
+        let (ty, value) = self.constant_value(scope, constant);
+        let (Some(ty), Some(value)) = (ty, value) else {
+            self.poison(scope, &constant.name);
+            return;
+        };
+        let id = ConstId(self.constants.len());
+        if self.declare(scope, &constant.name, Symbol::Const(id)) {
+            let name = constant.name.name.to_string();
+            let doc = applied.doc(&definition.doc);
+            let scope_path = self.scopes.path(scope);
+            self.constants.push(ConstDecl {
+                name,
+                scope: scope_path,
+                doc,
+                ty,
+                value,
+            });
+            self.push_item(scope, NodeItem::Const(id));
+        }
+    }
+
+    fn constant_value(
+        &mut self,
+        scope: ScopeId,
+        constant: &ast::Const,
+    ) -> (Option<Type>, Option<Value>) {
+        // Digits and scale of a fixed-point constant are those of its value.
+        if matches!(constant.ty.kind, ast::TypeKind::Fixed(None)) {
+            let value = self.evaluate(scope, &constant.value, &Target::Fixed(None));
+            let size = value.as_ref().and_then(fixed::size);
+            let ty = size.map(|(digits, scale)| Type::Fixed { digits, scale });
+            return (ty, value);
+        }
+        let ty = self.type_spec(scope, &constant.ty);
+        let ty = ty.map(|ty| self.without_aliases(&ty));
+        let value = ty.as_ref().and_then(|ty| {
+            let target = self.target(ty);
+            if target.is_none() {
+                let message =
+                    "a constant is of a primitive type, a string, `fixed`, an enum or a bitmask";
+                self.sink.error(constant.ty.span, message);
+            }
+            self.evaluate(scope, &constant.value, &target?)
+        });
+        (ty, value)
+    }
+}

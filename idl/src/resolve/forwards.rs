@@ -1,0 +1,198 @@
+//! Types that are named before they are complete: forward declarations, and
+//! types inside their own declaration.
+
+use super::annotations::Applied;
+use super::scopes::{ScopeId, Symbol};
+use super::types::Facts;
+use super::{Clash, NodeItem, Resolver};
+use crate::ast::{self, ForwardKind};
+use crate::model::{Type, TypeDecl, TypeId, TypeKind};
+use crate::source::Span;
+
+/// A struct or union that was declared forward.
+#[derive(Debug)]
+pub(super) struct Forward {
+    kind: ForwardKind,
+    name: String,
+    span: Span,
+    /// Its place in the model, from its first use on.
+    id: Option<TypeId>,
+    first_use: Option<Span>,
+    defined: bool,
+}
+
+/// A type whose declaration has begun.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) id: TypeId,
+    scope: ScopeId,
+    file: usize,
+}
+
+impl Resolver<'_> {
+    /// `struct S;` or `union U;`
+    pub(super) fn forward_type(&mut self, scope: ScopeId, kind: ForwardKind, name: &ast::Ident) {
+        let existing = self.scopes.local(scope, &name.name).cloned();
+        let Some(entry) = existing else {
+            let index = self.forwards.len();
+            self.forwards.push(Forward {
+                kind,
+                name: name.name.to_string(),
+                span: name.span,
+                id: None,
+                first_use: None,
+                defined: false,
+            });
+            self.declare(scope, name, Symbol::Forward(index));
+            return;
+        };
+        let again = *entry.spelling == *name.name
+            && match entry.symbol {
+                Symbol::Forward(index) => {
+                    self.forwards.get(index).is_some_and(|one| one.kind == kind)
+                }
+                Symbol::Type(id) => self.is_of_kind(id, kind),
+                Symbol::Refused => true,
+                _ => false,
+            };
+        if !again {
+            self.report_clash(name, &Clash::of(&entry));
+        }
+    }
+
+    fn is_of_kind(&self, id: TypeId, kind: ForwardKind) -> bool {
+        let decl = self.types.get(id.0).map(|decl| &decl.kind);
+        matches!(
+            (decl, kind),
+            (Some(TypeKind::Struct(_)), ForwardKind::Struct)
+                | (Some(TypeKind::Union(_)), ForwardKind::Union)
+        )
+    }
+
+    /// Begins a declaration: from here on the name means the type, which is not
+    /// complete yet. `None` when the name clashes.
+    pub(super) fn open_type(
+        &mut self,
+        scope: ScopeId,
+        name: &ast::Ident,
+        kind: ForwardKind,
+    ) -> Option<Opened> {
+        let existing = self.scopes.local(scope, &name.name).cloned();
+        let file = name.span.file.0;
+        if let Some(entry) = &existing
+            && let Symbol::Forward(index) = entry.symbol
+            && *entry.spelling == *name.name
+            && self.forwards.get(index).is_some_and(|one| one.kind == kind)
+        {
+            let id = self.reserve_forward(index, scope)?;
+            if let Some(forward) = self.forwards.get_mut(index) {
+                forward.defined = true;
+            }
+            self.scopes.replace(scope, name, Symbol::Type(id));
+            if let Some(span) = self.spans.get_mut(id.0) {
+                *span = name.span;
+            }
+            return Some(Opened { id, scope, file });
+        }
+        let id = TypeId(self.types.len());
+        if !self.declare(scope, name, Symbol::Type(id)) {
+            return None;
+        }
+        let id = self.reserve(scope, &name.name, name.span);
+        Some(Opened { id, scope, file })
+    }
+
+    /// The type that a forward declaration stands for.
+    fn reserve_forward(&mut self, index: usize, scope: ScopeId) -> Option<TypeId> {
+        let forward = self.forwards.get(index)?;
+        if let Some(id) = forward.id {
+            return Some(id);
+        }
+        let (name, span) = (forward.name.clone(), forward.span);
+        let id = self.reserve(scope, &name, span);
+        self.forwards.get_mut(index)?.id = Some(id);
+        Some(id)
+    }
+
+    /// A place in the model for a type that is not complete.
+    fn reserve(&mut self, scope: ScopeId, name: &str, span: Span) -> TypeId {
+        let id = TypeId(self.types.len());
+        self.types.push(TypeDecl {
+            name: name.to_owned(),
+            scope: self.scopes.path(scope),
+            doc: Vec::new(),
+            verbatim: Vec::new(),
+            custom: Vec::new(),
+            kind: TypeKind::Native,
+            file: span.file.0,
+        });
+        self.facts.push(Facts {
+            incomplete: true,
+            ..Facts::default()
+        });
+        self.spans.push(span);
+        id
+    }
+
+    /// A use of a name that was declared forward.
+    pub(super) fn use_forward(&mut self, index: usize, scope: ScopeId, span: Span) -> Option<Type> {
+        let forward = self.forwards.get_mut(index)?;
+        forward.first_use = forward.first_use.or(Some(span));
+        self.reserve_forward(index, scope).map(Type::Named)
+    }
+
+    pub(super) fn is_complete(&self, id: TypeId) -> bool {
+        self.facts
+            .get(id.0)
+            .is_some_and(|facts| !facts.incomplete || self.closed.contains(&id))
+    }
+
+    /// Ends a declaration that went well.
+    pub(super) fn close_type(
+        &mut self,
+        opened: &Opened,
+        doc: Vec<String>,
+        applied: Applied<'_>,
+        kind: TypeKind,
+        facts: Facts,
+    ) -> Option<TypeId> {
+        let decl = self.types.get_mut(opened.id.0)?;
+        decl.doc = doc;
+        decl.verbatim = applied.verbatim;
+        decl.custom = applied.custom;
+        decl.kind = kind;
+        decl.file = opened.file;
+        // What it has of itself is not known before all is.
+        if facts.incomplete {
+            self.closed.insert(opened.id);
+        }
+        if let Some(place) = self.facts.get_mut(opened.id.0) {
+            *place = Facts {
+                depth: facts.depth + 1,
+                ..facts
+            };
+        }
+        self.push_item(opened.scope, NodeItem::Type(opened.id));
+        Some(opened.id)
+    }
+
+    /// Ends a declaration that did not.
+    pub(super) fn abandon_type(&mut self, opened: &Opened, name: &ast::Ident) -> Option<TypeId> {
+        self.scopes.replace(opened.scope, name, Symbol::Refused);
+        None
+    }
+
+    /// Reports what was declared forward and never defined.
+    pub(super) fn close_forwards(&mut self) {
+        for forward in &self.forwards {
+            if forward.defined || self.names_may_be_missing {
+                continue;
+            }
+            let message = format!("`{}` is declared forward and never defined", forward.name);
+            match forward.first_use {
+                Some(span) => self.sink.error(span, message),
+                None => self.sink.warning(forward.span, message),
+            }
+        }
+    }
+}

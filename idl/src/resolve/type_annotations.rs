@@ -1,0 +1,239 @@
+//! What annotations say about a type as a whole.
+
+use super::Resolver;
+use super::annotations::Applied;
+use super::scopes::ScopeId;
+use crate::ast::{Annotation, Arguments, Expr, ExprKind};
+use crate::model::{Extensibility, Placement, Representations, Verbatim};
+
+/// What the modules around a type say of the types in them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Inherited {
+    /// `@autoid(HASH)`.
+    pub(super) hash_ids: bool,
+    /// `@default_nested`.
+    pub(super) nested: bool,
+    /// `@data_representation`.
+    pub(super) representations: Option<Representations>,
+}
+
+impl Resolver<'_> {
+    /// `@final`, `@appendable`, `@mutable` or `@extensibility(...)`, and where it
+    /// stands.
+    pub(super) fn extensibility<'a>(
+        &mut self,
+        applied: &Applied<'a>,
+    ) -> Option<(Extensibility, &'a Annotation)> {
+        let mut given: Option<(Extensibility, _)> = None;
+        for name in ["final", "appendable", "mutable", "extensibility"] {
+            let Some(annotation) = applied.get(name) else {
+                continue;
+            };
+            let word = if name == "extensibility" {
+                let words = ["FINAL", "APPENDABLE", "MUTABLE"];
+                self.required(annotation)
+                    .and_then(|expr| self.word(annotation, expr, &words))
+            } else {
+                Some(name)
+            };
+            let kind = match word {
+                Some("final" | "FINAL") => Extensibility::Final,
+                Some("mutable" | "MUTABLE") => Extensibility::Mutable,
+                _ => Extensibility::Appendable,
+            };
+            if given.is_some_and(|(given, _)| given != kind) {
+                let message = format!("`@{name}` contradicts another extensibility of this type");
+                self.sink.error(annotation.span, message);
+            }
+            given = Some((kind, annotation));
+        }
+        given
+    }
+
+    /// As [`Self::extensibility`], with the default of the standard.
+    pub(super) fn extensibility_or_default(&mut self, applied: &Applied<'_>) -> Extensibility {
+        self.extensibility(applied)
+            .map_or(Extensibility::Appendable, |(kind, _)| kind)
+    }
+
+    /// `@nested` and `@topic`, or else what the modules around say.
+    pub(super) fn nested(&mut self, scope: ScopeId, applied: &Applied<'_>) -> bool {
+        let nested = applied
+            .get("nested")
+            .and_then(|annotation| self.flag(scope, annotation));
+        let Some(topic) = applied.get("topic") else {
+            return nested.unwrap_or_else(|| self.inherited(scope).nested);
+        };
+        let names = ["platform", "name"];
+        let platform = self.named_argument(topic, "platform", &names);
+        let platform = platform.and_then(|expr| self.text_argument(scope, expr));
+        if self.named_argument(topic, "name", &names).is_some() {
+            let message = "the name that `@topic` gives is not used";
+            let hint = "a topic gets its name where it is created";
+            self.sink.warning_hint(topic.span, message, hint);
+        }
+        // §7.3.1.2.1.16: for whom it is a topic.
+        if platform.is_some_and(|platform| !matches!(&*platform, "*" | "DDS")) {
+            return nested.unwrap_or_else(|| self.inherited(scope).nested);
+        }
+        if nested == Some(true) {
+            self.sink
+                .error(topic.span, "`@topic` contradicts `@nested`");
+        }
+        false
+    }
+
+    /// Whether ids come from names: `@autoid`, or else what the modules around say.
+    pub(super) fn has_hash_ids(&mut self, scope: ScopeId, applied: &Applied<'_>) -> bool {
+        let Some(annotation) = applied.get("autoid") else {
+            return self.inherited(scope).hash_ids;
+        };
+        // XTypes 1.3 §7.3.1.2.1.1: HASH is the default of the annotation.
+        let Some(expr) = self.argument(annotation) else {
+            return true;
+        };
+        self.word(annotation, expr, &["SEQUENTIAL", "HASH"]) == Some("HASH")
+    }
+
+    /// `@data_representation`, or else what the modules around say.
+    pub(super) fn representations(
+        &mut self,
+        scope: ScopeId,
+        applied: &Applied<'_>,
+    ) -> Representations {
+        self.given_representations(applied)
+            .or_else(|| self.inherited(scope).representations)
+            .unwrap_or(Representations::ALL)
+    }
+
+    pub(super) fn given_representations(
+        &mut self,
+        applied: &Applied<'_>,
+    ) -> Option<Representations> {
+        let annotation = applied.get("data_representation")?;
+        let argument = self
+            .named_argument(annotation, "allowed_kinds", &["allowed_kinds", "value"])
+            .or_else(|| self.named_argument(annotation, "value", &[]));
+        let Some(expr) = argument else {
+            let hint = "write `@data_representation(XCDR1 | XCDR2)` or one of these";
+            let message = "`@data_representation` wants a value";
+            self.sink.error_hint(annotation.span, message, hint);
+            return None;
+        };
+        let mut given = Representations {
+            xcdr1: false,
+            xcdr2: false,
+        };
+        self.representation(annotation, expr, &mut given)?;
+        if !given.xcdr1 && !given.xcdr2 {
+            let message = "none of the representations of this type is supported";
+            self.sink
+                .error_hint(expr.span, message, "allow XCDR1 or XCDR2");
+            return None;
+        }
+        Some(given)
+    }
+
+    /// `XCDR1 | XCDR2`. XML may be allowed too, and is never offered.
+    fn representation(
+        &mut self,
+        annotation: &Annotation,
+        expr: &Expr,
+        given: &mut Representations,
+    ) -> Option<()> {
+        if let ExprKind::Binary('|', left, right) = &expr.kind {
+            self.representation(annotation, left, given)?;
+            return self.representation(annotation, right, given);
+        }
+        // The bits of the mask, of which those of no representation mean nothing.
+        if let ExprKind::Integer(bits) = &expr.kind {
+            given.xcdr1 |= bits & 1 != 0;
+            given.xcdr2 |= bits & 4 != 0;
+            return Some(());
+        }
+        match self.word(annotation, expr, &["XCDR1", "XCDR2", "XML"])? {
+            "XCDR1" => given.xcdr1 = true,
+            "XCDR2" => given.xcdr2 = true,
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// IDL 4.2 §8.3.5.1. Comments become documentation; code for other languages
+    /// is theirs.
+    pub(super) fn verbatim(
+        &mut self,
+        scope: ScopeId,
+        annotation: &Annotation,
+        applied: &mut Applied<'_>,
+    ) {
+        let names = ["language", "placement", "text"];
+        if matches!(annotation.arguments, Arguments::Positional(_)) {
+            let hint = "write `@verbatim(language = \"rust\", text = \"...\")`";
+            self.sink.error_hint(
+                annotation.span,
+                "the arguments of `@verbatim` have names",
+                hint,
+            );
+            return;
+        }
+        let language = self.named_argument(annotation, "language", &names);
+        let language = match language {
+            Some(expr) => self.text_argument(scope, expr),
+            None => Some("*".into()),
+        };
+        let Some(text) = self.named_argument(annotation, "text", &names) else {
+            let message = "`@verbatim` wants a `text`";
+            self.sink.error(annotation.span, message);
+            return;
+        };
+        let text = self.text_argument(scope, text);
+        let placement = self.placement(scope, annotation, &names);
+        let (Some(language), Some(text), Some(placement)) = (language, text, placement) else {
+            return;
+        };
+        match &*language.to_ascii_lowercase() {
+            "comment" => applied.comments.extend(text.lines().map(String::from)),
+            "rust" | "*" => applied.verbatim.push(Verbatim { placement, text }),
+            _ => {}
+        }
+    }
+
+    fn placement(
+        &mut self,
+        scope: ScopeId,
+        annotation: &Annotation,
+        names: &[&str],
+    ) -> Option<Placement> {
+        let Some(expr) = self.named_argument(annotation, "placement", names) else {
+            return Some(Placement::BeforeDeclaration);
+        };
+        let written = match &expr.kind {
+            ExprKind::Name(name) => name.parts().last().map(|part| part.name.to_string()),
+            _ => self.text_argument(scope, expr),
+        }?;
+        let known = [
+            ("BEGIN_FILE", Placement::BeginFile),
+            ("BEFORE_DECLARATION", Placement::BeforeDeclaration),
+            ("BEGIN_DECLARATION", Placement::BeginDeclaration),
+            ("END_DECLARATION", Placement::EndDeclaration),
+            ("AFTER_DECLARATION", Placement::AfterDeclaration),
+            ("END_FILE", Placement::EndFile),
+        ];
+        let alike = |(name, _): &&(&str, _)| name.replace('_', "-") == written.replace('_', "-");
+        let found = known.iter().find(alike).map(|(_, placement)| *placement);
+        if found.is_none() {
+            let words = known.map(|(name, _)| name).join(", ");
+            let message = format!("the placement of `@verbatim` is one of {words}");
+            self.sink.error(expr.span, message);
+        }
+        found
+    }
+
+    /// `@unit`.
+    pub(super) fn unit(&mut self, scope: ScopeId, applied: &Applied<'_>) -> Option<String> {
+        let annotation = applied.get("unit")?;
+        let expr = self.required(annotation)?;
+        self.text_argument(scope, expr)
+    }
+}

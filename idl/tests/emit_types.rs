@@ -1,0 +1,217 @@
+//! Generated code of what is not a structure, to be read by a person.
+
+use spindle_dds_idl::emit::{EmitError, EmitOptions, emit};
+use spindle_dds_idl::{Options, compile_str};
+
+fn bare() -> EmitOptions {
+    EmitOptions {
+        serde: false,
+        ..EmitOptions::default()
+    }
+}
+
+fn try_generate(idl: &str, options: &EmitOptions) -> Result<String, EmitError> {
+    let compilation = compile_str("test.idl", idl.as_bytes(), &Options::default());
+    emit(compilation.ok().expect("the IDL is right"), options)
+}
+
+fn generate(idl: &str, options: &EmitOptions) -> String {
+    try_generate(idl, options).expect("the options are right")
+}
+
+#[test]
+fn unions() {
+    let idl = "
+        module m {
+          enum Colour { RED, GREEN };
+          // What it is.
+          @nested union Value switch (Colour) {
+            // Its text.
+            case RED: string<8> text;
+            case GREEN: long numbers[40];
+          };
+        };";
+    insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
+}
+
+#[test]
+fn a_mutable_topic_union_without_borrowing() {
+    let idl = "
+        @mutable union U switch (@key boolean) { case TRUE: long yes; case FALSE: float no; };";
+    insta::assert_snapshot!(generate(idl, &bare()));
+}
+
+#[test]
+fn bitmasks_and_bitsets() {
+    let idl = "
+        module m {
+          // Its flags.
+          @bit_bound(9) bitmask Flags {
+            // The first.
+            ONE,
+            @position(8) all
+          };
+          @final bitmask Closed { A };
+          bitset Base { bitfield<3> low; bitfield<2>; bitfield<4, short> high; };
+          bitset More : Base { bitfield<1> flag; };
+        };";
+    insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
+}
+
+#[test]
+fn interfaces_and_exceptions() {
+    let idl = "
+        module m {
+          exception Full { long limit; };
+          interface Base { readonly attribute string name; };
+          // What it does.
+          interface Store : Base {
+            struct Item { long id; };
+            exception Missing {};
+            // Puts one in.
+            void put(in Item item, in sequence<octet> raw) raises (Full);
+            Item get(in long id, out string rest, inout long count) raises (Full, Missing);
+            attribute long level getraises (Missing) setraises (Full);
+            oneway void flush();
+          };
+          typedef Store Other;
+          interface User { Other of(in Other other); };
+        };";
+    insta::assert_snapshot!(generate(idl, &bare()));
+}
+
+#[test]
+fn native_types_are_the_users() {
+    let idl = "module m { native Handle; interface I { Handle open(in Handle other); }; };";
+    let missing = try_generate(idl, &bare()).expect_err("has no path");
+    assert_eq!(
+        missing,
+        EmitError::NativeWithoutPath {
+            name: "m::Handle".into()
+        }
+    );
+    let mut options = bare();
+    options
+        .natives
+        .insert("m::Handle".into(), "::my_crate::Handle".into());
+    let text = generate(idl, &options);
+    assert!(
+        text.contains("pub type Handle = ::my_crate::Handle;"),
+        "{text}"
+    );
+    assert!(
+        text.contains("fn open(&self, other: &Handle) -> Handle;"),
+        "{text}"
+    );
+    options.natives.insert("m::Handle".into(), "no path".into());
+    let wrong = try_generate(idl, &options).expect_err("is no path");
+    assert!(matches!(wrong, EmitError::InvalidPath { .. }));
+}
+
+#[test]
+fn types_without_a_finite_value_are_refused() {
+    let infinite = [
+        "struct S { long x; @external S next; };",
+        "union S switch (long) { case 0: @external S a; case 1: @external S b; };",
+        "struct S; struct T { @external S s; }; struct S { T t[2]; };",
+    ];
+    for idl in infinite {
+        let compilation = compile_str("test.idl", idl.as_bytes(), &Options::default());
+        let diagnostics = compilation.ok().expect_err("would not end");
+        let texts: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        assert!(texts[0].contains("has an end"), "{texts:?}");
+    }
+    let finite = [
+        "struct S { long x; @external @optional S next; };",
+        "union S switch (long) { case 0: @external S a; case 1: long b; };",
+        "union S switch (boolean) { case FALSE: @external S a; default: long b; };",
+        "struct S; union T switch (long) { case 0: @external S s; case 1: octet o; };
+         struct S { T t[2]; };",
+    ];
+    for idl in finite {
+        generate(idl, &bare());
+    }
+}
+
+#[test]
+fn units_are_documented() {
+    let idl = "
+        @unit(\"m/s\") typedef double Speed;
+        @nested struct S {
+          // How fast.
+          Speed speed;
+          @unit(\"kg\") long mass;
+        };";
+    let text = generate(idl, &bare());
+    assert!(
+        text.contains("/// How fast.\n    ///\n    /// Unit: m/s.\n    pub speed"),
+        "{text}"
+    );
+    assert!(
+        text.contains("    /// Unit: kg.\n    pub mass: i32"),
+        "{text}"
+    );
+    assert!(
+        text.contains("    /// Unit: kg.\n    #[inline]\n    pub fn mass(&self)"),
+        "{text}"
+    );
+}
+
+fn verbatim(placement: &str, text: &str) -> String {
+    format!("@verbatim(language=\"rust\", placement={placement}, text=\"{text}\")")
+}
+
+#[test]
+fn verbatim_text_stands_where_it_is_to_stand() {
+    let idl = [
+        "module m {",
+        &verbatim("BEGIN_FILE", "// First of all."),
+        &verbatim("BEFORE_DECLARATION", "#[derive(Eq, Hash)]"),
+        &verbatim(
+            "BEGIN_DECLARATION",
+            "#[doc=\\\" Of mine.\\\"] pub mine: ::my_crate::Mine,",
+        ),
+        &verbatim("END_DECLARATION", "pub last: u8,"),
+        &verbatim("AFTER_DECLARATION", "impl S { pub fn one() -> i32 { 1 } }"),
+        &verbatim("END_FILE", "// Last of all."),
+        "@verbatim(language=\"c++\", text=\"#include <none>\")",
+        "@nested struct S { long x; }; };",
+    ]
+    .join("\n");
+    let text = generate(&idl, &bare());
+    let at = |part: &str| {
+        let at = text.find(part);
+        at.unwrap_or_else(|| panic!("{part} is not in {text}"))
+    };
+    let order = [
+        "// First of all.",
+        "pub mod m {",
+        "#[derive(Eq, Hash)]",
+        "pub struct S {",
+        "/// Of mine.",
+        "pub mine: ::my_crate::Mine,",
+        "pub x: i32,",
+        "pub last: u8,",
+        "impl S {",
+        "// Last of all.",
+    ];
+    let places: Vec<_> = order.iter().map(|part| at(part)).collect();
+    assert!(places.is_sorted(), "{places:?} in {text}");
+    assert!(!text.contains("include"), "{text}");
+}
+
+#[test]
+fn verbatim_text_must_be_rust() {
+    let wrong = [
+        ("BEFORE_DECLARATION", "fn {", "struct S { long x; };"),
+        ("BEGIN_DECLARATION", "not fields", "struct S { long x; };"),
+        ("END_FILE", "fn broken(", "struct S { long x; };"),
+        ("END_FILE", "no items", "struct S { long x; };"),
+        ("BEGIN_DECLARATION", "x", "typedef long S;"),
+    ];
+    for (placement, text, declaration) in wrong {
+        let idl = format!("{} {declaration}", verbatim(placement, text));
+        let error = try_generate(&idl, &bare()).expect_err("is no Rust there");
+        assert!(matches!(error, EmitError::Verbatim { .. }), "{error}");
+    }
+}

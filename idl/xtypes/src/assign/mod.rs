@@ -1,0 +1,361 @@
+//! Whether a reader can read what a writer writes: XTypes 1.3 §7.2.4.
+//!
+//! The reader's type has to be *assignable* from the writer's, and where members lie
+//! one behind the other without lengths, *strongly* so: the same, or assignable and
+//! written with a length in front. What else is asked depends on the extensibility,
+//! the same for both. The answer is yes, or where the types differ first and how.
+//!
+//! `leaf` compares strings, enumerations, bits and collections, `structure` and
+//! `union` what has members.
+
+mod leaf;
+mod structure;
+mod union;
+
+use std::collections::HashSet;
+use std::fmt;
+
+use spindle_dds_idl_runtime::Representation;
+
+use crate::describe::{self, minimal_identifiers};
+use crate::graph::{Definition, Extensibility, Type, TypeGraph, TypeIndex};
+use crate::limits::DEPTH_MAX;
+use crate::object::TypeIdentifier;
+use crate::registry::Resolved;
+
+/// What TYPE_CONSISTENCY_ENFORCEMENT asks for: XTypes 1.3 §7.6.3.7.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consistency {
+    /// Whether the types may differ at all: ALLOW_TYPE_COERCION.
+    pub allow_coercion: bool,
+    /// Whether bounds of sequences and maps are left out of the comparison.
+    pub ignore_sequence_bounds: bool,
+    /// Whether bounds of strings are left out of the comparison.
+    pub ignore_string_bounds: bool,
+    /// Whether names of members are left out of the comparison.
+    pub ignore_member_names: bool,
+    /// Whether the reader's type may have no member that the writer's lacks.
+    pub prevent_type_widening: bool,
+    /// Whether a type that is not known is refused.
+    pub force_type_validation: bool,
+}
+
+impl Default for Consistency {
+    fn default() -> Self {
+        Self {
+            allow_coercion: true,
+            ignore_sequence_bounds: true,
+            ignore_string_bounds: true,
+            ignore_member_names: false,
+            prevent_type_widening: false,
+            force_type_validation: false,
+        }
+    }
+}
+
+/// Where two types differ, and how.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Mismatch {
+    /// From the type on: `Track.position.lat`; `[]` is an element of a collection.
+    pub path: String,
+    /// How they differ there.
+    pub difference: Difference,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.difference)
+    }
+}
+
+/// How two types differ, what the reader has always first.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Difference {
+    /// Coercion is not allowed, and they are not the same.
+    #[error("the types differ, and coercion is not allowed")]
+    Coercion,
+    /// One of them is not known, and must be.
+    #[error("the {0} type is not known, and validation is forced")]
+    Unknown(&'static str),
+    /// Types of different kinds.
+    #[error("{reader} cannot be read from {writer}")]
+    Kind {
+        /// The reader's.
+        reader: String,
+        /// The writer's.
+        writer: String,
+    },
+    /// `@final`, `@appendable` or `@mutable`.
+    #[error("{reader:?} is not {writer:?}")]
+    Extensibility {
+        /// The reader's.
+        reader: Extensibility,
+        /// The writer's.
+        writer: Extensibility,
+    },
+    /// The writer may write more than the reader takes.
+    #[error("{what} bound {reader} is less than {writer}")]
+    Bound {
+        /// `string`, `sequence` or `map`.
+        what: &'static str,
+        /// The reader's.
+        reader: u32,
+        /// The writer's, or `unbounded`.
+        writer: String,
+    },
+    /// Arrays of different dimensions.
+    #[error("array {reader:?} is not {writer:?}")]
+    Dimensions {
+        /// The reader's.
+        reader: Vec<u32>,
+        /// The writer's.
+        writer: Vec<u32>,
+    },
+    /// Enumerations or bitmasks of different numbers of bits.
+    #[error("{reader} bits are not {writer}")]
+    Bits {
+        /// The reader's.
+        reader: u16,
+        /// The writer's.
+        writer: u16,
+    },
+    /// A literal, flag or field has another value, place or name.
+    #[error("{0} is not the same in both types")]
+    Literal(String),
+    /// A key of the writer's may be a literal that the reader's does not have.
+    #[error("the reader does not have {0}, which may be a key")]
+    KeyLiteral(String),
+    /// Assignable, but different and without a length in front.
+    #[error("the types differ, and nothing says how long the value is")]
+    NotDelimited,
+    /// A member of one id has two names, or of one name two ids.
+    #[error("member id {id} is {reader} to the reader and {writer} to the writer")]
+    Name {
+        /// The id.
+        id: u32,
+        /// The reader's name.
+        reader: String,
+        /// The writer's name.
+        writer: String,
+    },
+    /// A member of one name has two ids.
+    #[error("it has id {reader} to the reader and {writer} to the writer")]
+    Id {
+        /// The reader's.
+        reader: u32,
+        /// The writer's.
+        writer: u32,
+    },
+    /// One is `@optional`, the other is not.
+    #[error("it is optional to one of them only")]
+    Optional,
+    /// A member that must be there in both types.
+    #[error("the {lacks} lacks it, and it is {why}")]
+    Missing {
+        /// Who does not have it.
+        lacks: &'static str,
+        /// `a key`, `must_understand`, or the like.
+        why: &'static str,
+    },
+    /// No member, or no label, is common to both.
+    #[error("the types have no {0} in common")]
+    NothingInCommon(&'static str),
+    /// A label of a final union that one of them does not have.
+    #[error("label {0} is not one of both unions, which are final")]
+    Label(String),
+    /// The discriminator is a key of one union only.
+    #[error("the discriminator is a key of one of them only")]
+    DiscriminatorKey,
+    /// The types nest too deeply to be compared.
+    #[error("the types nest deeper than {DEPTH_MAX}")]
+    TooDeep,
+}
+
+/// Which members count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum View {
+    /// The type as it is.
+    Whole,
+    /// Without saying which members are keys: of members that are not keys.
+    KeyErased,
+    /// The key members only: of members that are keys.
+    KeyHolder,
+}
+
+/// A use of a type in one of the graphs.
+#[derive(Clone, Copy)]
+struct Side<'g> {
+    graph: &'g TypeGraph,
+    ty: &'g Type,
+}
+
+impl<'g> Side<'g> {
+    fn with(self, ty: &'g Type) -> Self {
+        Self {
+            graph: self.graph,
+            ty: self.graph.resolved(ty),
+        }
+    }
+
+    fn definition(self) -> Option<(&'g Definition, TypeIndex)> {
+        match self.ty {
+            Type::Declared(index) => Some((&self.graph.declaration(*index).definition, *index)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a reader of one type can read what a writer of another writes in a
+/// representation. `None` is a type that is not known: it fits whatever its name fits,
+/// unless validation is forced.
+///
+/// # Errors
+/// Where the types differ first, and how.
+pub fn assignable(
+    reader: Option<&Resolved>,
+    writer: Option<&Resolved>,
+    representation: Representation,
+    consistency: &Consistency,
+) -> Result<(), Mismatch> {
+    let (Some(reader), Some(writer)) = (reader, writer) else {
+        let who = if reader.is_none() {
+            "reader's"
+        } else {
+            "writer's"
+        };
+        return match consistency.force_type_validation {
+            true => Err(Mismatch {
+                path: "type".to_owned(),
+                difference: Difference::Unknown(who),
+            }),
+            false => Ok(()),
+        };
+    };
+    let mut comparison = Comparison {
+        reader_identifiers: minimal_identifiers(&reader.graph),
+        writer_identifiers: minimal_identifiers(&writer.graph),
+        representation,
+        consistency: *consistency,
+        assumed: HashSet::new(),
+        path: vec![name_of(reader)],
+    };
+    let sides = [reader, writer].map(|resolved| Side {
+        graph: &resolved.graph,
+        ty: resolved.graph.resolved(&resolved.ty),
+    });
+    let outcome = match consistency.allow_coercion {
+        true => comparison.assignable(sides[0], sides[1], View::Whole),
+        false if comparison.equal(sides[0], sides[1]) => Ok(()),
+        false => Err(Difference::Coercion),
+    };
+    outcome.map_err(|difference| Mismatch {
+        path: comparison.path.concat(),
+        difference,
+    })
+}
+
+/// The last part of the scoped name.
+fn name_of(resolved: &Resolved) -> String {
+    let name = match &resolved.ty {
+        Type::Declared(index) => resolved.graph.declaration(*index).name.as_deref(),
+        _ => None,
+    };
+    let last = name.and_then(|name| name.rsplit("::").next());
+    last.unwrap_or("type").to_owned()
+}
+
+/// One comparison.
+struct Comparison {
+    reader_identifiers: Vec<TypeIdentifier>,
+    writer_identifiers: Vec<TypeIdentifier>,
+    representation: Representation,
+    consistency: Consistency,
+    /// Pairs that are being compared further out, or have been: so types that
+    /// contain themselves come to an end.
+    assumed: HashSet<(TypeIndex, TypeIndex, View)>,
+    /// The way to what is being compared; where a difference is found, it stays.
+    path: Vec<String>,
+}
+
+type Outcome = Result<(), Difference>;
+
+impl Comparison {
+    /// Compares something further in.
+    fn within(&mut self, step: String, compare: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
+        if self.path.len() > DEPTH_MAX {
+            return Err(Difference::TooDeep);
+        }
+        self.path.push(step);
+        compare(self)?;
+        self.path.pop();
+        Ok(())
+    }
+
+    /// Whether both are the same, but for names in the complete form.
+    fn equal(&self, reader: Side<'_>, writer: Side<'_>) -> bool {
+        let one = describe::identifier_in(&self.reader_identifiers, reader.ty);
+        one == describe::identifier_in(&self.writer_identifiers, writer.ty)
+    }
+
+    /// Whether the reader's type is the writer's, or assignable from it and delimited.
+    fn strongly(&mut self, reader: Side<'_>, writer: Side<'_>) -> Outcome {
+        if self.equal(reader, writer) {
+            return Ok(());
+        }
+        self.assignable(reader, writer, View::Whole)?;
+        match self.is_delimited(writer) {
+            true => Ok(()),
+            false => Err(Difference::NotDelimited),
+        }
+    }
+
+    /// Whether the reader's type is assignable from the writer's.
+    fn assignable(&mut self, reader: Side<'_>, writer: Side<'_>, view: View) -> Outcome {
+        if self.equal(reader, writer) {
+            return Ok(());
+        }
+        let (Some((one, one_index)), Some((other, other_index))) =
+            (reader.definition(), writer.definition())
+        else {
+            return self.leaf(reader, writer);
+        };
+        if !self.assumed.insert((one_index, other_index, view)) {
+            return Ok(());
+        }
+        match (one, other) {
+            (Definition::Struct(one), Definition::Struct(other)) => {
+                self.structure((reader.graph, one), (writer.graph, other), view)
+            }
+            (Definition::Union(one), Definition::Union(other)) => {
+                self.union((reader.graph, one), (writer.graph, other), view)
+            }
+            _ => self.leaf(reader, writer),
+        }
+    }
+
+    /// Whether readers can skip a value without knowing its type: §7.2.4.2.
+    fn is_delimited(&self, side: Side<'_>) -> bool {
+        match side.ty {
+            Type::Primitive(_) | Type::String8(_) | Type::String16(_) => true,
+            Type::Sequence { element, .. } | Type::Array { element, .. } => {
+                self.is_delimited(side.with(&element.ty))
+            }
+            Type::Map { key, value, .. } => {
+                self.is_delimited(side.with(&key.ty)) && self.is_delimited(side.with(&value.ty))
+            }
+            Type::Declared(_) => match side.definition() {
+                Some((Definition::Struct(structure), _)) => self.delimits(structure.extensibility),
+                Some((Definition::Union(union), _)) => self.delimits(union.extensibility),
+                _ => true,
+            },
+        }
+    }
+
+    fn delimits(&self, extensibility: Extensibility) -> bool {
+        match extensibility {
+            Extensibility::Final => false,
+            Extensibility::Appendable => self.representation == Representation::Xcdr2,
+            Extensibility::Mutable => true,
+        }
+    }
+}

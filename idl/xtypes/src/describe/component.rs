@@ -1,0 +1,152 @@
+//! Which types contain each other: Tarjan's algorithm, without recursion.
+
+use crate::graph::{TypeGraph, TypeIndex};
+
+/// Types each of which contains all others, or one type alone.
+pub(super) struct Component {
+    /// By the order of their names.
+    pub(super) types: Vec<TypeIndex>,
+    /// Whether the one type contains itself; so are several.
+    pub(super) recursive: bool,
+}
+
+/// A type on the way down.
+struct Visit {
+    index: usize,
+    next: usize,
+}
+
+struct Search<'e> {
+    /// Of each node those that it names.
+    edges: &'e [Vec<usize>],
+    /// Number in the order of discovery, and the lowest that can be reached.
+    numbers: Vec<Option<(usize, usize)>>,
+    discovered: usize,
+    stack: Vec<usize>,
+    on_stack: Vec<bool>,
+    path: Vec<Visit>,
+    found: Vec<Vec<usize>>,
+}
+
+/// The components of a graph, each after those that it is made of.
+pub(super) fn components(graph: &TypeGraph) -> Vec<Component> {
+    let edges: Vec<Vec<usize>> = (0..graph.len()).map(|index| named(graph, index)).collect();
+    let component = |nodes: Vec<usize>| {
+        let recursive = nodes.iter().any(|node| edges[*node].contains(node)) || nodes.len() > 1;
+        let mut types: Vec<_> = nodes.iter().map(|node| TypeIndex(*node as u32)).collect();
+        types.sort_by_key(|index| (graph.declaration(*index).name.clone(), *index));
+        Component { types, recursive }
+    };
+    strongly_connected(&edges)
+        .into_iter()
+        .map(component)
+        .collect()
+}
+
+/// The strongly connected components of any graph, given by the nodes that each node
+/// names, all of them less than there are nodes. Each stands after those that it names.
+pub(crate) fn strongly_connected(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let count = edges.len();
+    let mut search = Search {
+        edges,
+        numbers: vec![None; count],
+        discovered: 0,
+        stack: Vec::new(),
+        on_stack: vec![false; count],
+        path: Vec::new(),
+        found: Vec::new(),
+    };
+    for index in 0..count {
+        if search.numbers[index].is_none() {
+            search.enter(index);
+            search.walk();
+        }
+    }
+    search.found
+}
+
+/// The types that a type names, itself perhaps among them.
+fn named(graph: &TypeGraph, index: usize) -> Vec<usize> {
+    let mut names = Vec::new();
+    graph.names(TypeIndex(index as u32), &mut |named| {
+        let named = named.0 as usize;
+        if named < graph.len() {
+            names.push(named);
+        }
+    });
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+impl Search<'_> {
+    fn enter(&mut self, index: usize) {
+        self.numbers[index] = Some((self.discovered, self.discovered));
+        self.discovered += 1;
+        self.stack.push(index);
+        self.on_stack[index] = true;
+        self.path.push(Visit { index, next: 0 });
+    }
+
+    /// The lowest number known to be reached from `index` is at most `low`.
+    fn lower(&mut self, index: usize, low: usize) {
+        if let Some((_, lowest)) = &mut self.numbers[index] {
+            *lowest = low.min(*lowest);
+        }
+    }
+
+    fn walk(&mut self) {
+        while let Some(visit) = self.path.last_mut() {
+            let index = visit.index;
+            let Some(next) = self.edges[index].get(visit.next).copied() else {
+                self.leave(index);
+                continue;
+            };
+            visit.next += 1;
+            match self.numbers[next] {
+                None => self.enter(next),
+                Some((number, _)) if self.on_stack[next] => self.lower(index, number),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn leave(&mut self, index: usize) {
+        self.path.pop();
+        let Some((number, low)) = self.numbers[index] else {
+            return;
+        };
+        if let Some(outer) = self.path.last().map(|visit| visit.index) {
+            self.lower(outer, low);
+        }
+        if number != low {
+            return;
+        }
+        let mut nodes = Vec::new();
+        while let Some(top) = self.stack.pop() {
+            self.on_stack[top] = false;
+            nodes.push(top);
+            if top == index {
+                break;
+            }
+        }
+        self.found.push(nodes);
+    }
+}
+
+/// A type and all that it is made of, itself first, without the same twice.
+pub(super) fn reachable(graph: &TypeGraph, index: TypeIndex) -> Vec<TypeIndex> {
+    let mut seen = vec![false; graph.len()];
+    let mut found: Vec<TypeIndex> = Vec::new();
+    let mut waiting = vec![index];
+    while let Some(index) = waiting.pop() {
+        match seen.get_mut(index.0 as usize) {
+            Some(seen) if !*seen => *seen = true,
+            _ => continue,
+        }
+        found.push(index);
+        let names = named(graph, index.0 as usize);
+        waiting.extend(names.into_iter().rev().map(|index| TypeIndex(index as u32)));
+    }
+    found
+}

@@ -1,0 +1,163 @@
+//! The two forms of a type description.
+
+use std::fmt::Debug;
+
+use spindle_dds_idl_runtime::Extensibility;
+
+use super::annotation::{MemberAnnotations, TypeAnnotations};
+use super::identifier::{Equivalence, NameHash};
+use crate::graph::Name;
+use crate::wire::{Bounded, Wire, record};
+
+/// How names and annotations look in a form of the description.
+#[expect(private_bounds, reason = "there are two forms, and both are here")]
+pub trait Form: Debug + Clone + PartialEq + 'static {
+    /// Name and annotations of a member, literal, flag or field.
+    type MemberDetail: Part;
+    /// Name and annotations of a type.
+    type TypeDetail: Part;
+    /// The same of a collection, which may have none.
+    type CollectionDetail: Part;
+    /// Annotations of a typedef or an element.
+    type MemberAnnotations: Part;
+    /// Annotations of a discriminator.
+    type TypeAnnotations: Part;
+    /// Name of a parameter of an annotation.
+    type ParameterName: Part;
+    /// Name of an annotation.
+    type AnnotationName: Part;
+
+    /// Which form it is.
+    const EQUIVALENCE: Equivalence;
+    /// `CompleteArrayType` is appendable, `MinimalArrayType` final.
+    const ARRAY_EXTENSIBILITY: Extensibility;
+
+    /// The detail of a member.
+    fn member(name: &Name, annotations: MemberAnnotations) -> Self::MemberDetail;
+    /// What the detail of a member says.
+    fn member_name(detail: &Self::MemberDetail) -> (Name, MemberAnnotations);
+    /// The detail of a type.
+    fn type_detail(name: Option<&str>) -> Self::TypeDetail;
+    /// The name in the detail of a type.
+    fn type_name(detail: &Self::TypeDetail) -> Option<String>;
+    /// The annotations of a typedef.
+    fn alias(annotations: MemberAnnotations) -> Self::MemberAnnotations;
+    /// What the annotations of a typedef say.
+    fn alias_annotations(annotations: &Self::MemberAnnotations) -> MemberAnnotations;
+    /// The annotations of a discriminator that has none.
+    fn no_annotations() -> Self::TypeAnnotations;
+}
+
+/// A part of a description that differs between the forms.
+pub(crate) trait Part: Wire + Debug + Clone + PartialEq + 'static {}
+
+impl<T: Wire + Debug + Clone + PartialEq + 'static> Part for T {}
+
+/// All there is, with names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Complete;
+
+/// What assignability needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Minimal;
+
+record! {
+    /// Name and annotations of a member, in full.
+    struct CompleteMemberDetail (final) {
+        /// The name.
+        name: Bounded<256>,
+        /// Its annotations.
+        annotations: MemberAnnotations,
+    }
+
+    /// Name and annotations of a type, in full.
+    struct CompleteTypeDetail (final) {
+        /// Its annotations.
+        annotations: TypeAnnotations,
+        /// Scoped name, `module::Type`.
+        name: Bounded<256>,
+    }
+}
+
+impl Form for Complete {
+    type MemberDetail = CompleteMemberDetail;
+    type TypeDetail = CompleteTypeDetail;
+    type CollectionDetail = Option<CompleteTypeDetail>;
+    type MemberAnnotations = MemberAnnotations;
+    type TypeAnnotations = TypeAnnotations;
+    type ParameterName = Bounded<256>;
+    type AnnotationName = Bounded<256>;
+    const EQUIVALENCE: Equivalence = Equivalence::Complete;
+    const ARRAY_EXTENSIBILITY: Extensibility = Extensibility::Appendable;
+
+    fn member(name: &Name, annotations: MemberAnnotations) -> CompleteMemberDetail {
+        CompleteMemberDetail {
+            name: Bounded(name.to_string()),
+            annotations,
+        }
+    }
+
+    fn member_name(detail: &CompleteMemberDetail) -> (Name, MemberAnnotations) {
+        (
+            Name::Text(detail.name.0.clone()),
+            detail.annotations.clone(),
+        )
+    }
+
+    fn type_detail(name: Option<&str>) -> CompleteTypeDetail {
+        CompleteTypeDetail {
+            annotations: TypeAnnotations::default(),
+            name: Bounded(name.unwrap_or_default().to_owned()),
+        }
+    }
+
+    fn type_name(detail: &CompleteTypeDetail) -> Option<String> {
+        Some(detail.name.0.clone())
+    }
+
+    fn alias(annotations: MemberAnnotations) -> MemberAnnotations {
+        annotations
+    }
+
+    fn alias_annotations(annotations: &MemberAnnotations) -> MemberAnnotations {
+        annotations.clone()
+    }
+
+    fn no_annotations() -> TypeAnnotations {
+        TypeAnnotations::default()
+    }
+}
+
+impl Form for Minimal {
+    type MemberDetail = NameHash;
+    type TypeDetail = ();
+    type CollectionDetail = ();
+    type MemberAnnotations = ();
+    type TypeAnnotations = ();
+    type ParameterName = NameHash;
+    type AnnotationName = ();
+    const EQUIVALENCE: Equivalence = Equivalence::Minimal;
+    const ARRAY_EXTENSIBILITY: Extensibility = Extensibility::Final;
+
+    fn member(name: &Name, _annotations: MemberAnnotations) -> NameHash {
+        name.hash()
+    }
+
+    fn member_name(detail: &NameHash) -> (Name, MemberAnnotations) {
+        (Name::Hash(*detail), MemberAnnotations::default())
+    }
+
+    fn type_detail(_name: Option<&str>) {}
+
+    fn type_name(_detail: &()) -> Option<String> {
+        None
+    }
+
+    fn alias(_annotations: MemberAnnotations) {}
+
+    fn alias_annotations(_annotations: &()) -> MemberAnnotations {
+        MemberAnnotations::default()
+    }
+
+    fn no_annotations() {}
+}

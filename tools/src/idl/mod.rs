@@ -1,0 +1,159 @@
+//! `spindle idl`.
+
+mod print;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{fs, io};
+
+use spindle_dds_idl::emit::{EmitOptions, emit};
+use spindle_dds_idl::model::Model;
+use spindle_dds_idl::{Options, compile};
+
+/// What can be done with IDL files.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Compile files as one, as a build.rs does, and list what is wrong with them
+    /// as `file:line:column: message`.
+    Check {
+        #[command(flatten)]
+        input: Input,
+    },
+    /// Compile files as one, and write the Rust that a build.rs would have in its OUT_DIR:
+    /// to read it, or for builds that do not run a build.rs.
+    Generate {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Compile files as one, and show the types as they were understood: extensibility, member
+    /// ids, keys, bounds and defaults; then the sizes of samples in XCDR1 and XCDR2, the offsets
+    /// of members, where those are the same in all samples (else `-`), and the TypeIdentifiers
+    /// of XTypes by which other middleware knows them.
+    Print {
+        #[command(flatten)]
+        input: Input,
+    },
+}
+
+/// Which text is compiled.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Input {
+    /// The files.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Look for included files here too.
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Define a macro.
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    define: Vec<String>,
+}
+
+/// What becomes of it. The options are those of `spindle_dds_idl::Builder`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Output {
+    /// Write to this file instead of the standard output.
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Path by which the generated code names the runtime.
+    #[arg(long, value_name = "PATH", default_value = "::spindle_dds::idl")]
+    runtime_path: String,
+    /// Take the types of an IDL module from a Rust path.
+    #[arg(long, value_name = "MODULE=PATH", value_parser = assignment)]
+    extern_module: Vec<(String, String)>,
+    /// Take a `native` type from a Rust path.
+    #[arg(long, value_name = "NAME=PATH", value_parser = assignment)]
+    native: Vec<(String, String)>,
+    /// Leave out serde's traits.
+    #[arg(long)]
+    no_serde: bool,
+}
+
+/// Findings go to the standard error, where compilers put them.
+pub(crate) fn run(command: &Command) -> ExitCode {
+    let outcome = match command {
+        Command::Check { input } => input.compile().map(|_| ()),
+        Command::Generate { input, output } => {
+            input.compile().and_then(|model| output.write(&model))
+        }
+        Command::Print { input } => input
+            .compile()
+            .and_then(|model| put(None, &print::text(&model))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Reported) => ExitCode::FAILURE,
+    }
+}
+
+/// What went wrong has been said.
+struct Reported;
+
+impl Input {
+    fn compile(&self) -> Result<Model, Reported> {
+        let options = Options {
+            include_dirs: self.include.clone(),
+            defines: self.define.iter().map(|text| definition(text)).collect(),
+        };
+        let compilation = compile(&self.files, &options);
+        for diagnostic in &compilation.diagnostics {
+            eprint!("{}", diagnostic.render());
+        }
+        match compilation.ok() {
+            Ok(_) => Ok(compilation.model),
+            Err(_) => Err(Reported),
+        }
+    }
+}
+
+impl Output {
+    fn write(&self, model: &Model) -> Result<(), Reported> {
+        let options = EmitOptions {
+            runtime_path: self.runtime_path.clone(),
+            extern_modules: self.extern_module.iter().cloned().collect(),
+            natives: self.native.iter().cloned().collect(),
+            serde: !self.no_serde,
+        };
+        let text = emit(model, &options).map_err(|error| {
+            eprintln!("error: {error}");
+            Reported
+        })?;
+        put(self.out.as_deref(), &text)
+    }
+}
+
+/// Writes to a file, or to the standard output.
+fn put(out: Option<&Path>, text: &str) -> Result<(), Reported> {
+    let written = match out {
+        Some(path) => fs::write(path, text),
+        None => io::Write::write_all(&mut io::stdout(), text.as_bytes()),
+    };
+    match written {
+        Ok(()) => Ok(()),
+        // Whoever read on has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => {
+            let place = out.unwrap_or(Path::new("the standard output"));
+            eprintln!("error: cannot write {}: {error}", place.display());
+            Err(Reported)
+        }
+    }
+}
+
+fn definition(text: &str) -> (String, Option<String>) {
+    match text.split_once('=') {
+        Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+        None => (text.to_owned(), None),
+    }
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((module, path)) => Ok((module.to_owned(), path.to_owned())),
+        None => Err(format!(
+            "`{text}` has no `=`; expected something like `a::b=::other::b`"
+        )),
+    }
+}
