@@ -42,6 +42,10 @@ pub mod flight {
         const TYPE_NAME: &'static str = "flight::State";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
+            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF12i\xC5\xB3 \x8B\xFF\x10\x03\xDD\xF9\xE5\xE1\xA8\0h\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xF0\xD6\x18L\xF1j\xC6\xB2l0\x03:9K\0\xAF\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+            objects: b"\xC3\0\0\0\x01\0\0\0\xF2\xF0\xD6\x18L\xF1j\xC6\xB2l0\x03:9K\0\xAB\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::State\0\0\0\x87\0\0\0\x05\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x17\0\0\0\x01\0\0\0\x01\0\x04\0\t\0\0\0altitude\0\0\0\0\x15\0\0\0\x02\0\0\0\x01\0\x07\0\x07\0\0\0number\0\0\0\0\0\0\x13\0\0\0\x03\0\0\0\x01\0\x06\0\x05\0\0\0feed\0\0\0\0\x17\0\0\0\x04\0\0\0\x01\0p\x08\t\0\0\0callsign\0\0\0",
+        });
         type Builder<S: __rt::Slot> = StateBuilder<S>;
         type View<'a> = StateView<'a>;
         fn max_size(
@@ -419,6 +423,10 @@ pub mod flight {
         const TYPE_NAME: &'static str = "flight::Blob";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
+            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1]\x07\x13\xC8\xB3k\xA1\x919]\x9E\xE1W)\0<\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2K\x17N\x022\xB1(`\xB4\x0E\xAB\xC1\xBBC\0d\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+            objects: b"x\0\0\0\x01\0\0\0\xF2K\x17N\x022\xB1(`\xB4\x0E\xAB\xC1\xBBC\0`\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0flight::Blob\0\0\0\0<\0\0\0\x02\0\0\0\x15\0\0\0\0\0\0\0\x01\0\x07\0\x07\0\0\0number\0\0\0\0\0\0\x18\0\0\0\x01\0\0\0\x01\0\x80\xF3\x01\0\0\x02\x06\0\0\0bytes\0\0\0",
+        });
         type Builder<S: __rt::Slot> = BlobBuilder<S>;
         type View<'a> = BlobView<'a>;
         fn max_size(
@@ -751,6 +759,10 @@ pub mod flight {
         const TYPE_NAME: &'static str = "flight::Other";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
+            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xA0\x1E\xFA\xCB4$hg1\xF2\xC0\xF3\xE2&\0'\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xA6\xD5\x18\xE2\xF9\0W>\x12H\xF5)p\xBD\0C\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+            objects: b"W\0\0\0\x01\0\0\0\xF2\xA6\xD5\x18\xE2\xF9\0W>\x12H\xF5)p\xBD\0?\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::Other\0\0\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0",
+        });
         type Builder<S: __rt::Slot> = OtherBuilder<S>;
         type View<'a> = OtherView<'a>;
         fn max_size(
