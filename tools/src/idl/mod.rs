@@ -135,7 +135,7 @@ fn put(out: Option<&Path>, text: &str) -> Result<(), Reported> {
         // Whoever read on has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => {
-            let place = out.unwrap_or(Path::new("the standard output"));
+            let place = out.unwrap_or_else(|| Path::new("the standard output"));
             eprintln!("error: cannot write {}: {error}", place.display());
             Err(Reported)
         }
