@@ -163,7 +163,7 @@ pub const TABLE: &[Row] = &[
         "@id(n), @autoid(SEQUENTIAL)",
         "member ids on the wire",
     ),
-    planned(
+    done(
         ANNOTATIONS,
         "@autoid(HASH), @hashid",
         "member ids on the wire",
@@ -220,13 +220,13 @@ pub const TABLE: &[Row] = &[
         "@data_representation",
         "which representations are offered",
     ),
-    planned(
+    done(
         ANNOTATIONS,
         "@topic, @default_nested",
         "as absence or presence of @nested",
     ),
     planned(ANNOTATIONS, "@ignore_literal_names", "assignability"),
-    planned(
+    done(
         ANNOTATIONS,
         "@annotation declarations",
         "read and checked, no code",

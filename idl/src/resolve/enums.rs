@@ -22,6 +22,13 @@ impl Resolver<'_> {
         let errors = self.sink.error_count();
         let extensibility = self.extensibility_or_default(&applied);
         let ignore_literal_names = self.is_flagged(scope, &applied, "ignore_literal_names");
+        if let Some(annotation) = applied.get("ignore_literal_names")
+            && ignore_literal_names
+        {
+            let message =
+                "`@ignore_literal_names` has no effect yet: type descriptions cannot say it";
+            self.sink.warning(annotation.span, message);
+        }
         let bit_bound = self.bit_bound(scope, &applied, 32);
         let (literals, default_literal) = self.literals(scope, enumeration, bit_bound);
         let doc = applied.doc(&definition.doc);

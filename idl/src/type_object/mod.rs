@@ -11,8 +11,9 @@
 //! - names of more than 256 bytes.
 //!
 //! Annotations that the IDL declares itself are left out of the complete form, as is
-//! `@verbatim`; `@default` and `@ignore_literal_names` have no place in it. That a key has to be understood is implied and not said, as other
-//! products have it; said or not, it is the same to assignability.
+//! `@verbatim`; `@default` and `@ignore_literal_names` have no place in it. That a key
+//! has to be understood is implied and not said, as other products have it; said or not,
+//! it is the same to assignability.
 
 mod convert;
 
