@@ -1,5 +1,4 @@
-//! Real files of other projects: each compiles, or is refused for the reason that
-//! is named here. `corpus/SOURCES.tsv` says where they are from.
+//! Real files of other projects: each compiles. `corpus/SOURCES.tsv` says where they are from.
 #![forbid(unsafe_code)]
 
 #[path = "front/invariants.rs"]
@@ -10,12 +9,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use spindle_dds_idl::{Compilation, Options, Severity, compile, print};
-
-/// Files that are refused, and the only error of each.
-const REFUSED: &[(&str, &str)] = &[(
-    "OpenDDS/tests/DCPS/KeyTest/invalid_sequence.idl",
-    "4:5: error: a sequence or a map cannot be part of a key",
-)];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
@@ -57,27 +50,15 @@ fn compiled(name: &str) -> Compilation {
 }
 
 #[test]
-fn every_file_compiles_or_is_refused_for_the_reason_named() {
-    let mut refused = Vec::new();
+fn every_file_compiles() {
     for name in names() {
         let compilation = compiled(&name);
-        let errors: Vec<String> = compilation
-            .diagnostics
-            .iter()
-            .filter(|one| one.severity == Severity::Error)
-            .map(ToString::to_string)
-            .collect();
-        let expected = REFUSED.iter().find(|(file, _)| *file == name);
-        match (expected, errors.as_slice()) {
-            (None, []) => invariants::check(&compilation.model),
-            (Some((_, reason)), [error]) => {
-                assert!(error.ends_with(&format!("{name}:{reason}")), "{error}");
-                refused.push(name);
-            }
-            (_, errors) => panic!("{name}: {errors:#?}"),
-        }
+        let diagnostics = compilation.diagnostics.iter();
+        let errors = diagnostics.filter(|one| one.severity == Severity::Error);
+        let errors: Vec<String> = errors.map(ToString::to_string).collect();
+        assert!(errors.is_empty(), "{name}: {errors:#?}");
+        invariants::check(&compilation.model);
     }
-    assert_eq!(refused.len(), REFUSED.len(), "{refused:?}");
 }
 
 #[test]

@@ -81,11 +81,7 @@ fn every_file_is_accounted_for() {
         .lines()
         .count()
         - 1;
-    let (accepted, refused) = (
-        spindle_dds_idl_corpus::ACCEPTED,
-        spindle_dds_idl_corpus::REFUSED,
-    );
-    assert_eq!(accepted + refused, listed);
+    assert_eq!(spindle_dds_idl_corpus::ACCEPTED, listed);
 }
 
 include!(concat!(env!("OUT_DIR"), "/checks.rs"));

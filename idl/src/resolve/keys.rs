@@ -1,31 +1,31 @@
 //! What is part of a key, where it is not known before all types are.
 
 use super::Resolver;
-use super::members::SEQUENCE_IN_KEY;
+use super::members::MAP_IN_KEY;
 use crate::model::{Type, TypeKind};
 
 impl Resolver<'_> {
     /// Reports keys whose types were not defined where they were used.
     pub(super) fn check_late_keys(&mut self) {
-        // Types that were searched, and have no sequence in their key.
+        // Types that were searched, and have no map in their key.
         let mut clean = vec![false; self.types.len()];
         for (ty, span) in std::mem::take(&mut self.late_keys) {
             if self.sink.is_full() {
                 return;
             }
-            if self.has_sequence_in_key(&ty, &mut clean) {
-                self.sink.error(span, SEQUENCE_IN_KEY);
+            if self.has_map_in_key(&ty, &mut clean) {
+                self.sink.error(span, MAP_IN_KEY);
             }
         }
     }
 
-    fn has_sequence_in_key(&self, ty: &Type, clean: &mut Vec<bool>) -> bool {
+    fn has_map_in_key(&self, ty: &Type, clean: &mut Vec<bool>) -> bool {
         let mut searched = clean.clone();
         let mut open = vec![ty];
         while let Some(ty) = open.pop() {
             let id = match ty {
-                Type::Sequence { .. } | Type::Map { .. } => return true,
-                Type::Array { element, .. } => {
+                Type::Map { .. } => return true,
+                Type::Sequence { element, .. } | Type::Array { element, .. } => {
                     open.push(&element.ty);
                     continue;
                 }

@@ -74,9 +74,9 @@ impl Members {
         self.all.push(member.clone());
     }
 
-    /// Keeps an id from being given to a member.
-    pub(super) fn reserve(&mut self, id: u32, name: &str) {
-        self.ids.insert(id, name.to_owned());
+    /// Keeps a name from being given to a member, and an id if it is given one.
+    pub(super) fn reserve(&mut self, id: Option<u32>, name: &str) {
+        self.ids.extend(id.map(|id| (id, name.to_owned())));
         self.names.insert(name.to_owned(), name.to_owned());
     }
 }
@@ -333,8 +333,8 @@ impl Resolver<'_> {
             return;
         }
         if let Some(annotation) = applied.get("key") {
-            if facts.sequence_in_key {
-                self.sink.error(annotation.span, SEQUENCE_IN_KEY);
+            if facts.map_in_key {
+                self.sink.error(annotation.span, MAP_IN_KEY);
             } else if facts.incomplete {
                 self.late_keys.push((ty.clone(), annotation.span));
             }
@@ -343,4 +343,4 @@ impl Resolver<'_> {
     }
 }
 
-pub(super) const SEQUENCE_IN_KEY: &str = "a sequence or a map cannot be part of a key";
+pub(super) const MAP_IN_KEY: &str = "a map cannot be part of a key: its entries have no order";

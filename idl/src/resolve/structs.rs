@@ -48,9 +48,9 @@ impl Resolver<'_> {
             return self.abandon_type(&opened, &structure.name);
         }
         // Without key members, all of them are the key where the struct is one.
-        let sequence_in_key = members.key_facts.unwrap_or(members.facts).sequence_in_key;
+        let map_in_key = members.key_facts.unwrap_or(members.facts).map_in_key;
         let facts = Facts {
-            sequence_in_key,
+            map_in_key,
             ..members.facts
         };
         let kind = TypeKind::Struct(Struct {

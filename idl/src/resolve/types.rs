@@ -18,8 +18,8 @@ pub(super) struct Facts {
     /// Least size of a value in memory, without what strings and sequences
     /// point to. Saturates.
     pub(super) bytes: u64,
-    /// A sequence is a part of it that would belong to the key.
-    pub(super) sequence_in_key: bool,
+    /// A map is a part of it that would belong to the key.
+    pub(super) map_in_key: bool,
     /// An interface or a native type is a part of it: it is no data.
     pub(super) object: bool,
     /// A type that was not complete when it was used is a part of it.
@@ -39,7 +39,7 @@ impl Facts {
         Self {
             depth: self.depth.max(other.depth),
             bytes: self.bytes.saturating_add(other.bytes),
-            sequence_in_key: self.sequence_in_key || other.sequence_in_key,
+            map_in_key: self.map_in_key || other.map_in_key,
             object: self.object || other.object,
             incomplete: self.incomplete || other.incomplete,
         }
@@ -50,7 +50,6 @@ impl Facts {
         Self {
             depth: self.depth + 1,
             bytes: 24,
-            sequence_in_key: true,
             ..self
         }
     }
@@ -83,7 +82,10 @@ impl Resolver<'_> {
             Type::Sequence { element, .. } => self.facts_from(&element.ty, of).behind_a_pointer(),
             Type::Map { key, value, .. } => {
                 let key = self.facts_from(&key.ty, of).behind_a_pointer();
-                key.and(self.facts_from(&value.ty, of).behind_a_pointer())
+                Facts {
+                    map_in_key: true,
+                    ..key.and(self.facts_from(&value.ty, of).behind_a_pointer())
+                }
             }
             Type::Array {
                 element,

@@ -9,7 +9,7 @@ use super::scopes::ScopeId;
 use super::targets::Target;
 use super::types::Facts;
 use crate::ast::{self, ForwardKind};
-use crate::model::{Branch, Discriminator, Type, TypeId, TypeKind, Union, Value};
+use crate::model::{Branch, Discriminator, Extensibility, Type, TypeId, TypeKind, Union, Value};
 
 /// Values of the discriminator, by number, and the branch that has each.
 type Labels = HashMap<i128, String>;
@@ -29,10 +29,11 @@ impl Resolver<'_> {
         let representations = self.representations(scope, &applied);
         let outer = std::mem::replace(&mut self.in_members, true);
         let discriminator = self.discriminator(scope, &union.discriminator);
-        // The discriminator has the id 0 and its name.
         let autoid_hash = self.has_hash_ids(scope, &applied);
         let mut members = Members::new(autoid_hash, 1);
-        members.reserve(0, "discriminator");
+        // It is written with the id 0 where members are written with theirs.
+        let discriminator_id = (extensibility == Extensibility::Mutable).then_some(0);
+        members.reserve(discriminator_id, "discriminator");
         let branches = self.branches(scope, union, discriminator.as_ref(), &mut members);
         self.in_members = outer;
         let opened = opened?;
@@ -49,7 +50,7 @@ impl Resolver<'_> {
         });
         let facts = Facts {
             bytes: sizes.max().unwrap_or(0).saturating_add(8),
-            sequence_in_key: members.facts.sequence_in_key && !discriminator.key,
+            map_in_key: members.facts.map_in_key && !discriminator.key,
             ..members.facts
         };
         let kind = TypeKind::Union(Union {

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use spindle_dds_idl::model::{
-    Bitset, Enum, Item, Member, Model, Module, Struct, Type, TypeId, TypeKind, Union, Value,
+    Bitset, Enum, Extensibility, Item, Member, Model, Module, Struct, Type, TypeId, TypeKind,
+    Union, Value,
 };
 
 /// Panics when a promise of `model.rs` is broken.
@@ -196,7 +197,11 @@ fn reaches(model: &Model, start: TypeId) -> bool {
 fn check_union(model: &Model, union: &Union) {
     known(model, &union.discriminator.ty);
     assert!(!union.branches.is_empty());
-    let (mut ids, mut labels) = (HashSet::from([0]), HashSet::new());
+    let (mut ids, mut labels) = (HashSet::new(), HashSet::new());
+    // That of the discriminator, where ids are written.
+    if union.extensibility == Extensibility::Mutable {
+        ids.insert(0);
+    }
     for branch in &union.branches {
         check_member(model, &branch.member);
         assert!(!branch.member.key && !branch.member.optional);
