@@ -38,8 +38,8 @@ pub(crate) struct PeersOptions {
     /// Samples a second where latency is measured.
     #[arg(long, default_value_t = 1000.0, value_parser = positive)]
     pub(super) rate: f64,
-    /// `spindle.wait` of Spindle's participants where readers poll: what their other threads
-    /// do. Spinning pays only where there are processors for all of them.
+    /// `spindle.wait` of Spindle's participants. Spinning pays only where there are processors
+    /// for all of them. The latency of readers that block is measured with `block`.
     #[arg(long, value_name = "WAIT", default_value = "balanced",
           value_parser = ["spin", "balanced", "block"])]
     pub(super) spindle_wait: String,

@@ -10,7 +10,7 @@ use super::options::{Measure, Read, Wait};
 
 /// This program.
 pub(super) struct Spindle {
-    /// `spindle.wait` where readers poll.
+    /// `spindle.wait`, but where the latency of readers that block is measured.
     pub(super) wait: String,
 }
 
@@ -49,10 +49,12 @@ impl Contender for Spindle {
         let (size, readers) = (cell.size.to_string(), cell.readers.to_string());
         command.args(["--json", "--size", &size, "--readers", &readers]);
         command.args(["--timeout", &setup.limit.as_secs().to_string()]);
-        command.args(match cell.wait {
-            Wait::Poll => vec!["--poll", "--wait", &self.wait],
-            Wait::Block => vec!["--wait", "block"],
-        });
+        if cell.wait == Wait::Poll {
+            command.arg("--poll");
+        }
+        // How soon one wakes from a sleep is measured of who always sleeps.
+        let sleeps = cell.wait == Wait::Block && cell.measure != Measure::Throughput;
+        command.args(["--wait", if sleeps { "block" } else { &self.wait }]);
         // What is measured is not how the kernel finds pages.
         command.arg("--prefault");
         if cell.read == Read::Sum {
