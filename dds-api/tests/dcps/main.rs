@@ -25,6 +25,7 @@ mod order;
 mod places;
 mod psm;
 mod refused;
+mod representations;
 mod streams;
 
 /// Made of `tests/idl/flight.idl`.
