@@ -21,6 +21,7 @@ mod matching;
 mod meeting;
 mod membership;
 mod monitor;
+mod nested;
 mod order;
 mod places;
 mod psm;
