@@ -49,6 +49,7 @@ impl Resolver<'_> {
         });
         let facts = Facts {
             bytes: sizes.max().unwrap_or(0).saturating_add(8),
+            written: true,
             sequence_in_key: members.facts.sequence_in_key && !discriminator.key,
             ..members.facts
         };
