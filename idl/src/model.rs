@@ -44,6 +44,8 @@ pub struct Module {
     pub name: String,
     /// Comment lines that stand before the first opening.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// What it contains, in source order.
     pub items: Vec<Item>,
 }
@@ -317,6 +319,8 @@ pub struct EnumLiteral {
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Its value: `@value`, else one more than the previous one.
     pub value: i32,
 }
@@ -340,6 +344,8 @@ pub struct Flag {
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Which bit, 0 for the least significant: `@position`, else one more than the
     /// previous one. Less than the bound, and no other flag's.
     pub position: u8,
@@ -366,6 +372,8 @@ pub struct BitField {
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Its least significant bit.
     pub offset: u8,
     /// Number of bits, 1 to 64.
@@ -506,6 +514,8 @@ pub struct ConstDecl {
     pub scope: Vec<String>,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Declared type: a primitive, a string of either kind, fixed, an enum or a
     /// bitmask; through typedefs or not.
     pub ty: Type,
@@ -550,6 +560,8 @@ pub struct InterfaceDecl {
     pub scope: Vec<String>,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// `local interface`.
     pub local: bool,
     /// Interfaces that it inherits from.
@@ -572,6 +584,8 @@ pub struct Attribute {
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Its type.
     pub ty: Type,
     /// `readonly`.
@@ -589,6 +603,8 @@ pub struct Operation {
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// `oneway`, by keyword or annotation.
     pub oneway: bool,
     /// What it returns, `None` for `void`.
@@ -604,6 +620,8 @@ pub struct Operation {
 pub struct Parameter {
     /// IDL identifier, unescaped.
     pub name: String,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Which way it goes.
     pub direction: Direction,
     /// Its type.
