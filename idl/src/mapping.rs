@@ -235,7 +235,11 @@ pub const TABLE: &[Row] = &[
         "@annotation declarations",
         "read, checked and kept in the model, no code",
     ),
-    done(ANNOTATIONS, "@oneway", "as the keyword: a method like others"),
+    done(
+        ANNOTATIONS,
+        "@oneway",
+        "as the keyword: a method like others",
+    ),
     planned(ANNOTATIONS, "@service, @ami", "DDS-RPC"),
     done(
         INTERFACES,

@@ -134,7 +134,7 @@ fn what_is_built_half_way_is_never_seen() {
                     Err(Error::Error("changed my mind".to_owned()))
                 })
             });
-            let error = failed.err().expect("the user's");
+            let error = failed.expect_err("the user's");
             assert_eq!(error, Error::Error("changed my mind".to_owned()));
             let sent = route(number);
             let builder = writer.loan_with(600).expect("room comes back");
