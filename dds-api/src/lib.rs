@@ -35,6 +35,7 @@ mod profiles;
 pub mod properties;
 pub mod psm;
 mod publication;
+mod representation;
 mod status;
 mod subscription;
 #[doc(hidden)]

@@ -16,6 +16,7 @@ use crate::lease::check_lease;
 use crate::listener::{ListenerSlot, TopicListener};
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::properties::ParticipantConfig;
+use crate::representation;
 use crate::status::{InconsistentTopicStatus, StatusMask, TotalCount};
 
 #[derive(Debug)]
@@ -279,6 +280,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
             || participant.defaults().topic.clone(),
         )?;
         check_qos!(qos);
+        representation::check::<T>(&qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
         ParticipantConfig::check_topic(&qos.property)?;
         let listener = ListenerSlot::default();

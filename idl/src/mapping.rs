@@ -215,23 +215,32 @@ pub const TABLE: &[Row] = &[
         "a field that is not written, and has its default when read",
     ),
     done(ANNOTATIONS, "@position", "bits of a bitmask"),
-    planned(
+    done(
         ANNOTATIONS,
         "@data_representation",
-        "which representations are offered",
+        "TopicType::REPRESENTATIONS: writers and readers of others are refused",
     ),
     done(
         ANNOTATIONS,
         "@topic, @default_nested",
         "as absence or presence of @nested",
     ),
-    planned(ANNOTATIONS, "@ignore_literal_names", "assignability"),
+    done(
+        ANNOTATIONS,
+        "@ignore_literal_names",
+        "assignability of the type as it was compiled; others are not told",
+    ),
     done(
         ANNOTATIONS,
         "@annotation declarations",
-        "read and checked, no code",
+        "read, checked and kept in the model, no code",
     ),
-    planned(ANNOTATIONS, "@service, @oneway, @ami", "DDS-RPC"),
+    done(
+        ANNOTATIONS,
+        "@oneway",
+        "as the keyword: a method like others",
+    ),
+    planned(ANNOTATIONS, "@service, @ami", "DDS-RPC"),
     done(
         INTERFACES,
         "interface I : Base",

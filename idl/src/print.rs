@@ -44,14 +44,18 @@ impl Printer<'_> {
 
     fn custom(&mut self, depth: usize, all: &[CustomAnnotation]) {
         for annotation in all {
-            let arguments: Vec<String> = annotation
-                .arguments
-                .iter()
-                .map(|(name, value)| format!("{name} = {}", self.value(value)))
-                .collect();
-            let text = format!("@{}({})", annotation.name, arguments.join(", "));
+            let text = self.annotation(annotation);
             self.line(depth, &text);
         }
+    }
+
+    fn annotation(&self, annotation: &CustomAnnotation) -> String {
+        let arguments: Vec<String> = annotation
+            .arguments
+            .iter()
+            .map(|(name, value)| format!("{name} = {}", self.value(value)))
+            .collect();
+        format!("@{}({})", annotation.name, arguments.join(", "))
     }
 
     fn items(&mut self, module: &Module, depth: usize) {
@@ -65,6 +69,7 @@ impl Printer<'_> {
         match item {
             Item::Module(inner) => {
                 self.doc(depth, &inner.doc);
+                self.custom(depth, &inner.custom);
                 self.line(depth, &format!("module {}", inner.name));
                 self.items(inner, depth + 1);
             }
@@ -83,6 +88,7 @@ impl Printer<'_> {
                     return;
                 };
                 self.doc(depth, &decl.doc);
+                self.custom(depth, &decl.custom);
                 let (ty, value) = (self.ty(&decl.ty), self.value(&decl.value));
                 self.line(depth, &format!("const {}: {ty} = {value}", decl.name));
             }
@@ -128,6 +134,7 @@ impl Printer<'_> {
                 self.line(depth, &format!("enum {name} {kind:?} {bits} bits{loose}"));
                 for (index, literal) in enumeration.literals.iter().enumerate() {
                     self.doc(depth + 1, &literal.doc);
+                    self.custom(depth + 1, &literal.custom);
                     let default = match index == enumeration.default_literal {
                         true => " default",
                         false => "",
@@ -141,6 +148,7 @@ impl Printer<'_> {
                 self.line(depth, &format!("bitmask {name} {kind:?} {bits} bits"));
                 for flag in &mask.flags {
                     self.doc(depth + 1, &flag.doc);
+                    self.custom(depth + 1, &flag.custom);
                     let text = format!("{} = bit {}", flag.name, flag.position);
                     self.line(depth + 1, &text);
                 }
@@ -150,6 +158,7 @@ impl Printer<'_> {
                 self.line(depth, &format!("bitset {name}{base} {} bits", bitset.bits));
                 for (index, field) in bitset.fields.iter().enumerate() {
                     self.doc(depth + 1, &field.doc);
+                    self.custom(depth + 1, &field.custom);
                     let inherited = inherited(index, bitset.inherited);
                     let last = u16::from(field.offset) + u16::from(field.bits) - 1;
                     let ty = self.ty(&Type::Primitive(field.ty));
@@ -238,6 +247,7 @@ impl Printer<'_> {
 
     fn interface(&mut self, decl: &InterfaceDecl, depth: usize) {
         self.doc(depth, &decl.doc);
+        self.custom(depth, &decl.custom);
         let local = if decl.local { "local " } else { "" };
         let bases: Vec<String> = decl
             .bases
@@ -262,6 +272,7 @@ impl Printer<'_> {
 
     fn attribute(&mut self, attribute: &Attribute, depth: usize) {
         self.doc(depth, &attribute.doc);
+        self.custom(depth, &attribute.custom);
         let readonly = if attribute.readonly { "readonly " } else { "" };
         let get = self.raises(" getraises", &attribute.get_raises);
         let set = self.raises(" setraises", &attribute.set_raises);
@@ -272,6 +283,7 @@ impl Printer<'_> {
 
     fn operation(&mut self, operation: &Operation, depth: usize) {
         self.doc(depth, &operation.doc);
+        self.custom(depth, &operation.custom);
         let parameters: Vec<String> = operation
             .parameters
             .iter()
@@ -281,7 +293,13 @@ impl Printer<'_> {
                     Direction::Out => "out",
                     Direction::InOut => "inout",
                 };
-                format!("{direction} {}: {}", parameter.name, self.ty(&parameter.ty))
+                let custom = parameter
+                    .custom
+                    .iter()
+                    .map(|one| self.annotation(one) + " ");
+                let custom: String = custom.collect();
+                let ty = self.ty(&parameter.ty);
+                format!("{custom}{direction} {}: {ty}", parameter.name)
             })
             .collect();
         let oneway = if operation.oneway { "oneway " } else { "" };

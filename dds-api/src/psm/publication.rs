@@ -106,6 +106,11 @@ pub struct DataWriter<T>(pub crate::DataWriter<T>);
 entity!(DataWriter<T>, |writer| enable_part(writer.0.is_enabled()));
 
 impl<T: TopicType> DataWriter<T> {
+    /// `set_qos`.
+    pub fn set_qos(&self, qos: &DataWriterQos) -> ReturnCode {
+        ReturnCode::of(&self.0.set_qos(qos.clone()))
+    }
+
     /// `register_instance`; nil when it fails.
     pub fn register_instance(&self, instance: &T) -> InstanceHandle {
         self.0.register_instance(instance).unwrap_or_default()
@@ -191,11 +196,6 @@ impl<T: TopicType> DataWriter<T> {
 }
 
 impl<T> DataWriter<T> {
-    /// `set_qos`.
-    pub fn set_qos(&self, qos: &DataWriterQos) -> ReturnCode {
-        ReturnCode::of(&self.0.set_qos(qos.clone()))
-    }
-
     /// `get_qos`.
     pub fn get_qos(&self, qos: &mut DataWriterQos) -> ReturnCode {
         put(self.0.qos(), qos)

@@ -197,6 +197,11 @@ macro_rules! with_condition {
 }
 
 impl<T: TopicType> DataReader<T> {
+    /// `set_qos`.
+    pub fn set_qos(&self, qos: &DataReaderQos) -> ReturnCode {
+        ReturnCode::of(&self.0.set_qos(qos.clone()))
+    }
+
     with_masks! {
         read() as read_states;
         take() as take_states;
@@ -258,11 +263,6 @@ impl<T> DataReader<T> {
     ) -> Option<ReadCondition> {
         let masks = masks(sample_states, view_states, instance_states);
         self.0.read_condition(masks).ok().map(ReadCondition)
-    }
-
-    /// `set_qos`.
-    pub fn set_qos(&self, qos: &DataReaderQos) -> ReturnCode {
-        ReturnCode::of(&self.0.set_qos(qos.clone()))
     }
 
     /// `get_qos`.

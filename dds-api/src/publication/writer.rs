@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::listener::DataWriterListener;
 use crate::participant::ParticipantCore;
+use crate::representation;
 use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
 use crate::time::{Deadline, source_timestamp};
 use crate::topic::Topic;
@@ -78,20 +79,6 @@ impl<T> DataWriter<T> {
     pub fn qos(&self) -> Result<DataWriterQos> {
         self.core.base.alive()?;
         Ok(self.core.qos().clone())
-    }
-
-    /// Changes those policies that can change; what others match by is fixed
-    /// once the writer is created.
-    ///
-    /// # Errors
-    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
-    pub fn set_qos(&self, qos: DataWriterQos) -> Result<()> {
-        self.core.base.alive()?;
-        check_qos!(qos);
-        let mut current = self.core.qos();
-        current.check_mutable(&qos)?;
-        *current = qos;
-        Ok(())
     }
 
     /// Room for a sample of at most so many bytes.
@@ -175,6 +162,21 @@ impl<T> DataWriter<T> {
 }
 
 impl<T: TopicType> DataWriter<T> {
+    /// Changes those policies that can change; what others match by is fixed
+    /// once the writer is created.
+    ///
+    /// # Errors
+    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_qos(&self, mut qos: DataWriterQos) -> Result<()> {
+        self.core.base.alive()?;
+        check_qos!(qos);
+        representation::settle::<T>(&mut qos.representation)?;
+        let mut current = self.core.qos();
+        current.check_mutable(&qos)?;
+        *current = qos;
+        Ok(())
+    }
+
     /// Puts a listener in, with the statuses that it is for.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::handle::EntityKind;
 use crate::lease::check_lease;
 use crate::listener::DataWriterListener;
+use crate::representation;
 use crate::status::StatusMask;
 use crate::topic::Topic;
 
@@ -84,12 +85,13 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
             return Err(Error::PreconditionNotMet(text.to_owned()));
         }
         let topic = &self.topic.core;
-        let qos = self.qos.resolve(
+        let mut qos = self.qos.resolve(
             participant,
             |profile| profile.datawriter_qos(&topic.name),
             || publisher.default_writer().clone(),
         )?;
         check_qos!(qos);
+        representation::settle::<T>(&mut qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
         let ring_size = participant.config.ring_of(&qos.property)?;
         let representation = match qos.representation.written() {

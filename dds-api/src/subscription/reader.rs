@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::listener::DataReaderListener;
 use crate::participant::ParticipantCore;
+use crate::representation;
 use crate::status::{
     LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
     SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
@@ -79,20 +80,6 @@ impl<T> DataReader<T> {
     pub fn qos(&self) -> Result<DataReaderQos> {
         self.core.base.alive()?;
         Ok(self.core.qos().clone())
-    }
-
-    /// Changes those policies that can change; what others match by is fixed
-    /// once the reader is created.
-    ///
-    /// # Errors
-    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
-    pub fn set_qos(&self, qos: DataReaderQos) -> Result<()> {
-        self.core.base.alive()?;
-        check_qos!(qos);
-        let mut current = self.core.qos();
-        current.check_mutable(&qos)?;
-        *current = qos;
-        Ok(())
     }
 
     /// The reader without its type.
@@ -186,6 +173,21 @@ impl<T> DataReader<T> {
 }
 
 impl<T: TopicType> DataReader<T> {
+    /// Changes those policies that can change; what others match by is fixed
+    /// once the reader is created.
+    ///
+    /// # Errors
+    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn set_qos(&self, mut qos: DataReaderQos) -> Result<()> {
+        self.core.base.alive()?;
+        check_qos!(qos);
+        representation::settle::<T>(&mut qos.representation)?;
+        let mut current = self.core.qos();
+        current.check_mutable(&qos)?;
+        *current = qos;
+        Ok(())
+    }
+
     /// Puts a listener in, with the statuses that it is for.
     ///
     /// # Errors

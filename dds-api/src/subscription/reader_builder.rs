@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::handle::EntityKind;
 use crate::lease::check_lease;
 use crate::listener::DataReaderListener;
+use crate::representation;
 use crate::status::StatusMask;
 use crate::topic::Topic;
 
@@ -85,12 +86,13 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
             return Err(Error::PreconditionNotMet(text.to_owned()));
         }
         let topic = &self.topic.core;
-        let qos = self.qos.resolve(
+        let mut qos = self.qos.resolve(
             participant,
             |profile| profile.datareader_qos(&topic.name),
             || subscriber.default_reader().clone(),
         )?;
         check_qos!(qos);
+        representation::settle::<T>(&mut qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
         let config = participant.config.reader_of(&qos.property)?;
         let what = format!("the reader of topic {}", topic.name);

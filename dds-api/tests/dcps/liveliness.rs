@@ -202,7 +202,7 @@ fn a_death_stands_at_one_place_of_the_order() {
     let mut child = killed_child(&meeting);
     wait_for_members(&participants, 4);
     let of_child = |reader| {
-        let icao = take(reader, 1, |sample| sample.data().map(|it| it.icao));
+        let icao = take(reader, 1, |sample| sample.data().map(|it: State| it.icao));
         icao.contains(&Ok(9))
     };
     for number in 0..SAMPLES {

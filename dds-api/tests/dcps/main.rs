@@ -21,10 +21,12 @@ mod matching;
 mod meeting;
 mod membership;
 mod monitor;
+mod nested;
 mod order;
 mod places;
 mod psm;
 mod refused;
+mod representations;
 mod streams;
 
 /// Made of `tests/idl/flight.idl`.

@@ -2,13 +2,14 @@
 
 use std::thread;
 
+use spindle_dds::idl::TopicType;
 use spindle_dds::qos::{
     DataReaderQos, DataWriterQos, History, Presentation, PresentationAccessScope, PublisherQos,
     Reliability, SubscriberQos,
 };
 use spindle_dds::{
     DataReader, DataWriter, DomainParticipant, Duration, Error, ParticipantBuilder, Samples,
-    StatusMask, WaitSet,
+    StatusMask, Topic, WaitSet,
 };
 use tempfile::TempDir;
 
@@ -113,6 +114,15 @@ pub(crate) fn writer_with(
     topic: &str,
     qos: DataWriterQos,
 ) -> DataWriter<State> {
+    writer_of(participant, topic, qos)
+}
+
+/// As [`writer_with`], of any type.
+pub(crate) fn writer_of<T: TopicType>(
+    participant: &DomainParticipant,
+    topic: &str,
+    qos: DataWriterQos,
+) -> DataWriter<T> {
     let topic = topic_of(participant, topic);
     let publisher = PublisherQos {
         presentation: ordered(),
@@ -140,6 +150,15 @@ pub(crate) fn reader_with(
     topic: &str,
     qos: DataReaderQos,
 ) -> DataReader<State> {
+    reader_of(participant, topic, qos)
+}
+
+/// As [`reader_with`], of any type.
+pub(crate) fn reader_of<T: TopicType>(
+    participant: &DomainParticipant,
+    topic: &str,
+    qos: DataReaderQos,
+) -> DataReader<T> {
     let topic = topic_of(participant, topic);
     let subscriber = SubscriberQos {
         presentation: ordered(),
@@ -157,7 +176,7 @@ pub(crate) fn reader_with(
         .expect("a reader")
 }
 
-fn topic_of(participant: &DomainParticipant, name: &str) -> spindle_dds::Topic<State> {
+fn topic_of<T: TopicType>(participant: &DomainParticipant, name: &str) -> Topic<T> {
     let known = participant
         .lookup_topic(name)
         .expect("the participant is alive");
@@ -176,10 +195,10 @@ pub(crate) fn state(icao: u32, number: u32) -> State {
 }
 
 /// Takes until there are `count` samples, whatever they say.
-pub(crate) fn take<R>(
-    reader: &DataReader<State>,
+pub(crate) fn take<T: TopicType, R>(
+    reader: &DataReader<T>,
     count: usize,
-    mut each: impl FnMut(spindle_dds::Sample<'_, State>) -> R,
+    mut each: impl FnMut(spindle_dds::Sample<'_, T>) -> R,
 ) -> Vec<R> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -190,7 +209,7 @@ pub(crate) fn take<R>(
 }
 
 /// Blocks until there is something to take.
-pub(crate) fn take_some(reader: &DataReader<State>, max: usize) -> Samples<State> {
+pub(crate) fn take_some<T: TopicType>(reader: &DataReader<T>, max: usize) -> Samples<T> {
     let waits = WaitSet::new();
     let condition = reader.read_condition(Default::default()).expect("alive");
     waits.attach(&condition);

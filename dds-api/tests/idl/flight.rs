@@ -1084,4 +1084,1091 @@ pub mod flight {
         const DEPTH: u8 = 1;
     }
     impl __rt::Dense for Other {}
+    /// Written in one representation only, which is not the default.
+    #[derive(Debug, Clone, PartialEq)]
+    #[derive(
+        __rt::zerocopy::FromBytes,
+        __rt::zerocopy::Immutable,
+        __rt::zerocopy::KnownLayout,
+    )]
+    #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
+    #[repr(C)]
+    pub struct Compact {
+        pub icao: u32,
+        pub at: f64,
+    }
+    impl ::core::default::Default for Compact {
+        fn default() -> Self {
+            Self { icao: 0, at: 0.0 }
+        }
+    }
+    impl __rt::TopicType for Compact {
+        const TYPE_NAME: &'static str = "flight::Compact";
+        const HAS_KEY: bool = true;
+        const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+        const REPRESENTATIONS: &'static [__rt::Representation] = &[
+            __rt::Representation::Xcdr2,
+        ];
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
+            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x7F^\xFE*\xC4o\xE0\xFCI\xD2:\x02\x96x\x007\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xE7f\x04\xDE\xE7\x81\xBA}\xCD]\xD4\x18V:\0Y\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+            objects: b"m\0\0\0\x01\0\0\0\xF2\xE7f\x04\xDE\xE7\x81\xBA}\xCD]\xD4\x18V:\0U\0\0\0\xF2Q\x01\0\x18\0\0\0\0\0\0\0\x10\0\0\0flight::Compact\x001\0\0\0\x02\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x11\0\0\0\x01\0\0\0\x01\0\n\0\x03\0\0\0at\0\0\0",
+        });
+        type Builder<S: __rt::Slot> = CompactBuilder<S>;
+        type View<'a> = CompactView<'a>;
+        fn max_size(
+            representation: __rt::Representation,
+        ) -> ::core::option::Option<usize> {
+            __rt::codec::max_size::<Self>(representation)
+        }
+        fn build<S: __rt::Slot>(
+            slot: S,
+            representation: __rt::Representation,
+        ) -> __rt::Result<CompactBuilder<S>> {
+            <Self as __rt::in_place::Composite>::begin(
+                slot,
+                __rt::Site::top(representation),
+            )
+        }
+        fn view(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<CompactView<'_>> {
+            CompactView::parse_(
+                &mut __rt::codec::reader::<
+                    Self,
+                >(bytes, encapsulation, __rt::encode::Members::All)?,
+            )
+        }
+        fn view_to_owned(view: &CompactView<'_>) -> __rt::Result<Self> {
+            view.to_owned()
+        }
+        fn view_key_hash(view: &CompactView<'_>) -> __rt::KeyHash {
+            view.key_hash()
+        }
+        fn size(&self, representation: __rt::Representation) -> usize {
+            __rt::codec::size(self, representation)
+        }
+        fn encode(
+            &self,
+            representation: __rt::Representation,
+            out: &mut [u8],
+        ) -> __rt::Result<usize> {
+            __rt::codec::encode(self, representation, out)
+        }
+        fn decode(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
+            __rt::codec::decode(bytes, encapsulation)
+        }
+        fn key_hash(&self) -> __rt::KeyHash {
+            __rt::codec::key_hash(self)
+        }
+        fn key_size(&self, representation: __rt::Representation) -> usize {
+            __rt::codec::key_size(self, representation)
+        }
+        fn encode_key(
+            &self,
+            representation: __rt::Representation,
+            out: &mut [u8],
+        ) -> __rt::Result<usize> {
+            __rt::codec::encode_key(self, representation, out)
+        }
+        fn decode_key(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
+            __rt::codec::decode_key(bytes, encapsulation)
+        }
+    }
+    /// Reads one [`Compact`] where it lies, in bytes that have been checked.
+    #[derive(Clone, Copy)]
+    pub struct CompactView<'a> {
+        reader: __rt::Reader<'a>,
+        at: [u32; 2],
+    }
+    impl<'a> CompactView<'a> {
+        #[inline]
+        pub fn icao(&self) -> u32 {
+            self.reader.show::<CompactMembers::icao>(&self.at)
+        }
+        #[inline]
+        pub fn at(&self) -> f64 {
+            self.reader.show::<CompactMembers::at>(&self.at)
+        }
+        /// The owned form. Fails only when the bytes have been altered since
+        /// they were checked.
+        pub fn to_owned(&self) -> __rt::Result<Compact> {
+            ::core::result::Result::Ok(Compact {
+                icao: self.reader.to_owned::<CompactMembers::icao>(&self.at)?,
+                at: self.reader.to_owned::<CompactMembers::at>(&self.at)?,
+            })
+        }
+        /// Key hash; all zero for a type without a key.
+        pub fn key_hash(&self) -> __rt::KeyHash {
+            __rt::codec::hash::<Compact>(|hasher| self.transcribe_key_(hasher))
+                .unwrap_or(__rt::KeyHash::NONE)
+        }
+        /// The structure as it lies, without a copy, where that is as in memory: in
+        /// a little endian sample in XCDR1, at an address that suits it. It is that of
+        /// whoever wrote the sample, who is trusted not to alter it.
+        pub fn as_struct(&self) -> ::core::option::Option<&'a Compact> {
+            self.reader.lend_one::<Compact>()
+        }
+        const ABSENT: Self = Self {
+            reader: __rt::Reader::empty(),
+            at: [__rt::ABSENT; 2],
+        };
+        #[inline]
+        fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let inside = *reader;
+            let at = [
+                reader.check_member::<CompactMembers::icao>()?,
+                reader.check_member::<CompactMembers::at>()?,
+            ];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(Self { reader: inside, at })
+        }
+        fn transcribe_key_<E: __rt::encode::Encoder>(
+            &self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            self.reader.transcribe_key::<CompactMembers::icao, _>(&self.at, encoder)?;
+            ::core::result::Result::Ok(())
+        }
+    }
+    impl ::core::fmt::Debug for CompactView<'_> {
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            f.debug_struct("Compact")
+                .field("icao", &self.icao())
+                .field("at", &self.at())
+                .finish()
+        }
+    }
+    /// Builds one [`Compact`] in place.
+    ///
+    /// Members of fixed size have a `set_` method, and their defaults until then;
+    /// the others are written in the order of their declaration, each by the
+    /// method of its name, which leads to the next stage.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct CompactBuilder<S: __rt::Room, Stage = __rt::Complete> {
+        sample: __rt::InPlace<S, 2>,
+        stage: ::core::marker::PhantomData<Stage>,
+    }
+    impl<S: __rt::Room, Stage> CompactBuilder<S, Stage> {
+        pub fn set_icao(&mut self, value: u32) -> &mut Self {
+            self.sample.set::<CompactMembers::icao>(&value);
+            self
+        }
+        pub fn set_at(&mut self, value: f64) -> &mut Self {
+            self.sample.set::<CompactMembers::at>(&value);
+            self
+        }
+        /// Replaces all members.
+        pub fn set_all(&mut self, value: &Compact) -> &mut Self {
+            self.sample.set_all::<Compact>(value);
+            self
+        }
+    }
+    impl<S: __rt::Slot> CompactBuilder<S, __rt::Complete> {
+        /// Publishes the sample.
+        ///
+        /// # Errors
+        /// Those of the slot.
+        pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
+            <Compact as __rt::in_place::Composite>::close(&mut self)?;
+            let key = __rt::codec::hash::<
+                Compact,
+            >(|hasher| {
+                self.sample.hash::<CompactMembers::icao>(hasher)?;
+                ::core::result::Result::Ok(())
+            })?;
+            self.sample.publish(key)
+        }
+    }
+    impl __rt::in_place::Composite for Compact {
+        type First<R: __rt::Room> = CompactBuilder<R>;
+        type Last<R: __rt::Room> = CompactBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<CompactBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            )?;
+            sample.append_default::<CompactMembers::icao>()?;
+            sample.append_default::<CompactMembers::at>()?;
+            ::core::result::Result::Ok(CompactBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut CompactBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
+        }
+    }
+    impl __rt::in_place::FixedComposite for Compact {
+        type Only<R: __rt::Room> = CompactBuilder<R>;
+        fn add<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<(CompactBuilder<R>, usize)> {
+            let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
+            let end = builder.sample.close()?;
+            ::core::result::Result::Ok((builder, end))
+        }
+        fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> CompactBuilder<R> {
+            let mut sample = __rt::InPlace::reopen(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            );
+            sample.pass::<CompactMembers::icao>();
+            sample.pass::<CompactMembers::at>();
+            CompactBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            }
+        }
+    }
+    /// The members of [`Compact`] as types.
+    pub mod CompactMembers {
+        #[allow(unused_imports)]
+        use ::spindle_dds::idl as __rt;
+        #[derive(Debug)]
+        pub enum icao {}
+        impl __rt::Member for icao {
+            type Shape = u32;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 0;
+            const ID: u32 = 0;
+            const KEY: bool = true;
+            const MUST_UNDERSTAND: bool = true;
+            const PATH: &'static str = "flight::Compact.icao";
+        }
+        #[derive(Debug)]
+        pub enum at {}
+        impl __rt::Member for at {
+            type Shape = f64;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 1;
+            const ID: u32 = 1;
+            const KEY: bool = false;
+            const MUST_UNDERSTAND: bool = false;
+            const PATH: &'static str = "flight::Compact.at";
+        }
+    }
+    impl __rt::shape::Shape for Compact {
+        type Owned = Self;
+        type Borrowed = Self;
+        type Shown<'a> = CompactView<'a>;
+        const SIZE_MIN: usize = __rt::shape::size_min(
+            __rt::Extensibility::Final,
+            &[
+                __rt::shape::size_min_of::<CompactMembers::icao>(),
+                __rt::shape::size_min_of::<CompactMembers::at>(),
+            ],
+        );
+        const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Next;
+        fn initial() -> Self {
+            ::core::default::Default::default()
+        }
+        fn write<E: __rt::encode::Encoder>(
+            value: &Self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            let open = encoder.begin(__rt::Extensibility::Final)?;
+            encoder.member::<CompactMembers::icao>(&value.icao)?;
+            encoder.member::<CompactMembers::at>(&value.at)?;
+            encoder.end(open)
+        }
+        #[inline]
+        fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
+            {
+                return ::core::result::Result::Ok(value);
+            }
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let value = Self {
+                icao: reader.member::<CompactMembers::icao>()?,
+                at: reader.member::<CompactMembers::at>()?,
+            };
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(value)
+        }
+        #[inline]
+        fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
+            if reader.pass_plain::<Self>(1) {
+                return ::core::result::Result::Ok(());
+            }
+            CompactView::parse_(reader).map(|_| ())
+        }
+        #[inline]
+        fn show<'a>(reader: &mut __rt::Reader<'a>) -> CompactView<'a> {
+            CompactView::parse_(reader).unwrap_or(CompactView::ABSENT)
+        }
+        fn absent<'a>() -> CompactView<'a> {
+            CompactView::ABSENT
+        }
+        fn transcribe_key<E: __rt::encode::Encoder>(
+            reader: &mut __rt::Reader<'_>,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            CompactView::parse_(reader)?.transcribe_key_(encoder)
+        }
+        fn measure(measure: &mut __rt::Measure) {
+            measure.begin(__rt::Extensibility::Final);
+            measure.member::<CompactMembers::icao>();
+            measure.member::<CompactMembers::at>();
+            measure.end(__rt::Extensibility::Final);
+        }
+        fn read_whole(
+            reader: &mut __rt::Reader<'_>,
+            count: usize,
+        ) -> ::core::option::Option<::std::vec::Vec<Self>> {
+            reader.read_plain::<Self>(count)
+        }
+        fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
+            reader.pass_plain::<Self>(count)
+        }
+    }
+    const _: () = {
+        assert!(::core::mem::size_of:: < Compact > () == 16);
+        assert!(::core::mem::align_of:: < Compact > () == 8);
+        assert!(::core::mem::offset_of!(Compact, icao) == 0);
+        assert!(::core::mem::offset_of!(Compact, at) == 8);
+    };
+    impl __rt::Plain for Compact {
+        const ALIGN_FIRST: usize = 4;
+        const DEPTH: u8 = 1;
+    }
+    /// What is built of parts, each with a key among other members.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Leg {
+        pub length: f64,
+        pub number: u16,
+        pub name: String,
+    }
+    impl ::core::default::Default for Leg {
+        fn default() -> Self {
+            Self {
+                length: 0.0,
+                number: 0,
+                name: ::std::string::String::new(),
+            }
+        }
+    }
+    /// Reads one [`Leg`] where it lies, in bytes that have been checked.
+    #[derive(Clone, Copy)]
+    pub struct LegView<'a> {
+        reader: __rt::Reader<'a>,
+        at: [u32; 3],
+    }
+    impl<'a> LegView<'a> {
+        #[inline]
+        pub fn length(&self) -> f64 {
+            self.reader.show::<LegMembers::length>(&self.at)
+        }
+        #[inline]
+        pub fn number(&self) -> u16 {
+            self.reader.show::<LegMembers::number>(&self.at)
+        }
+        #[inline]
+        pub fn name(&self) -> &'a str {
+            self.reader.show::<LegMembers::name>(&self.at)
+        }
+        /// The owned form. Fails only when the bytes have been altered since
+        /// they were checked.
+        pub fn to_owned(&self) -> __rt::Result<Leg> {
+            ::core::result::Result::Ok(Leg {
+                length: self.reader.to_owned::<LegMembers::length>(&self.at)?,
+                number: self.reader.to_owned::<LegMembers::number>(&self.at)?,
+                name: self.reader.to_owned::<LegMembers::name>(&self.at)?,
+            })
+        }
+        const ABSENT: Self = Self {
+            reader: __rt::Reader::empty(),
+            at: [__rt::ABSENT; 3],
+        };
+        fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let inside = *reader;
+            let at = [
+                reader.check_member::<LegMembers::length>()?,
+                reader.check_member::<LegMembers::number>()?,
+                reader.check_member::<LegMembers::name>()?,
+            ];
+            reader.end(scope);
+            ::core::result::Result::Ok(Self { reader: inside, at })
+        }
+        fn transcribe_key_<E: __rt::encode::Encoder>(
+            &self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            self.reader.transcribe_key::<LegMembers::number, _>(&self.at, encoder)?;
+            ::core::result::Result::Ok(())
+        }
+    }
+    impl ::core::fmt::Debug for LegView<'_> {
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            f.debug_struct("Leg")
+                .field("length", &self.length())
+                .field("number", &self.number())
+                .field("name", &self.name())
+                .finish()
+        }
+    }
+    /// Builds one [`Leg`] in place.
+    ///
+    /// Members of fixed size have a `set_` method, and their defaults until then;
+    /// the others are written in the order of their declaration, each by the
+    /// method of its name, which leads to the next stage.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct LegBuilder<S: __rt::Room, Stage = __rt::Needs<LegMembers::name>> {
+        sample: __rt::InPlace<S, 3>,
+        stage: ::core::marker::PhantomData<Stage>,
+    }
+    impl<S: __rt::Room, Stage> LegBuilder<S, Stage> {
+        pub fn set_length(&mut self, value: f64) -> &mut Self {
+            self.sample.set::<LegMembers::length>(&value);
+            self
+        }
+        pub fn set_number(&mut self, value: u16) -> &mut Self {
+            self.sample.set::<LegMembers::number>(&value);
+            self
+        }
+    }
+    impl<S: __rt::Room> LegBuilder<S, __rt::Needs<LegMembers::name>> {
+        pub fn name(
+            self,
+            value: &str,
+        ) -> ::core::result::Result<LegBuilder<S, __rt::Complete>, S::Error> {
+            let mut sample = self.sample;
+            sample.append::<LegMembers::name>(value)?;
+            ::core::result::Result::Ok(LegBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+    }
+    impl __rt::in_place::Composite for Leg {
+        type First<R: __rt::Room> = LegBuilder<R>;
+        type Last<R: __rt::Room> = LegBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<LegBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            )?;
+            sample.append_default::<LegMembers::length>()?;
+            sample.append_default::<LegMembers::number>()?;
+            ::core::result::Result::Ok(LegBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut LegBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
+        }
+    }
+    /// The members of [`Leg`] as types.
+    pub mod LegMembers {
+        #[allow(unused_imports)]
+        use ::spindle_dds::idl as __rt;
+        #[derive(Debug)]
+        pub enum length {}
+        impl __rt::Member for length {
+            type Shape = f64;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 0;
+            const ID: u32 = 0;
+            const KEY: bool = false;
+            const MUST_UNDERSTAND: bool = false;
+            const PATH: &'static str = "flight::Leg.length";
+        }
+        #[derive(Debug)]
+        pub enum number {}
+        impl __rt::Member for number {
+            type Shape = u16;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 1;
+            const ID: u32 = 1;
+            const KEY: bool = true;
+            const MUST_UNDERSTAND: bool = true;
+            const PATH: &'static str = "flight::Leg.number";
+        }
+        #[derive(Debug)]
+        pub enum name {}
+        impl __rt::Member for name {
+            type Shape = __rt::shape::Text;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 2;
+            const ID: u32 = 2;
+            const KEY: bool = false;
+            const MUST_UNDERSTAND: bool = false;
+            const PATH: &'static str = "flight::Leg.name";
+        }
+    }
+    impl __rt::shape::Shape for Leg {
+        type Owned = Self;
+        type Borrowed = Self;
+        type Shown<'a> = LegView<'a>;
+        const SIZE_MIN: usize = __rt::shape::size_min(
+            __rt::Extensibility::Final,
+            &[
+                __rt::shape::size_min_of::<LegMembers::length>(),
+                __rt::shape::size_min_of::<LegMembers::number>(),
+                __rt::shape::size_min_of::<LegMembers::name>(),
+            ],
+        );
+        const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Next;
+        fn initial() -> Self {
+            ::core::default::Default::default()
+        }
+        fn write<E: __rt::encode::Encoder>(
+            value: &Self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            let open = encoder.begin(__rt::Extensibility::Final)?;
+            encoder.member::<LegMembers::length>(&value.length)?;
+            encoder.member::<LegMembers::number>(&value.number)?;
+            encoder.member::<LegMembers::name>(&value.name)?;
+            encoder.end(open)
+        }
+        fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let value = Self {
+                length: reader.member::<LegMembers::length>()?,
+                number: reader.member::<LegMembers::number>()?,
+                name: reader.member::<LegMembers::name>()?,
+            };
+            reader.end(scope);
+            ::core::result::Result::Ok(value)
+        }
+        fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
+            LegView::parse_(reader).map(|_| ())
+        }
+        fn show<'a>(reader: &mut __rt::Reader<'a>) -> LegView<'a> {
+            LegView::parse_(reader).unwrap_or(LegView::ABSENT)
+        }
+        fn absent<'a>() -> LegView<'a> {
+            LegView::ABSENT
+        }
+        fn transcribe_key<E: __rt::encode::Encoder>(
+            reader: &mut __rt::Reader<'_>,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            LegView::parse_(reader)?.transcribe_key_(encoder)
+        }
+        fn measure(measure: &mut __rt::Measure) {
+            measure.begin(__rt::Extensibility::Final);
+            measure.member::<LegMembers::length>();
+            measure.member::<LegMembers::number>();
+            measure.member::<LegMembers::name>();
+            measure.end(__rt::Extensibility::Final);
+        }
+    }
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Route {
+        pub length: f64,
+        pub first: Leg,
+        pub others: [Leg; 2],
+        pub legs: Vec<Leg>,
+        pub spare: Option<f64>,
+    }
+    impl ::core::default::Default for Route {
+        fn default() -> Self {
+            Self {
+                length: 0.0,
+                first: <RouteMembers::first as __rt::Member>::initial(),
+                others: <RouteMembers::others as __rt::Member>::initial(),
+                legs: ::std::vec::Vec::new(),
+                spare: ::core::option::Option::None,
+            }
+        }
+    }
+    impl __rt::TopicType for Route {
+        const TYPE_NAME: &'static str = "flight::Route";
+        const HAS_KEY: bool = true;
+        const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
+            information: b"\x90\0\0\0\x01\x10\0@@\0\0\0<\0\0\0\x14\0\0\0\xF1\xAE\xA5\xBFL\x93\x91e\xA0P\x19\xE1a4&\0\xA3\0\0\0\x01\0\0\0\x1C\0\0\0\x01\0\0\0\x14\0\0\0\xF1\xB8-\xE1\xD1\xEAE\x06C\xC1wH\xCB\xBC\xC0\0H\0\0\0\x02\x10\0@@\0\0\0<\0\0\0\x14\0\0\0\xF22\x83HTO\x887\xC3\xF8\x9C3\xB4q\x07\0\xE8\0\0\0\x01\0\0\0\x1C\0\0\0\x01\0\0\0\x14\0\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0w\0\0\0",
+            objects: b"\x83\x01\0\0\x02\0\0\0\xF22\x83HTO\x887\xC3\xF8\x9C3\xB4q\x07\0\xE4\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::Route\0\0\0\xC0\0\0\0\x05\0\0\0\x15\0\0\0\0\0\0\0\x01\0\n\0\x07\0\0\0length\0\0\0\0\0\0$\0\0\0\x01\0\0\0!\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0\0\0\x06\0\0\0first\0\0\0-\0\0\0\x02\0\0\0!\0\x90\xF2\x01\0\0\0\x01\0\0\0\x02\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\x07\0\0\0others\0\0\0\0\0\0'\0\0\0\x03\0\0\0\x01\0\x80\xF2\x01\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0\0\x05\0\0\0legs\0\0\0\0\x14\0\0\0\x04\0\0\0\t\0\n\0\x06\0\0\0spare\0\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0s\0\0\0\xF2Q\t\0\x14\0\0\0\0\0\0\0\x0C\0\0\0flight::Leg\0S\0\0\0\x03\0\0\0\x15\0\0\0\0\0\0\0\x01\0\n\0\x07\0\0\0length\0\0\0\0\0\0\x15\0\0\0\x01\0\0\0!\0\x06\0\x07\0\0\0number\0\0\0\0\0\0\x13\0\0\0\x02\0\0\0\x01\0p\0\x05\0\0\0name\0\0\0",
+        });
+        type Builder<S: __rt::Slot> = RouteBuilder<S>;
+        type View<'a> = RouteView<'a>;
+        fn max_size(
+            representation: __rt::Representation,
+        ) -> ::core::option::Option<usize> {
+            __rt::codec::max_size::<Self>(representation)
+        }
+        fn build<S: __rt::Slot>(
+            slot: S,
+            representation: __rt::Representation,
+        ) -> __rt::Result<RouteBuilder<S>> {
+            <Self as __rt::in_place::Composite>::begin(
+                slot,
+                __rt::Site::top(representation),
+            )
+        }
+        fn view(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<RouteView<'_>> {
+            RouteView::parse_(
+                &mut __rt::codec::reader::<
+                    Self,
+                >(bytes, encapsulation, __rt::encode::Members::All)?,
+            )
+        }
+        fn view_to_owned(view: &RouteView<'_>) -> __rt::Result<Self> {
+            view.to_owned()
+        }
+        fn view_key_hash(view: &RouteView<'_>) -> __rt::KeyHash {
+            view.key_hash()
+        }
+        fn size(&self, representation: __rt::Representation) -> usize {
+            __rt::codec::size(self, representation)
+        }
+        fn encode(
+            &self,
+            representation: __rt::Representation,
+            out: &mut [u8],
+        ) -> __rt::Result<usize> {
+            __rt::codec::encode(self, representation, out)
+        }
+        fn decode(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
+            __rt::codec::decode(bytes, encapsulation)
+        }
+        fn key_hash(&self) -> __rt::KeyHash {
+            __rt::codec::key_hash(self)
+        }
+        fn key_size(&self, representation: __rt::Representation) -> usize {
+            __rt::codec::key_size(self, representation)
+        }
+        fn encode_key(
+            &self,
+            representation: __rt::Representation,
+            out: &mut [u8],
+        ) -> __rt::Result<usize> {
+            __rt::codec::encode_key(self, representation, out)
+        }
+        fn decode_key(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<Self> {
+            __rt::codec::decode_key(bytes, encapsulation)
+        }
+    }
+    /// Reads one [`Route`] where it lies, in bytes that have been checked.
+    #[derive(Clone, Copy)]
+    pub struct RouteView<'a> {
+        reader: __rt::Reader<'a>,
+        at: [u32; 5],
+    }
+    impl<'a> RouteView<'a> {
+        #[inline]
+        pub fn length(&self) -> f64 {
+            self.reader.show::<RouteMembers::length>(&self.at)
+        }
+        #[inline]
+        pub fn first(&self) -> LegView<'a> {
+            self.reader.show::<RouteMembers::first>(&self.at)
+        }
+        #[inline]
+        pub fn others(&self) -> __rt::ListView<'a, Leg> {
+            self.reader.show::<RouteMembers::others>(&self.at)
+        }
+        #[inline]
+        pub fn legs(&self) -> __rt::ListView<'a, Leg> {
+            self.reader.show::<RouteMembers::legs>(&self.at)
+        }
+        #[inline]
+        pub fn spare(&self) -> Option<f64> {
+            self.reader.show::<RouteMembers::spare>(&self.at)
+        }
+        /// The owned form. Fails only when the bytes have been altered since
+        /// they were checked.
+        pub fn to_owned(&self) -> __rt::Result<Route> {
+            ::core::result::Result::Ok(Route {
+                length: self.reader.to_owned::<RouteMembers::length>(&self.at)?,
+                first: self.reader.to_owned::<RouteMembers::first>(&self.at)?,
+                others: self.reader.to_owned::<RouteMembers::others>(&self.at)?,
+                legs: self.reader.to_owned::<RouteMembers::legs>(&self.at)?,
+                spare: self.reader.to_owned::<RouteMembers::spare>(&self.at)?,
+            })
+        }
+        /// Key hash; all zero for a type without a key.
+        pub fn key_hash(&self) -> __rt::KeyHash {
+            __rt::codec::hash::<Route>(|hasher| self.transcribe_key_(hasher))
+                .unwrap_or(__rt::KeyHash::NONE)
+        }
+        const ABSENT: Self = Self {
+            reader: __rt::Reader::empty(),
+            at: [__rt::ABSENT; 5],
+        };
+        fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let inside = *reader;
+            let at = [
+                reader.check_member::<RouteMembers::length>()?,
+                reader.check_member::<RouteMembers::first>()?,
+                reader.check_member::<RouteMembers::others>()?,
+                reader.check_member::<RouteMembers::legs>()?,
+                reader.check_member::<RouteMembers::spare>()?,
+            ];
+            reader.end(scope);
+            ::core::result::Result::Ok(Self { reader: inside, at })
+        }
+        fn transcribe_key_<E: __rt::encode::Encoder>(
+            &self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            self.reader.transcribe_key::<RouteMembers::first, _>(&self.at, encoder)?;
+            self.reader.transcribe_key::<RouteMembers::others, _>(&self.at, encoder)?;
+            ::core::result::Result::Ok(())
+        }
+    }
+    impl ::core::fmt::Debug for RouteView<'_> {
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            f.debug_struct("Route")
+                .field("length", &self.length())
+                .field("first", &self.first())
+                .field("others", &self.others())
+                .field("legs", &self.legs())
+                .field("spare", &self.spare())
+                .finish()
+        }
+    }
+    /// Builds one [`Route`] in place.
+    ///
+    /// Members of fixed size have a `set_` method, and their defaults until then;
+    /// the others are written in the order of their declaration, each by the
+    /// method of its name, which leads to the next stage.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct RouteBuilder<S: __rt::Room, Stage = __rt::Needs<RouteMembers::first>> {
+        sample: __rt::InPlace<S, 5>,
+        stage: ::core::marker::PhantomData<Stage>,
+    }
+    impl<S: __rt::Room, Stage> RouteBuilder<S, Stage> {
+        pub fn set_length(&mut self, value: f64) -> &mut Self {
+            self.sample.set::<RouteMembers::length>(&value);
+            self
+        }
+    }
+    impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::first>> {
+        pub fn first(
+            self,
+            value: &Leg,
+        ) -> ::core::result::Result<
+            RouteBuilder<S, __rt::Needs<RouteMembers::others>>,
+            S::Error,
+        > {
+            let mut sample = self.sample;
+            sample.append::<RouteMembers::first>(value)?;
+            ::core::result::Result::Ok(RouteBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        /// `build` writes it where it lies, and hands its builder back in the last stage.
+        pub fn first_with(
+            self,
+            build: impl for<'p> ::core::ops::FnOnce(
+                LegBuilder<__rt::Part<'p, S::Error>>,
+            ) -> ::core::result::Result<
+                    LegBuilder<__rt::Part<'p, S::Error>, __rt::Complete>,
+                    S::Error,
+                >,
+        ) -> ::core::result::Result<
+            RouteBuilder<S, __rt::Needs<RouteMembers::others>>,
+            S::Error,
+        > {
+            let mut sample = self.sample;
+            sample.append_composite::<RouteMembers::first, Leg, _>(build)?;
+            ::core::result::Result::Ok(RouteBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+    }
+    impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::others>> {
+        pub fn others(
+            self,
+            value: &[Leg; 2],
+        ) -> ::core::result::Result<
+            RouteBuilder<S, __rt::Needs<RouteMembers::legs>>,
+            S::Error,
+        > {
+            let mut sample = self.sample;
+            sample.append::<RouteMembers::others>(value)?;
+            ::core::result::Result::Ok(RouteBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        /// `build` writes it where it lies, element by element.
+        pub fn others_with(
+            self,
+            build: impl ::core::ops::FnOnce(
+                &mut __rt::List<'_, Leg, S::Error>,
+            ) -> ::core::result::Result<(), S::Error>,
+        ) -> ::core::result::Result<
+            RouteBuilder<S, __rt::Needs<RouteMembers::legs>>,
+            S::Error,
+        > {
+            let mut sample = self.sample;
+            sample
+                .append_list::<
+                    RouteMembers::others,
+                    __rt::shape::Delimited<__rt::shape::Array<Leg, 2>>,
+                >(build)?;
+            ::core::result::Result::Ok(RouteBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+    }
+    impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::legs>> {
+        pub fn legs(
+            self,
+            value: &[Leg],
+        ) -> ::core::result::Result<
+            RouteBuilder<S, __rt::Needs<RouteMembers::spare>>,
+            S::Error,
+        > {
+            let mut sample = self.sample;
+            sample.append::<RouteMembers::legs>(value)?;
+            ::core::result::Result::Ok(RouteBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        /// `build` writes it where it lies, element by element.
+        pub fn legs_with(
+            self,
+            build: impl ::core::ops::FnOnce(
+                &mut __rt::List<'_, Leg, S::Error>,
+            ) -> ::core::result::Result<(), S::Error>,
+        ) -> ::core::result::Result<
+            RouteBuilder<S, __rt::Needs<RouteMembers::spare>>,
+            S::Error,
+        > {
+            let mut sample = self.sample;
+            sample
+                .append_list::<
+                    RouteMembers::legs,
+                    __rt::shape::Delimited<__rt::shape::Sequence<Leg>>,
+                >(build)?;
+            ::core::result::Result::Ok(RouteBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+    }
+    impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::spare>> {
+        pub fn spare(
+            self,
+            value: ::core::option::Option<f64>,
+        ) -> ::core::result::Result<RouteBuilder<S, __rt::Complete>, S::Error> {
+            let mut sample = self.sample;
+            sample.append_optional::<RouteMembers::spare, _>(value.as_ref())?;
+            ::core::result::Result::Ok(RouteBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+    }
+    impl<S: __rt::Slot> RouteBuilder<S, __rt::Complete> {
+        /// Publishes the sample.
+        ///
+        /// # Errors
+        /// Those of the slot.
+        pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
+            <Route as __rt::in_place::Composite>::close(&mut self)?;
+            let key = __rt::codec::hash::<
+                Route,
+            >(|hasher| {
+                self.sample.hash::<RouteMembers::first>(hasher)?;
+                self.sample.hash::<RouteMembers::others>(hasher)?;
+                ::core::result::Result::Ok(())
+            })?;
+            self.sample.publish(key)
+        }
+    }
+    impl __rt::in_place::Composite for Route {
+        type First<R: __rt::Room> = RouteBuilder<R>;
+        type Last<R: __rt::Room> = RouteBuilder<R, __rt::Complete>;
+        fn begin<R: __rt::Room>(
+            room: R,
+            site: __rt::Site,
+        ) -> __rt::Result<RouteBuilder<R>> {
+            let mut sample = __rt::InPlace::start(
+                room,
+                site,
+                __rt::Extensibility::Final,
+            )?;
+            sample.append_default::<RouteMembers::length>()?;
+            ::core::result::Result::Ok(RouteBuilder {
+                sample,
+                stage: ::core::marker::PhantomData,
+            })
+        }
+        fn close<R: __rt::Room>(
+            last: &mut RouteBuilder<R, __rt::Complete>,
+        ) -> __rt::Result<usize> {
+            last.sample.close()
+        }
+    }
+    /// The members of [`Route`] as types.
+    pub mod RouteMembers {
+        #[allow(unused_imports)]
+        use ::spindle_dds::idl as __rt;
+        #[derive(Debug)]
+        pub enum length {}
+        impl __rt::Member for length {
+            type Shape = f64;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 0;
+            const ID: u32 = 0;
+            const KEY: bool = false;
+            const MUST_UNDERSTAND: bool = false;
+            const PATH: &'static str = "flight::Route.length";
+        }
+        #[derive(Debug)]
+        pub enum first {}
+        impl __rt::Member for first {
+            type Shape = super::Leg;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 1;
+            const ID: u32 = 1;
+            const KEY: bool = true;
+            const MUST_UNDERSTAND: bool = true;
+            const PATH: &'static str = "flight::Route.first";
+        }
+        #[derive(Debug)]
+        pub enum others {}
+        impl __rt::Member for others {
+            type Shape = __rt::shape::Delimited<__rt::shape::Array<super::Leg, 2>>;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 2;
+            const ID: u32 = 2;
+            const KEY: bool = true;
+            const MUST_UNDERSTAND: bool = true;
+            const PATH: &'static str = "flight::Route.others";
+        }
+        #[derive(Debug)]
+        pub enum legs {}
+        impl __rt::Member for legs {
+            type Shape = __rt::shape::Delimited<__rt::shape::Sequence<super::Leg>>;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 3;
+            const ID: u32 = 3;
+            const KEY: bool = false;
+            const MUST_UNDERSTAND: bool = false;
+            const PATH: &'static str = "flight::Route.legs";
+        }
+        #[derive(Debug)]
+        pub enum spare {}
+        impl __rt::Member for spare {
+            type Shape = __rt::shape::Optional<f64>;
+            const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
+            const INDEX: usize = 4;
+            const ID: u32 = 4;
+            const KEY: bool = false;
+            const MUST_UNDERSTAND: bool = false;
+            const PATH: &'static str = "flight::Route.spare";
+        }
+    }
+    impl __rt::shape::Shape for Route {
+        type Owned = Self;
+        type Borrowed = Self;
+        type Shown<'a> = RouteView<'a>;
+        const SIZE_MIN: usize = __rt::shape::size_min(
+            __rt::Extensibility::Final,
+            &[
+                __rt::shape::size_min_of::<RouteMembers::length>(),
+                __rt::shape::size_min_of::<RouteMembers::first>(),
+                __rt::shape::size_min_of::<RouteMembers::others>(),
+                __rt::shape::size_min_of::<RouteMembers::legs>(),
+                __rt::shape::size_min_of::<RouteMembers::spare>(),
+            ],
+        );
+        const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Next;
+        fn initial() -> Self {
+            ::core::default::Default::default()
+        }
+        fn write<E: __rt::encode::Encoder>(
+            value: &Self,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            let open = encoder.begin(__rt::Extensibility::Final)?;
+            encoder.member::<RouteMembers::length>(&value.length)?;
+            encoder.member::<RouteMembers::first>(&value.first)?;
+            encoder.member::<RouteMembers::others>(&value.others)?;
+            encoder.member::<RouteMembers::legs>(&value.legs)?;
+            encoder.member::<RouteMembers::spare>(&value.spare)?;
+            encoder.end(open)
+        }
+        fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let value = Self {
+                length: reader.member::<RouteMembers::length>()?,
+                first: reader.member::<RouteMembers::first>()?,
+                others: reader.member::<RouteMembers::others>()?,
+                legs: reader.member::<RouteMembers::legs>()?,
+                spare: reader.member::<RouteMembers::spare>()?,
+            };
+            reader.end(scope);
+            ::core::result::Result::Ok(value)
+        }
+        fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
+            RouteView::parse_(reader).map(|_| ())
+        }
+        fn show<'a>(reader: &mut __rt::Reader<'a>) -> RouteView<'a> {
+            RouteView::parse_(reader).unwrap_or(RouteView::ABSENT)
+        }
+        fn absent<'a>() -> RouteView<'a> {
+            RouteView::ABSENT
+        }
+        fn transcribe_key<E: __rt::encode::Encoder>(
+            reader: &mut __rt::Reader<'_>,
+            encoder: &mut E,
+        ) -> __rt::Result<()> {
+            RouteView::parse_(reader)?.transcribe_key_(encoder)
+        }
+        fn measure(measure: &mut __rt::Measure) {
+            measure.begin(__rt::Extensibility::Final);
+            measure.member::<RouteMembers::length>();
+            measure.member::<RouteMembers::first>();
+            measure.member::<RouteMembers::others>();
+            measure.member::<RouteMembers::legs>();
+            measure.member::<RouteMembers::spare>();
+            measure.end(__rt::Extensibility::Final);
+        }
+    }
 }

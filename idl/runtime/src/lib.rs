@@ -32,7 +32,7 @@ mod wide_view;
 pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 pub use error::{CdrError, Place};
 pub use fixed::{Fixed, FixedError};
-pub use in_place::{Entries, InPlace, List, Part, Room, SeqMut, Site};
+pub use in_place::{Elements, Entries, InPlace, List, Part, Room, SeqMut, Site};
 pub use key::{KeyHash, KeyHasher};
 pub use long_double::{LongDouble, ParseLongDoubleError};
 pub use map_view::{MapIter, MapView};

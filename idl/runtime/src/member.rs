@@ -3,10 +3,8 @@
 //! Generated code has one such type a member. It says all there is to say about
 //! the member, once; writing, reading, showing and measuring take it from there.
 
-use std::borrow::Borrow as _;
-
 use crate::encapsulation::Extensibility;
-use crate::encode::Encoder;
+use crate::encode::{AllMembers, Encoder};
 use crate::error::CdrError;
 use crate::shape::Shape;
 
@@ -35,12 +33,16 @@ pub trait Member: 'static {
         Self::Shape::initial()
     }
 
-    /// Writes that value without allocating it.
+    /// Writes that value, as [`Shape::write_initial`].
     ///
     /// # Errors
     /// [`CdrError::Full`].
-    fn write_initial<E: Encoder>(encoder: &mut E) -> Result<(), CdrError> {
-        Self::Shape::write(Self::initial().borrow(), encoder)
+    #[inline]
+    fn write_initial<E>(encoder: &mut E) -> Result<(), CdrError>
+    where
+        E: Encoder<Selection = AllMembers>,
+    {
+        Self::Shape::write_initial(encoder)
     }
 
     /// What a view shows where there is none.

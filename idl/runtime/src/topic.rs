@@ -81,6 +81,11 @@ pub trait TopicType: Sized + Send + Sync + 'static {
     const HAS_KEY: bool;
     /// Extensibility of the structure.
     const EXTENSIBILITY: Extensibility;
+    /// The representations that it may be written in, `@data_representation` of XTypes
+    /// 1.3 §7.3.1.2: what is allowed first is what is written if nothing is asked for.
+    /// It binds the middleware; the functions here take any.
+    const REPRESENTATIONS: &'static [Representation] =
+        &[Representation::Xcdr1, Representation::Xcdr2];
     /// What others are told of the type; `None` of one that XTypes has no words for,
     /// because there is a `fixed` in it, say.
     const DESCRIPTION: Option<TypeDescription> = None;

@@ -18,18 +18,14 @@ impl Emitter<'_> {
             Type::WString { .. } => quote!(__rt::WideView::from_static(#shown)),
             _ => shown,
         };
-        let encoder = self.names.parameter("E");
-        let written = matches!(value, Value::String(_)) && !member.boxed;
-        let written = written.then(|| {
-            let text = self.value(value, &member.ty, scope);
-            quote! {
-                fn write_initial<#encoder: __rt::encode::Encoder>(
-                    encoder: &mut #encoder,
-                ) -> __rt::Result<()> {
-                    <Self::Shape as __rt::shape::Shape>::write(#text, encoder)
-                }
-            }
-        });
+        let shape = self.shape_within(&member.ty, &member.range, scope);
+        let borrowed = self.value(value, &member.ty, scope);
+        let borrowed = match value {
+            Value::String(_) => borrowed,
+            _ => quote!(&#borrowed),
+        };
+        let write = quote!(<#shape as __rt::shape::Shape>::write(#borrowed, encoder));
+        let written = self.write_initial(&quote!(__rt), &write);
         Some(quote! {
             fn initial() -> __rt::Owned<Self> {
                 #initial
@@ -41,6 +37,20 @@ impl Emitter<'_> {
                 #absent
             }
         })
+    }
+
+    /// The function that writes a default; `body` has `encoder`.
+    pub(super) fn write_initial(&self, rt: &TokenStream, body: &TokenStream) -> TokenStream {
+        let encoder = self.names.parameter("E");
+        quote! {
+            #[inline]
+            fn write_initial<#encoder>(encoder: &mut #encoder) -> #rt::Result<()>
+            where
+                #encoder: #rt::encode::Encoder<Selection = #rt::encode::AllMembers>,
+            {
+                #body
+            }
+        }
     }
 
     fn owned_value(&self, value: &Value, expression: TokenStream) -> TokenStream {

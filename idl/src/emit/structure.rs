@@ -240,6 +240,7 @@ impl Emitter<'_> {
             Extensibility::Appendable | Extensibility::Mutable => quote!(Shared(5)),
         };
         let initial_heap = self.initial_heap(subject);
+        let write_initial = self.write_initial_fn(subject);
         let write = self.write_fn(subject);
         let read = self.read_fn(subject);
         let measure = self.measure_fn(subject);
@@ -269,6 +270,7 @@ impl Emitter<'_> {
                 }
 
                 #write
+                #write_initial
                 #read
 
                 #inline
@@ -404,6 +406,24 @@ impl Emitter<'_> {
                     #rt::shape::initial_heap(&[#(#rt::shape::initial_heap_of::<#paths>()),*]);
             }
         })
+    }
+
+    /// Of a structure of fixed size that holds pointers: its default is written member by
+    /// member, none of which has a header, and not allocated first.
+    fn write_initial_fn(&self, subject: &Subject<'_>) -> Option<TokenStream> {
+        let Subject { rt, id, .. } = subject;
+        let ty = Type::Named(*id);
+        if !self.is_fixed(&ty) || !self.has_initial_heap(&ty) {
+            return None;
+        }
+        let extensibility = subject.extensibility();
+        let paths = subject.fields.iter().map(|field| &field.path);
+        let body = quote! {
+            let open = encoder.begin(#extensibility)?;
+            #(<#paths as #rt::Member>::write_initial(encoder)?;)*
+            encoder.end(open)
+        };
+        Some(self.write_initial(rt, &body))
     }
 
     fn measure_fn(&self, subject: &Subject<'_>) -> TokenStream {

@@ -5,6 +5,7 @@ use quote::quote;
 
 use super::Emitter;
 use super::structure::{Subject, type_name};
+use crate::model::Representations;
 
 impl Emitter<'_> {
     /// What others are told of the type, if there are words for it.
@@ -23,6 +24,20 @@ impl Emitter<'_> {
         })
     }
 
+    /// The representations that the type may be written in, unless it is all of them.
+    fn representations(&self, subject: &Subject<'_>) -> Option<TokenStream> {
+        let Subject { rt, structure, .. } = subject;
+        let only = match structure.representations {
+            Representations { xcdr2: false, .. } => quote!(Xcdr1),
+            Representations { xcdr1: false, .. } => quote!(Xcdr2),
+            Representations::ALL => return None,
+        };
+        Some(quote! {
+            const REPRESENTATIONS: &'static [#rt::Representation] =
+                &[#rt::Representation::#only];
+        })
+    }
+
     pub(super) fn topic(&self, subject: &Subject<'_>) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let companions = self.names.companions(subject.id);
@@ -33,6 +48,7 @@ impl Emitter<'_> {
         let [bool, str, byte, usize] =
             ["bool", "str", "u8", "usize"].map(|name| self.names.primitive(name));
         let description = self.description(subject);
+        let representations = self.representations(subject);
         let slot = self.names.parameter("S");
         let result = quote!(#rt::Result);
         quote! {
@@ -40,6 +56,7 @@ impl Emitter<'_> {
                 const TYPE_NAME: &'static #str = #type_name;
                 const HAS_KEY: #bool = #has_key;
                 const EXTENSIBILITY: #rt::Extensibility = #extensibility;
+                #representations
                 #description
                 type Builder<#slot: #rt::Slot> = #builder<#slot>;
                 type View<'a> = #view<'a>;

@@ -87,6 +87,7 @@ impl Resolver<'_> {
             flags.push(Flag {
                 name: name.name.to_string(),
                 doc: applied.doc(&flag.doc),
+                custom: applied.custom,
                 position,
             });
         }
@@ -152,7 +153,10 @@ impl Resolver<'_> {
             Some(TypeKind::Bitset(base)) => {
                 let fields = base.fields.iter();
                 fields
-                    .map(|field| 100 + field.name.len() + copies::of_lines(&field.doc))
+                    .map(|field| {
+                        let notes = copies::of_lines(&field.doc) + copies::of_custom(&field.custom);
+                        100 + field.name.len() + notes
+                    })
                     .sum()
             }
             _ => 0,
@@ -202,6 +206,7 @@ impl Resolver<'_> {
                 built.fields.push(BitField {
                     name: name.name.to_string(),
                     doc: doc.clone(),
+                    custom: applied.custom.clone(),
                     offset,
                     bits,
                     ty,

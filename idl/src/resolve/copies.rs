@@ -44,7 +44,7 @@ pub(super) fn of_member(member: &Member) -> usize {
     MEMBER_BYTES + member.name.len() + of_lines(&member.doc) + of_custom(&member.custom) + default
 }
 
-fn of_custom(all: &[CustomAnnotation]) -> usize {
+pub(super) fn of_custom(all: &[CustomAnnotation]) -> usize {
     let arguments = all.iter().flat_map(|one| &one.arguments);
     arguments
         .map(|(name, value)| 80 + name.len() + of_value(value))

@@ -39,8 +39,8 @@ impl Resolver<'_> {
                 self.interface(scope, definition, interface);
             }
             ast::DefinitionKind::Forward(kind, name) => {
-                self.annotate(scope, Place::Use, &definition.annotations);
-                self.forward(scope, *kind, name);
+                let said = self.forward_annotations(scope, *kind, &definition.annotations);
+                self.forward(scope, *kind, name, said);
             }
             ast::DefinitionKind::Native(name) => self.native(scope, definition, name),
             ast::DefinitionKind::AnnotationDeclaration(declaration) => {
@@ -99,6 +99,7 @@ impl Resolver<'_> {
         inherited.representations = representations.or(inherited.representations);
         if let Some(node) = self.nodes.get_mut(inner.0) {
             node.inherited = inherited;
+            node.custom.extend(applied.custom.iter().cloned());
         }
     }
 
@@ -179,6 +180,7 @@ impl Resolver<'_> {
                 name,
                 scope: scope_path,
                 doc,
+                custom: applied.custom,
                 ty,
                 value,
             });

@@ -25,9 +25,9 @@ impl Resolver<'_> {
         if let Some(annotation) = applied.get("ignore_literal_names")
             && ignore_literal_names
         {
-            let message =
-                "`@ignore_literal_names` has no effect yet: type descriptions cannot say it";
-            self.sink.warning(annotation.span, message);
+            let message = "`@ignore_literal_names` is not told to others";
+            let hint = "the TypeObject of an enum has no place for it: XTypes 1.3 Annex B";
+            self.sink.warning_hint(annotation.span, message, hint);
         }
         let bit_bound = self.bit_bound(scope, &applied, 32);
         let (literals, default_literal) = self.literals(scope, enumeration, bit_bound);
@@ -118,6 +118,7 @@ impl Resolver<'_> {
             literals.push(EnumLiteral {
                 name: name.name.to_string(),
                 doc,
+                custom: applied.custom,
                 value,
             });
         }

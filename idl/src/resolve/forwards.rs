@@ -1,12 +1,12 @@
 //! Types that are named before they are complete: forward declarations, and
 //! types inside their own declaration.
 
-use super::annotations::Applied;
+use super::annotations::{Applied, Place};
 use super::scopes::{ScopeId, Symbol};
 use super::types::Facts;
 use super::{Clash, NodeItem, Resolver};
 use crate::ast::{self, ForwardKind};
-use crate::model::{Type, TypeDecl, TypeId, TypeKind};
+use crate::model::{Extensibility, Type, TypeDecl, TypeId, TypeKind};
 use crate::source::Span;
 
 /// A struct or union that was declared forward.
@@ -19,6 +19,15 @@ pub(super) struct Forward {
     id: Option<TypeId>,
     first_use: Option<Span>,
     defined: bool,
+    said: Said,
+}
+
+/// What the annotations of a forward declaration say, and where. IDL does not tell what
+/// they are for: here they are promises that the definition keeps.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Said {
+    extensibility: Option<(Extensibility, Span)>,
+    nested: Option<(bool, Span)>,
 }
 
 /// A type whose declaration has begun.
@@ -30,8 +39,78 @@ pub(super) struct Opened {
 }
 
 impl Resolver<'_> {
+    /// Annotations before a forward declaration. Those that the definition cannot be
+    /// compared with are not for here.
+    pub(super) fn forward_annotations(
+        &mut self,
+        scope: ScopeId,
+        kind: ForwardKind,
+        annotations: &[ast::Annotation],
+    ) -> Said {
+        let place = match kind {
+            ForwardKind::Struct => Place::Struct,
+            ForwardKind::Union => Place::Union,
+            ForwardKind::Interface { .. } => Place::Interface,
+        };
+        let applied = self.annotate(scope, place, annotations);
+        let compared = ["final", "appendable", "mutable", "extensibility", "nested"];
+        for annotation in annotations {
+            let name = annotation.name.to_string();
+            let known = applied.get(&name).is_some()
+                || self.declared_annotation(scope, &annotation.name).is_some();
+            if known && !compared.contains(&&*name) {
+                let message = format!("`@{name}` says nothing on a forward declaration");
+                let hint = "write it where the type is defined";
+                self.sink.warning_hint(annotation.span, message, hint);
+            }
+        }
+        let nested = applied.get("nested");
+        Said {
+            extensibility: self
+                .extensibility(&applied)
+                .map(|(kind, annotation)| (kind, annotation.span)),
+            nested: nested
+                .and_then(|annotation| Some((self.flag(scope, annotation)?, annotation.span))),
+        }
+    }
+
+    /// Compares a definition with what was said of it before.
+    fn check_said(&mut self, opened: &Opened, kind: &TypeKind) {
+        let mut forwards = self.forwards.iter();
+        let Some(said) = forwards
+            .find(|one| one.id == Some(opened.id))
+            .map(|one| one.said)
+        else {
+            return;
+        };
+        let (extensibility, nested) = match kind {
+            TypeKind::Struct(structure) => (structure.extensibility, structure.nested),
+            TypeKind::Union(union) => (union.extensibility, union.nested),
+            _ => return,
+        };
+        let broken = [
+            said.extensibility
+                .filter(|(said, _)| *said != extensibility)
+                .map(|(_, span)| span),
+            said.nested
+                .filter(|(said, _)| *said != nested)
+                .map(|(_, span)| span),
+        ];
+        for span in broken.into_iter().flatten() {
+            let message = "the definition of this type says otherwise";
+            let hint = "write the annotation there, and nothing here";
+            self.sink.error_hint(span, message, hint);
+        }
+    }
+
     /// `struct S;` or `union U;`
-    pub(super) fn forward_type(&mut self, scope: ScopeId, kind: ForwardKind, name: &ast::Ident) {
+    pub(super) fn forward_type(
+        &mut self,
+        scope: ScopeId,
+        kind: ForwardKind,
+        name: &ast::Ident,
+        said: Said,
+    ) {
         let existing = self.scopes.local(scope, &name.name).cloned();
         let Some(entry) = existing else {
             let index = self.forwards.len();
@@ -42,6 +121,7 @@ impl Resolver<'_> {
                 id: None,
                 first_use: None,
                 defined: false,
+                said,
             });
             self.declare(scope, name, Symbol::Forward(index));
             return;
@@ -156,6 +236,7 @@ impl Resolver<'_> {
         kind: TypeKind,
         facts: Facts,
     ) -> Option<TypeId> {
+        self.check_said(opened, &kind);
         let decl = self.types.get_mut(opened.id.0)?;
         decl.doc = doc;
         decl.verbatim = applied.verbatim;

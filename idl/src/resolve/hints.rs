@@ -164,7 +164,11 @@ impl Resolver<'_> {
     /// §7.5.2: a name that several bases have is ambiguous, unless it is one thing.
     fn check_one_meaning(&mut self, scope: ScopeId, part: &Ident, entry: &Entry) {
         let mut scopes = self.scopes.outward(scope);
-        let own = scopes.find(|scope| self.scopes.member(*scope, &part.name).is_some());
+        // Nearer ones that are spelled otherwise were passed by.
+        let own = scopes.find(|scope| {
+            let found = self.scopes.member(*scope, &part.name);
+            found.is_some_and(|found| found.symbol == entry.symbol)
+        });
         let meanings = own.map_or_else(Vec::new, |scope| self.scopes.meanings(scope, &part.name));
         let other = meanings.iter().find(|other| other.symbol != entry.symbol);
         if let Some(other) = other {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::annotations::Place;
+use super::forwards::Said;
 use super::scopes::{ScopeId, Symbol};
 use super::{NodeItem, Resolver, copies};
 use crate::ast::{self, Export, ForwardKind, ScopedName};
@@ -45,6 +46,7 @@ impl Resolver<'_> {
             name: name.name.to_string(),
             scope: self.scopes.path(scope),
             doc: Vec::new(),
+            custom: Vec::new(),
             local,
             bases: Vec::new(),
             items: Vec::new(),
@@ -101,6 +103,7 @@ impl Resolver<'_> {
         let items = self.items_of(inner);
         if let Some(decl) = self.interfaces.get_mut(id.0) {
             decl.doc = applied.doc(&definition.doc);
+            decl.custom = applied.custom;
             decl.local = interface.local;
             decl.bases = bases;
             decl.items = items;
@@ -178,8 +181,8 @@ impl Resolver<'_> {
         all
     }
 
-    /// `@service` says that an interface is to be called from elsewhere. It can be
-    /// in any case; but not by a platform that is not ours.
+    /// `@service` says that an interface is to be called from elsewhere, which nobody
+    /// does.
     fn service(&mut self, scope: ScopeId, applied: &super::annotations::Applied<'_>) {
         let Some(annotation) = applied.get("service") else {
             return;
@@ -188,15 +191,12 @@ impl Resolver<'_> {
         let platform = self
             .named_argument(annotation, "platform", &names)
             .or_else(|| self.named_argument(annotation, "value", &[]));
-        let Some(expr) = platform else {
-            return;
-        };
-        if let Some(platform) = self.text_argument(scope, expr)
-            && !matches!(&*platform, "*" | "DDS")
-        {
-            let message = format!("`@service` for platform \"{platform}\" has no effect here");
-            self.sink.warning(expr.span, message);
+        if let Some(expr) = platform {
+            self.text_argument(scope, expr);
         }
+        let message = "`@service` has no effect: there are no remote calls";
+        let hint = "the interface becomes a trait, as it does without";
+        self.sink.warning_hint(annotation.span, message, hint);
     }
 
     /// Enters the name of an attribute or operation, which an inherited one of
@@ -232,6 +232,7 @@ impl Resolver<'_> {
             attributes.extend(ty.clone().map(|ty| Attribute {
                 name: name.name.to_string(),
                 doc: applied.doc(&attribute.doc),
+                custom: applied.custom.clone(),
                 ty,
                 readonly: attribute.readonly,
                 get_raises: get_raises.clone(),
@@ -277,6 +278,7 @@ impl Resolver<'_> {
         Some(Operation {
             name: operation.name.name.to_string(),
             doc: applied.doc(&operation.doc),
+            custom: applied.custom,
             oneway,
             returns,
             parameters: parameters.into_iter().collect::<Option<_>>()?,
@@ -285,10 +287,11 @@ impl Resolver<'_> {
     }
 
     fn parameter(&mut self, scope: ScopeId, parameter: &ast::Parameter) -> Option<Parameter> {
-        self.annotate(scope, Place::Parameter, &parameter.annotations);
+        let applied = self.annotate(scope, Place::Parameter, &parameter.annotations);
         let ty = self.type_spec(scope, &parameter.ty)?;
         Some(Parameter {
             name: parameter.name.name.to_string(),
+            custom: applied.custom,
             direction: parameter.direction,
             ty,
         })
@@ -337,10 +340,18 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn forward(&mut self, scope: ScopeId, kind: ForwardKind, name: &ast::Ident) {
+    pub(super) fn forward(
+        &mut self,
+        scope: ScopeId,
+        kind: ForwardKind,
+        name: &ast::Ident,
+        said: Said,
+    ) {
         match kind {
             ForwardKind::Interface { local } => self.forward_interface(scope, name, local),
-            ForwardKind::Struct | ForwardKind::Union => self.forward_type(scope, kind, name),
+            ForwardKind::Struct | ForwardKind::Union => {
+                self.forward_type(scope, kind, name, said);
+            }
         }
     }
 }

@@ -328,6 +328,11 @@ impl Resolver<'_> {
         if marks.external {
             facts.bytes = 8;
         }
+        facts.written = match marks.non_serialized {
+            true => false,
+            // A header at least.
+            false => facts.written || marks.optional,
+        };
         members.facts = members.facts.and(facts);
         if !marks.key {
             return;

@@ -35,8 +35,8 @@ use std::collections::{HashMap, HashSet};
 use crate::ast;
 use crate::diag::Sink;
 use crate::model::{
-    ConstDecl, ConstId, InterfaceDecl, InterfaceId, Item, Model, Module, Type, TypeDecl, TypeId,
-    TypeKind,
+    ConstDecl, ConstId, CustomAnnotation, InterfaceDecl, InterfaceId, Item, Model, Module, Type,
+    TypeDecl, TypeId, TypeKind,
 };
 use crate::source::{FileId, Sources, Span};
 
@@ -149,6 +149,8 @@ struct Resolver<'a> {
 struct Node {
     name: String,
     doc: Vec<String>,
+    /// Annotations that the IDL declares itself, of all openings.
+    custom: Vec<CustomAnnotation>,
     items: Vec<NodeItem>,
     /// What it says of the types in it, as of its last opening.
     inherited: Inherited,
@@ -170,6 +172,7 @@ fn tree(nodes: &[Node], scope: ScopeId) -> Module {
     Module {
         name: node.name.clone(),
         doc: node.doc.clone(),
+        custom: node.custom.clone(),
         items: items(nodes, node),
     }
 }

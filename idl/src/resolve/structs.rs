@@ -7,7 +7,7 @@ use super::scopes::{ScopeId, Symbol};
 use super::types::Facts;
 use super::{Resolver, copies};
 use crate::ast::{self, ForwardKind, ScopedName};
-use crate::model::{Extensibility, Struct, Type, TypeId, TypeKind};
+use crate::model::{Extensibility, Member, Struct, Type, TypeId, TypeKind};
 
 impl Resolver<'_> {
     pub(super) fn structure(
@@ -50,9 +50,14 @@ impl Resolver<'_> {
         // Without key members, all of them are the key where the struct is one.
         let map_in_key = members.key_facts.unwrap_or(members.facts).map_in_key;
         let facts = Facts {
+            // A list of parameters ends in one that says so.
+            written: members.facts.written || extensibility == Extensibility::Mutable,
             map_in_key,
             ..members.facts
         };
+        if extensibility != Extensibility::Mutable && representations.xcdr1 {
+            self.warn_of_nothing(&structure.name, members.all.get(inherited..));
+        }
         let kind = TypeKind::Struct(Struct {
             extensibility,
             nested,
@@ -64,6 +69,24 @@ impl Resolver<'_> {
             inherited,
         });
         self.finish(&opened, definition, &structure.name, applied, kind, facts)
+    }
+
+    /// XCDR1 tells that an optional member is absent by a length of 0 (XTypes 1.3
+    /// §7.4.1.1.5.3), which is that of a value without bytes too.
+    fn warn_of_nothing(&mut self, name: &ast::Ident, members: Option<&[Member]>) {
+        for member in members.unwrap_or_default() {
+            let facts = self.facts_of(&member.ty);
+            if !member.optional || facts.written || facts.incomplete {
+                continue;
+            }
+            let message = format!(
+                "optional member `{}` of `{}` takes no bytes: in XCDR1 it always reads as absent",
+                member.name, name.name
+            );
+            let hint =
+                "make the struct @mutable, or allow it XCDR2 only: @data_representation(XCDR2)";
+            self.sink.warning_hint(name.span, message, hint);
+        }
     }
 
     /// Ends the declaration of a struct or union.

@@ -131,11 +131,6 @@ impl Resolver<'_> {
                 .error_hint(expr.span, message, "allow XCDR1 or XCDR2");
             return None;
         }
-        if given != Representations::ALL {
-            let message = "`@data_representation` does not keep writers from the other ones yet";
-            let hint = "say it in the QoS of writers: DATA_REPRESENTATION";
-            self.sink.warning_hint(annotation.span, message, hint);
-        }
         Some(given)
     }
 

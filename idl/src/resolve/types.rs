@@ -18,6 +18,8 @@ pub(super) struct Facts {
     /// Least size of a value in memory, without what strings and sequences
     /// point to. Saturates.
     pub(super) bytes: u64,
+    /// Each value has bytes in XCDR1.
+    pub(super) written: bool,
     /// A map is a part of it that would belong to the key.
     pub(super) map_in_key: bool,
     /// An interface or a native type is a part of it: it is no data.
@@ -30,6 +32,7 @@ impl Facts {
     pub(super) fn of_bytes(bytes: u64) -> Self {
         Self {
             bytes,
+            written: true,
             ..Self::default()
         }
     }
@@ -39,6 +42,7 @@ impl Facts {
         Self {
             depth: self.depth.max(other.depth),
             bytes: self.bytes.saturating_add(other.bytes),
+            written: self.written || other.written,
             map_in_key: self.map_in_key || other.map_in_key,
             object: self.object || other.object,
             incomplete: self.incomplete || other.incomplete,
@@ -50,6 +54,7 @@ impl Facts {
         Self {
             depth: self.depth + 1,
             bytes: 24,
+            written: true,
             ..self
         }
     }

@@ -50,6 +50,7 @@ impl Resolver<'_> {
         });
         let facts = Facts {
             bytes: sizes.max().unwrap_or(0).saturating_add(8),
+            written: true,
             map_in_key: members.facts.map_in_key && !discriminator.key,
             ..members.facts
         };

@@ -267,6 +267,7 @@ fn enumeration(enumeration: &Enum) -> graph::Enum {
     graph::Enum {
         bit_bound: u16::from(enumeration.bit_bound),
         extensibility: Some(extensibility(enumeration.extensibility)),
+        ignore_literal_names: enumeration.ignore_literal_names,
         literals: literals.collect(),
     }
 }

@@ -29,6 +29,7 @@ fn enumeration(extensibility: Extensibility, literals: &[(&str, i32)]) -> Defini
     Definition::Enum(Enum {
         bit_bound: 32,
         extensibility: Some(extensibility),
+        ignore_literal_names: false,
         literals: literals.collect(),
     })
 }
@@ -224,6 +225,40 @@ fn collections_are_of_the_same() {
         "T.m: array cannot be read from sequence",
     ];
     check(&one, &of(Type::array(LONG, [2])), differs);
+}
+
+/// Which no `TypeObject` says, so the minimal form is no match here.
+#[test]
+fn enumerations_by_value_alone() {
+    use Extensibility::{Appendable, Final};
+    let reads = |reader: &Resolved, writer: &Resolved| {
+        let sides = (Some(reader), Some(writer));
+        assignable(sides.0, sides.1, Representation::Xcdr2, &strict()).is_ok()
+    };
+    for (extensibility, key) in [(Final, false), (Appendable, false), (Appendable, true)] {
+        let inner = |literals: &[(&str, i32)], alone| {
+            let mut definition = enumeration(extensibility, literals);
+            if let Definition::Enum(inner) = &mut definition {
+                inner.ignore_literal_names = alone;
+            }
+            around(Appendable, definition, key)
+        };
+        let old = |alone| inner(&[("A", 0), ("B", 1)], alone);
+        let renamed = |alone| inner(&[("B", 0), ("X", 1)], alone);
+        assert!(!reads(&old(false), &renamed(false)));
+        for (reader, writer) in [(true, false), (false, true), (true, true)] {
+            assert!(
+                reads(&old(reader), &renamed(writer)),
+                "{extensibility:?} {key}"
+            );
+        }
+        // Values count all the same: of final types and of keys all of them.
+        let more = inner(&[("A", 0), ("B", 1), ("C", 2)], true);
+        assert_eq!(
+            reads(&old(true), &more),
+            extensibility == Appendable && !key
+        );
+    }
 }
 
 #[test]

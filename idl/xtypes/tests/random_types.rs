@@ -153,6 +153,7 @@ impl Maker {
             1 => Definition::Enum(Enum {
                 bit_bound: bits,
                 extensibility: some[self.random.below(3)],
+                ignore_literal_names: false,
                 literals: (0..3)
                     .map(|value| Literal {
                         name: Name::Text(format!("L{value}")),

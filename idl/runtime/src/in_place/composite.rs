@@ -2,7 +2,7 @@
 
 use super::room::{Part, Room, Site};
 use crate::error::CdrError;
-use crate::shape::Shape;
+use crate::shape::{OrDefault, Shape};
 
 /// A generated structure, as something that is built in place.
 pub trait Composite: Shape {
@@ -38,6 +38,31 @@ pub trait FixedComposite: Composite {
 
     /// A builder over a value that has been written.
     fn reopen<R: Room>(room: R, site: Site) -> Self::Only<R>;
+}
+
+impl<S: Composite> Composite for OrDefault<S> {
+    type First<R: Room> = S::First<R>;
+    type Last<R: Room> = S::Last<R>;
+
+    fn begin<R: Room>(room: R, site: Site) -> Result<S::First<R>, CdrError> {
+        S::begin(room, site)
+    }
+
+    fn close<R: Room>(last: &mut S::Last<R>) -> Result<usize, CdrError> {
+        S::close(last)
+    }
+}
+
+impl<S: FixedComposite> FixedComposite for OrDefault<S> {
+    type Only<R: Room> = S::Only<R>;
+
+    fn add<R: Room>(room: R, site: Site) -> Result<(S::Only<R>, usize), CdrError> {
+        S::add(room, site)
+    }
+
+    fn reopen<R: Room>(room: R, site: Site) -> S::Only<R> {
+        S::reopen(room, site)
+    }
 }
 
 /// The builder that a closure is handed, for a `T` in a sample whose error is `E`.

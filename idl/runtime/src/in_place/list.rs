@@ -9,7 +9,7 @@ use super::frame::{Frame, Head};
 use super::room::{Part, Site};
 use crate::encode::Encoder as _;
 use crate::error::CdrError;
-use crate::shape::{Array, Delimited, Sequence, Shape};
+use crate::shape::{Array, Delimited, OrDefault, Sequence, Shape, Trim, Trimmable};
 
 /// A collection that can be built element by element.
 pub trait Listed: Shape {
@@ -42,6 +42,20 @@ impl<S: Listed> Listed for Delimited<S> {
     const COUNT_MAX: u32 = S::COUNT_MAX;
     const IS_ARRAY: bool = S::IS_ARRAY;
     const DELIMITED: bool = true;
+}
+
+impl<S: Listed> Listed for OrDefault<S> {
+    type Element = S::Element;
+    const COUNT_MAX: u32 = S::COUNT_MAX;
+    const IS_ARRAY: bool = S::IS_ARRAY;
+    const DELIMITED: bool = S::DELIMITED;
+}
+
+impl<S: Listed + Trimmable> Listed for Trim<S> {
+    type Element = S::Element;
+    const COUNT_MAX: u32 = S::COUNT_MAX;
+    const IS_ARRAY: bool = S::IS_ARRAY;
+    const DELIMITED: bool = S::DELIMITED;
 }
 
 /// A sequence or array of `T` that grows where it will lie. It borrows the builder

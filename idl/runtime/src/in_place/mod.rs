@@ -21,10 +21,12 @@
 //! that is dropped half-way has never been there.
 //!
 //! `room.rs` is where structures are built, `composite.rs` what nested structures
-//! are, `list.rs`, `entries.rs` and `numbers.rs` collections in their `frame.rs`, `nested.rs` and `mutable.rs` the
+//! are, `list.rs`, `entries.rs` and `numbers.rs` collections in their `frame.rs`,
+//! `elements.rs` arrays that are there already, `nested.rs` and `mutable.rs` the
 //! operations of [`InPlace`] for nested values and for members with headers.
 
 mod composite;
+mod elements;
 mod entries;
 mod frame;
 mod list;
@@ -34,6 +36,7 @@ mod numbers;
 mod room;
 
 pub use composite::{Build, Composite, First, FixedComposite, Last, Only};
+pub use elements::Elements;
 pub use entries::{Entries, Mapped};
 pub use list::{List, Listed};
 pub use nested::Numbers;
@@ -144,13 +147,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// The end after what `write` writes.
     #[inline]
     fn count(&self, write: impl FnOnce(&mut Counter) -> Result<(), CdrError>) -> usize {
-        let Site {
-            representation,
-            origin,
-            depth,
-            ..
-        } = self.site;
-        let mut counter = Counter::resume(representation, self.end, origin, depth);
+        let mut counter = self.here(self.end).counter();
         // Counters take any number of bytes.
         let _ = write(&mut counter);
         counter.position()

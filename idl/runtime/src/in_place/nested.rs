@@ -1,5 +1,6 @@
 //! Values that have builders of their own.
 
+use super::elements::Elements;
 use super::entries::{Entries, Mapped};
 use super::list::{List, Listed};
 use super::numbers::{SeqMut, fill_with};
@@ -84,20 +85,32 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// is written with its defaults before, if it has not been yet.
     #[inline]
     pub fn inner<M: Member, S: FixedComposite>(&mut self) -> Only<'_, S, R::Error> {
+        let site = self.fixed::<M>();
+        S::reopen(self.part(), site)
+    }
+
+    /// As [`inner`](Self::inner), the elements of an array of fixed size.
+    #[inline]
+    pub fn elements<M: Member, S: Listed>(&mut self) -> Elements<'_, S::Element, R::Error> {
+        let site = self.fixed::<M>();
+        Elements::reopen::<S>(self.part(), site)
+    }
+
+    /// Where the value of a member of fixed size stands.
+    #[inline]
+    fn fixed<M: Member>(&mut self) -> Site {
         if is_parameter::<M>()
             && let Err(error) = self.supply::<M>()
         {
-            // Its setters write nowhere, and the fault is reported in the end.
+            // Setters write nowhere, and the fault is reported in the end.
             self.fault().note(error);
-            let site = Site {
+            return Site {
                 position: u32::MAX as usize,
                 origin: 0,
                 ..self.site
             };
-            return S::reopen(self.part(), site);
         }
-        let site = self.value(self.at[M::INDEX] as usize);
-        S::reopen(self.part(), site)
+        self.value(self.at[M::INDEX] as usize)
     }
 
     /// Appends a sequence of `len` primitives that `fill` writes.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::encapsulation::Representation;
-use crate::encode::{AllMembers, Encoder as _, Writer};
+use crate::encode::{AllMembers, Counter, Encoder as _, Writer};
 use crate::error::CdrError;
 use crate::topic::Slot;
 
@@ -58,6 +58,12 @@ impl Site {
         let mut writer = Writer::resume(self.representation, bytes, self.position, self.origin);
         *writer.depth_mut() = self.depth;
         writer
+    }
+
+    /// A counter at the start of it.
+    #[inline]
+    pub(super) fn counter(self) -> Counter {
+        Counter::resume(self.representation, self.position, self.origin, self.depth)
     }
 }
 

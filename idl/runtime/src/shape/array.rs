@@ -5,7 +5,7 @@ use std::array;
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 
-use crate::encode::Encoder;
+use crate::encode::{AllMembers, Encoder};
 use crate::error::CdrError;
 use crate::measure::Measure;
 use crate::primitive::Primitive;
@@ -38,6 +38,13 @@ where
             T::write(element.borrow(), encoder)?;
         }
         Ok(())
+    }
+
+    fn write_initial<E>(encoder: &mut E) -> Result<(), CdrError>
+    where
+        E: Encoder<Selection = AllMembers>,
+    {
+        (0..N).try_for_each(|_| T::write_initial(encoder))
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError> {

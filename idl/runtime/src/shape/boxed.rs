@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 
-use crate::encode::Encoder;
+use crate::encode::{AllMembers, Encoder};
 use crate::error::CdrError;
 use crate::measure::Measure;
 use crate::reader::Reader;
@@ -31,6 +31,13 @@ where
 
     fn write<E: Encoder>(value: &S::Owned, encoder: &mut E) -> Result<(), CdrError> {
         S::write(value.borrow(), encoder)
+    }
+
+    fn write_initial<E>(encoder: &mut E) -> Result<(), CdrError>
+    where
+        E: Encoder<Selection = AllMembers>,
+    {
+        S::write_initial(encoder)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError> {

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::encode::Encoder;
+use crate::encode::{AllMembers, Encoder};
 use crate::error::CdrError;
 use crate::measure::Measure;
 use crate::reader::Reader;
@@ -27,6 +27,15 @@ impl<S: Shape> Shape for Delimited<S> {
     fn write<E: Encoder>(value: &S::Borrowed, encoder: &mut E) -> Result<(), CdrError> {
         let open = encoder.begin_collection(|counter| S::write(value, counter))?;
         S::write(value, encoder)?;
+        encoder.end(open)
+    }
+
+    fn write_initial<E>(encoder: &mut E) -> Result<(), CdrError>
+    where
+        E: Encoder<Selection = AllMembers>,
+    {
+        let open = encoder.begin_collection(|counter| S::write_initial(counter))?;
+        S::write_initial(encoder)?;
         encoder.end(open)
     }
 

@@ -39,7 +39,7 @@ pub use wide_text::WideText;
 use std::borrow::Borrow;
 
 use crate::encapsulation::Extensibility;
-use crate::encode::Encoder;
+use crate::encode::{AllMembers, Encoder};
 use crate::error::CdrError;
 use crate::long_double::LongDouble;
 use crate::measure::Measure;
@@ -164,6 +164,19 @@ pub trait Shape: 'static {
     /// # Errors
     /// [`CdrError::Full`], or what is wrong with the value.
     fn write<E: Encoder>(value: &Self::Borrowed, encoder: &mut E) -> Result<(), CdrError>;
+
+    /// Writes the default of the IDL type. Where all values have the same size, it
+    /// allocates nothing.
+    ///
+    /// # Errors
+    /// [`CdrError::Full`].
+    #[inline]
+    fn write_initial<E>(encoder: &mut E) -> Result<(), CdrError>
+    where
+        E: Encoder<Selection = AllMembers>,
+    {
+        Self::write(Self::initial().borrow(), encoder)
+    }
 
     /// Reads a value.
     ///

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 
-use crate::encode::Encoder;
+use crate::encode::{AllMembers, Encoder};
 use crate::error::CdrError;
 use crate::measure::Measure;
 use crate::reader::Reader;
@@ -37,6 +37,13 @@ impl<S: Shape> Shape for OrDefault<S> {
 
     fn write<E: Encoder>(value: &S::Borrowed, encoder: &mut E) -> Result<(), CdrError> {
         S::write(value, encoder)
+    }
+
+    fn write_initial<E>(encoder: &mut E) -> Result<(), CdrError>
+    where
+        E: Encoder<Selection = AllMembers>,
+    {
+        S::write_initial(encoder)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<S::Owned, CdrError> {

@@ -82,7 +82,7 @@ impl<'e, 's> Methods<'e, 's> {
         let doc = member_docs(member);
         let name = self.name("set_", field, "");
         let (ty, value) = self.emitter.taken_member(member, self.subject.scope());
-        let inner = self.inner(field);
+        let inner = self.inner(field).or_else(|| self.elements(field));
         quote! {
             #doc
             pub fn #name(&mut self, value: #ty) -> &mut Self {
@@ -107,6 +107,37 @@ impl<'e, 's> Methods<'e, 's> {
             #doc
             pub fn #name(&mut self) -> #builder<#rt::Part<'_, #error>> {
                 self.sample.inner::<#path, #shape>()
+            }
+        })
+    }
+
+    /// The elements of an array of structures of fixed size, each a builder over the place
+    /// where it is.
+    fn elements(&self, field: &Field<'_>) -> Option<TokenStream> {
+        let Type::Array {
+            element,
+            dimensions,
+        } = self.emitter.resolve(&field.member.ty)
+        else {
+            return None;
+        };
+        let [_, rows @ ..] = &dimensions[..] else {
+            return None;
+        };
+        self.composite_within(&element.ty)?;
+        let Subject { rt, .. } = self.subject;
+        let Field { path, member, .. } = field;
+        let shape = self.shape(member);
+        let name = self.name("", field, "");
+        let element = self
+            .emitter
+            .rows_within(element, rows, &member.range, self.subject.scope());
+        let doc = self.docs_and(member, &[" Its elements, to be changed where they lie."]);
+        let error = self.error();
+        Some(quote! {
+            #doc
+            pub fn #name(&mut self) -> #rt::Elements<'_, #element, #error> {
+                self.sample.elements::<#path, #shape>()
             }
         })
     }
@@ -348,6 +379,14 @@ impl<'e, 's> Methods<'e, 's> {
                 _ => None,
             },
             _ => None,
+        }
+    }
+
+    /// As [`composite_of`](Self::composite_of), of the innermost element of arrays.
+    fn composite_within(&self, ty: &Type) -> Option<TypeId> {
+        match self.emitter.resolve(ty) {
+            Type::Array { element, .. } => self.composite_within(&element.ty),
+            ty => self.composite_of(ty),
         }
     }
 

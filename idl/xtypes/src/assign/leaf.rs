@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Comparison, Difference, Outcome, Side};
 use crate::graph::{
-    Bitmask, Bitset, Definition, Element, Enum, Extensibility, Literal, Name, Primitive, Type,
+    Bitmask, Bitset, Definition, Element, Enum, Extensibility, Literal, Primitive, Type,
 };
 use crate::object::NameHash;
 
@@ -138,6 +138,7 @@ impl Comparison {
             let same_value = by_value.get(&literal.value);
             let same_name = by_name.contains(&literal.name.hash());
             let agrees = match (same_value, same_name) {
+                (found, _) if by_value_alone(one, other) => found.is_some() || !is_final,
                 (Some(found), true) => found.name == literal.name,
                 (None, false) => !is_final,
                 _ => false,
@@ -177,18 +178,27 @@ impl Comparison {
         let (Some(Definition::Enum(one)), Some(Definition::Enum(other))) = definitions else {
             return Ok(());
         };
-        let known: HashSet<NameHash> = one
+        let names: HashSet<NameHash> = one
             .literals
             .iter()
             .map(|literal| literal.name.hash())
             .collect();
-        let knows = |name: &Name| known.contains(&name.hash());
-        let unknown = other.literals.iter().find(|literal| !knows(&literal.name));
+        let values: HashSet<i32> = one.literals.iter().map(|literal| literal.value).collect();
+        let knows = |literal: &&Literal| match by_value_alone(one, other) {
+            true => values.contains(&literal.value),
+            false => names.contains(&literal.name.hash()),
+        };
+        let unknown = other.literals.iter().find(|literal| !knows(literal));
         match unknown {
             Some(literal) => Err(Difference::KeyLiteral(literal.name.to_string())),
             None => Ok(()),
         }
     }
+}
+
+/// `@ignore_literal_names`, of either: XTypes 1.3 §7.2.4.4.7.
+const fn by_value_alone(one: &Enum, other: &Enum) -> bool {
+    one.ignore_literal_names || other.ignore_literal_names
 }
 
 fn bound(what: &'static str, reader: Option<u32>, writer: Option<u32>, ignored: bool) -> Outcome {

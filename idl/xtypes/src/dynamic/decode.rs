@@ -1,19 +1,20 @@
 //! Reading values of types that are known at run time only, as generated code reads.
 
+mod union;
+
+pub(super) use union::{DISCRIMINATOR_ID, selected};
+
 use std::cmp::Ordering;
 
 use spindle_dds_idl_runtime::shape::UNBOUNDED;
 use spindle_dds_idl_runtime::{CdrError, Reader};
 
 use super::initial::Initial;
-use super::leaf::{check_enum, read_bitmask, read_bitset, read_enum, read_text, read_wide};
+use super::leaf::{read_bitmask, read_bitset, read_enum, read_text, read_wide};
 use super::number;
-use super::plan::{ANY, Declared, Members, Plan, select};
-use super::value::{UnionValue, Value};
-use crate::graph::{Element, Extensibility, Member, Range, TryConstruct, Type, TypeIndex, Union};
-
-/// Id of the discriminator in the list of members of a mutable union.
-pub(super) const DISCRIMINATOR_ID: u32 = 0;
+use super::plan::{ANY, Declared, Members, Plan};
+use super::value::Value;
+use crate::graph::{Element, Extensibility, Member, Range, TryConstruct, Type};
 
 /// A type, and what its surroundings say of it.
 #[derive(Clone, Copy)]
@@ -287,160 +288,6 @@ impl<'p> Decode<'p> {
         values.collect()
     }
 
-    fn union(self, union: (TypeIndex, &Union), reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-        let mut start = *reader;
-        match self.union_value(union, reader) {
-            // Whoever only goes behind it can, if something says where that is.
-            Err(error) if reader.is_skipping() && error.is_unfit() => {
-                start.skip_aggregate(union.1.extensibility, error)?;
-                *reader = start;
-                Ok(Value::Struct(Vec::new()))
-            }
-            read => read,
-        }
-    }
-
-    fn union_value(
-        self,
-        (index, union): (TypeIndex, &Union),
-        reader: &mut Reader<'_>,
-    ) -> Result<Value, CdrError> {
-        let scope = reader.begin(union.extensibility)?;
-        let (discriminator, branch) = match union.extensibility {
-            Extensibility::Mutable => self.union_list(index, union, reader)?,
-            extensibility => {
-                let end_is_known = reader.is_delimited(extensibility);
-                let found = match reader.is_absent(extensibility, true) {
-                    true => None,
-                    false => self.discriminator(union, end_is_known, reader)?,
-                };
-                match found {
-                    // Nothing is there, or what follows is of a branch that is not known.
-                    None => self.default_union(index, reader)?,
-                    Some(discriminator) => {
-                        let branch = self.branch_in_order(union, &discriminator, reader)?;
-                        (discriminator, branch)
-                    }
-                }
-            }
-        };
-        reader.end(scope);
-        Ok(Value::Union(Box::new(UnionValue {
-            discriminator,
-            branch,
-        })))
-    }
-
-    fn branch_in_order(
-        self,
-        union: &Union,
-        discriminator: &Value,
-        reader: &mut Reader<'_>,
-    ) -> Result<Option<(usize, Value)>, CdrError> {
-        let Some((index, member)) = selected(union, discriminator) else {
-            return Ok(None);
-        };
-        let value = match reader.is_absent(union.extensibility, false) {
-            true => self.initial(reader).branch(member)?,
-            false => self.branch(member, reader)?,
-        };
-        Ok(Some((index, value)))
-    }
-
-    /// The default of a union.
-    fn default_union(
-        self,
-        index: TypeIndex,
-        reader: &mut Reader<'_>,
-    ) -> Result<(Value, Option<(usize, Value)>), CdrError> {
-        match self.initial(reader).value(&Type::Declared(index), ANY)? {
-            Value::Union(value) => Ok((value.discriminator, value.branch)),
-            other => Ok((other, None)),
-        }
-    }
-
-    /// Reads a discriminator; `None` says that its default takes the place of what is
-    /// there, and so the default of the union that of all that follows. That can only
-    /// be when the end of the union is known.
-    fn discriminator(
-        self,
-        union: &Union,
-        end_is_known: bool,
-        reader: &mut Reader<'_>,
-    ) -> Result<Option<Value>, CdrError> {
-        let what = Use::of(&union.discriminator.ty);
-        // What selects nothing that is known must not be tolerated, even when skipping.
-        let strictly = |reader: &mut Reader<'_>| {
-            let place = reader.place();
-            let value = self.read(what, reader)?;
-            if let (Type::Declared(index), Value::Enum(literal)) = (self.0.resolve(what.ty), &value)
-                && let Some(Declared::Enum(enumeration)) = self.0.declared(*index)
-            {
-                check_enum(enumeration, *literal, place)?;
-            }
-            Ok(value)
-        };
-        if union.discriminator.try_construct != TryConstruct::UseDefault || !end_is_known {
-            return strictly(reader).map(Some);
-        }
-        reader.construct(strictly, |reader| self.read(what, reader).map(drop))
-    }
-
-    fn branch(self, member: &Member, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
-        match self.construct(Use::member(member), reader)? {
-            Some(value) => Ok(value),
-            None => self.initial(reader).branch(member),
-        }
-    }
-
-    /// The members of a mutable union, the discriminator standing anywhere among them.
-    fn union_list(
-        self,
-        index: TypeIndex,
-        union: &Union,
-        reader: &mut Reader<'_>,
-    ) -> Result<(Value, Option<(usize, Value)>), CdrError> {
-        let mut ahead = *reader;
-        let mut found = None;
-        while found.is_none()
-            && let Some(parameter) = ahead.next_parameter()?
-        {
-            if parameter.id == DISCRIMINATOR_ID {
-                found = Some(self.discriminator(union, true, &mut ahead)?);
-            }
-            ahead.end_parameter(parameter);
-        }
-        let replaced = found == Some(None);
-        let discriminator = match found.flatten() {
-            Some(found) => found,
-            None => self.default_union(index, reader)?.0,
-        };
-        let selected = selected(union, &discriminator);
-        let mut value = None;
-        while let Some(parameter) = reader.next_parameter()? {
-            let is_known = |id: u32| {
-                id == DISCRIMINATOR_ID || union.branches.iter().any(|one| one.member.id == id)
-            };
-            match selected {
-                Some((_, member)) if member.id == parameter.id && value.is_none() && !replaced => {
-                    value = Some(self.branch(member, reader)?);
-                }
-                _ if is_known(parameter.id) => {}
-                _ => reader.unknown(&parameter)?,
-            }
-            reader.end_parameter(parameter);
-        }
-        let branch = match (selected, value) {
-            (None, _) => None,
-            (Some((index, _)), Some(value)) => Some((index, value)),
-            (Some((index, member)), None) => {
-                let initial = self.initial(reader).branch(member)?;
-                Some((index, initial))
-            }
-        };
-        Ok((discriminator, branch))
-    }
-
     /// Makes defaults at the expense of a reader.
     fn initial(
         self,
@@ -483,15 +330,6 @@ impl<S: FnMut() -> Result<(), CdrError>> Defaults<'_, S> {
         };
         initial.member(member)
     }
-}
-
-/// The branch that a discriminator selects.
-pub(super) fn selected<'u>(union: &'u Union, discriminator: &Value) -> Option<(usize, &'u Member)> {
-    let index = select(union, discriminator.to_integer()?)?;
-    union
-        .branches
-        .get(index)
-        .map(|branch| (index, &branch.member))
 }
 
 fn in_collection<'r, T>(

@@ -228,6 +228,7 @@ fn enumeration<F: Form>(enumeration: &EnumeratedType<F>) -> Result<Declared, Typ
     let enumeration = Enum {
         bit_bound,
         extensibility: enumeration.flags.extensibility(),
+        ignore_literal_names: false,
         literals,
     };
     Ok((name, Definition::Enum(enumeration)))

@@ -6,6 +6,12 @@
 //! themselves, always through a sequence, a map or a boxed member: who walks a
 //! type by its names must expect to come by again.
 
+mod interface;
+mod types;
+
+pub use interface::{Attribute, Direction, InterfaceDecl, Operation, Parameter};
+pub use types::{Element, Primitive, Type};
+
 use std::path::PathBuf;
 
 /// One compilation: the files named by the user and all that they include.
@@ -44,6 +50,8 @@ pub struct Module {
     pub name: String,
     /// Comment lines that stand before the first opening.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// What it contains, in source order.
     pub items: Vec<Item>,
 }
@@ -317,6 +325,8 @@ pub struct EnumLiteral {
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Its value: `@value`, else one more than the previous one.
     pub value: i32,
 }
@@ -340,6 +350,8 @@ pub struct Flag {
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Which bit, 0 for the least significant: `@position`, else one more than the
     /// previous one. Less than the bound, and no other flag's.
     pub position: u8,
@@ -366,6 +378,8 @@ pub struct BitField {
     pub name: String,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Its least significant bit.
     pub offset: u8,
     /// Number of bits, 1 to 64.
@@ -386,117 +400,6 @@ pub struct Alias {
     pub unit: Option<String>,
 }
 
-/// A use of a type.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Type {
-    /// A primitive.
-    Primitive(Primitive),
-    /// `string` or `string<N>`; the bound counts bytes without the NUL.
-    String {
-        /// Largest length in bytes, `None` when unbounded.
-        bound: Option<u32>,
-    },
-    /// `wstring` or `wstring<N>`; the bound counts UTF-16 units.
-    WString {
-        /// Largest length in units, `None` when unbounded.
-        bound: Option<u32>,
-    },
-    /// `fixed<D, S>`: `digits` decimal digits, `scale` of them behind the point.
-    Fixed {
-        /// 1 to 31.
-        digits: u8,
-        /// At most `digits`.
-        scale: u8,
-    },
-    /// `sequence<T>` or `sequence<T, N>`.
-    Sequence {
-        /// Element type.
-        element: Box<Element>,
-        /// Largest number of elements, `None` when unbounded.
-        bound: Option<u32>,
-    },
-    /// `map<K, V>` or `map<K, V, N>`.
-    Map {
-        /// Key: an integer type, `octet`, `char`, `wchar`, `boolean`, an enumeration or a
-        /// string of either kind; through typedefs or not.
-        key: Box<Element>,
-        /// Value type.
-        value: Box<Element>,
-        /// Largest number of entries, `None` when unbounded.
-        bound: Option<u32>,
-    },
-    /// `T name[d0][d1]`: row-major, none of the dimensions is 0.
-    Array {
-        /// Element type; never an array itself unless through an alias.
-        element: Box<Element>,
-        /// Dimensions from the outside in.
-        dimensions: Vec<u32>,
-    },
-    /// A declared type.
-    Named(TypeId),
-    /// A reference to an object. No part of any data type: it appears in typedefs
-    /// and operations only.
-    Interface(InterfaceId),
-}
-
-/// What a collection consists of.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Element {
-    /// Its type.
-    pub ty: Type,
-    /// `@try_construct` on the element.
-    pub try_construct: TryConstruct,
-    /// `@external` on the element. Elements stand behind a pointer anyhow, so this
-    /// is for the description of the type only.
-    pub external: bool,
-}
-
-impl Element {
-    /// One without annotations.
-    pub fn of(ty: Type) -> Self {
-        Self {
-            ty,
-            try_construct: TryConstruct::Discard,
-            external: false,
-        }
-    }
-}
-
-/// IDL 4.2 §7.4.1.4.4.2 and §7.4.13: the primitive types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Primitive {
-    /// `boolean`, one byte, 0 or 1.
-    Boolean,
-    /// `octet`.
-    Octet,
-    /// `char`: one byte, Latin-1 by the standard, a byte in Rust.
-    Char,
-    /// `wchar`: one UTF-16 unit.
-    WChar,
-    /// `int8`.
-    Int8,
-    /// `uint8`.
-    UInt8,
-    /// `short`, `int16`.
-    Int16,
-    /// `unsigned short`, `uint16`.
-    UInt16,
-    /// `long`, `int32`.
-    Int32,
-    /// `unsigned long`, `uint32`.
-    UInt32,
-    /// `long long`, `int64`.
-    Int64,
-    /// `unsigned long long`, `uint64`.
-    UInt64,
-    /// `float`.
-    Float32,
-    /// `double`.
-    Float64,
-    /// `long double`: IEEE 754 binary128, 16 bytes.
-    Float128,
-}
-
 /// A constant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstDecl {
@@ -506,6 +409,8 @@ pub struct ConstDecl {
     pub scope: Vec<String>,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
     /// Declared type: a primitive, a string of either kind, fixed, an enum or a
     /// bitmask; through typedefs or not.
     pub ty: Type,
@@ -539,84 +444,4 @@ pub enum Value {
     String(String),
     /// A literal of an enum: type and index of the literal.
     Enum(TypeId, usize),
-}
-
-/// An interface: IDL 4.2 §7.4.3.
-#[derive(Debug, Clone, PartialEq)]
-pub struct InterfaceDecl {
-    /// IDL identifier, unescaped.
-    pub name: String,
-    /// Enclosing modules from the outside in.
-    pub scope: Vec<String>,
-    /// Comment lines that stand before it.
-    pub doc: Vec<String>,
-    /// `local interface`.
-    pub local: bool,
-    /// Interfaces that it inherits from.
-    pub bases: Vec<InterfaceId>,
-    /// Types, exceptions and constants declared inside; their scope ends in the
-    /// name of the interface.
-    pub items: Vec<Item>,
-    /// Attributes in the order of declaration, without those inherited.
-    pub attributes: Vec<Attribute>,
-    /// Operations in the order of declaration, without those inherited.
-    pub operations: Vec<Operation>,
-    /// The file it was defined in (index into [`Model::files`]).
-    pub file: usize,
-}
-
-/// An attribute of an interface.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Attribute {
-    /// IDL identifier, unescaped.
-    pub name: String,
-    /// Comment lines that stand before it.
-    pub doc: Vec<String>,
-    /// Its type.
-    pub ty: Type,
-    /// `readonly`.
-    pub readonly: bool,
-    /// Exceptions of reading it.
-    pub get_raises: Vec<TypeId>,
-    /// Exceptions of changing it.
-    pub set_raises: Vec<TypeId>,
-}
-
-/// An operation of an interface.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Operation {
-    /// IDL identifier, unescaped.
-    pub name: String,
-    /// Comment lines that stand before it.
-    pub doc: Vec<String>,
-    /// `oneway`, by keyword or annotation.
-    pub oneway: bool,
-    /// What it returns, `None` for `void`.
-    pub returns: Option<Type>,
-    /// Its parameters.
-    pub parameters: Vec<Parameter>,
-    /// Exceptions.
-    pub raises: Vec<TypeId>,
-}
-
-/// A parameter of an operation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Parameter {
-    /// IDL identifier, unescaped.
-    pub name: String,
-    /// Which way it goes.
-    pub direction: Direction,
-    /// Its type.
-    pub ty: Type,
-}
-
-/// Which way a parameter goes, seen from the one who is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// `in`.
-    In,
-    /// `out`.
-    Out,
-    /// `inout`.
-    InOut,
 }

@@ -1,0 +1,42 @@
+//! DATA_REPRESENTATION, and what a type allows of it: `@data_representation`, XTypes 1.3
+//! §7.3.1.2 and §7.6.3.1.1.
+
+use spindle_dds_idl_runtime::{Representation, TopicType};
+use spindle_dds_qos::{DataRepresentation, DataRepresentationId};
+
+use crate::error::{Error, Result};
+
+/// Refuses a policy that lists what the type is not to be written in. (What is listed and
+/// not built at all has been refused before.)
+pub(crate) fn check<T: TopicType>(policy: &DataRepresentation) -> Result<()> {
+    let allowed: Vec<_> = T::REPRESENTATIONS.iter().map(|one| id(*one)).collect();
+    let Some(refused) = policy.value.iter().find(|listed| !allowed.contains(listed)) else {
+        return Ok(());
+    };
+    let names: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+    Err(Error::InconsistentPolicy(format!(
+        "DATA_REPRESENTATION lists {refused}; by its @data_representation the type {} allows {}",
+        T::TYPE_NAME,
+        names.join(", ")
+    )))
+}
+
+/// As [`check`]; a policy that lists nothing comes to list what the type has instead of
+/// the default, if it does not allow that.
+pub(crate) fn settle<T: TopicType>(policy: &mut DataRepresentation) -> Result<()> {
+    check::<T>(policy)?;
+    if let Some(first) = T::REPRESENTATIONS.first().map(|first| id(*first))
+        && first != policy.written()
+        && policy.value.is_empty()
+    {
+        *policy = first.into();
+    }
+    Ok(())
+}
+
+const fn id(representation: Representation) -> DataRepresentationId {
+    match representation {
+        Representation::Xcdr1 => DataRepresentationId::Xcdr1,
+        Representation::Xcdr2 => DataRepresentationId::Xcdr2,
+    }
+}

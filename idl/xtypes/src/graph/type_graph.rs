@@ -1,0 +1,157 @@
+//! Declared types, and what can be asked of them all.
+
+use super::{Bitset, Declaration, Definition, Member, Struct, Type, TypeIndex};
+
+/// Declared types that are made of each other.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TypeGraph {
+    declarations: Vec<Option<Declaration>>,
+}
+
+/// Of a graph in which a type was reserved and never defined.
+const MISSING: &Declaration = &Declaration {
+    name: None,
+    definition: Definition::Bitset(Bitset { fields: Vec::new() }),
+};
+
+impl TypeGraph {
+    /// Without any type.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes room for a type that others name before it is defined: so types come
+    /// to contain themselves.
+    pub fn reserve(&mut self) -> TypeIndex {
+        self.declarations.push(None);
+        TypeIndex(self.declarations.len() as u32 - 1)
+    }
+
+    /// Defines a type that there is room for. What it names must be of this graph.
+    pub fn define(&mut self, index: TypeIndex, name: Option<&str>, definition: Definition) {
+        if let Some(declaration) = self.declarations.get_mut(index.0 as usize) {
+            *declaration = Some(Declaration {
+                name: name.map(str::to_owned),
+                definition,
+            });
+        }
+    }
+
+    /// Adds a type.
+    pub fn add(&mut self, name: &str, definition: Definition) -> TypeIndex {
+        let index = self.reserve();
+        self.define(index, Some(name), definition);
+        index
+    }
+
+    /// The declaration of a type. Of a type that was reserved and not defined it is
+    /// an empty bitset without a name.
+    pub fn declaration(&self, index: TypeIndex) -> &Declaration {
+        let found = self.declarations.get(index.0 as usize);
+        found.and_then(Option::as_ref).unwrap_or(MISSING)
+    }
+
+    /// All types, in the order in which they were added.
+    pub fn indices(&self) -> impl Iterator<Item = TypeIndex> + use<> {
+        (0..self.declarations.len() as u32).map(TypeIndex)
+    }
+
+    /// How many types there are.
+    pub fn len(&self) -> usize {
+        self.declarations.len()
+    }
+
+    /// Whether there is no type.
+    pub fn is_empty(&self) -> bool {
+        self.declarations.is_empty()
+    }
+
+    /// The type of this scoped name.
+    pub fn find(&self, name: &str) -> Option<TypeIndex> {
+        self.indices()
+            .find(|index| self.declaration(*index).name.as_deref() == Some(name))
+    }
+
+    /// What a type is once typedefs are looked through.
+    pub fn resolved<'g>(&'g self, ty: &'g Type) -> &'g Type {
+        let mut ty = ty;
+        // More typedefs of typedefs are refused, and they may go in a circle.
+        for _ in 0..=crate::limits::DEPTH_MAX {
+            match ty {
+                Type::Declared(index) => match &self.declaration(*index).definition {
+                    Definition::Alias(alias) => ty = &alias.ty,
+                    _ => return ty,
+                },
+                _ => return ty,
+            }
+        }
+        ty
+    }
+
+    /// The types that a type's declaration names.
+    pub(crate) fn names(&self, index: TypeIndex, found: &mut dyn FnMut(TypeIndex)) {
+        match &self.declaration(index).definition {
+            Definition::Enum(_) | Definition::Bitmask(_) | Definition::Bitset(_) => {}
+            Definition::Alias(alias) => alias.ty.declared(found),
+            Definition::Struct(structure) => {
+                structure.base.into_iter().for_each(&mut *found);
+                for member in &structure.members {
+                    member.ty.declared(found);
+                }
+            }
+            Definition::Union(union) => {
+                union.discriminator.ty.declared(found);
+                for branch in &union.branches {
+                    branch.member.ty.declared(found);
+                }
+            }
+        }
+    }
+
+    /// All members of a structure, those inherited first.
+    pub fn members<'g>(&'g self, structure: &'g Struct) -> Vec<&'g Member> {
+        let mut levels = Vec::new();
+        self.each_level(structure, |level| levels.push(level));
+        let members = levels.into_iter().rev();
+        members.flat_map(|level| &level.members).collect()
+    }
+
+    /// Whether a structure inherits from structures only, not from itself, and not
+    /// through too many levels.
+    pub(crate) fn inherits_well(&self, structure: &Struct) -> bool {
+        let mut level = structure;
+        for _ in 0..crate::limits::DEPTH_MAX {
+            let Some(base) = level.base else { return true };
+            let Definition::Struct(next) = &self.declaration(base).definition else {
+                return false;
+            };
+            level = next;
+        }
+        level.base.is_none()
+    }
+
+    /// Whether values of a type can select a branch of a union.
+    pub(crate) fn selects(&self, ty: &Type) -> bool {
+        match self.resolved(ty) {
+            Type::Primitive(primitive) => primitive.selects(),
+            Type::Declared(index) => {
+                matches!(self.declaration(*index).definition, Definition::Enum(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// A structure and all that it inherits from, ending where that goes in a circle.
+    fn each_level<'g>(&'g self, structure: &'g Struct, mut visit: impl FnMut(&'g Struct)) {
+        let mut level = structure;
+        visit(level);
+        for _ in 0..self.declarations.len() {
+            let Some(base) = level.base else { return };
+            let Definition::Struct(next) = &self.declaration(base).definition else {
+                return;
+            };
+            level = next;
+            visit(level);
+        }
+    }
+}
