@@ -18,6 +18,9 @@ const FLOORS: &[(&str, u32)] = &[
     ("spindle-dds-idl", 2),
     // Compiles what the compiler emits, over the runtime, to test both.
     ("spindle-dds-idl-fixtures", 3),
+    ("spindle-dds-idl-exercise", 3),
+    // Types that nobody thought of.
+    ("spindle-dds-idl-random", 4),
     ("spindle-dds-core", 2),
     ("spindle-dds-sim", 3),
     ("spindle-dds", 3),

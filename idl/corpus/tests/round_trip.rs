@@ -1,17 +1,11 @@
 //! Every topic type of the corpus: its default and random values through each encoding, as a
 //! whole, as a view and as a key.
 
-#[path = "../../fixtures/tests/support/random.rs"]
-mod random;
-
 use std::fmt::Debug;
 
-use random::Random;
 use serde::Deserialize;
-use spindle_dds_idl_runtime::codec::Sample;
-use spindle_dds_idl_runtime::{CdrError, Representation};
-
-const REPRESENTATIONS: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
+use spindle_dds_idl_exercise::random::Random;
+use spindle_dds_idl_exercise::{CdrError, REPRESENTATIONS, Sample};
 
 /// Random values tried, of which so many at least must be within the bounds of the type.
 const TRIED: u64 = 40;

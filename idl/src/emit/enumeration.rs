@@ -68,15 +68,17 @@ impl Emitter<'_> {
                 }
             },
         );
+        let order = self.order(decl, &name);
         quote! {
             #doc
-            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
             #serde
             pub enum #name {
                 #(#variants,)*
                 #unknown_variant
             }
 
+            #order
             #from
 
             impl ::core::convert::From<#name> for #bits {
@@ -100,6 +102,27 @@ impl Emitter<'_> {
                         #(Self::#literal_names => #values,)*
                         #unknown_to_bits
                     }
+                }
+            }
+        }
+    }
+
+    /// By value, whatever the order of the literals, and of literals that others have as
+    /// well: so entries of maps come in the order that everybody gives them.
+    fn order(&self, decl: &TypeDecl, name: &Ident) -> TokenStream {
+        let rt = self.rt(&decl.scope);
+        quote! {
+            impl ::core::cmp::Ord for #name {
+                /// By value.
+                fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
+                    let [one, other] = [*self, *other].map(#rt::shape::Enumeration::to_bits);
+                    ::core::cmp::Ord::cmp(&one, &other)
+                }
+            }
+
+            impl ::core::cmp::PartialOrd for #name {
+                fn partial_cmp(&self, other: &Self) -> ::core::option::Option<::core::cmp::Ordering> {
+                    ::core::option::Option::Some(::core::cmp::Ord::cmp(self, other))
                 }
             }
         }

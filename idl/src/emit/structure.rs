@@ -241,6 +241,22 @@ impl Emitter<'_> {
         };
         let initial_heap = self.initial_heap(subject);
         let write_initial = self.write_initial_fn(subject);
+        // What a new value has in optional members, one that was not sent has not.
+        let unsent = subject
+            .fields
+            .iter()
+            .filter(|field| field.member.optional && field.member.default.is_some())
+            .map(|field| &field.name)
+            .collect::<Vec<_>>();
+        let initial = match unsent[..] {
+            [] => quote!(::core::default::Default::default()),
+            _ => quote! {
+                Self {
+                    #(#unsent: ::core::option::Option::None,)*
+                    ..::core::default::Default::default()
+                }
+            },
+        };
         let write = self.write_fn(subject);
         let read = self.read_fn(subject);
         let measure = self.measure_fn(subject);
@@ -266,7 +282,7 @@ impl Emitter<'_> {
                 #initial_heap
 
                 fn initial() -> Self {
-                    ::core::default::Default::default()
+                    #initial
                 }
 
                 #write

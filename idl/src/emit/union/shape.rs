@@ -89,10 +89,10 @@ impl Emitter<'_> {
         let unbounded = cases
             .arms
             .iter()
-            .any(|arm| self.reaches(&arm.branch.member.ty, *id));
+            .find(|arm| self.reaches(&arm.branch.member.ty, *id));
         let measured = match unbounded {
-            true => quote!(measure.unbounded();),
-            false => {
+            Some(Arm { path, .. }) => quote!(measure.recursive_member::<#path>();),
+            None => {
                 let paths = cases.arms.iter().map(|arm| &arm.path);
                 quote!(measure.choice(&[#(#rt::Measure::member::<#paths>),*]);)
             }

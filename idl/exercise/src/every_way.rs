@@ -1,0 +1,130 @@
+//! All that is tried of one generated topic type.
+
+use std::fmt::Debug;
+
+use spindle_dds_xtypes::DynamicType;
+
+use crate::memory::most_held;
+use crate::random::Random;
+use crate::tried::Exercise;
+use crate::{Encapsulation, REPRESENTATIONS, Representation, dynamic, encode, sample};
+
+/// How much is tried of a type.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Values that go through each encoding.
+    pub values: u64,
+    /// Those of them whose bytes are altered.
+    pub altered: u64,
+}
+
+/// Longest sample of which every byte is altered, and which is cut at every byte.
+const ALTERED_BYTES_MAX: usize = 300;
+
+/// Memory that reading may take beside what the elements that it has found take: errors
+/// that say what is wrong, and vectors that start with room for four.
+const MEMORY_BASE: usize = 4096;
+
+/// Tries a topic type. Of how much memory is taken it knows only where
+/// [`Counting`](crate::memory::Counting) is the allocator.
+pub fn every_way<T: Exercise>(effort: Effort)
+where
+    for<'a> T::View<'a>: Debug,
+{
+    let ty = T::DESCRIPTION.map(|_| dynamic::dynamic::<T>());
+    for seed in 0..effort.values {
+        let value = match seed {
+            0 => T::default(),
+            _ => T::any(&mut Random::of_numbers(seed)),
+        };
+        sample::round_trip_shown(&value, T::is_shown);
+        for representation in REPRESENTATIONS {
+            built(&value, representation, seed);
+        }
+        if let Some(ty) = &ty {
+            dynamic::round_trip(ty, &value);
+        }
+        if seed < effort.altered {
+            for representation in REPRESENTATIONS {
+                altered(ty.as_ref(), &value, representation, seed);
+            }
+        }
+    }
+}
+
+/// What is built in place is what the encoder writes, whatever the memory held before; if
+/// members of mutable structures are given in another order, it is read as the same value.
+fn built<T: Exercise>(value: &T, representation: Representation, seed: u64) {
+    let expected = encode(value, representation);
+    for garbage in [0x00, 0xaa, 0xff] {
+        let slot = vec![garbage; expected.len() + 5];
+        let builder = T::build(slot, representation).expect("fits");
+        let built = value.build_all(builder, &mut Random::new(seed + u64::from(garbage)));
+        let (bytes, key) = built.expect("fits");
+        assert_eq!(bytes, expected, "{representation:?}: {value:?}");
+        assert_eq!(key, value.key_hash());
+    }
+    // Padding depends on the order.
+    let slot = vec![0xaa; 3 * expected.len() + 64];
+    let builder = T::build(slot, representation).expect("fits");
+    let built = value.build_all(builder, &mut Random::shuffling(seed));
+    let (bytes, key) = built.expect("fits");
+    assert_eq!(key, value.key_hash());
+    let read = T::decode(&bytes, T::encapsulation(representation));
+    assert_eq!(read.as_ref(), Ok(value), "{representation:?}");
+    for capacity in 0..expected.len() {
+        let built = T::build(vec![0xaa; capacity], representation)
+            .and_then(|builder| value.build_all(builder, &mut Random::new(seed)));
+        built.expect_err("does not fit");
+    }
+}
+
+/// Cuts the bytes of a value at every place, and alters each of them: an error, or another
+/// value, on which all who read agree; never a panic, never more memory than the elements
+/// that there can be take.
+fn altered<T: Exercise>(
+    ty: Option<&DynamicType>,
+    value: &T,
+    representation: Representation,
+    seed: u64,
+) where
+    for<'a> T::View<'a>: Debug,
+{
+    let id = T::encapsulation(representation);
+    let bytes = encode(value, representation);
+    let check = |bytes: &[u8]| {
+        frugal::<T>(bytes, id);
+        sample::agree_shown::<T>(bytes, id, T::is_shown);
+        if let Some(ty) = ty {
+            dynamic::agree::<T>(ty, bytes, id, T::DEFAULTS);
+        }
+    };
+    let considered = bytes.len().min(ALTERED_BYTES_MAX);
+    for length in 0..considered {
+        check(&bytes[..length]);
+    }
+    let mut random = Random::new(seed);
+    for index in 0..considered {
+        for byte in [!bytes[index], random.next() as u8] {
+            let mut altered = bytes.clone();
+            altered[index] = byte;
+            check(&altered);
+        }
+    }
+    for _ in 0..100 {
+        check(&random.alter(&bytes));
+    }
+}
+
+/// What reading takes in memory. An element of a sequence takes a byte at least, or four
+/// where all of it may be missing behind its delimiter; a vector that grows is there twice.
+fn frugal<T: Exercise>(bytes: &[u8], id: Encapsulation) {
+    let (read, held) = most_held(|| T::decode(bytes, id));
+    let most = MEMORY_BASE + T::ELEMENT_BYTES_MAX * (bytes.len() + 1);
+    assert!(
+        held <= most,
+        "{}: {held} bytes of memory for {} bytes, at most {most}: {read:?}",
+        T::TYPE_NAME,
+        bytes.len()
+    );
+}

@@ -1,0 +1,32 @@
+//! Every topic type of IDL that nobody wrote, in every way there is to write and read it:
+//! encoded, decoded, viewed, built in place, and as a type known at run time; whole, cut
+//! short, and altered.
+
+use std::fmt::Debug;
+
+use spindle_dds_idl_exercise::every_way::{Effort, every_way as try_in};
+use spindle_dds_idl_exercise::memory::{Counting, most_held};
+use spindle_dds_idl_exercise::tried::Exercise;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn every_way<T: Exercise>()
+where
+    for<'a> T::View<'a>: Debug,
+{
+    try_in::<T>(Effort {
+        values: 40,
+        altered: 3,
+    });
+}
+
+/// Without this, nothing would ever take too much.
+#[test]
+fn memory_is_counted() {
+    let (kept, held) = most_held(|| drop(vec![0_u8; 5000]));
+    assert!((5000..6000).contains(&held), "{held}");
+    drop(kept);
+}
+
+include!(concat!(env!("OUT_DIR"), "/checks.rs"));
