@@ -50,6 +50,7 @@ impl Emitter<'_> {
                     #rt::codec::max_size::<Self>(representation)
                 }
 
+                #[inline]
                 fn build<#slot: #rt::Slot>(
                     slot: #slot,
                     representation: #rt::Representation,
@@ -60,6 +61,15 @@ impl Emitter<'_> {
                     )
                 }
 
+                #[inline]
+                fn validate(
+                    bytes: &[#byte],
+                    encapsulation: #rt::Encapsulation,
+                ) -> #result<()> {
+                    #rt::codec::validate::<Self>(bytes, encapsulation)
+                }
+
+                #[inline]
                 fn view(
                     bytes: &[#byte],
                     encapsulation: #rt::Encapsulation,
@@ -91,6 +101,7 @@ impl Emitter<'_> {
                     #rt::codec::encode(self, representation, out)
                 }
 
+                #[inline]
                 fn decode(
                     bytes: &[#byte],
                     encapsulation: #rt::Encapsulation,

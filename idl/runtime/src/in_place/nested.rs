@@ -90,13 +90,13 @@ impl<R: Room, const N: usize> InPlace<R, N> {
             // Its setters write nowhere, and the fault is reported in the end.
             self.fault().note(error);
             let site = Site {
-                position: u32::MAX as usize,
+                position: u32::MAX,
                 origin: 0,
                 ..self.site
             };
             return S::reopen(self.part(), site);
         }
-        let site = self.value(self.at[M::INDEX] as usize);
+        let site = self.value::<M>();
         S::reopen(self.part(), site)
     }
 
@@ -132,7 +132,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), CdrError> {
-        check_bound(len, S::BOUND, self.end).in_member(M::PATH)?;
+        check_bound(len, S::BOUND, self.end as usize).in_member(M::PATH)?;
         self.append_with::<M>(|writer| {
             writer.length(len)?;
             if len > 0 {
