@@ -215,9 +215,9 @@ impl<T: TopicType> DataReader<T> {
                 return Err(self.core.inlet.nothing());
             }
             items.retain(|(info, payload)| {
-                let makes_sense = payload
-                    .as_ref()
-                    .is_none_or(|payload| T::view(payload.bytes(), info.encapsulation()).is_ok());
+                let makes_sense = payload.as_ref().is_none_or(|payload| {
+                    T::validate(payload.bytes(), info.encapsulation()).is_ok()
+                });
                 if !makes_sense {
                     self.core.inlet.lose(access, info);
                 }

@@ -53,6 +53,7 @@ pub mod flight {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -62,6 +63,14 @@ pub mod flight {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -88,6 +97,7 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -161,7 +171,11 @@ pub mod flight {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 5],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
             let at = [
@@ -172,6 +186,7 @@ pub mod flight {
                 reader.check_member::<StateMembers::callsign>()?,
             ];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -205,24 +220,29 @@ pub mod flight {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> StateBuilder<S, Stage> {
+        #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<StateMembers::icao>(&value);
             self
         }
+        #[inline]
         pub fn set_altitude(&mut self, value: i32) -> &mut Self {
             self.sample.set::<StateMembers::altitude>(&value);
             self
         }
+        #[inline]
         pub fn set_number(&mut self, value: u32) -> &mut Self {
             self.sample.set::<StateMembers::number>(&value);
             self
         }
+        #[inline]
         pub fn set_feed(&mut self, value: u16) -> &mut Self {
             self.sample.set::<StateMembers::feed>(&value);
             self
         }
     }
     impl<S: __rt::Room> StateBuilder<S, __rt::Needs<StateMembers::callsign>> {
+        #[inline]
         pub fn callsign(
             self,
             value: &str,
@@ -254,6 +274,7 @@ pub mod flight {
     impl __rt::in_place::Composite for State {
         type First<R: __rt::Room> = StateBuilder<R>;
         type Last<R: __rt::Room> = StateBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -272,10 +293,11 @@ pub mod flight {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut StateBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Final)
         }
     }
     /// The members of [`State`] as types.
@@ -368,7 +390,11 @@ pub mod flight {
             encoder.member::<StateMembers::callsign>(&value.callsign)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let value = Self {
                 icao: reader.member::<StateMembers::icao>()?,
@@ -378,11 +404,27 @@ pub mod flight {
                 callsign: reader.member::<StateMembers::callsign>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            StateView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let _: [u32; 5] = [
+                reader.check_member::<StateMembers::icao>()?,
+                reader.check_member::<StateMembers::altitude>()?,
+                reader.check_member::<StateMembers::number>()?,
+                reader.check_member::<StateMembers::feed>()?,
+                reader.check_member::<StateMembers::callsign>()?,
+            ];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> StateView<'a> {
             StateView::parse_(reader).unwrap_or(StateView::ABSENT)
         }
@@ -434,6 +476,7 @@ pub mod flight {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -443,6 +486,14 @@ pub mod flight {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -469,6 +520,7 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -527,7 +579,11 @@ pub mod flight {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 2],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = [
@@ -535,6 +591,7 @@ pub mod flight {
                 reader.check_member::<BlobMembers::bytes>()?,
             ];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -566,12 +623,14 @@ pub mod flight {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> BlobBuilder<S, Stage> {
+        #[inline]
         pub fn set_number(&mut self, value: u32) -> &mut Self {
             self.sample.set::<BlobMembers::number>(&value);
             self
         }
     }
     impl<S: __rt::Room> BlobBuilder<S, __rt::Needs<BlobMembers::bytes>> {
+        #[inline]
         pub fn bytes(
             self,
             value: &[u8],
@@ -584,6 +643,7 @@ pub mod flight {
             })
         }
         /// `fill` writes `len` bytes where they lie, without a copy; they are zero before.
+        #[inline]
         pub fn bytes_with(
             self,
             len: usize,
@@ -603,6 +663,7 @@ pub mod flight {
         /// `fill` writes `len` bytes where they lie, without a copy. The bytes hold
         /// whatever this process's ring held before, such as an older sample of its
         /// own: `fill` must write every one of them, for all of them are published.
+        #[inline]
         pub fn bytes_reuse_with(
             self,
             len: usize,
@@ -634,6 +695,7 @@ pub mod flight {
     impl __rt::in_place::Composite for Blob {
         type First<R: __rt::Room> = BlobBuilder<R>;
         type Last<R: __rt::Room> = BlobBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -649,10 +711,11 @@ pub mod flight {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut BlobBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     /// The members of [`Blob`] as types.
@@ -706,18 +769,35 @@ pub mod flight {
             encoder.member::<BlobMembers::bytes>(&value.bytes)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let value = Self {
                 number: reader.member::<BlobMembers::number>()?,
                 bytes: reader.member::<BlobMembers::bytes>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            BlobView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 2] = [
+                reader.check_member::<BlobMembers::number>()?,
+                reader.check_member::<BlobMembers::bytes>()?,
+            ];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> BlobView<'a> {
             BlobView::parse_(reader).unwrap_or(BlobView::ABSENT)
         }
@@ -770,6 +850,7 @@ pub mod flight {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -779,6 +860,14 @@ pub mod flight {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -805,6 +894,7 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -864,14 +954,35 @@ pub mod flight {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
-            let at = [reader.check_member::<OtherMembers::icao>()?];
+            let at = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<OtherMembers::icao>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 4,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -901,11 +1012,13 @@ pub mod flight {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> OtherBuilder<S, Stage> {
+        #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<OtherMembers::icao>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Other) -> &mut Self {
             self.sample.set_all::<Other>(value);
             self
@@ -930,6 +1043,7 @@ pub mod flight {
     impl __rt::in_place::Composite for Other {
         type First<R: __rt::Room> = OtherBuilder<R>;
         type Last<R: __rt::Room> = OtherBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -945,22 +1059,25 @@ pub mod flight {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut OtherBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Final)
         }
     }
     impl __rt::in_place::FixedComposite for Other {
         type Only<R: __rt::Room> = OtherBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(OtherBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Final)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> OtherBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -1015,16 +1132,29 @@ pub mod flight {
         }
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
-            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
-            {
-                return ::core::result::Result::Ok(value);
-            }
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
-            let value = Self {
-                icao: reader.member::<OtherMembers::icao>()?,
+            #[inline(always)]
+            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Other> {
+                ::core::result::Result::Ok(Other {
+                    icao: reader.member::<OtherMembers::icao>()?,
+                })
+            }
+            let value = match reader
+                .block(
+                    __rt::Layout {
+                        size: 4,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                    },
+                    members_,
+                )
+            {
+                ::core::option::Option::Some((value, _)) => value,
+                ::core::option::Option::None => members_(reader)?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1032,10 +1162,35 @@ pub mod flight {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            if reader.pass_plain::<Self>(1) {
-                return ::core::result::Result::Ok(());
-            }
-            OtherView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let _: [u32; 1] = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<OtherMembers::icao>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 4,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> OtherView<'a> {

@@ -75,8 +75,18 @@ fn write<T: Sample, M: Selection>(
 ///
 /// # Errors
 /// What is wrong with the bytes.
+#[inline]
 pub fn decode<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
     T::read(&mut reader::<T>(bytes, encapsulation, Members::All)?)
+}
+
+/// For [`TopicType::validate`].
+///
+/// # Errors
+/// What is wrong with the bytes.
+#[inline]
+pub fn validate<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result<(), CdrError> {
+    T::check(&mut reader::<T>(bytes, encapsulation, Members::All)?)
 }
 
 /// For [`TopicType::decode_key`].
@@ -91,6 +101,7 @@ pub fn decode_key<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Resu
 ///
 /// # Errors
 /// When the encapsulation does not go with the type.
+#[inline]
 pub fn reader<T: TopicType>(
     bytes: &[u8],
     encapsulation: Encapsulation,

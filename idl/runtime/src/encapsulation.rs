@@ -117,10 +117,27 @@ impl Encapsulation {
         self,
         extensibility: Extensibility,
     ) -> Result<(Representation, ByteOrder), CdrError> {
-        let (representation, order) = self.decompose()?;
-        if Self::of(extensibility, representation).with_order(order) != self {
-            return Err(CdrError::EncapsulationMismatch { id: self.0 });
+        let order = match self.0 & 1 {
+            1 => ByteOrder::Little,
+            _ => ByteOrder::Big,
+        };
+        // The byte order is the last bit of the id; what is written is little endian.
+        let is = |representation| Self::of(extensibility, representation).0 == self.0 | 1;
+        if is(Representation::Xcdr1) {
+            Ok((Representation::Xcdr1, order))
+        } else if is(Representation::Xcdr2) {
+            Ok((Representation::Xcdr2, order))
+        } else {
+            Err(self.unfit())
         }
-        Ok((representation, order))
+    }
+
+    /// Why it does not go with a type.
+    #[cold]
+    fn unfit(self) -> CdrError {
+        match self.decompose() {
+            Ok(_) => CdrError::EncapsulationMismatch { id: self.0 },
+            Err(error) => error,
+        }
     }
 }

@@ -40,7 +40,9 @@ pub use measure::Measure;
 pub use member::{Borrowed, Member, Owned, Shown};
 pub use plain::{Dense, Plain};
 pub use primitive::Primitive;
-pub use reader::{ABSENT, Location, Present, ReadParameter, Reader, Scope, Span, Untrusted};
+pub use reader::{
+    ABSENT, Layout, Location, Present, ReadParameter, Reader, Scope, Span, Untrusted,
+};
 pub use topic::{Slot, TopicType, TypeDescription};
 pub use view::{ListIter, ListView, SeqIter, SeqView};
 pub use wide_view::WideView;

@@ -48,12 +48,12 @@ pub(crate) fn range_of<T: Plain>(
     if count == 0 || usize::from(depth) + usize::from(T::DEPTH) > DEPTH_MAX {
         return None;
     }
-    let relative = position.checked_sub(origin)?;
-    let first = relative.checked_next_multiple_of(T::ALIGN_FIRST)?;
-    if !first.is_multiple_of(align_of::<T>()) {
+    // Alignments are powers of two: no division.
+    let padding = origin.wrapping_sub(position) & (T::ALIGN_FIRST - 1);
+    let start = position.checked_add(padding)?;
+    if start.wrapping_sub(origin) & (align_of::<T>() - 1) != 0 {
         return None;
     }
-    let start = first.checked_add(origin)?;
     let end = start.checked_add(count.checked_mul(size_of::<T>())?)?;
     Some(start..end)
 }

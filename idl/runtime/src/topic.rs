@@ -112,7 +112,13 @@ pub trait TopicType: Sized + Send + Sync + 'static {
         representation: Representation,
     ) -> Result<Self::Builder<S>, CdrError>;
 
-    /// Validates a sample once and gives access to it where it lies.
+    /// Finds whether the bytes are a sample, so that [`view`](Self::view) would show it.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes.
+    fn validate(bytes: &[u8], encapsulation: Encapsulation) -> Result<(), CdrError>;
+
+    /// Validates a sample and gives access to it where it lies.
     ///
     /// # Errors
     /// Whatever is wrong with the bytes.

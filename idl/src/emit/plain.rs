@@ -1,19 +1,23 @@
-//! Structures that lie in samples as in memory.
+//! Structures whose members stand at the same offsets wherever they start, and those of
+//! them that lie in samples as in memory.
 //!
 //! XCDR1 puts a primitive at the next multiple of its size, counted from the start of
-//! the sample, and nothing behind the last; `repr(C)` puts a structure at multiples of
+//! the sample, and nothing behind the last. A structure that starts at a multiple of its
+//! largest alignment has its members at offsets that are known then, if all that it is
+//! made of has one size: it is read as a block. `repr(C)` puts a structure at multiples of
 //! its largest alignment, and its size is one. A structure is plain if that makes no
-//! difference when it starts at a multiple of its alignment, and if any bytes are a
-//! value of each of its members.
+//! difference, and if any bytes are a value of each of its members.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::structure::Subject;
 use super::{Emitter, names};
-use crate::model::{Extensibility, Member, Primitive, Type, TypeId, TypeKind};
+use crate::model::{
+    Bitmask, Enum, Extensibility, Member, Primitive, TryConstruct, Type, TypeId, TypeKind,
+};
 
-/// How a plain structure lies, in bytes.
+/// How a structure lies in XCDR1 when it starts at a multiple of its alignment, in bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     size: usize,
@@ -23,35 +27,61 @@ pub(super) struct Layout {
     offsets: Vec<usize>,
     /// Whether there is no padding.
     dense: bool,
+    /// Whether it is the same in memory, and any bytes are a value.
+    plain: bool,
     /// Structures and collections inside of each other.
     depth: u8,
 }
 
+impl Layout {
+    /// Of a primitive of this size and alignment.
+    fn of(size: usize, align: usize, plain: bool) -> Self {
+        Self {
+            size,
+            align,
+            first: align,
+            offsets: Vec::new(),
+            dense: true,
+            plain,
+            depth: 0,
+        }
+    }
+}
+
+/// Most members that are read as a block, unless all it takes is to copy them: the code
+/// for it is there twice.
+const BLOCK_FIELDS_MAX: usize = 64;
+
 impl Emitter<'_> {
     /// The layout of a structure, if it is plain.
     pub(super) fn plain(&self, id: TypeId) -> Option<Layout> {
+        self.layout(id).filter(|layout| layout.plain)
+    }
+
+    /// The layout of a structure, if it has one.
+    fn layout(&self, id: TypeId) -> Option<Layout> {
         let decl = self.decl(id);
         let TypeKind::Struct(structure) = &decl.kind else {
             return None;
         };
+        if structure.extensibility == Extensibility::Mutable {
+            return None;
+        }
         let is_extern = (1..=decl.scope.len()).any(|length| {
             let module = decl.scope[..length].join("::");
             self.options.extern_modules.contains_key(&module)
         });
-        let excluded = structure.extensibility == Extensibility::Mutable || structure.exception;
-        if is_extern || excluded {
-            return None;
-        }
         let mut layout = Layout {
             size: 0,
             align: 1,
             first: 1,
             offsets: Vec::new(),
             dense: true,
+            plain: !is_extern && !structure.exception,
             depth: 1,
         };
         for member in &structure.members {
-            let part = self.plain_member(member)?;
+            let part = self.member_layout(member)?;
             let offset = layout.size.checked_next_multiple_of(part.first)?;
             if !offset.is_multiple_of(part.align) {
                 return None;
@@ -59,42 +89,38 @@ impl Emitter<'_> {
             if layout.offsets.is_empty() {
                 layout.first = part.first;
             }
+            layout.plain &= part.plain;
             layout.dense &= part.dense && offset == layout.size;
             layout.align = layout.align.max(part.align);
             layout.depth = layout.depth.max(part.depth.checked_add(1)?);
             layout.size = offset.checked_add(part.size)?;
             layout.offsets.push(offset);
         }
-        let whole = layout.size.is_multiple_of(layout.align);
-        (whole && layout.size > 0).then_some(layout)
+        layout.plain &= layout.size.is_multiple_of(layout.align);
+        (layout.size > 0).then_some(layout)
     }
 
-    fn plain_member(&self, member: &Member) -> Option<Layout> {
+    fn member_layout(&self, member: &Member) -> Option<Layout> {
         let wrapped = member.optional || member.boxed || member.non_serialized;
-        if wrapped || !member.range.is_empty() {
+        if wrapped || member.try_construct == TryConstruct::UseDefault {
             return None;
         }
-        self.plain_type(&member.ty)
+        let mut layout = self.type_layout(&member.ty)?;
+        layout.plain &= member.range.is_empty();
+        Some(layout)
     }
 
-    fn plain_type(&self, ty: &Type) -> Option<Layout> {
+    fn type_layout(&self, ty: &Type) -> Option<Layout> {
         match ty {
-            Type::Primitive(primitive) => {
-                let size = plain_size(*primitive)?;
-                Some(Layout {
-                    size,
-                    align: size,
-                    first: size,
-                    offsets: Vec::new(),
-                    dense: true,
-                    depth: 0,
-                })
-            }
+            Type::Primitive(primitive) => Some(primitive_layout(*primitive)),
             Type::Array {
                 element,
                 dimensions,
             } => {
-                let mut layout = self.plain_type(&element.ty)?;
+                let mut layout = self.type_layout(&element.ty)?;
+                if !layout.size.is_multiple_of(layout.align) {
+                    return None;
+                }
                 let is_primitive = self.as_primitive(&element.ty).is_some();
                 for dimension in dimensions {
                     let count = usize::try_from(*dimension).ok()?;
@@ -105,12 +131,36 @@ impl Emitter<'_> {
                 Some(layout)
             }
             Type::Named(id) => match &self.decl(*id).kind {
-                TypeKind::Alias(alias) if alias.range.is_empty() => self.plain_type(&alias.ty),
-                TypeKind::Struct(_) => self.plain(*id),
-                _ => None,
+                TypeKind::Alias(alias) => {
+                    let mut layout = self.type_layout(&alias.ty)?;
+                    layout.plain &= alias.range.is_empty();
+                    Some(layout)
+                }
+                TypeKind::Struct(_) => self.layout(*id),
+                TypeKind::Enum(Enum { bit_bound, .. })
+                | TypeKind::Bitmask(Bitmask { bit_bound, .. }) => Some(word_layout(*bit_bound)),
+                TypeKind::Bitset(bitset) => Some(word_layout(bitset.bits)),
+                TypeKind::Union(_) | TypeKind::Native => None,
             },
             _ => None,
         }
+    }
+
+    /// The layout that a structure is read by as a block, if it has one.
+    pub(super) fn block(&self, subject: &Subject<'_>) -> Option<TokenStream> {
+        let layout = self.layout(subject.id)?;
+        if layout.offsets.len() > BLOCK_FIELDS_MAX && !layout.plain {
+            return None;
+        }
+        let rt = &subject.rt;
+        let number = Literal::usize_unsuffixed;
+        let (size, first, align) = (
+            number(layout.size),
+            number(layout.first),
+            number(layout.align),
+        );
+        let depth = Literal::u8_unsuffixed(layout.depth - 1);
+        Some(quote!(#rt::Layout { size: #size, first: #first, align: #align, depth: #depth }))
     }
 
     /// The attributes of the owned type.
@@ -208,28 +258,6 @@ impl Emitter<'_> {
             })
     }
 
-    /// Reads one value as a whole, if it can be.
-    pub(super) fn plain_read(&self, subject: &Subject<'_>) -> Option<TokenStream> {
-        self.plain(subject.id).map(|_| {
-            quote! {
-                if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>() {
-                    return ::core::result::Result::Ok(value);
-                }
-            }
-        })
-    }
-
-    /// Passes one value as a whole, if it can be.
-    pub(super) fn plain_check(&self, subject: &Subject<'_>) -> Option<TokenStream> {
-        self.plain(subject.id).map(|_| {
-            quote! {
-                if reader.pass_plain::<Self>(1) {
-                    return ::core::result::Result::Ok(());
-                }
-            }
-        })
-    }
-
     /// Lends a value, if it can be.
     pub(super) fn plain_view(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         self.plain(subject.id)?;
@@ -245,13 +273,26 @@ impl Emitter<'_> {
     }
 }
 
-/// Bytes of a primitive any bytes of which are a value.
-fn plain_size(primitive: Primitive) -> Option<usize> {
-    match primitive {
-        Primitive::Boolean | Primitive::Float128 => None,
-        Primitive::Octet | Primitive::Char | Primitive::Int8 | Primitive::UInt8 => Some(1),
-        Primitive::WChar | Primitive::Int16 | Primitive::UInt16 => Some(2),
-        Primitive::Int32 | Primitive::UInt32 | Primitive::Float32 => Some(4),
-        Primitive::Int64 | Primitive::UInt64 | Primitive::Float64 => Some(8),
-    }
+fn primitive_layout(primitive: Primitive) -> Layout {
+    let (size, any) = match primitive {
+        Primitive::Boolean => (1, false),
+        Primitive::Octet | Primitive::Char | Primitive::Int8 | Primitive::UInt8 => (1, true),
+        Primitive::WChar | Primitive::Int16 | Primitive::UInt16 => (2, true),
+        Primitive::Int32 | Primitive::UInt32 | Primitive::Float32 => (4, true),
+        Primitive::Int64 | Primitive::UInt64 | Primitive::Float64 => (8, true),
+        Primitive::Float128 => (16, false),
+    };
+    // XCDR1 aligns to 8 at most.
+    Layout::of(size, size.min(8), any)
+}
+
+/// Of an integer that has so many bits, not all of whose values need be any.
+fn word_layout(bits: u8) -> Layout {
+    let size = match bits {
+        ..=8 => 1,
+        ..=16 => 2,
+        ..=32 => 4,
+        _ => 8,
+    };
+    Layout::of(size, size, false)
 }

@@ -7,7 +7,7 @@ use super::{Emitter, Scope, docs, member_docs, names};
 use crate::mapping;
 use crate::model::{Extensibility, Member, Struct, TryConstruct, Type, TypeDecl, TypeId};
 
-/// Most members of a structure whose reading is worth being inlined.
+/// Most members of a structure whose reading is inlined.
 const INLINE_FIELDS_MAX: usize = 16;
 
 /// What the parts of a structure's code have in common.
@@ -32,6 +32,8 @@ pub(super) struct Field<'s> {
     /// Part of the key: marked, or all of them where none is.
     pub(super) key: bool,
     pub(super) fixed: bool,
+    /// Read without a call that takes the cursor: of fixed size, text or primitives.
+    flat: bool,
 }
 
 impl Subject<'_> {
@@ -62,12 +64,11 @@ impl Subject<'_> {
         fields
     }
 
-    /// The attribute of functions that read a small structure of fixed size: cursors
+    /// The attribute of functions that read a small structure of flat members: cursors
     /// then live in registers.
     pub(super) fn inline(&self) -> Option<TokenStream> {
         let small = self.fields.len() <= INLINE_FIELDS_MAX && !self.is_mutable();
-        let steady = |field: &Field<'_>| field.fixed && !field.member.boxed;
-        (small && self.fields.iter().all(steady)).then(|| quote!(#[inline]))
+        (small && self.fields.iter().all(|field| field.flat)).then(|| quote!(#[inline]))
     }
 
     /// What such functions do before and behind: they read with a cursor of their own.
@@ -133,6 +134,7 @@ impl Emitter<'_> {
             name,
             key: member.key || keyless,
             fixed: self.is_fixed_member(member),
+            flat: self.is_flat(member),
         };
         let fields = structure.members.iter().zip(names::fields(structure));
         let (hidden, fields) = fields
@@ -259,6 +261,7 @@ impl Emitter<'_> {
         };
         let write = self.write_fn(subject);
         let read = self.read_fn(subject);
+        let check = self.check_fn(subject);
         let measure = self.measure_fn(subject);
         let encoder = self.names.parameter("E");
         let usize = self.names.primitive("usize");
@@ -267,7 +270,6 @@ impl Emitter<'_> {
             .serde
             .then(|| quote!(#rt::serde_as_it_is! { [] #name, }));
         let (plain, whole) = (self.plain_impl(subject), self.plain_shape(subject));
-        let checked = self.plain_check(subject);
         let inline = subject.inline();
         quote! {
             impl #rt::shape::Shape for #name {
@@ -289,11 +291,7 @@ impl Emitter<'_> {
                 #write_initial
                 #read
 
-                #inline
-                fn check(reader: &mut #rt::Reader<'_>) -> #rt::Result<()> {
-                    #checked
-                    #view::parse_(reader).map(|_| ())
-                }
+                #check
 
                 #inline
                 fn show<'a>(reader: &mut #rt::Reader<'a>) -> #view<'a> {
@@ -392,15 +390,28 @@ impl Emitter<'_> {
                 quote!(#name: reader.member::<#path>()?)
             });
             let hidden = self.hidden_values(subject);
-            quote!(let value = Self { #(#members,)* #(#hidden,)* };)
+            match self.block(subject) {
+                None => quote!(let value = Self { #(#members,)* #(#hidden,)* };),
+                Some(layout) => {
+                    let name = &subject.name;
+                    quote! {
+                        #[inline(always)]
+                        fn members_(reader: &mut #rt::Reader<'_>) -> #rt::Result<#name> {
+                            ::core::result::Result::Ok(#name { #(#members,)* #(#hidden,)* })
+                        }
+                        let value = match reader.block(#layout, members_) {
+                            ::core::option::Option::Some((value, _)) => value,
+                            ::core::option::Option::None => members_(reader)?,
+                        };
+                    }
+                }
+            }
         };
-        let whole = self.plain_read(subject);
         let inline = subject.inline();
         let (cursor, moved) = subject.cursor();
         quote! {
             #inline
             fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self> {
-                #whole
                 #cursor
                 let scope = reader.begin(#extensibility)?;
                 #body

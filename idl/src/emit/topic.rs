@@ -67,6 +67,7 @@ impl Emitter<'_> {
                     #rt::codec::max_size::<Self>(representation)
                 }
 
+                #[inline]
                 fn build<#slot: #rt::Slot>(
                     slot: #slot,
                     representation: #rt::Representation,
@@ -77,6 +78,15 @@ impl Emitter<'_> {
                     )
                 }
 
+                #[inline]
+                fn validate(
+                    bytes: &[#byte],
+                    encapsulation: #rt::Encapsulation,
+                ) -> #result<()> {
+                    #rt::codec::validate::<Self>(bytes, encapsulation)
+                }
+
+                #[inline]
                 fn view(
                     bytes: &[#byte],
                     encapsulation: #rt::Encapsulation,
@@ -108,6 +118,7 @@ impl Emitter<'_> {
                     #rt::codec::encode(self, representation, out)
                 }
 
+                #[inline]
                 fn decode(
                     bytes: &[#byte],
                     encapsulation: #rt::Encapsulation,

@@ -255,6 +255,17 @@ impl Emitter<'_> {
         member.non_serialized || (!member.optional && self.is_fixed(&member.ty))
     }
 
+    /// Whether a member is of fixed size, text or primitives, with nothing around it.
+    pub(super) fn is_flat(&self, member: &Member) -> bool {
+        let wrapped = member.optional || member.boxed;
+        let has = match self.resolve(&member.ty) {
+            Type::String { .. } => true,
+            Type::Sequence { element, .. } => self.as_primitive(&element.ty).is_some(),
+            _ => self.is_fixed_member(member),
+        };
+        has && !wrapped
+    }
+
     /// Whether the default of a type owns memory beside it, through a pointer.
     pub(super) fn has_initial_heap(&self, ty: &Type) -> bool {
         match self.resolve(ty) {

@@ -90,29 +90,15 @@ impl Emitter<'_> {
     fn parse_fn(&self, subject: &Subject<'_>, absent: &TokenStream) -> TokenStream {
         let rt = &subject.rt;
         let extensibility = subject.extensibility();
-        let count = Literal::usize_unsuffixed(subject.fields.len());
-        let at = if subject.is_mutable() {
-            let arms = subject.fields.iter().enumerate().map(|(index, field)| {
-                let (path, index) = (&field.path, Literal::usize_unsuffixed(index));
-                let id = Literal::u32_unsuffixed(field.member.id);
-                quote!(#id => at[#index] = reader.check_value::<#path>()?,)
-            });
-            quote! {
-                #[allow(unused_mut)]
-                let mut at = [#absent; #count];
-                while let ::core::option::Option::Some(parameter) = reader.next_parameter()? {
-                    match parameter.id {
-                        #(#arms)*
-                        _ => reader.unknown(&parameter)?,
-                    }
-                    reader.end_parameter(parameter);
-                }
+        let at = match subject.is_mutable() {
+            true => self.listed_members(subject, absent),
+            false => {
+                let at = self.members_in_order(subject);
+                quote!(let at = #at;)
             }
-        } else {
-            let paths = subject.fields.iter().map(|field| &field.path);
-            quote!(let at = [#(reader.check_member::<#paths>()?),*];)
         };
-        let inline = subject.inline();
+        // Of a small structure, a view is no more than what is asked of it.
+        let inline = subject.inline().map(|_| quote!(#[inline(always)]));
         let (cursor, moved) = subject.cursor();
         quote! {
             #inline
@@ -126,6 +112,79 @@ impl Emitter<'_> {
                 ::core::result::Result::Ok(Self { reader: inside, at })
             }
         }
+    }
+
+    /// For [`Shape::check`](spindle_dds_idl_runtime::shape::Shape::check).
+    pub(super) fn check_fn(&self, subject: &Subject<'_>) -> TokenStream {
+        let rt = &subject.rt;
+        let extensibility = subject.extensibility();
+        let inline = subject.inline();
+        let body = if subject.is_mutable() {
+            let view = &self.names.companions(subject.id).view;
+            quote!(#view::parse_(reader).map(|_| ()))
+        } else {
+            let at = self.members_in_order(subject);
+            let offset = self.names.primitive("u32");
+            let count = Literal::usize_unsuffixed(subject.fields.len());
+            let (cursor, moved) = subject.cursor();
+            quote! {
+                #cursor
+                let scope = reader.begin(#extensibility)?;
+                let _: [#offset; #count] = #at;
+                reader.end(scope);
+                #moved
+                ::core::result::Result::Ok(())
+            }
+        };
+        quote! {
+            #inline
+            fn check(reader: &mut #rt::Reader<'_>) -> #rt::Result<()> {
+                #body
+            }
+        }
+    }
+
+    /// Finds the members of a mutable structure.
+    fn listed_members(&self, subject: &Subject<'_>, absent: &TokenStream) -> TokenStream {
+        let count = Literal::usize_unsuffixed(subject.fields.len());
+        let arms = subject.fields.iter().enumerate().map(|(index, field)| {
+            let (path, index) = (&field.path, Literal::usize_unsuffixed(index));
+            let id = Literal::u32_unsuffixed(field.member.id);
+            quote!(#id => at[#index] = reader.check_value::<#path>()?,)
+        });
+        quote! {
+            #[allow(unused_mut)]
+            let mut at = [#absent; #count];
+            while let ::core::option::Option::Some(parameter) = reader.next_parameter()? {
+                match parameter.id {
+                    #(#arms)*
+                    _ => reader.unknown(&parameter)?,
+                }
+                reader.end_parameter(parameter);
+            }
+        }
+    }
+
+    /// Where the members of another structure are: an expression.
+    fn members_in_order(&self, subject: &Subject<'_>) -> TokenStream {
+        let rt = &subject.rt;
+        let count = Literal::usize_unsuffixed(subject.fields.len());
+        let paths = subject.fields.iter().map(|field| &field.path);
+        let at = quote!([#(reader.check_member::<#paths>()?),*]);
+        let Some(layout) = self.block(subject) else {
+            return at;
+        };
+        let offset = self.names.primitive("u32");
+        quote! {{
+            #[inline(always)]
+            fn members_(reader: &mut #rt::Reader<'_>) -> #rt::Result<[#offset; #count]> {
+                ::core::result::Result::Ok(#at)
+            }
+            match reader.block(#layout, members_) {
+                ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                ::core::option::Option::None => members_(reader)?,
+            }
+        }}
     }
 
     fn accessor(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {

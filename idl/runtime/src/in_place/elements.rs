@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 
 use super::composite::{FixedComposite, Only};
 use super::list::Listed;
-use super::room::{Part, Site};
+use super::room::{Part, Site, offset};
 use crate::encode::Encoder as _;
 use crate::error::CdrError;
 use crate::shape::Shape;
@@ -49,7 +49,7 @@ impl<'p, T: Shape, E: From<CdrError>> Elements<'p, T, E> {
         Self {
             part,
             first: Site {
-                position,
+                position: offset(position),
                 depth,
                 ..site
             },
@@ -73,7 +73,7 @@ impl<'p, T: Shape, E: From<CdrError>> Elements<'p, T, E> {
     fn site(&self, index: usize) -> Option<Site> {
         let position = match index.checked_sub(1) {
             None => self.first.position,
-            Some(more) => self.second.checked_add(more.checked_mul(self.stride)?)?,
+            Some(more) => offset(self.second.checked_add(more.checked_mul(self.stride)?)?),
         };
         (index < self.count).then_some(Site {
             position,

@@ -5,10 +5,9 @@ use std::marker::PhantomData;
 
 use super::composite::{Build, Composite};
 use super::frame::{Frame, Head};
-use super::room::{Part, Site};
+use super::room::{Part, Site, offset};
 use crate::encode::Encoder as _;
 use crate::error::{CdrError, Place};
-use crate::reader::Reader;
 use crate::shape::{Delimited, Map, MapKey, Shape};
 
 /// A map that can be built entry by entry.
@@ -122,12 +121,17 @@ impl<'p, K: MapKey, V: Shape, E: From<CdrError>> Entries<'p, K, V, E> {
         let mut writer = site.writer(self.part.bytes());
         K::write(key, &mut writer)?;
         let behind = Site {
-            position: writer.position(),
+            position: offset(writer.position()),
             ..site
         };
-        let bytes = self.part.bytes().get(..behind.position).unwrap_or_default();
-        let at = |position| Reader::own(bytes, site.representation, position, site.origin);
-        let new = K::show(&mut at(site.position));
+        let end = behind.position as usize;
+        let bytes = self.part.bytes().get(..end).unwrap_or_default();
+        let at = |position| {
+            let position = offset(position);
+            Site { position, ..site }.reader(bytes)
+        };
+        let start = site.position as usize;
+        let new = K::show(&mut at(start));
         let ascends =
             self.frame.count == 0 || self.last.is_some_and(|last| K::show(&mut at(last)) < new);
         if ascends {
@@ -137,7 +141,7 @@ impl<'p, K: MapKey, V: Shape, E: From<CdrError>> Entries<'p, K, V, E> {
         for _ in 0..self.frame.count {
             if K::show(&mut entries) == new {
                 return Err(CdrError::DuplicateKey {
-                    place: Place::offset(site.position),
+                    place: Place::offset(start),
                 });
             }
             V::check(&mut entries)?;

@@ -1,6 +1,6 @@
 //! What stands around the elements of a collection: its length in bytes, its count.
 
-use super::room::Site;
+use super::room::{Site, offset};
 use crate::encapsulation::Representation;
 use crate::encode::{AllMembers, Encoder as _, Writer, check_bound, length_u32};
 use crate::error::{CdrError, Place};
@@ -79,7 +79,7 @@ impl Frame {
     #[inline]
     pub(super) fn here(&self) -> Site {
         Site {
-            position: self.end,
+            position: offset(self.end),
             ..self.site
         }
     }

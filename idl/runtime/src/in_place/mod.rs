@@ -50,20 +50,18 @@ use crate::encode::{AllMembers, Counter, Encoder as _, Writer, check_bound, leng
 use crate::error::{CdrError, InMember};
 use crate::key::{KeyHash, KeyHasher};
 use crate::member::{Borrowed, Member, is_parameter};
-use crate::reader::Reader;
 use crate::shape::{Bytes, Optional, Shape};
 use crate::topic::Slot;
-use room::Fault;
+use room::{Fault, offset};
 
 /// A structure with `N` members under construction.
 #[derive(Debug)]
 pub struct InPlace<R, const N: usize> {
     room: R,
+    /// Where it starts, with the depth inside of it.
     site: Site,
-    extensibility: Extensibility,
-    /// Offset behind the delimiter, where the first member starts.
-    body: usize,
-    end: usize,
+    /// Where it ends so far.
+    end: u32,
     /// Where the value of each member starts, once it does.
     at: [u32; N],
     fault: Fault,
@@ -76,47 +74,46 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// [`CdrError::Full`], [`CdrError::TooDeep`].
     #[inline]
     pub fn start(room: R, site: Site, extensibility: Extensibility) -> Result<Self, CdrError> {
-        let mut structure = Self::unwritten(room, site, extensibility);
-        let (delimited, mut writer) = (structure.delimited(), structure.writer());
+        let mut structure = Self::unwritten(room, site);
+        let mut writer = structure.writer();
         // What could not be read is not written.
         writer.deeper()?;
-        if delimited {
+        if site.is_delimited(extensibility) {
             writer.primitive(0_u32)?;
         }
         let (end, depth) = (writer.position(), *writer.depth_mut());
-        (structure.end, structure.body, structure.site.depth) = (end, end, depth);
+        (structure.end, structure.site.depth) = (length_u32(end)?, depth);
         Ok(structure)
     }
 
     /// Starts over a structure that has been written, to find its members again.
     #[inline]
     pub fn reopen(room: R, site: Site, extensibility: Extensibility) -> Self {
-        let mut structure = Self::unwritten(room, site, extensibility);
-        if structure.delimited() {
-            structure.end = structure.count(|counter| counter.primitive(0_u32));
-            structure.body = structure.end;
-        }
+        let mut structure = Self::unwritten(room, site);
+        structure.end = structure.body(extensibility);
         structure.site.depth = site.depth.saturating_add(1);
         structure
     }
 
     #[inline]
-    fn unwritten(room: R, site: Site, extensibility: Extensibility) -> Self {
+    fn unwritten(room: R, site: Site) -> Self {
         Self {
             room,
             site,
-            extensibility,
-            body: site.position,
             end: site.position,
             at: [0; N],
             fault: Fault::default(),
         }
     }
 
+    /// Offset behind the delimiter, where the first member starts.
     #[inline]
-    fn delimited(&self) -> bool {
-        self.site.representation == Representation::Xcdr2
-            && self.extensibility != Extensibility::Final
+    fn body(&self, extensibility: Extensibility) -> u32 {
+        let start = self.site.position;
+        match self.site.is_delimited(extensibility) {
+            true => self.count(start, |counter| counter.primitive(0_u32)),
+            false => start,
+        }
     }
 
     #[inline]
@@ -137,27 +134,32 @@ impl<R: Room, const N: usize> InPlace<R, N> {
 
     /// This structure, from `position` on.
     #[inline]
-    fn here(&self, position: usize) -> Site {
+    fn here(&self, position: u32) -> Site {
         Site {
             position,
             ..self.site
         }
     }
 
-    /// The end after what `write` writes.
+    /// The end of what `write` writes at `position`.
     #[inline]
-    fn count(&self, write: impl FnOnce(&mut Counter) -> Result<(), CdrError>) -> usize {
-        let mut counter = self.here(self.end).counter();
+    fn count(
+        &self,
+        position: u32,
+        write: impl FnOnce(&mut Counter) -> Result<(), CdrError>,
+    ) -> u32 {
+        let mut counter = self.here(position).counter();
         // Counters take any number of bytes.
         let _ = write(&mut counter);
-        counter.position()
+        offset(counter.position())
     }
 
-    /// Where a member whose value starts at `start` stands: alignment inside those of
-    /// mutable structures starts anew in XCDR1.
+    /// Where the value of a member stands: alignment inside those of mutable structures
+    /// starts anew in XCDR1.
     #[inline]
-    fn value(&self, start: usize) -> Site {
-        match (self.site.representation, self.extensibility) {
+    fn value<M: Member>(&self) -> Site {
+        let start = self.at[M::INDEX];
+        match (self.site.representation, M::EXTENSIBILITY) {
             (Representation::Xcdr1, Extensibility::Mutable) => Site {
                 origin: start,
                 ..self.here(start)
@@ -200,7 +202,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
                 self.only_once::<M>()?;
                 let mut writer = self.writer();
                 writer.member::<M>(M::Shape::initial().borrow())?;
-                self.end = writer.position();
+                self.end = length_u32(writer.position())?;
                 Ok(())
             }
         }
@@ -209,8 +211,8 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// Passes a member of fixed size that has been written.
     #[inline]
     pub fn pass<M: Member>(&mut self) {
-        self.at[M::INDEX] = length_u32(self.end).unwrap_or(u32::MAX);
-        self.end = self.count(|counter| M::write_initial(counter));
+        self.at[M::INDEX] = self.end;
+        self.end = self.count(self.end, |counter| M::write_initial(counter));
     }
 
     /// Appends a sequence of `len` bytes that `fill` writes where they lie; they are
@@ -225,7 +227,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         zero: bool,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), CdrError> {
-        check_bound(len, S::BOUND, self.end).in_member(M::PATH)?;
+        check_bound(len, S::BOUND, self.end as usize).in_member(M::PATH)?;
         self.append_with::<M>(|writer| {
             writer.length(len)?;
             let bytes = writer.reserve(len)?;
@@ -277,7 +279,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
 
     #[inline]
     fn replace<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
-        let site = self.value(self.at[M::INDEX] as usize);
+        let site = self.value::<M>();
         M::Shape::write(value, &mut site.writer(self.bytes()))
     }
 
@@ -286,18 +288,10 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// # Errors
     /// Only when the memory has been altered.
     pub fn hash<M: Member>(&mut self, hasher: &mut KeyHasher) -> Result<(), CdrError> {
-        let Site {
-            representation,
-            position,
-            origin,
-            ..
-        } = self.value(self.at[M::INDEX] as usize);
-        let end = self.end;
+        let site = self.value::<M>();
+        let end = self.end as usize;
         let bytes = self.bytes().get(..end).unwrap_or_default();
-        M::Shape::transcribe_key(
-            &mut Reader::own(bytes, representation, position, origin),
-            hasher,
-        )
+        M::Shape::transcribe_key(&mut site.reader(bytes), hasher)
     }
 
     /// Completes the structure: writes its length or its end. Returns the offset
@@ -306,17 +300,18 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// # Errors
     /// [`CdrError::Full`], or what a setter found.
     #[inline]
-    pub fn close(&mut self) -> Result<usize, CdrError> {
+    pub fn close(&mut self, extensibility: Extensibility) -> Result<usize, CdrError> {
         self.fault().report()?;
-        if self.delimited() {
-            let (at, length) = (self.body - 4, length_u32(self.end - self.body)?);
-            self.writer().patch(at, length);
-        } else if self.extensibility == Extensibility::Mutable {
+        if self.site.is_delimited(extensibility) {
+            let body = self.body(extensibility);
+            let length = self.end.saturating_sub(body);
+            self.writer().patch(body as usize - 4, length);
+        } else if extensibility == Extensibility::Mutable {
             let mut writer = self.writer();
             writer.sentinel()?;
-            self.end = writer.position();
+            self.end = length_u32(writer.position())?;
         }
-        Ok(self.end)
+        Ok(self.end as usize)
     }
 }
 
@@ -327,6 +322,6 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
     /// What the slot finds.
     #[inline]
     pub fn publish(self, key: KeyHash) -> Result<S::Receipt, S::Error> {
-        self.room.finish(self.end, key)
+        self.room.finish(self.end as usize, key)
     }
 }

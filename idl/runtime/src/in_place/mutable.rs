@@ -1,6 +1,7 @@
 //! Members with something before their value, which may have to know how long that
 //! is; those of mutable structures, each at most once and in any order.
 
+use super::room::offset;
 use super::{InPlace, Room, Site};
 use crate::encapsulation::Representation;
 use crate::encode::{Encoder as _, Parameter, length_u32};
@@ -27,7 +28,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     #[inline]
     pub(super) fn only_once<M: Member>(&self) -> Result<(), CdrError> {
         if is_parameter::<M>() && self.has::<M>() {
-            let place = Place::offset(self.end);
+            let place = Place::offset(self.end as usize);
             return Err(CdrError::RepeatedMember { place }.in_member(M::PATH));
         }
         Ok(())
@@ -43,7 +44,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
             return Ok(());
         }
         self.fault().report()?;
-        let place = Place::offset(self.end);
+        let place = Place::offset(self.end as usize);
         Err(CdrError::MissingMember { place }.in_member(M::PATH))
     }
 
@@ -73,7 +74,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         } else if M::Shape::OPTIONAL {
             writer.primitive(true).in_member(M::PATH)?;
         }
-        let (position, origin) = (writer.position(), *writer.origin_mut());
+        let (position, origin) = (offset(writer.position()), offset(*writer.origin_mut()));
         let site = Site {
             position,
             origin,
@@ -88,14 +89,15 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     #[inline]
     pub(super) fn shut<M: Member>(&mut self, open: OpenMember, end: usize) -> Result<(), CdrError> {
         let mut start = open.site.position;
-        self.end = end;
+        self.end = length_u32(end)?;
         if let Some(parameter) = open.parameter {
             let mut writer = self.writer();
             writer.parameter_close::<M>(parameter).in_member(M::PATH)?;
-            self.end = writer.position();
-            start += self.end - end;
+            let closed = length_u32(writer.position())?;
+            start += closed - self.end;
+            self.end = closed;
         }
-        self.at[M::INDEX] = length_u32(start)?;
+        self.at[M::INDEX] = start;
         Ok(())
     }
 }

@@ -105,12 +105,12 @@ impl<R: Room, const N: usize> InPlace<R, N> {
             // Setters write nowhere, and the fault is reported in the end.
             self.fault().note(error);
             return Site {
-                position: u32::MAX as usize,
+                position: u32::MAX,
                 origin: 0,
                 ..self.site
             };
         }
-        self.value(self.at[M::INDEX] as usize)
+        self.value::<M>()
     }
 
     /// Appends a sequence of `len` primitives that `fill` writes.
@@ -145,7 +145,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), CdrError> {
-        check_bound(len, S::BOUND, self.end).in_member(M::PATH)?;
+        check_bound(len, S::BOUND, self.end as usize).in_member(M::PATH)?;
         self.append_with::<M>(|writer| {
             writer.length(len)?;
             if len > 0 {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::encapsulation::Representation;
+use crate::encapsulation::{Extensibility, Representation};
 use crate::encode::{AllMembers, Counter, Encoder as _, Writer};
 use crate::error::CdrError;
+use crate::reader::Reader;
 use crate::topic::Slot;
 
 /// The first error of what cannot report one, until something can. (Builders are
@@ -33,10 +34,11 @@ impl Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
     pub(super) representation: Representation,
-    /// Offset in the sample of the first byte, padding included.
-    pub(super) position: usize,
+    /// Offset in the sample of the first byte, padding included. (Builders are moved:
+    /// offsets are no longer than those in samples.)
+    pub(super) position: u32,
     /// Offset that alignment counts from.
-    pub(super) origin: usize,
+    pub(super) origin: u32,
     /// Structures and collections around it.
     pub(super) depth: u8,
 }
@@ -52,10 +54,17 @@ impl Site {
         }
     }
 
+    /// Whether a structure has its length before it.
+    #[inline]
+    pub(super) fn is_delimited(self, extensibility: Extensibility) -> bool {
+        self.representation == Representation::Xcdr2 && extensibility != Extensibility::Final
+    }
+
     /// A writer at the start of it.
     #[inline]
     pub(super) fn writer(self, bytes: &mut [u8]) -> Writer<'_, AllMembers> {
-        let mut writer = Writer::resume(self.representation, bytes, self.position, self.origin);
+        let (position, origin) = (self.position as usize, self.origin as usize);
+        let mut writer = Writer::resume(self.representation, bytes, position, origin);
         *writer.depth_mut() = self.depth;
         writer
     }
@@ -63,8 +72,23 @@ impl Site {
     /// A counter at the start of it.
     #[inline]
     pub(super) fn counter(self) -> Counter {
-        Counter::resume(self.representation, self.position, self.origin, self.depth)
+        let (position, origin) = (self.position as usize, self.origin as usize);
+        Counter::resume(self.representation, position, origin, self.depth)
     }
+
+    /// A reader of what has been written there.
+    #[inline]
+    pub(super) fn reader(self, bytes: &[u8]) -> Reader<'_> {
+        let (position, origin) = (self.position as usize, self.origin as usize);
+        Reader::own(bytes, self.representation, position, origin)
+    }
+}
+
+/// An offset in a sample. One that is too long for it is where no memory is, and whoever
+/// counts in what was written there finds that.
+#[inline]
+pub(super) fn offset(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
 }
 
 /// Memory that a structure is built in: any [`Slot`], or a [`Part`] of a sample.

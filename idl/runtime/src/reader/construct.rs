@@ -33,9 +33,9 @@ impl Reader<'_> {
         match read(self) {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.is_unfit() => {
-                let memory = self.memory;
+                let spent = self.spent;
                 *self = Self {
-                    memory,
+                    spent,
                     skipping: true,
                     ..start
                 };

@@ -56,13 +56,26 @@ impl<'a> Reader<'a> {
     /// What is wrong with the bytes.
     #[inline(always)]
     pub fn value<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
-        let value = match M::USE_DEFAULT {
-            false => M::Shape::read(self),
-            true => self
+        let value = self.apart(|reader| match M::USE_DEFAULT {
+            false => M::Shape::read(reader),
+            true => reader
                 .fits_or_skip::<M::Shape, _>(M::Shape::read)
                 .map(|value| value.unwrap_or_else(M::initial)),
-        };
+        });
         value.in_member(M::PATH)
+    }
+
+    /// Reads with a cursor of its own, that this one may live in registers even where the
+    /// other cannot, and goes where that has gone.
+    #[inline(always)]
+    fn apart<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
+    ) -> Result<T, CdrError> {
+        let mut cursor = *self;
+        let value = read(&mut cursor);
+        self.follow(&cursor);
+        value
     }
 
     /// Checks a member of a final or appendable structure and says where it is: if it
@@ -97,7 +110,7 @@ impl<'a> Reader<'a> {
     pub fn check_value<M: Member>(&mut self) -> Result<Span, CdrError> {
         let at = Span {
             start: self.position as u32,
-            end: self.limit as u32,
+            end: self.bytes.len() as u32,
         };
         Ok(if self.verify::<M>()? {
             at
@@ -107,14 +120,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks the value of a member; `false` says that its default takes its place.
-    #[inline]
+    #[inline(always)]
     fn verify<M: Member>(&mut self) -> Result<bool, CdrError> {
-        let fits = match M::USE_DEFAULT {
-            false => M::Shape::check(self).map(|()| true),
-            true => self
+        let fits = self.apart(|reader| match M::USE_DEFAULT {
+            false => M::Shape::check(reader).map(|()| true),
+            true => reader
                 .fits_or_skip::<M::Shape, _>(M::Shape::check)
                 .map(|fits| fits.is_some()),
-        };
+        });
         fits.in_member(M::PATH)
     }
 
@@ -194,15 +207,18 @@ impl sealed::Within for u32 {
 impl sealed::Within for Span {
     #[inline]
     fn within<'a>(&self, structure: &Reader<'a>) -> Option<Reader<'a>> {
-        let (position, limit) = (self.start as usize, self.end as usize);
+        if self.start == ABSENT {
+            return None;
+        }
+        let position = self.start as usize;
         let origin = match structure.representation {
             Representation::Xcdr1 => position,
             Representation::Xcdr2 => structure.origin,
         };
         let limit_depth = structure.depth + 1;
-        (self.start != ABSENT).then_some(Reader {
+        Some(Reader {
+            bytes: structure.bytes.get(..self.end as usize)?,
             position,
-            limit,
             origin,
             limit_depth,
             ..*structure

@@ -4,29 +4,20 @@
 //! all that can be made of that. A reader never goes past its limit: the end of
 //! the sample, or of the innermost delimiter or parameter around the cursor.
 //!
-//! `members.rs` reads and finds members, `parameters.rs` walks over those of mutable
+//! `members.rs` reads and finds members, `block.rs` those that stand at known offsets, `parameters.rs` walks over those of mutable
 //! structures, `construct.rs` deals with values that are none of their type,
 //! `union.rs` finds the member that a union has.
 
+mod block;
 mod construct;
 mod members;
 mod parameters;
 mod plain;
-/// Takes numbers, not a reader, so that readers can live in registers.
-#[cold]
-#[inline(never)]
-fn truncated(needed: usize, position: usize, limit: usize) -> CdrError {
-    CdrError::Truncated {
-        needed,
-        remaining: limit.saturating_sub(position),
-        place: Place::offset(position),
-    }
-}
-
 #[cfg(test)]
 mod tests;
 mod union;
 
+pub use block::Layout;
 pub use members::{ABSENT, Location, Span};
 pub use parameters::{Present, ReadParameter};
 
@@ -74,14 +65,14 @@ impl<'a> Untrusted<'a> {
         Ok(Reader {
             bytes: self.bytes,
             position: 0,
-            limit: length,
             origin: 0,
             representation,
             order,
             members,
             depth: 0,
             limit_depth: 1,
-            memory: limits::memory_max(length),
+            length: length as u32,
+            spent: 0,
             skipping: false,
         })
     }
@@ -90,10 +81,9 @@ impl<'a> Untrusted<'a> {
 /// A cursor over a sample. Copying it is cheap and forks the cursor.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
+    /// The sample up to the limit.
     bytes: &'a [u8],
     position: usize,
-    /// At most `bytes.len()`.
-    limit: usize,
     /// What alignment counts from.
     origin: usize,
     representation: Representation,
@@ -104,8 +94,10 @@ pub struct Reader<'a> {
     /// Depth of the structure that the limit belongs to: only there do missing
     /// members at the end mean an older version of the type.
     limit_depth: u8,
-    /// Bytes of memory that elements of sequences may still take.
-    memory: usize,
+    /// Bytes of the whole sample.
+    length: u32,
+    /// Bytes of memory that elements of sequences take so far.
+    spent: usize,
     /// Only goes behind a value: what is well-formed need not be a value of its type.
     skipping: bool,
 }
@@ -113,9 +105,9 @@ pub struct Reader<'a> {
 /// An open structure or collection of a [`Reader`], to be closed by [`Reader::end`].
 #[derive(Debug)]
 #[must_use]
-pub struct Scope {
-    /// Limit to restore, and where to go on, when there is a delimiter.
-    outer: Option<(usize, u8)>,
+pub struct Scope<'a> {
+    /// What to go on with, when there is a delimiter.
+    outer: Option<(&'a [u8], u8)>,
 }
 
 impl<'a> Reader<'a> {
@@ -124,14 +116,14 @@ impl<'a> Reader<'a> {
         Self {
             bytes: &[],
             position: 0,
-            limit: 0,
             origin: 0,
             representation: Representation::Xcdr2,
             order: ByteOrder::Little,
             members: Members::All,
             depth: 0,
             limit_depth: 0,
-            memory: 0,
+            length: 0,
+            spent: 0,
             skipping: false,
         }
     }
@@ -146,14 +138,14 @@ impl<'a> Reader<'a> {
         Self {
             bytes,
             position,
-            limit: bytes.len(),
             origin,
             representation,
             order: ByteOrder::Little,
             members: Members::All,
             depth: 1,
             limit_depth: 0,
-            memory: 0,
+            length: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+            spent: 0,
             skipping: false,
         }
     }
@@ -167,13 +159,13 @@ impl<'a> Reader<'a> {
     /// Bytes up to the limit.
     #[inline]
     pub fn remaining(&self) -> usize {
-        self.limit.saturating_sub(self.position)
+        self.bytes.len().saturating_sub(self.position)
     }
 
     /// Goes where a copy of this cursor has gone, in the same structure.
     #[inline(always)]
     pub fn follow(&mut self, copy: &Self) {
-        self.position = copy.position;
+        (self.position, self.spent) = (copy.position, copy.spent);
     }
 
     /// Whether there is nothing to read, not even in principle.
@@ -189,6 +181,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The place of the cursor, for errors.
+    #[inline]
     pub fn place(&self) -> Place {
         Place::offset(self.position)
     }
@@ -197,14 +190,12 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::Truncated`].
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], CdrError> {
-        if count > self.remaining() {
-            return Err(self.truncated(count));
-        }
-        match self.bytes.get(self.position..self.position + count) {
+        let end = self.position.saturating_add(count);
+        match self.bytes.get(self.position..end) {
             Some(bytes) => {
-                self.position += count;
+                self.position = end;
                 Ok(bytes)
             }
             None => Err(self.truncated(count)),
@@ -213,15 +204,15 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn truncated(&self, needed: usize) -> CdrError {
-        truncated(needed, self.position, self.limit)
+        truncated(needed, self.position, self.bytes.len())
     }
 
     /// `count` bytes from `start` on are not there, or not the padding before them.
     #[inline]
     fn short(&self, start: usize, count: usize) -> CdrError {
-        match start > self.limit {
+        match start > self.bytes.len() {
             true => self.truncated(start - self.position),
-            false => truncated(count, start, self.limit),
+            false => truncated(count, start, self.bytes.len()),
         }
     }
 
@@ -251,12 +242,12 @@ impl<'a> Reader<'a> {
         let start = self.aligned(P::SIZE);
         let end = start.saturating_add(count.saturating_mul(P::SIZE));
         match self.bytes.get(start..end) {
-            Some(bytes) if end <= self.limit => {
+            Some(bytes) => {
                 P::check(bytes, start)?;
                 self.position = end;
                 Ok(bytes)
             }
-            _ => Err(self.short(start, end - start)),
+            None => Err(self.short(start, end - start)),
         }
     }
 
@@ -289,12 +280,12 @@ impl<'a> Reader<'a> {
             .get(start..)
             .and_then(|bytes| bytes.get(..P::SIZE));
         match bytes {
-            Some(bytes) if start + P::SIZE <= self.limit => {
+            Some(bytes) => {
                 P::check(bytes, start)?;
                 self.position = start + P::SIZE;
                 Ok(bytes)
             }
-            _ => Err(self.short(start, P::SIZE)),
+            None => Err(self.short(start, P::SIZE)),
         }
     }
 
@@ -303,7 +294,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`CdrError::Truncated`], [`CdrError::BoundExceeded`].
-    #[inline]
+    #[inline(always)]
     pub fn count(&mut self, size_min: usize, bound: u32) -> Result<usize, CdrError> {
         let offset = self.position;
         let count = self.primitive::<u32>()? as usize;
@@ -327,7 +318,7 @@ impl<'a> Reader<'a> {
         Ok((kept, count - kept))
     }
 
-    #[inline]
+    #[inline(always)]
     fn check_count(&self, count: usize, size_min: usize) -> Result<usize, CdrError> {
         let count_max = match self.remaining().checked_div(size_min) {
             Some(count_max) => count_max,
@@ -346,19 +337,16 @@ impl<'a> Reader<'a> {
     /// [`CdrError::TooLarge`].
     #[inline]
     pub fn spend(&mut self, bytes: usize) -> Result<(), CdrError> {
-        match self.memory.checked_sub(bytes) {
-            Some(left) => {
-                self.memory = left;
-                Ok(())
-            }
-            None => {
-                let limit = limits::memory_max(self.bytes.len());
-                Err(CdrError::TooLarge {
-                    limit,
-                    place: self.place(),
-                })
-            }
+        let limit = limits::memory_max(self.length as usize);
+        let spent = self.spent.saturating_add(bytes);
+        if spent > limit {
+            return Err(CdrError::TooLarge {
+                limit,
+                place: self.place(),
+            });
         }
+        self.spent = spent;
+        Ok(())
     }
 
     /// Opens a structure; to be closed by [`end`](Self::end).
@@ -366,7 +354,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`CdrError::TooDeep`], [`CdrError::Truncated`].
     #[inline(always)]
-    pub fn begin(&mut self, extensibility: Extensibility) -> Result<Scope, CdrError> {
+    pub fn begin(&mut self, extensibility: Extensibility) -> Result<Scope<'a>, CdrError> {
         self.deeper()?;
         match (self.representation, extensibility) {
             (Representation::Xcdr2, Extensibility::Appendable | Extensibility::Mutable) => {
@@ -381,7 +369,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`CdrError::TooDeep`], [`CdrError::Truncated`].
     #[inline]
-    pub fn begin_collection(&mut self) -> Result<Scope, CdrError> {
+    pub fn begin_collection(&mut self) -> Result<Scope<'a>, CdrError> {
         self.deeper()?;
         match self.representation {
             Representation::Xcdr1 => Ok(Scope { outer: None }),
@@ -405,27 +393,40 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn delimiter(&mut self) -> Result<Scope, CdrError> {
+    #[inline(always)]
+    fn delimiter(&mut self) -> Result<Scope<'a>, CdrError> {
         let length = self.primitive::<u32>()? as usize;
-        if length > self.remaining() {
-            return Err(self.truncated(length));
-        }
+        let outer = self.end_after(length)?;
         let scope = Scope {
-            outer: Some((self.limit, self.limit_depth)),
+            outer: Some((outer, self.limit_depth)),
         };
-        self.limit = self.position + length;
         self.limit_depth = self.depth;
         Ok(scope)
+    }
+
+    /// Puts the limit behind the next `length` bytes, and gives what it was.
+    #[inline(always)]
+    fn end_after(&mut self, length: usize) -> Result<&'a [u8], CdrError> {
+        match self.bytes.get(..self.position.saturating_add(length)) {
+            Some(inside) => Ok(std::mem::replace(&mut self.bytes, inside)),
+            None => Err(self.truncated(length)),
+        }
+    }
+
+    /// Goes on behind the limit, with what was the limit around it.
+    #[inline(always)]
+    fn leave(&mut self, outer: &'a [u8]) {
+        self.position = self.bytes.len();
+        self.bytes = outer;
     }
 
     /// Closes a structure or collection, skipping what a newer version of the
     /// type has put behind the members known here.
     #[inline(always)]
-    pub fn end(&mut self, scope: Scope) {
+    pub fn end(&mut self, scope: Scope<'a>) {
         self.depth = self.depth.saturating_sub(1);
-        if let Some((limit, limit_depth)) = scope.outer {
-            self.position = self.limit;
-            self.limit = limit;
+        if let Some((outer, limit_depth)) = scope.outer {
+            self.leave(outer);
             self.limit_depth = limit_depth;
         }
     }
@@ -436,7 +437,18 @@ impl<'a> Reader<'a> {
     pub fn is_absent(&self, extensibility: Extensibility, key: bool) -> bool {
         !self.members.includes(key)
             || (matches!(extensibility, Extensibility::Appendable)
-                && self.position >= self.limit
+                && self.position >= self.bytes.len()
                 && self.depth == self.limit_depth)
+    }
+}
+
+/// Takes numbers, not a reader, so that readers can live in registers.
+#[cold]
+#[inline(never)]
+fn truncated(needed: usize, position: usize, limit: usize) -> CdrError {
+    CdrError::Truncated {
+        needed,
+        remaining: limit.saturating_sub(position),
+        place: Place::offset(position),
     }
 }

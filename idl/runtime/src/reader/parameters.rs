@@ -11,11 +11,11 @@ use crate::error::CdrError;
 /// A member of a mutable structure that stands at the cursor.
 #[derive(Debug)]
 #[must_use]
-pub struct ReadParameter {
+pub struct ReadParameter<'a> {
     /// Member id.
     pub id: u32,
     must_understand: bool,
-    outer_limit: usize,
+    outer: &'a [u8],
     outer_limit_depth: u8,
     outer_origin: usize,
 }
@@ -23,22 +23,22 @@ pub struct ReadParameter {
 /// An open optional member, with its header if it has one.
 #[derive(Debug)]
 #[must_use]
-pub struct Present(Option<ReadParameter>);
+pub struct Present<'a>(Option<ReadParameter<'a>>);
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// Opens the next member of a mutable structure, `None` after the last; to be
     /// closed by [`end_parameter`](Self::end_parameter).
     ///
     /// # Errors
     /// [`CdrError::Truncated`].
-    pub fn next_parameter(&mut self) -> Result<Option<ReadParameter>, CdrError> {
+    pub fn next_parameter(&mut self) -> Result<Option<ReadParameter<'a>>, CdrError> {
         match self.representation {
             Representation::Xcdr1 => self.next_parameter_xcdr1(),
             Representation::Xcdr2 => self.next_parameter_xcdr2(),
         }
     }
 
-    fn next_parameter_xcdr1(&mut self) -> Result<Option<ReadParameter>, CdrError> {
+    fn next_parameter_xcdr1(&mut self) -> Result<Option<ReadParameter<'a>>, CdrError> {
         loop {
             self.align(4)?;
             let pid = self.primitive::<u16>()?;
@@ -77,7 +77,7 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// [`CdrError::Truncated`], [`CdrError::UnexpectedMember`].
-    pub fn begin_optional(&mut self, expected: u32) -> Result<Option<Present>, CdrError> {
+    pub fn begin_optional(&mut self, expected: u32) -> Result<Option<Present<'a>>, CdrError> {
         if self.representation == Representation::Xcdr2 {
             return Ok(self.primitive::<bool>()?.then_some(Present(None)));
         }
@@ -103,13 +103,13 @@ impl Reader<'_> {
 
     /// Closes an optional member.
     #[inline]
-    pub fn end_optional(&mut self, present: Present) {
+    pub fn end_optional(&mut self, present: Present<'a>) {
         if let Some(parameter) = present.0 {
             self.end_parameter(parameter);
         }
     }
 
-    fn next_parameter_xcdr2(&mut self) -> Result<Option<ReadParameter>, CdrError> {
+    fn next_parameter_xcdr2(&mut self) -> Result<Option<ReadParameter<'a>>, CdrError> {
         let relative = self.position.saturating_sub(self.origin);
         if self.remaining() <= relative.next_multiple_of(4) - relative {
             return Ok(None);
@@ -143,18 +143,14 @@ impl Reader<'_> {
         must_understand: bool,
         length: usize,
         origin: usize,
-    ) -> Result<ReadParameter, CdrError> {
-        if length > self.remaining() {
-            return Err(self.truncated(length));
-        }
+    ) -> Result<ReadParameter<'a>, CdrError> {
         let parameter = ReadParameter {
             id,
             must_understand,
-            outer_limit: self.limit,
+            outer: self.end_after(length)?,
             outer_limit_depth: self.limit_depth,
             outer_origin: self.origin,
         };
-        self.limit = self.position + length;
         self.limit_depth = self.depth + 1;
         self.origin = origin;
         Ok(parameter)
@@ -164,7 +160,7 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// [`CdrError::MustUnderstand`].
-    pub fn unknown(&self, parameter: &ReadParameter) -> Result<(), CdrError> {
+    pub fn unknown(&self, parameter: &ReadParameter<'_>) -> Result<(), CdrError> {
         if parameter.must_understand {
             return Err(CdrError::MustUnderstand {
                 id: parameter.id,
@@ -176,9 +172,8 @@ impl Reader<'_> {
 
     /// Closes a member of a mutable structure.
     #[inline]
-    pub fn end_parameter(&mut self, parameter: ReadParameter) {
-        self.position = self.limit;
-        self.limit = parameter.outer_limit;
+    pub fn end_parameter(&mut self, parameter: ReadParameter<'a>) {
+        self.leave(parameter.outer);
         self.limit_depth = parameter.outer_limit_depth;
         self.origin = parameter.outer_origin;
     }

@@ -15,8 +15,7 @@ impl<'a> Reader<'a> {
         }
         let range = range_of::<T>(count, self.position, self.origin, depth)?;
         let end = range.end;
-        let bytes = self.bytes.get(range).filter(|_| end <= self.limit)?;
-        Some((bytes, end))
+        Some((self.bytes.get(range)?, end))
     }
 
     /// Reads as many values, if they lie here as in memory.
@@ -26,14 +25,6 @@ impl<'a> Reader<'a> {
         self.position = end;
         let values = bytes.chunks_exact(size_of::<T>());
         Some(values.map(load::<T>).collect())
-    }
-
-    /// As [`read_plain`](Self::read_plain) for one value.
-    #[inline]
-    pub fn read_plain_one<T: Plain>(&mut self) -> Option<T> {
-        let (bytes, end) = self.plain::<T>(1, self.depth)?;
-        self.position = end;
-        Some(load(bytes))
     }
 
     /// Passes as many values, if they lie here as in memory: nothing can be wrong with

@@ -63,3 +63,60 @@ fn both_byte_orders() {
     let big = reader(&bytes, Encapsulation::CDR_BE).primitive::<u32>();
     assert_eq!(big, Ok(0x0102_0304));
 }
+
+/// An unsigned long, a double and a boolean behind each other.
+const BLOCK: Layout = Layout {
+    size: 17,
+    first: 4,
+    align: 8,
+    depth: 0,
+};
+
+fn members(reader: &mut Reader<'_>) -> Result<(u32, f64, bool), CdrError> {
+    Ok((
+        reader.primitive()?,
+        reader.primitive()?,
+        reader.primitive()?,
+    ))
+}
+
+#[test]
+fn a_block_is_read_where_it_lies_as_expected() {
+    let mut bytes = [0; 32];
+    bytes[8] = 7;
+    bytes[16..24].copy_from_slice(&1.5_f64.to_le_bytes());
+    bytes[24] = 1;
+    let at = |position: usize, end: usize, encapsulation| {
+        let mut reader = reader(&bytes[..end], encapsulation);
+        reader.take(position).expect("is there");
+        reader
+    };
+    let expected = Some(((7, 1.5, true), 8));
+    // Aligned to its first member before, if that comes to a multiple of 8.
+    for position in 5..=8 {
+        let mut there = at(position, 25, Encapsulation::CDR_LE);
+        assert_eq!(there.block(BLOCK, members), expected, "at {position}");
+        assert_eq!(there.position(), 25);
+    }
+    let refused = |mut there: Reader<'_>, why: &str| {
+        let before = there.position();
+        assert_eq!(there.block(BLOCK, members), None, "{why}");
+        assert_eq!(there.position(), before, "{why}");
+    };
+    refused(at(4, 32, Encapsulation::CDR_LE), "not at a multiple of 8");
+    refused(at(8, 24, Encapsulation::CDR_LE), "a byte short");
+    refused(at(8, 32, Encapsulation::CDR_BE), "the other byte order");
+    refused(at(8, 32, Encapsulation::CDR2_LE), "aligned to 4 at most");
+    let mut deep = at(8, 32, Encapsulation::CDR_LE);
+    deep.depth = limits::DEPTH_MAX as u8;
+    let deeper = Layout { depth: 1, ..BLOCK };
+    assert_eq!(deep.block(deeper, members), None);
+    assert_eq!(deep.block(BLOCK, members), expected);
+    bytes[24] = 2;
+    let mut wrong = reader(&bytes, Encapsulation::CDR_LE);
+    wrong.take(8).expect("is there");
+    assert_eq!(wrong.block(BLOCK, members), None);
+    let error = members(&mut wrong).expect_err("is no boolean");
+    let place = Place::offset(24);
+    assert_eq!(error, CdrError::InvalidBool { value: 2, place });
+}

@@ -103,6 +103,7 @@ where
 pub struct PrimitiveArray<P, const N: usize>(PhantomData<P>);
 
 impl<P: Primitive, const N: usize> PrimitiveArray<P, N> {
+    #[inline]
     fn slice<'a>(reader: &mut Reader<'a>) -> Result<SeqView<'a, P>, CdrError> {
         Ok(SeqView::new(reader.primitives::<P>(N)?, N, reader.order()))
     }
@@ -124,16 +125,19 @@ impl<P: Primitive, const N: usize> Shape for PrimitiveArray<P, N> {
         encoder.primitives(value)
     }
 
+    #[inline]
     fn read(reader: &mut Reader<'_>) -> Result<[P; N], CdrError> {
         let mut elements = Self::initial();
         Self::slice(reader)?.copy_to(&mut elements);
         Ok(elements)
     }
 
+    #[inline]
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
         Self::slice(reader).map(|_| ())
     }
 
+    #[inline]
     fn show<'a>(reader: &mut Reader<'a>) -> SeqView<'a, P> {
         Self::slice(reader).unwrap_or_else(|_| Self::absent())
     }
@@ -162,6 +166,7 @@ impl<P: Primitive, const N: usize> Shape for PrimitiveArray<P, N> {
 pub struct ByteArray<const N: usize>;
 
 impl<const N: usize> ByteArray<N> {
+    #[inline]
     fn slice<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8; N], CdrError> {
         let bytes = reader.take(N)?;
         Ok(bytes.first_chunk().unwrap_or(const { &[0; N] }))
@@ -183,14 +188,17 @@ impl<const N: usize> Shape for ByteArray<N> {
         encoder.bytes(value)
     }
 
+    #[inline]
     fn read(reader: &mut Reader<'_>) -> Result<[u8; N], CdrError> {
         Self::slice(reader).copied()
     }
 
+    #[inline]
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
         reader.take(N).map(|_| ())
     }
 
+    #[inline]
     fn show<'a>(reader: &mut Reader<'a>) -> &'a [u8; N] {
         Self::slice(reader).unwrap_or_else(|_| Self::absent())
     }

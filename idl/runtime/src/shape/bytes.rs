@@ -21,6 +21,7 @@ impl<const N: u32> Bytes for ByteSequence<N> {
 }
 
 impl<const N: u32> ByteSequence<N> {
+    #[inline(always)]
     fn slice<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], CdrError> {
         let count = reader.count(1, N)?;
         reader.take(count)
@@ -51,14 +52,17 @@ impl<const N: u32> Shape for ByteSequence<N> {
         encoder.bytes(value)
     }
 
+    #[inline(always)]
     fn read(reader: &mut Reader<'_>) -> Result<Vec<u8>, CdrError> {
         Self::slice(reader).map(<[u8]>::to_vec)
     }
 
+    #[inline(always)]
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
         Self::slice(reader).map(|_| ())
     }
 
+    #[inline(always)]
     fn show<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
         Self::slice(reader).unwrap_or_default()
     }

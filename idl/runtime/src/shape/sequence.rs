@@ -167,6 +167,7 @@ where
 pub struct PrimitiveSequence<P, const N: u32 = UNBOUNDED>(PhantomData<P>);
 
 impl<P: Primitive, const N: u32> PrimitiveSequence<P, N> {
+    #[inline(always)]
     fn slice<'a>(reader: &mut Reader<'a>) -> Result<SeqView<'a, P>, CdrError> {
         let count = reader.count(P::SIZE, N)?;
         Ok(SeqView::new(
@@ -213,14 +214,17 @@ impl<P: Primitive, const N: u32> Shape for PrimitiveSequence<P, N> {
         encoder.primitives(value)
     }
 
+    #[inline]
     fn read(reader: &mut Reader<'_>) -> Result<Vec<P>, CdrError> {
         Self::slice(reader).map(|elements| elements.to_vec())
     }
 
+    #[inline(always)]
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
         Self::slice(reader).map(|_| ())
     }
 
+    #[inline]
     fn show<'a>(reader: &mut Reader<'a>) -> SeqView<'a, P> {
         Self::slice(reader).unwrap_or_else(|_| Self::absent())
     }

@@ -12,22 +12,18 @@ pub struct Text<const N: u32 = UNBOUNDED>;
 
 impl<const N: u32> Text<N> {
     /// The text, however long.
+    #[inline(always)]
     fn whole<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
-        let place = reader.place();
+        let offset = reader.position();
         let length = reader.primitive::<u32>()? as usize;
-        let Some((0, text)) = reader.take(length)?.split_last() else {
-            return Err(CdrError::InvalidStringTerminator { place });
-        };
-        if text.contains(&0) {
-            return Err(CdrError::EmbeddedNul { place });
-        }
-        std::str::from_utf8(text).map_err(|_| CdrError::InvalidUtf8 { place })
+        text_of(reader.take(length)?, offset)
     }
 
+    #[inline(always)]
     fn slice<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
-        let place = reader.place();
+        let offset = reader.position();
         let text = Self::whole(reader)?;
-        reader.check_bound(text.len(), N, place.offset)?;
+        reader.check_bound(text.len(), N, offset as usize)?;
         Ok(text)
     }
 
@@ -61,14 +57,17 @@ impl<const N: u32> Shape for Text<N> {
         encoder.zeros(1)
     }
 
+    #[inline(always)]
     fn read(reader: &mut Reader<'_>) -> Result<String, CdrError> {
         Self::slice(reader).map(str::to_owned)
     }
 
+    #[inline(always)]
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError> {
         Self::slice(reader).map(|_| ())
     }
 
+    #[inline(always)]
     fn show<'a>(reader: &mut Reader<'a>) -> &'a str {
         Self::slice(reader).unwrap_or_default()
     }
@@ -109,4 +108,18 @@ impl<const N: u32> Trimmable for Text<N> {
     ) -> Result<(), CdrError> {
         Self::write(Self::trimmed(reader)?, encoder)
     }
+}
+
+/// The text in these bytes, which end in NUL; its length stands at `offset`. Takes no
+/// reader, so that readers can live in registers.
+#[inline(never)]
+fn text_of(bytes: &[u8], offset: u32) -> Result<&str, CdrError> {
+    let place = Place::offset(offset as usize);
+    let Some((0, text)) = bytes.split_last() else {
+        return Err(CdrError::InvalidStringTerminator { place });
+    };
+    if text.contains(&0) {
+        return Err(CdrError::EmbeddedNul { place });
+    }
+    std::str::from_utf8(text).map_err(|_| CdrError::InvalidUtf8 { place })
 }

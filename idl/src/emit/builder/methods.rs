@@ -69,6 +69,7 @@ impl<'e, 's> Methods<'e, 's> {
         let (method, name) = (&self.all, &self.subject.name);
         quote! {
             /// Replaces all members.
+            #[inline]
             pub fn #method(&mut self, value: &#name) -> &mut Self {
                 self.sample.set_all::<#name>(value);
                 self
@@ -85,6 +86,7 @@ impl<'e, 's> Methods<'e, 's> {
         let inner = self.inner(field).or_else(|| self.elements(field));
         quote! {
             #doc
+            #[inline]
             pub fn #name(&mut self, value: #ty) -> &mut Self {
                 self.sample.set::<#path>(#value);
                 self
@@ -105,6 +107,7 @@ impl<'e, 's> Methods<'e, 's> {
         let builder = self.emitter.named_builder(id, self.subject.scope());
         Some(quote! {
             #doc
+            #[inline]
             pub fn #name(&mut self) -> #builder<#rt::Part<'_, #error>> {
                 self.sample.inner::<#path, #shape>()
             }
@@ -203,6 +206,7 @@ impl<'e, 's> Methods<'e, 's> {
         } = next;
         quote! {
             #doc
+            #[inline]
             pub fn #method(
                 self,
                 #first

@@ -172,6 +172,7 @@ impl Emitter<'_> {
                 type First<#room: #rt::Room> = #builder<#room>;
                 type Last<#room: #rt::Room> = #builder<#room, #rt::Complete>;
 
+                #[inline]
                 fn begin<#room: #rt::Room>(
                     room: #room,
                     site: #rt::Site,
@@ -184,11 +185,12 @@ impl Emitter<'_> {
                     })
                 }
 
+                #[inline]
                 fn close<#room: #rt::Room>(
                     last: &mut #builder<#room, #rt::Complete>,
                 ) -> #rt::Result<#usize> {
                     #last
-                    last.sample.close()
+                    last.sample.close(#extensibility)
                 }
             }
 
@@ -215,15 +217,17 @@ impl Emitter<'_> {
             impl #rt::in_place::FixedComposite for #name {
                 type Only<#room: #rt::Room> = #builder<#room>;
 
+                #[inline]
                 fn add<#room: #rt::Room>(
                     room: #room,
                     site: #rt::Site,
                 ) -> #rt::Result<(#builder<#room>, #usize)> {
                     let mut builder = <Self as #rt::in_place::Composite>::begin(room, site)?;
-                    let end = builder.sample.close()?;
+                    let end = builder.sample.close(#extensibility)?;
                     ::core::result::Result::Ok((builder, end))
                 }
 
+                #[inline]
                 fn reopen<#room: #rt::Room>(room: #room, site: #rt::Site) -> #builder<#room> {
                     let #mutability sample = #rt::InPlace::reopen(room, site, #extensibility);
                     #(sample.pass::<#paths>();)*

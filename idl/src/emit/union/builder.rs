@@ -117,7 +117,7 @@ impl Emitter<'_> {
                 fn close<#room: #rt::Room>(
                     last: &mut #builder<#room, #rt::Complete>,
                 ) -> #rt::Result<#usize> {
-                    last.sample.close()
+                    last.sample.close(#extensibility)
                 }
             }
         }
