@@ -15,7 +15,7 @@ use std::fmt;
 pub use spindle_dds_idl_runtime::Extensibility;
 
 use crate::dynamic::Value;
-use crate::object::{AnnotationValue, NameHash};
+use crate::object::{AnnotationValue, NameHash, TypeIdentifier};
 
 /// XTypes 1.3 §7.3.1.2.1.12: what a reader does with a value that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -413,6 +413,9 @@ pub struct Branch {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TypeGraph {
     declarations: Vec<Option<Declaration>>,
+    /// The minimal identifiers by which the types were put together, if they were: without
+    /// names, those of types that contain each other cannot be found again.
+    minimal: Vec<TypeIdentifier>,
 }
 
 /// Of a graph in which a type was reserved and never defined.
@@ -430,12 +433,14 @@ impl TypeGraph {
     /// Makes room for a type that others name before it is defined: so types come
     /// to contain themselves.
     pub fn reserve(&mut self) -> TypeIndex {
+        self.minimal.clear();
         self.declarations.push(None);
         TypeIndex(self.declarations.len() as u32 - 1)
     }
 
     /// Defines a type that there is room for. What it names must be of this graph.
     pub fn define(&mut self, index: TypeIndex, name: Option<&str>, definition: Definition) {
+        self.minimal.clear();
         if let Some(declaration) = self.declarations.get_mut(index.0 as usize) {
             *declaration = Some(Declaration {
                 name: name.map(str::to_owned),
@@ -456,6 +461,16 @@ impl TypeGraph {
     pub fn declaration(&self, index: TypeIndex) -> &Declaration {
         let found = self.declarations.get(index.0 as usize);
         found.and_then(Option::as_ref).unwrap_or(MISSING)
+    }
+
+    /// These are the minimal identifiers of all types, by their indices.
+    pub(crate) fn set_minimal(&mut self, identifiers: Vec<TypeIdentifier>) {
+        self.minimal = identifiers;
+    }
+
+    /// The minimal identifiers of all types, where they are known; else none.
+    pub(crate) fn minimal(&self) -> &[TypeIdentifier] {
+        &self.minimal
     }
 
     /// All types, in the order in which they were added.
