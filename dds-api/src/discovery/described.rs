@@ -190,4 +190,9 @@ impl Types {
     pub(super) fn tidy(&mut self) {
         self.0.retain(|_, ty| ty.strong_count() != 0);
     }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }

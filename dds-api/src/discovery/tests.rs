@@ -1,5 +1,7 @@
 //! Types as they are announced, and compared.
 
+use std::sync::Arc;
+
 use spindle_dds_core::membership::Endpoint as GroupEndpoint;
 use spindle_dds_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, PublisherQos, SubscriberQos,
@@ -318,4 +320,20 @@ fn others_objects_are_refused() {
     let missing = with(&half.to_bytes().unwrap()).unwrap_err().to_string();
     assert!(missing.contains("is not known"), "{missing}");
     assert!(matches!(with(&[1]), Err(Nonsense::Type(_))));
+}
+
+#[test]
+fn a_type_that_many_announce_is_kept_once_and_as_long_as_somebody_does() {
+    let ty = outer(Extensibility::Appendable, text(None));
+    let told = announced(&ty);
+    let mut types = Types::default();
+    let mut read = || {
+        let entry = Entry::from_group(&told, &mut types).unwrap();
+        entry.endpoint().ty.clone().unwrap()
+    };
+    let [one, other] = [read(), read()];
+    assert!(Arc::ptr_eq(&one, &other));
+    drop((one, other));
+    types.tidy();
+    assert!(types.is_empty());
 }

@@ -1,6 +1,7 @@
 //! Participants that were built with different versions of a type (XTypes 1.3 §7.6.3.4).
 
 use std::fmt::Debug;
+use std::io::Write as _;
 use std::sync::mpsc::{self, Sender};
 
 use spindle_dds::idl::TopicType;
@@ -401,4 +402,44 @@ fn the_data_of_endpoints_has_their_types() {
     let data = data.expect("matched");
     assert_eq!(data.type_name, "older::Track");
     assert!(data.type_information.is_some());
+}
+
+/// The policy of a reader may stand in a profile, like any other.
+#[test]
+fn a_profile_says_how_far_types_may_differ() {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    let text = r#"<dds><qos_library name="Flight"><qos_profile name="Strict">
+      <datareader_qos><type_consistency>
+        <kind>DISALLOW_TYPE_COERCION</kind>
+      </type_consistency></datareader_qos>
+    </qos_profile></qos_library></dds>"#;
+    file.write_all(text.as_bytes()).expect("written");
+    let meeting = Meeting::new();
+    let builder = meeting
+        .builder()
+        .qos_profiles(file.path())
+        .expect("it is right");
+    let strict = builder.create().expect("a participant");
+    let participants = [strict, meeting.participant()];
+    let written: Side<newer::Track> = side(&participants[1], ENCODINGS[0], Default::default());
+    let topic = participants[0].topic::<older::Track>("Topic").create();
+    let topic = topic.expect("a topic");
+    let subscriber = participants[0].subscriber().create().expect("a subscriber");
+    let readers = [true, false].map(|strict| {
+        let reader = subscriber.reader(&topic);
+        let reader = match strict {
+            true => reader.profile("Flight::Strict"),
+            false => reader,
+        };
+        reader.create().expect("a reader")
+    });
+    enable(&participants);
+    let matched = readers.each_ref().map(|reader| {
+        let status = reader.subscription_matched_status().expect("alive");
+        status.current_count
+    });
+    assert_eq!(matched, [0, 1]);
+    // The other's own reader, and the one that does not mind.
+    let status = written.writer.publication_matched_status().expect("alive");
+    assert_eq!(status.current_count, 2);
 }
