@@ -41,8 +41,6 @@ pub(crate) enum Conflict {
         "the types differ, and one of them is too large for more than its hash to be announced"
     )]
     TooLarge,
-    #[error("the types differ, and the reader does not allow coercion")]
-    Coercion,
     #[error(
         "of one type the key hash is the key, of the other one a digest of it: no two key \
          hashes would be equal"
@@ -118,9 +116,6 @@ impl Comparisons {
         if mine.minimal() == theirs.minimal() {
             return Ok(());
         }
-        if policy.kind == TypeConsistencyKind::DisallowTypeCoercion {
-            return Err(Conflict::Coercion);
-        }
         self.assignable(mine, theirs, representation(writer), consistency(policy))?;
         match mine.digests_key == theirs.digests_key {
             true => Ok(()),
@@ -162,9 +157,9 @@ impl Comparisons {
     ) -> Option<Conflict> {
         let (writer, reader) = match (own, other) {
             (Entry::Writer(writer), Entry::Reader(reader))
-            | (Entry::Reader(reader), Entry::Writer(writer)) => (writer, reader),
-            _ => return None,
-        };
+            | (Entry::Reader(reader), Entry::Writer(writer)) => Some((writer, reader)),
+            _ => None,
+        }?;
         // In another subgroup it is another mistake, which is told elsewhere.
         if writer.endpoint.topic != reader.endpoint.topic {
             return None;

@@ -169,8 +169,8 @@ fn types_are_compared_whatever_their_names_are() {
     check(Some(&unbounded), Some(&short), bounds, differs);
     let same = policy(|policy| policy.kind = TypeConsistencyKind::DisallowTypeCoercion);
     check(Some(&short), Some(&short), same, "");
-    let differs = Conflict::Coercion.to_string();
-    check(Some(&short), Some(&unbounded), same, &differs);
+    let differs = "Outer: the types differ, and coercion is not allowed";
+    check(Some(&short), Some(&unbounded), same, differs);
 }
 
 #[test]
