@@ -1,5 +1,5 @@
 //! What is known of entities of the domain: the data types of the standard's built-in
-//! topics (DDS 1.4 §2.2.5, XTypes 1.3 §7.6.3.3). The topics themselves are not built.
+//! topics (DDS 1.4 §2.2.5, XTypes 1.3 §7.6.3.2). The topics themselves are not built.
 
 use spindle_dds_qos::{
     DataRepresentation, Deadline, DestinationOrder, Durability, DurabilityService, GroupData,
