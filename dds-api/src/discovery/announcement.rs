@@ -297,10 +297,19 @@ mod tests {
             info: told.info[1..].to_vec(),
             ..told.clone()
         };
-        let long = GroupEndpoint {
-            info: vec![0; ENDPOINT_LEN_MAX + 1],
-            ..told
+        // Blanks change nothing of what it says.
+        let blown_up = |len: usize| {
+            let mut said = told.info[4..].to_vec();
+            said.resize(len - 4, b' ');
+            let info = [&(said.len() as u32).to_le_bytes()[..], &said].concat();
+            GroupEndpoint {
+                info,
+                ..told.clone()
+            }
         };
+        let read = Entry::from_group(&blown_up(ENDPOINT_LEN_MAX), &mut Types::default());
+        assert_eq!(read.unwrap(), example());
+        let long = blown_up(ENDPOINT_LEN_MAX + 1);
         for endpoint in [elsewhere, writes, cut, long] {
             let read = Entry::from_group(&endpoint, &mut Types::default());
             assert!(read.is_err(), "{read:?}");
