@@ -1,11 +1,12 @@
 //! What is known of entities of the domain: the data types of the standard's built-in
-//! topics (DDS 1.4 §2.2.5). The topics themselves are not built.
+//! topics (DDS 1.4 §2.2.5, XTypes 1.3 §7.6.3.2). The topics themselves are not built.
 
 use spindle_dds_qos::{
-    Deadline, DestinationOrder, Durability, DurabilityService, GroupData, LatencyBudget, Lifespan,
-    Liveliness, Ownership, OwnershipStrength, Partition, Presentation, Reliability,
-    TimeBasedFilter, TopicData, UserData,
+    DataRepresentation, Deadline, DestinationOrder, Durability, DurabilityService, GroupData,
+    LatencyBudget, Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation,
+    Reliability, TimeBasedFilter, TopicData, TypeConsistencyEnforcement, UserData,
 };
+use spindle_dds_xtypes::object::TypeInformation;
 
 use crate::discovery::{Endpoint, ReaderEntry, WriterEntry};
 use crate::handle::Guid;
@@ -44,11 +45,14 @@ macro_rules! endpoint_data {
             pub topic_data: TopicData,
             /// GROUP_DATA of its publisher or subscriber.
             pub group_data: GroupData,
+            /// The identifiers of its type (XTypes 1.3 §7.6.3.2), without the list of what
+            /// that is made of; `None` of a type that XTypes has no words for.
+            pub type_information: Option<TypeInformation>,
         }
 
         impl From<&$entry> for $name {
             fn from(entry: &$entry) -> Self {
-                let Endpoint { guid, topic, type_name, .. } = &entry.endpoint;
+                let Endpoint { guid, topic, type_name, ty, .. } = &entry.endpoint;
                 Self {
                     key: *guid,
                     participant_key: guid.participant(),
@@ -59,6 +63,7 @@ macro_rules! endpoint_data {
                     partition: entry.$group.partition.clone(),
                     topic_data: TopicData::default(),
                     group_data: entry.$group.group_data.clone(),
+                    type_information: ty.as_ref().map(|ty| ty.information().clone()),
                 }
             }
         }
@@ -78,7 +83,8 @@ endpoint_data! {
     user_data: UserData,
     ownership: Ownership,
     ownership_strength: OwnershipStrength,
-    destination_order: DestinationOrder
+    destination_order: DestinationOrder,
+    representation: DataRepresentation
 }
 
 endpoint_data! {
@@ -92,5 +98,7 @@ endpoint_data! {
     ownership: Ownership,
     destination_order: DestinationOrder,
     user_data: UserData,
-    time_based_filter: TimeBasedFilter
+    time_based_filter: TimeBasedFilter,
+    representation: DataRepresentation,
+    type_consistency: TypeConsistencyEnforcement
 }

@@ -50,6 +50,8 @@ pub use spindle_dds_idl_runtime::include_idl;
 /// Policies, entity QoS, profiles.
 pub use spindle_dds_qos as qos;
 pub use spindle_dds_qos::Duration;
+/// Types at run time: what is announced of them, and data of types that are not compiled in.
+pub use spindle_dds_xtypes as xtypes;
 
 pub use builtin::{
     ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,

@@ -10,6 +10,7 @@ use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::TopicQos;
 
 use crate::choice::{QosChoice, check_qos};
+use crate::discovery::OwnType;
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
 use crate::lease::check_lease;
@@ -25,6 +26,8 @@ pub(crate) struct TopicCore {
     pub(crate) name: String,
     pub(crate) type_name: &'static str,
     pub(crate) has_key: bool,
+    /// What is announced of its type; `None` of one that XTypes has no words for.
+    pub(crate) ty: Option<OwnType>,
     type_id: TypeId,
     qos: Mutex<TopicQos>,
     pub(crate) listener: ListenerSlot<dyn TopicListener>,
@@ -34,7 +37,8 @@ pub(crate) struct TopicCore {
 }
 
 impl TopicCore {
-    /// Another participant has a topic of this name and another type.
+    /// Another participant has a topic of this name, and writes or reads it as a type that
+    /// does not go together with this one.
     pub(crate) fn found_inconsistent(&self) {
         self.inconsistent
             .lock()
@@ -159,7 +163,8 @@ impl<T> Topic<T> {
         Ok(())
     }
 
-    /// Topics of this name with another type that were found.
+    /// Participants that were found to have a topic of this name, and to write or read it as
+    /// a type that is not assignable to this one, or this one to it (XTypes 1.3 §7.6.3.4.2).
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -263,8 +268,8 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
     /// Creates the topic (`create_topic`; the type is registered by its IDL name).
     ///
     /// # Errors
-    /// BAD_PARAMETER for a name that is empty or an unknown profile;
-    /// PRECONDITION_NOT_MET when the participant has a topic of this name;
+    /// BAD_PARAMETER for a name that is empty, an unknown profile, or a type whose
+    /// `DESCRIPTION` is none of it; PRECONDITION_NOT_MET when the participant has a topic of this name;
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn create(self) -> Result<Topic<T>> {
         let participant = &self.participant.core;
@@ -283,6 +288,13 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         representation::check::<T>(&qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
         ParticipantConfig::check_topic(&qos.property)?;
+        let described = T::DESCRIPTION.as_ref().map(OwnType::of).transpose();
+        let ty = described.map_err(|why| {
+            let name = T::TYPE_NAME;
+            Error::BadParameter(format!(
+                "the description of type {name} makes no sense: {why}"
+            ))
+        })?;
         let listener = ListenerSlot::default();
         if let Some((mask, boxed)) = self.listener {
             participant.bells().hear(mask);
@@ -294,6 +306,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
             name: name.clone(),
             type_name: T::TYPE_NAME,
             has_key: T::HAS_KEY,
+            ty,
             type_id: TypeId::of::<T>(),
             qos: Mutex::new(qos),
             listener,

@@ -7,7 +7,7 @@ use spindle_dds_qos::{
     Liveliness, LivelinessKind, Location, OwnershipKind, OwnershipStrength, Partition, PolicyId,
     Presentation, PresentationAccessScope, Properties, PublisherQos, ReaderDataLifecycle,
     Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TopicQos, TransportPriority,
-    TypeConsistencyEnforcement, UserData, WriterDataLifecycle, incompatible,
+    TypeConsistencyEnforcement, TypeConsistencyKind, UserData, WriterDataLifecycle, incompatible,
 };
 
 mod consistency {
@@ -555,6 +555,14 @@ mod not_built {
             lease_duration: Duration::from_secs(1),
             ..Default::default()
         };
+        let strict = TypeConsistencyEnforcement {
+            kind: TypeConsistencyKind::DisallowTypeCoercion,
+            ignore_sequence_bounds: false,
+            ignore_string_bounds: false,
+            ignore_member_names: true,
+            prevent_type_widening: true,
+            force_type_validation: true,
+        };
         check! {
             PublisherQos: presentation = topic_order => &[];
             SubscriberQos: presentation = topic_order => &[];
@@ -569,6 +577,7 @@ mod not_built {
                 WriterDataLifecycle { autodispose_unregistered_instances: false } => &[];
             DataReaderQos: representation =
                 DataRepresentation { value: representations.clone() } => &[];
+            DataReaderQos: type_consistency = strict => &[];
         }
     }
 
@@ -593,10 +602,6 @@ mod not_built {
         };
         let purge = ReaderDataLifecycle {
             autopurge_disposed_samples_delay: second,
-            ..Default::default()
-        };
-        let strict = TypeConsistencyEnforcement {
-            ignore_member_names: true,
             ..Default::default()
         };
         check! {
@@ -641,8 +646,6 @@ mod not_built {
                 supported yet: autopurge_disposed_samples_delay 1s"];
             DataReaderQos: representation = DataRepresentationId::Xml.into()
                 => &["DATA_REPRESENTATION is not supported yet: XML_DATA_REPRESENTATION"];
-            DataReaderQos: type_consistency = strict
-                => &["TYPE_CONSISTENCY_ENFORCEMENT is not supported yet: other than the default"];
         }
     }
 }

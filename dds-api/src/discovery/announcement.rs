@@ -1,10 +1,15 @@
-//! What participants tell each other of themselves and of their endpoints.
+//! What participants tell each other of themselves and of their endpoints: JSON, and behind
+//! that of an endpoint its type in the binary form of XTypes.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Member};
 use spindle_dds_core::{Ring, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos};
+use spindle_dds_xtypes::TypeError;
 
+use super::described::{AnnouncedType, Types};
 use crate::error::{Error, Result};
 use crate::handle::Guid;
 use crate::properties::ParticipantConfig;
@@ -13,10 +18,27 @@ use crate::subscription::{ReaderCore, SubscriberCore};
 use crate::topic::TopicCore;
 
 /// Rises with every change of what stands in here, or of the layout of rows.
-pub(crate) const PROTOCOL: u32 = 4;
+pub(crate) const PROTOCOL: u32 = 5;
 
 /// Most bytes that are said of one endpoint.
 const ENDPOINT_LEN_MAX: usize = 16 << 10;
+
+/// Why what somebody announced makes no sense.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Nonsense {
+    #[error("{0} bytes are said of one endpoint, at most {ENDPOINT_LEN_MAX} can be")]
+    TooLong(usize),
+    #[error("it ends too soon")]
+    Truncated,
+    #[error("it contradicts itself")]
+    Contradicts,
+    #[error("it names a type that no topic can have")]
+    NoTopicType,
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    #[error("its type makes no sense: {0}")]
+    Type(#[from] TypeError),
+}
 
 /// A participant, in the info of its member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +65,9 @@ pub(crate) struct Endpoint {
     pub(crate) type_name: String,
     pub(crate) has_key: bool,
     pub(crate) subgroup: u32,
+    /// Its type; `None` of one that XTypes has no words for.
+    #[serde(skip)]
+    pub(crate) ty: Option<Arc<AnnouncedType>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,13 +150,32 @@ impl Entry {
         }
     }
 
-    /// As the group needs to know it. A writer asks for a ring of this size.
+    /// As the group needs to know it. A writer asks for a ring of this size. A type that is
+    /// too large is announced by its identifiers, and matches itself alone.
     ///
     /// # Errors
     /// OUT_OF_RESOURCES when its QoS is too long.
     pub(crate) fn to_group(&self, ring: Option<(Ring, RingSpec)>) -> Result<GroupEndpoint> {
         let endpoint = self.endpoint();
-        let info = to_bytes(self)?;
+        let said = to_bytes(self)?;
+        let mut info = (said.len() as u32).to_le_bytes().to_vec();
+        info.extend(said);
+        if let Some(ty) = &endpoint.ty {
+            let len = info.len() + ty.bytes().len();
+            if len <= ENDPOINT_LEN_MAX {
+                info.extend(ty.bytes());
+            } else {
+                tracing::warn!(
+                    topic = endpoint.topic,
+                    type_name = endpoint.type_name,
+                    len,
+                    len_max = ENDPOINT_LEN_MAX,
+                    "the type is too large to be announced: it is by its hash, and matches no \
+                     other one"
+                );
+                info.extend(ty.bytes_without_objects());
+            }
+        }
         if info.len() > ENDPOINT_LEN_MAX {
             return Err(Error::OutOfResources(format!(
                 "topic, type and QoS of the endpoint on {} take {} bytes, at most \
@@ -148,9 +192,25 @@ impl Entry {
         })
     }
 
-    /// Reads what somebody announced; `None` if it makes no sense.
-    pub(crate) fn from_group(endpoint: &GroupEndpoint) -> Option<Self> {
-        let entry: Self = serde_json::from_slice(&endpoint.info).ok()?;
+    /// Reads what somebody announced.
+    ///
+    /// # Errors
+    /// Why it makes no sense.
+    pub(crate) fn from_group(
+        endpoint: &GroupEndpoint,
+        types: &mut Types,
+    ) -> Result<Self, Nonsense> {
+        let info = &endpoint.info;
+        if info.len() > ENDPOINT_LEN_MAX {
+            return Err(Nonsense::TooLong(info.len()));
+        }
+        let (len, rest) = info.split_first_chunk().ok_or(Nonsense::Truncated)?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let (said, ty) = rest.split_at_checked(len).ok_or(Nonsense::Truncated)?;
+        let mut entry: Self = serde_json::from_slice(said)?;
+        if !ty.is_empty() {
+            entry.endpoint_mut().ty = Some(types.read(ty)?);
+        }
         let ring = match &entry {
             Self::Writer(writer) => Some(writer.ring()),
             Self::Reader(_) => None,
@@ -159,7 +219,14 @@ impl Entry {
         let agrees = said.subgroup == endpoint.subgroup.0
             && TopicKey::of_name(&said.topic) == endpoint.topic
             && endpoint.ring.map(|(ring, _)| ring) == ring;
-        agrees.then_some(entry)
+        agrees.then_some(entry).ok_or(Nonsense::Contradicts)
+    }
+
+    fn endpoint_mut(&mut self) -> &mut Endpoint {
+        match self {
+            Self::Writer(writer) => &mut writer.endpoint,
+            Self::Reader(reader) => &mut reader.endpoint,
+        }
     }
 }
 
@@ -171,6 +238,7 @@ impl Endpoint {
             type_name: topic.type_name.to_owned(),
             has_key: topic.has_key,
             subgroup: config.subgroup_of(&topic.name),
+            ty: topic.ty.as_ref().map(|ty| ty.announced.clone()),
         }
     }
 }
@@ -195,6 +263,7 @@ mod tests {
             type_name: "flight::State".to_owned(),
             has_key: true,
             subgroup: 3,
+            ty: None,
         };
         Entry::Reader(ReaderEntry {
             endpoint,
@@ -208,7 +277,8 @@ mod tests {
         let entry = example();
         let told = entry.to_group(None).unwrap();
         assert!(told.info.len() < 512, "{} bytes", told.info.len());
-        assert_eq!(Entry::from_group(&told), Some(entry));
+        let read = Entry::from_group(&told, &mut Types::default());
+        assert_eq!(read.unwrap(), entry);
     }
 
     #[test]
@@ -225,10 +295,24 @@ mod tests {
         };
         let cut = GroupEndpoint {
             info: told.info[1..].to_vec(),
-            ..told
+            ..told.clone()
         };
-        for endpoint in [elsewhere, writes, cut] {
-            assert_eq!(Entry::from_group(&endpoint), None);
+        // Blanks change nothing of what it says.
+        let blown_up = |len: usize| {
+            let mut said = told.info[4..].to_vec();
+            said.resize(len - 4, b' ');
+            let info = [&(said.len() as u32).to_le_bytes()[..], &said].concat();
+            GroupEndpoint {
+                info,
+                ..told.clone()
+            }
+        };
+        let read = Entry::from_group(&blown_up(ENDPOINT_LEN_MAX), &mut Types::default());
+        assert_eq!(read.unwrap(), example());
+        let long = blown_up(ENDPOINT_LEN_MAX + 1);
+        for endpoint in [elsewhere, writes, cut, long] {
+            let read = Entry::from_group(&endpoint, &mut Types::default());
+            assert!(read.is_err(), "{read:?}");
         }
     }
 }

@@ -10,7 +10,8 @@ use spindle_dds_core::{Handle, Lane, LaneSpec, Ring, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
 
 use super::announcement::{Entry, ParticipantInfo, ReaderEntry, WriterEntry};
-use super::matching::{Match, is_inconsistent};
+use super::described::Types;
+use super::matching::{Comparisons, Match};
 use super::roll::{Own, Roll};
 use crate::driver::{Batch, Farewell, Inlet, Link, MatchedWriter};
 use crate::handle::InstanceHandle;
@@ -36,6 +37,8 @@ pub(crate) struct Matcher {
     left: BTreeSet<MemberId>,
     /// Whose topics, of which name, are known to have another type.
     inconsistent: BTreeSet<(MemberId, String)>,
+    types: Types,
+    comparisons: Comparisons,
 }
 
 struct Linked {
@@ -143,6 +146,8 @@ impl Matcher {
             ends: BTreeMap::new(),
             left: BTreeSet::new(),
             inconsistent: BTreeSet::new(),
+            types: Types::default(),
+            comparisons: Comparisons::default(),
         }
     }
 
@@ -204,7 +209,7 @@ impl Matcher {
                 _ => {}
             }
         }
-        self.find_inconsistent(&own, view);
+        self.find_inconsistent(&own);
         self.ends.clear();
         self.left.clear();
         self.routes()
@@ -221,11 +226,15 @@ impl Matcher {
             self.pids.insert(member.id, pid);
             for (number, endpoint) in &member.endpoints {
                 let name = (member.id, *number);
-                let entry = before.remove(&name);
-                let entry = entry.or_else(|| Some(Arc::new(Entry::from_group(endpoint)?)));
-                let Some(entry) = entry else {
-                    tracing::warn!(pid, number, "an announced endpoint makes no sense");
-                    continue;
+                let entry = match before.remove(&name) {
+                    Some(entry) => entry,
+                    None => match Entry::from_group(endpoint, &mut self.types) {
+                        Ok(entry) => Arc::new(entry),
+                        Err(why) => {
+                            tracing::warn!(pid, number, %why, "an announced endpoint makes no sense");
+                            continue;
+                        }
+                    },
                 };
                 let said = entry.endpoint();
                 topics
@@ -239,9 +248,11 @@ impl Matcher {
         let known = self.known.values();
         let known = known.map(|entry| (entry.endpoint().guid, entry.clone()));
         self.roll.set_known(topics, known.collect());
+        drop(before);
+        self.types.tidy();
     }
 
-    fn match_writer(&self, writer: &WriterCore, entry: &WriterEntry, lane: Arc<Lane<Wire>>) {
+    fn match_writer(&mut self, writer: &WriterCore, entry: &WriterEntry, lane: Arc<Lane<Wire>>) {
         let mut matched = Vec::new();
         let mut refused = Vec::new();
         for other in self.known.values() {
@@ -249,7 +260,7 @@ impl Matcher {
                 continue;
             };
             let handle = InstanceHandle::of_entity(reader.endpoint.guid);
-            match Match::of(entry, reader) {
+            match Match::of(&mut self.comparisons, entry, reader) {
                 Match::Apart => {}
                 Match::Matched => matched.push(handle),
                 Match::Incompatible(policies) => refused.push((handle, policies)),
@@ -282,7 +293,7 @@ impl Matcher {
                 continue;
             };
             let handle = InstanceHandle::of_entity(writer.endpoint.guid);
-            match Match::of(writer, entry) {
+            match Match::of(&mut self.comparisons, writer, entry) {
                 Match::Apart => {}
                 Match::Matched => matched.extend(place(spec, view, *member).map(|place| {
                     let lifecycle = writer.qos.writer_data_lifecycle;
@@ -322,26 +333,32 @@ impl Matcher {
         self.linked.insert(number, linked);
     }
 
-    /// Topics of which another participant has another idea: told once of each.
-    fn find_inconsistent(&mut self, own: &BTreeMap<u64, Own>, view: &View) {
-        let here = own.iter().filter_map(|(number, own)| {
-            let entry = self.known.get(&(self.me, *number))?;
-            let topic = match own {
-                Own::Writer(writer) => &writer.topic,
-                Own::Reader(reader) => &reader.topic,
+    /// Topics that another participant writes or reads as another type: told once of each.
+    fn find_inconsistent(&mut self, own: &BTreeMap<u64, Own>) {
+        let mut others: BTreeMap<&str, Vec<(MemberId, &Entry)>> = BTreeMap::new();
+        for ((member, _), entry) in self.known.iter().filter(|((id, _), _)| *id != self.me) {
+            let topic = entry.endpoint().topic.as_str();
+            others.entry(topic).or_default().push((*member, &**entry));
+        }
+        for (number, own) in own {
+            let topic = own.topic();
+            let (Some(entry), Some(others)) = (
+                self.known.get(&(self.me, *number)),
+                others.get(topic.name.as_str()),
+            ) else {
+                continue;
             };
-            Some((topic.clone(), entry.clone()))
-        });
-        let topics: BTreeMap<_, _> = here
-            .map(|(topic, entry)| (topic.name.clone(), (topic, entry)))
-            .collect();
-        for (name, (topic, entry)) in topics {
-            for member in view.members.iter().filter(|member| member.id != self.me) {
-                let of = (member.id, 0)..=(member.id, u64::MAX);
-                let mut theirs = self.known.range(of);
-                let differs =
-                    theirs.any(|(_, it)| is_inconsistent(entry.endpoint(), it.endpoint()));
-                if differs && self.inconsistent.insert((member.id, name.clone())) {
+            for (member, other) in others {
+                let place = (*member, topic.name.clone());
+                if self.inconsistent.contains(&place) {
+                    continue;
+                }
+                let found = self.comparisons.conflict(entry, other, topic.ty.as_ref());
+                if let Some(conflict) = found {
+                    self.inconsistent.insert(place);
+                    let (own, theirs) = (topic.type_name, &other.endpoint().type_name);
+                    let (topic_name, pid) = (&topic.name, self.pids.get(member));
+                    tracing::warn!(topic_name, own, theirs, pid, %conflict, "inconsistent topic");
                     topic.found_inconsistent();
                 }
             }

@@ -1,8 +1,21 @@
 //! Which writers and readers match (DDS 1.4 §2.2.3).
+//!
+//! Of their types: XTypes 1.3 §7.6.3.4.2. If both announce theirs, the writer's has to be
+//! assignable to the reader's as the reader's TYPE_CONSISTENCY_ENFORCEMENT asks for, whatever
+//! their names are; if one does not, the names have to be equal, unless validation is forced.
+//! Both sides decide by what was announced, and so decide the same.
 
-use spindle_dds_qos::{PolicyId, incompatible};
+use std::collections::HashMap;
 
-use super::announcement::{Endpoint, ReaderEntry, WriterEntry};
+use spindle_dds_idl_runtime::Representation;
+use spindle_dds_qos::{
+    DataRepresentationId, PolicyId, TypeConsistencyEnforcement, TypeConsistencyKind, incompatible,
+};
+use spindle_dds_xtypes::object::TypeIdentifier;
+use spindle_dds_xtypes::{Consistency, Mismatch, Resolved, assignable};
+
+use super::announcement::{Entry, ReaderEntry, WriterEntry};
+use super::described::{AnnouncedType, OwnType};
 
 /// How a writer and a reader stand to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,13 +28,52 @@ pub(crate) enum Match {
     Matched,
 }
 
+/// Why the types of a writer and a reader of one topic do not go together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Conflict {
+    #[error("one of the types has a key, the other has not")]
+    HasKey,
+    #[error("the types have different names, and not both of them are announced")]
+    Names,
+    #[error("the reader forces validation, and not both of the types are announced")]
+    NotAnnounced,
+    #[error(
+        "the types differ, and one of them is too large for more than its hash to be announced"
+    )]
+    TooLarge,
+    #[error(
+        "of one type the key hash is the key, of the other one a digest of it: no two key \
+         hashes would be equal"
+    )]
+    KeyHash,
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+}
+
+/// Two types, the reader's first, and how they are compared.
+type Question = (TypeIdentifier, TypeIdentifier, Representation, Consistency);
+
+/// Compares types, and remembers what it has found.
+#[derive(Debug, Default)]
+pub(crate) struct Comparisons {
+    answers: HashMap<Question, Result<(), Mismatch>>,
+}
+
+/// Answers that are kept: beyond that it begins anew.
+const ANSWERS_MAX: usize = 1024;
+
 impl Match {
-    pub(crate) fn of(writer: &WriterEntry, reader: &ReaderEntry) -> Self {
-        if !same_type(&writer.endpoint, &reader.endpoint)
+    pub(crate) fn of(
+        comparisons: &mut Comparisons,
+        writer: &WriterEntry,
+        reader: &ReaderEntry,
+    ) -> Self {
+        if !is_same_topic(writer, reader)
             || !writer
                 .publisher
                 .partition
                 .matches(&reader.subscriber.partition)
+            || comparisons.check(writer, reader).is_err()
         {
             return Self::Apart;
         }
@@ -38,12 +90,115 @@ impl Match {
     }
 }
 
-fn same_type(a: &Endpoint, b: &Endpoint) -> bool {
-    let same_topic = a.topic == b.topic && a.subgroup == b.subgroup;
-    same_topic && a.type_name == b.type_name && a.has_key == b.has_key
+fn is_same_topic(writer: &WriterEntry, reader: &ReaderEntry) -> bool {
+    let (one, other) = (&writer.endpoint, &reader.endpoint);
+    one.topic == other.topic && one.subgroup == other.subgroup
 }
 
-/// Whether two endpoints have a topic of one name and different types.
-pub(crate) fn is_inconsistent(a: &Endpoint, b: &Endpoint) -> bool {
-    a.topic == b.topic && !same_type(a, b)
+impl Comparisons {
+    /// Whether a reader can read what a writer of its topic writes.
+    fn check(&mut self, writer: &WriterEntry, reader: &ReaderEntry) -> Result<(), Conflict> {
+        let policy = &reader.qos.type_consistency;
+        let (one, other) = (&reader.endpoint, &writer.endpoint);
+        if one.has_key != other.has_key {
+            return Err(Conflict::HasKey);
+        }
+        let (Some(mine), Some(theirs)) = (&one.ty, &other.ty) else {
+            return match (
+                policy.force_type_validation,
+                one.type_name == other.type_name,
+            ) {
+                (true, _) => Err(Conflict::NotAnnounced),
+                (false, true) => Ok(()),
+                (false, false) => Err(Conflict::Names),
+            };
+        };
+        if mine.minimal() == theirs.minimal() {
+            return Ok(());
+        }
+        self.assignable(mine, theirs, representation(writer), consistency(policy))?;
+        match mine.digests_key == theirs.digests_key {
+            true => Ok(()),
+            false => Err(Conflict::KeyHash),
+        }
+    }
+
+    fn assignable(
+        &mut self,
+        reader: &AnnouncedType,
+        writer: &AnnouncedType,
+        representation: Representation,
+        consistency: Consistency,
+    ) -> Result<(), Conflict> {
+        let (Some(mine), Some(theirs)) = (&reader.resolved, &writer.resolved) else {
+            return Err(Conflict::TooLarge);
+        };
+        let identifiers = [reader, writer].map(|it| it.minimal().clone());
+        let [one, other] = identifiers;
+        if self.answers.len() >= ANSWERS_MAX {
+            self.answers.clear();
+        }
+        let question = (one, other, representation, consistency);
+        let answer = self
+            .answers
+            .entry(question)
+            .or_insert_with(|| assignable(Some(mine), Some(theirs), representation, &consistency));
+        answer.clone().map_err(Conflict::from)
+    }
+
+    /// Why two endpoints of one topic, one that writes and one that reads, cannot meet for
+    /// their types, if that is so: INCONSISTENT_TOPIC (XTypes 1.3 §7.6.3.4.2). `ours` is the
+    /// first one's type, by whose names it is told.
+    pub(crate) fn conflict(
+        &mut self,
+        own: &Entry,
+        other: &Entry,
+        ours: Option<&OwnType>,
+    ) -> Option<Conflict> {
+        let (writer, reader) = match (own, other) {
+            (Entry::Writer(writer), Entry::Reader(reader))
+            | (Entry::Reader(reader), Entry::Writer(writer)) => Some((writer, reader)),
+            _ => None,
+        }?;
+        // In another subgroup it is another mistake, which is told elsewhere.
+        if writer.endpoint.topic != reader.endpoint.topic {
+            return None;
+        }
+        let conflict = self.check(writer, reader).err()?;
+        let Conflict::Mismatch(_) = conflict else {
+            return Some(conflict);
+        };
+        let named = ours.map(|ours| &ours.named);
+        let theirs = other
+            .endpoint()
+            .ty
+            .as_ref()
+            .and_then(|ty| ty.resolved.as_ref());
+        let sides: [Option<&Resolved>; 2] = match own {
+            Entry::Reader(_) => [named, theirs],
+            Entry::Writer(_) => [theirs, named],
+        };
+        let consistency = consistency(&reader.qos.type_consistency);
+        let again = assignable(sides[0], sides[1], representation(writer), &consistency);
+        Some(again.err().map_or(conflict, Conflict::from))
+    }
+}
+
+/// How a writer writes. (One that writes XML is refused when it is created.)
+fn representation(writer: &WriterEntry) -> Representation {
+    match writer.qos.representation.written() {
+        DataRepresentationId::Xcdr2 => Representation::Xcdr2,
+        DataRepresentationId::Xcdr1 | DataRepresentationId::Xml => Representation::Xcdr1,
+    }
+}
+
+fn consistency(policy: &TypeConsistencyEnforcement) -> Consistency {
+    Consistency {
+        allow_coercion: policy.kind == TypeConsistencyKind::AllowTypeCoercion,
+        ignore_sequence_bounds: policy.ignore_sequence_bounds,
+        ignore_string_bounds: policy.ignore_string_bounds,
+        ignore_member_names: policy.ignore_member_names,
+        prevent_type_widening: policy.prevent_type_widening,
+        force_type_validation: policy.force_type_validation,
+    }
 }

@@ -9,12 +9,16 @@
 //! subgroup that it touches: so does a match.
 
 mod announcement;
+mod described;
 mod matcher;
 mod matching;
 mod roll;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use announcement::{
     Endpoint, Entry, PROTOCOL, ParticipantInfo, ReaderEntry, WriterEntry,
 };
+pub(crate) use described::{OwnType, Types};
 pub(crate) use matcher::{Matcher, Route, Routes};
 pub(crate) use roll::{Own, Roll};

@@ -15,6 +15,7 @@ use crate::handle::{Guid, InstanceHandle};
 use crate::properties::ParticipantConfig;
 use crate::publication::WriterCore;
 use crate::subscription::ReaderCore;
+use crate::topic::TopicCore;
 
 /// An endpoint of this participant.
 #[derive(Debug, Clone)]
@@ -91,10 +92,10 @@ impl Own {
         }
     }
 
-    fn topic(&self) -> &str {
+    pub(super) fn topic(&self) -> &TopicCore {
         match self {
-            Self::Writer(writer) => &writer.topic.name,
-            Self::Reader(reader) => &reader.topic.name,
+            Self::Writer(writer) => &writer.topic,
+            Self::Reader(reader) => &reader.topic,
         }
     }
 
@@ -264,7 +265,7 @@ impl Roll {
             let Some(own) = self.state().own.get(&number).cloned() else {
                 continue;
             };
-            let topic = own.topic();
+            let topic = &own.topic().name;
             let text = format!(
                 "the group refuses the {} on topic {topic}: {why}",
                 own.kind()

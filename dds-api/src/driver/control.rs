@@ -28,7 +28,7 @@ use super::desk::News;
 use super::figures;
 use super::reach;
 use super::session::Session;
-use crate::discovery::{ParticipantInfo, Roll};
+use crate::discovery::{self, ParticipantInfo, Roll, Types};
 use crate::error::{Error, Result};
 use crate::joining::Packet;
 use crate::wire::Wire;
@@ -369,10 +369,14 @@ impl Control {
             )));
         }
         reach::check(&self.view, newcomer)?;
+        let mut types = Types::default();
         for endpoint in newcomer.endpoints.values() {
-            match crate::discovery::Entry::from_group(endpoint) {
-                Some(entry) => self.roll.check(&entry)?,
-                None => return Err(Error::Error("an endpoint makes no sense".to_owned())),
+            match discovery::Entry::from_group(endpoint, &mut types) {
+                Ok(entry) => self.roll.check(&entry)?,
+                Err(why) => {
+                    let text = format!("an endpoint of process {} makes no sense: {why}", info.pid);
+                    return Err(Error::Error(text));
+                }
             }
         }
         Ok(())

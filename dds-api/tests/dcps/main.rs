@@ -5,6 +5,7 @@ mod conditions;
 mod discovered;
 mod endings;
 mod errors;
+mod evolution;
 mod flow;
 mod generated;
 mod glances;
@@ -29,9 +30,10 @@ mod refused;
 mod representations;
 mod streams;
 
-/// Made of `tests/idl/flight.idl`.
+/// Made of `tests/idl/flight.idl` and `tests/idl/evolution.idl`.
 mod types {
     include!("../idl/flight.rs");
+    include!("../idl/evolution.rs");
 }
 
-pub(crate) use types::flight;
+pub(crate) use types::{flight, newer, older};

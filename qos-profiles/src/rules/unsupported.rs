@@ -18,7 +18,7 @@ use crate::policy::{
     Durability, DurabilityKind, DurabilityService, EntityFactory, GroupData, Lifespan, Liveliness,
     LivelinessKind, Ownership, OwnershipKind, OwnershipStrength, Partition, Presentation,
     PresentationAccessScope, ReaderDataLifecycle, TimeBasedFilter, TopicData, TransportPriority,
-    TypeConsistencyEnforcement, UserData,
+    UserData,
 };
 use crate::policy_id::PolicyId;
 use crate::rules::in_file;
@@ -143,12 +143,6 @@ impl NotBuilt for DataRepresentation {
     }
 }
 
-impl NotBuilt for TypeConsistencyEnforcement {
-    fn not_built(&self) -> Option<String> {
-        (*self != Self::default()).then(|| "other than the default".to_owned())
-    }
-}
-
 /// Data that built-in topics would show, which are not built.
 fn unseen(value: &[u8]) -> Option<String> {
     (!value.is_empty()).then(|| format!("{} bytes that nobody can read yet", value.len()))
@@ -241,7 +235,6 @@ unsupported!(DataReaderQos:
     time_based_filter = TimeBasedFilter,
     reader_data_lifecycle = ReaderDataLifecycle,
     representation = DataRepresentation,
-    type_consistency = TypeConsistencyEnforcement,
 );
 
 fn list(members: &[(PolicyId, Option<String>)], origins: &Origins) -> Vec<UnsupportedPolicy> {

@@ -24,7 +24,7 @@ use crate::object::TypeIdentifier;
 use crate::registry::Resolved;
 
 /// What TYPE_CONSISTENCY_ENFORCEMENT asks for: XTypes 1.3 §7.6.3.7.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Consistency {
     /// Whether the types may differ at all: ALLOW_TYPE_COERCION.
     pub allow_coercion: bool,
@@ -237,7 +237,12 @@ pub fn assignable(
         representation,
         consistency: *consistency,
         assumed: HashSet::new(),
-        path: vec![name_of(reader)],
+        path: vec![
+            name_of(reader)
+                .or_else(|| name_of(writer))
+                .unwrap_or("type")
+                .to_owned(),
+        ],
     };
     let sides = [reader, writer].map(|resolved| Side {
         graph: &resolved.graph,
@@ -255,13 +260,12 @@ pub fn assignable(
 }
 
 /// The last part of the scoped name.
-fn name_of(resolved: &Resolved) -> String {
+fn name_of(resolved: &Resolved) -> Option<&str> {
     let name = match &resolved.ty {
         Type::Declared(index) => resolved.graph.declaration(*index).name.as_deref(),
         _ => None,
     };
-    let last = name.and_then(|name| name.rsplit("::").next());
-    last.unwrap_or("type").to_owned()
+    name.and_then(|name| name.rsplit("::").next())
 }
 
 /// One comparison.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Comparison, Difference, Outcome, Side, View};
-use crate::graph::{Definition, Extensibility, Member, Struct, Type, TypeGraph};
+use crate::graph::{Definition, Extensibility, Member, Name, Struct, Type, TypeGraph};
 use crate::object::NameHash;
 
 /// The members of one side that count, those inherited first.
@@ -57,8 +57,17 @@ impl<'g> Members<'g> {
 }
 
 /// A step of the path.
-pub(super) fn step(member: &Member) -> String {
+fn step(member: &Member) -> String {
     format!(".{}", member.name)
+}
+
+/// A step to a member that both have, by its name where one of them has that: the other
+/// type may be known by its minimal form only.
+pub(super) fn step_to(one: &Member, other: &Member) -> String {
+    match one.name {
+        Name::Text(_) => step(one),
+        Name::Hash(_) => step(other),
+    }
 }
 
 impl Comparison {
@@ -89,7 +98,7 @@ impl Comparison {
             matched += 1;
             let key = one.is_key(found) || other.is_key(member);
             let sides = (one.side(&found.ty), other.side(&member.ty));
-            self.within(step(found), |this| this.members(sides, key))?;
+            self.within(step_to(found, member), |this| this.members(sides, key))?;
         }
         if matched == 0 && !(one.list.is_empty() && other.list.is_empty()) {
             return Err(Difference::NothingInCommon("member"));
@@ -121,7 +130,7 @@ impl Comparison {
                     reader: found.id,
                     writer: member.id,
                 };
-                return self.within(step(found), |_| Err(difference));
+                return self.within(step_to(found, member), |_| Err(difference));
             }
         }
         Ok(())
@@ -131,7 +140,7 @@ impl Comparison {
     fn in_order(&mut self, one: &Members<'_>, other: &Members<'_>) -> Outcome {
         for (found, member) in one.list.iter().zip(&other.list) {
             let sides = (one.side(&found.ty), other.side(&member.ty));
-            self.within(step(found), |this| {
+            self.within(step_to(found, member), |this| {
                 if found.id != member.id {
                     return Err(Difference::Id {
                         reader: found.id,

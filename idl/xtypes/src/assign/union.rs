@@ -1,6 +1,6 @@
 //! Unions: XTypes 1.3 §7.2.4.4.8.
 
-use super::structure::step;
+use super::structure::step_to;
 use super::{Comparison, Difference, Outcome, Side, View};
 use crate::graph::{Branch, Extensibility, TypeGraph, Union};
 
@@ -81,7 +81,8 @@ impl Comparison {
                         reader: found.member.id,
                         writer: branch.member.id,
                     };
-                    return self.within(step(&found.member), |_| Err(difference));
+                    return self
+                        .within(step_to(&found.member, &branch.member), |_| Err(difference));
                 }
             }
         }
@@ -100,7 +101,7 @@ impl Comparison {
             return Ok(());
         };
         let sides = (side(reader, &one.member.ty), side(writer, &other.member.ty));
-        self.within(step(&one.member), |this| {
+        self.within(step_to(&one.member, &other.member), |this| {
             this.assignable(sides.0, sides.1, view)
         })
     }

@@ -11,6 +11,8 @@
 mod component;
 mod objects;
 
+use std::collections::HashSet;
+
 use spindle_dds_idl_runtime::CdrError;
 
 use crate::graph::{Element, Type, TypeGraph, TypeIndex};
@@ -77,14 +79,30 @@ impl Descriptions {
 
     /// The complete objects of a type and of all that it is made of, itself first.
     pub fn objects(&self, graph: &TypeGraph, index: TypeIndex) -> TypeObjects {
-        let reachable = component::reachable(graph, index);
-        let described = reachable.iter().filter_map(|index| self.complete(*index));
-        let objects = described.map(|described| IdentifiedObject {
-            identifier: described.identifier.clone(),
-            object: described.object.clone(),
-        });
-        TypeObjects(objects.collect())
+        objects(&self.complete, graph, index)
     }
+
+    /// The minimal objects of a type and of all that it is made of, itself first.
+    pub fn minimal_objects(&self, graph: &TypeGraph, index: TypeIndex) -> TypeObjects {
+        objects(&self.minimal, graph, index)
+    }
+}
+
+/// The objects of a type and of all that it is made of, itself first; types that are the
+/// same in this form once.
+fn objects(described: &[Described], graph: &TypeGraph, index: TypeIndex) -> TypeObjects {
+    let reachable = component::reachable(graph, index);
+    let mut seen = HashSet::new();
+    let found = reachable
+        .iter()
+        .filter_map(|index| described.get(index.0 as usize));
+    let objects = found
+        .filter(|one| seen.insert(&one.identifier))
+        .map(|one| IdentifiedObject {
+            identifier: one.identifier.clone(),
+            object: one.object.clone(),
+        });
+    TypeObjects(objects.collect())
 }
 
 fn with_dependencies(described: &[Described], reachable: &[TypeIndex]) -> Option<WithDependencies> {
@@ -259,6 +277,9 @@ fn element_flags(element: &Element) -> MemberFlags {
 /// The minimal identifiers of all types of a graph. What has none, because of a
 /// name that is too long, is equal to nothing else.
 pub(crate) fn minimal_identifiers(graph: &TypeGraph) -> Vec<TypeIdentifier> {
+    if !graph.minimal().is_empty() {
+        return graph.minimal().to_vec();
+    }
     let components = component::components(graph);
     let wrap = |definition| TypeObject::Minimal(Box::new(definition));
     match describe_form::<Minimal>(graph, &components, wrap) {

@@ -155,6 +155,12 @@ impl DynamicType {
         self.plan.has_key(&self.ty)
     }
 
+    /// Whether a key can be longer than a key hash, which is a digest of it then and else
+    /// the key itself (XTypes 1.3 §7.6.8.4). Not for types of strangers: it may take long.
+    pub fn digests_key(&self) -> bool {
+        self.has_key() && self.plan.key_size_max(&self.ty).is_none()
+    }
+
     /// The value that has the default of each member.
     ///
     /// # Errors

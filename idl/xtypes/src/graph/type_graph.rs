@@ -1,11 +1,15 @@
 //! Declared types, and what can be asked of them all.
 
 use super::{Bitset, Declaration, Definition, Member, Struct, Type, TypeIndex};
+use crate::object::TypeIdentifier;
 
 /// Declared types that are made of each other.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TypeGraph {
     declarations: Vec<Option<Declaration>>,
+    /// The minimal identifiers by which the types were put together, if they were: without
+    /// names, those of types that contain each other cannot be found again.
+    minimal: Vec<TypeIdentifier>,
 }
 
 /// Of a graph in which a type was reserved and never defined.
@@ -23,12 +27,14 @@ impl TypeGraph {
     /// Makes room for a type that others name before it is defined: so types come
     /// to contain themselves.
     pub fn reserve(&mut self) -> TypeIndex {
+        self.minimal.clear();
         self.declarations.push(None);
         TypeIndex(self.declarations.len() as u32 - 1)
     }
 
     /// Defines a type that there is room for. What it names must be of this graph.
     pub fn define(&mut self, index: TypeIndex, name: Option<&str>, definition: Definition) {
+        self.minimal.clear();
         if let Some(declaration) = self.declarations.get_mut(index.0 as usize) {
             *declaration = Some(Declaration {
                 name: name.map(str::to_owned),
@@ -49,6 +55,16 @@ impl TypeGraph {
     pub fn declaration(&self, index: TypeIndex) -> &Declaration {
         let found = self.declarations.get(index.0 as usize);
         found.and_then(Option::as_ref).unwrap_or(MISSING)
+    }
+
+    /// These are the minimal identifiers of all types, by their indices.
+    pub(crate) fn set_minimal(&mut self, identifiers: Vec<TypeIdentifier>) {
+        self.minimal = identifiers;
+    }
+
+    /// The minimal identifiers of all types, where they are known; else none.
+    pub(crate) fn minimal(&self) -> &[TypeIdentifier] {
+        &self.minimal
     }
 
     /// All types, in the order in which they were added.

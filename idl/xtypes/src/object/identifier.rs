@@ -172,6 +172,15 @@ impl TypeIdentifier {
         }
     }
 
+    /// Which form the hash is of, in an identifier that is one.
+    pub fn equivalence(&self) -> Option<Equivalence> {
+        match self {
+            Self::Hash(equivalence, _) => Some(*equivalence),
+            Self::Component(id) => Some(id.equivalence),
+            _ => None,
+        }
+    }
+
     /// Bytes in little endian XCDR2.
     ///
     /// # Errors

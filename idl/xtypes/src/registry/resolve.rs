@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{Registry, Resolved, TypeError};
 use crate::graph::{Definition, Element, Type, TypeGraph, TypeIndex};
 use crate::limits::{DEPTH_MAX, DIMENSIONS_MAX, TYPES_MAX};
-use crate::object::{ComponentId, PlainElement, TypeIdentifier, TypeObject};
+use crate::object::{ComponentId, Equivalence, PlainElement, TypeIdentifier, TypeObject};
 
 /// One resolution.
 pub(super) struct Resolver {
@@ -41,6 +41,7 @@ pub(super) fn resolve(
         resolver.graph.define(index, name.as_deref(), definition);
     }
     check(&resolver.graph)?;
+    resolver.keep_minimal();
     Ok(Resolved {
         graph: resolver.graph,
         ty,
@@ -48,6 +49,22 @@ pub(super) fn resolve(
 }
 
 impl Resolver {
+    /// The graph keeps the identifiers, if all of them are minimal.
+    fn keep_minimal(&mut self) {
+        let mut identifiers = vec![TypeIdentifier::None; self.graph.len()];
+        for (identifier, index) in &self.known {
+            if let (true, Some(place)) = (
+                identifier.equivalence() == Some(Equivalence::Minimal),
+                identifiers.get_mut(index.0 as usize),
+            ) {
+                *place = identifier.clone();
+            }
+        }
+        if !identifiers.contains(&TypeIdentifier::None) {
+            self.graph.set_minimal(identifiers);
+        }
+    }
+
     /// A use of a type; what it names will be resolved in turn.
     pub(super) fn ty(&mut self, identifier: &TypeIdentifier) -> Result<Type, TypeError> {
         self.ty_within(identifier, DEPTH_MAX)

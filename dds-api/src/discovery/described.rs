@@ -1,0 +1,198 @@
+//! What is announced of the type of a topic (XTypes 1.3 §7.6.3.2).
+//!
+//! ```text
+//!   flags | length | TypeInformation | TypeObjects, minimal, of all that it is made of
+//! ```
+//!
+//! There is no service that types are asked of: each endpoint brings along what it takes to
+//! compare its type with another. Where that is too long, the objects are left out, and the
+//! type is known by its identifier alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use spindle_dds_idl_runtime::TypeDescription;
+use spindle_dds_xtypes::graph::Type;
+use spindle_dds_xtypes::object::{
+    Equivalence, TypeIdentifier, TypeInformation, TypeObjects, WithDependencies,
+};
+use spindle_dds_xtypes::{DynamicType, Registry, Resolved, TypeError, describe};
+
+use super::announcement::Nonsense;
+
+/// The key hash is a digest of the key.
+const DIGESTS_KEY: u8 = 1;
+
+/// A type as an endpoint announces it.
+#[derive(Debug)]
+pub(crate) struct AnnouncedType {
+    information: TypeInformation,
+    /// What it is; `None` of a type that is too large for that to be announced.
+    pub(super) resolved: Option<Resolved>,
+    /// Whether its key hashes are digests of keys, or keys.
+    pub(super) digests_key: bool,
+    bytes: Box<[u8]>,
+    /// Where the objects begin.
+    objects_at: usize,
+}
+
+impl PartialEq for AnnouncedType {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for AnnouncedType {}
+
+/// The type of a topic of this participant.
+#[derive(Debug)]
+pub(crate) struct OwnType {
+    pub(super) announced: Arc<AnnouncedType>,
+    /// The same with names, for messages.
+    pub(super) named: Resolved,
+}
+
+impl OwnType {
+    /// Of what the generated type carries.
+    ///
+    /// # Errors
+    /// That it makes no sense: of types that no compiler has made.
+    pub(crate) fn of(description: &TypeDescription) -> Result<Self, Nonsense> {
+        let said = TypeInformation::from_bytes(description.information).map_err(TypeError::from)?;
+        let mut registry = Registry::new();
+        registry.insert_bytes(description.objects)?;
+        let own = Self::of_resolved(registry.resolve(&said.complete.sized.identifier)?)?;
+        let is_said = own.announced.minimal() == &said.minimal.sized.identifier;
+        is_said.then_some(own).ok_or(Nonsense::Contradicts)
+    }
+
+    /// Of a type with names.
+    pub(super) fn of_resolved(named: Resolved) -> Result<Self, Nonsense> {
+        let Type::Declared(index) = named.ty else {
+            return Err(Nonsense::NoTopicType);
+        };
+        let described = describe(&named.graph).map_err(TypeError::from)?;
+        let information = described.information(&named.graph, index);
+        let TypeInformation { minimal, complete } = information.ok_or(Nonsense::NoTopicType)?;
+        let information = TypeInformation {
+            minimal: alone(minimal),
+            complete: alone(complete),
+        };
+        let information = information.to_bytes().map_err(TypeError::from)?;
+        let objects = described.minimal_objects(&named.graph, index);
+        let objects = objects.to_bytes().map_err(TypeError::from)?;
+        let digests_key = DynamicType::from(named.clone()).digests_key();
+        let mut bytes = vec![if digests_key { DIGESTS_KEY } else { 0 }];
+        bytes.extend((information.len() as u32).to_le_bytes());
+        bytes.extend(information);
+        bytes.extend(objects);
+        Ok(Self {
+            announced: Arc::new(AnnouncedType::from_bytes(&bytes)?),
+            named,
+        })
+    }
+}
+
+/// Without the list of what it is made of: the objects say that.
+fn alone(whole: WithDependencies) -> WithDependencies {
+    WithDependencies {
+        dependents: Vec::new(),
+        ..whole
+    }
+}
+
+impl AnnouncedType {
+    /// From bytes that nobody has vouched for: every object has the hash by which it is
+    /// named, and all that the type is made of is there, or no object at all.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Nonsense> {
+        let (flags, rest) = bytes.split_first().ok_or(Nonsense::Truncated)?;
+        let digests_key = match *flags {
+            0 => false,
+            DIGESTS_KEY => true,
+            _ => return Err(Nonsense::Contradicts),
+        };
+        let (len, rest) = rest.split_first_chunk().ok_or(Nonsense::Truncated)?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let (information, objects) = rest.split_at_checked(len).ok_or(Nonsense::Truncated)?;
+        let information = TypeInformation::from_bytes(information).map_err(TypeError::from)?;
+        let resolved = match objects.is_empty() {
+            true => None,
+            false => Some(resolve(&information.minimal.sized.identifier, objects)?),
+        };
+        let named = [
+            (&information.minimal, Equivalence::Minimal),
+            (&information.complete, Equivalence::Complete),
+        ];
+        for (named, equivalence) in named {
+            if named.sized.identifier.equivalence() != Some(equivalence) {
+                return Err(Nonsense::NoTopicType);
+            }
+        }
+        Ok(Self {
+            information,
+            resolved,
+            digests_key,
+            bytes: bytes.into(),
+            objects_at: bytes.len() - objects.len(),
+        })
+    }
+
+    /// The identifier of its minimal form.
+    pub(super) fn minimal(&self) -> &TypeIdentifier {
+        &self.information.minimal.sized.identifier
+    }
+
+    /// Its identifiers.
+    pub(crate) fn information(&self) -> &TypeInformation {
+        &self.information
+    }
+
+    /// As it is announced.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// As it is announced where that is too long.
+    pub(super) fn bytes_without_objects(&self) -> &[u8] {
+        &self.bytes[..self.objects_at]
+    }
+}
+
+/// Puts a type together from minimal objects. A registry of its own: nobody else's objects
+/// have a say.
+fn resolve(identifier: &TypeIdentifier, objects: &[u8]) -> Result<Resolved, Nonsense> {
+    let objects = TypeObjects::from_bytes(objects).map_err(TypeError::from)?;
+    let is_minimal = |it: &TypeIdentifier| it.equivalence() == Some(Equivalence::Minimal);
+    if !objects.0.iter().all(|one| is_minimal(&one.identifier)) {
+        return Err(Nonsense::Contradicts);
+    }
+    let mut registry = Registry::new();
+    registry.insert_objects(objects)?;
+    Ok(registry.resolve(identifier)?)
+}
+
+/// Announced types that somebody has: one, however many endpoints announce it.
+#[derive(Debug, Default)]
+pub(crate) struct Types(HashMap<Box<[u8]>, Weak<AnnouncedType>>);
+
+impl Types {
+    /// The type of these bytes.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<Arc<AnnouncedType>, Nonsense> {
+        if let Some(known) = self.0.get(bytes).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let read = Arc::new(AnnouncedType::from_bytes(bytes)?);
+        self.0.insert(bytes.into(), Arc::downgrade(&read));
+        Ok(read)
+    }
+
+    /// Forgets those that nobody has.
+    pub(super) fn tidy(&mut self) {
+        self.0.retain(|_, ty| ty.strong_count() != 0);
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

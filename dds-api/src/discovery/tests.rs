@@ -1,0 +1,339 @@
+//! Types as they are announced, and compared.
+
+use std::sync::Arc;
+
+use spindle_dds_core::membership::Endpoint as GroupEndpoint;
+use spindle_dds_qos::{
+    DataReaderQos, DataRepresentationId, DataWriterQos, PublisherQos, SubscriberQos,
+    TypeConsistencyEnforcement, TypeConsistencyKind,
+};
+use spindle_dds_xtypes::graph::{Definition, Extensibility, Member, Primitive, Struct, Type};
+use spindle_dds_xtypes::object::TypeObjects;
+use spindle_dds_xtypes::{Resolved, TypeGraph, describe};
+
+use super::announcement::{Endpoint, Entry, Nonsense, ReaderEntry, WriterEntry};
+use super::described::{OwnType, Types};
+use super::matching::{Comparisons, Conflict, Match};
+use crate::handle::Guid;
+
+const LONG: Type = Type::Primitive(Primitive::Int32);
+
+/// `m::Outer`, with a member `inner` of a type that has these members.
+fn outer(extensibility: Extensibility, members: Vec<Member>) -> OwnType {
+    let structure = |members| {
+        Definition::Struct(Struct {
+            extensibility,
+            nested: false,
+            autoid_hash: false,
+            base: None,
+            members,
+        })
+    };
+    let mut graph = TypeGraph::new();
+    let inner = graph.add("m::Inner", structure(members));
+    let member = Member::new("inner", 0, Type::Declared(inner));
+    let index = graph.add("m::Outer", structure(vec![member]));
+    let ty = Type::Declared(index);
+    OwnType::of_resolved(Resolved { graph, ty }).unwrap()
+}
+
+/// One with so many members of four bytes.
+fn long(members: u32) -> OwnType {
+    let member = |id: u32| Member::new(&format!("member_{id}"), id, LONG);
+    outer(Extensibility::Mutable, (0..members).map(member).collect())
+}
+
+fn text(bound: Option<u32>) -> Vec<Member> {
+    vec![Member::new("text", 0, Type::String8(bound))]
+}
+
+fn endpoint(ty: Option<&OwnType>, type_name: &str) -> Endpoint {
+    Endpoint {
+        guid: Guid([7; 16]),
+        topic: "State".to_owned(),
+        type_name: type_name.to_owned(),
+        has_key: false,
+        subgroup: 3,
+        ty: ty.map(|ty| ty.announced.clone()),
+    }
+}
+
+fn writer(ty: Option<&OwnType>, type_name: &str) -> WriterEntry {
+    let qos = DataWriterQos {
+        representation: DataRepresentationId::Xcdr2.into(),
+        ..DataWriterQos::default()
+    };
+    WriterEntry {
+        endpoint: endpoint(ty, type_name),
+        number: 1,
+        is_ordered: true,
+        qos,
+        publisher: PublisherQos::default(),
+    }
+}
+
+fn reader(
+    ty: Option<&OwnType>,
+    type_name: &str,
+    type_consistency: TypeConsistencyEnforcement,
+) -> ReaderEntry {
+    let qos = DataReaderQos {
+        representation: DataRepresentationId::Xcdr2.into(),
+        type_consistency,
+        ..DataReaderQos::default()
+    };
+    ReaderEntry {
+        endpoint: endpoint(ty, type_name),
+        qos,
+        subscriber: SubscriberQos::default(),
+    }
+}
+
+/// What keeps a writer and a reader apart, as both of them see it, once what each announces
+/// has gone through the group.
+fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&OwnType>; 2]) -> String {
+    let through = |entry: &Entry| {
+        let ring = match entry {
+            Entry::Writer(writer) => {
+                Some((writer.ring(), spindle_dds_core::RingSpec::at_least(2, 128)))
+            }
+            Entry::Reader(_) => None,
+        };
+        let told = entry.to_group(ring).unwrap();
+        Entry::from_group(&told, &mut Types::default()).unwrap()
+    };
+    let entries = [
+        through(&Entry::Writer(writer.clone())),
+        through(&Entry::Reader(reader.clone())),
+    ];
+    let [one, other] = &entries;
+    let (Entry::Writer(writer), Entry::Reader(reader)) = (one, other) else {
+        panic!("{entries:?}");
+    };
+    let mut comparisons = Comparisons::default();
+    // The second time it is remembered.
+    let both = [0; 2].map(|_| {
+        let matched = Match::of(&mut comparisons, writer, reader);
+        let found = [
+            comparisons.conflict(one, other, own[0]),
+            comparisons.conflict(other, one, own[1]),
+        ];
+        let expected = match found[0] {
+            None => Match::Matched,
+            Some(_) => Match::Apart,
+        };
+        assert_eq!(matched, expected, "{found:?}");
+        found.map(|found| found.map_or_else(String::new, |found| found.to_string()))
+    });
+    assert_eq!(both[0], both[1]);
+    assert_eq!(both[0][0], both[0][1], "both sides say the same");
+    let [[said, _], _] = both;
+    said
+}
+
+#[track_caller]
+fn check(
+    writes: Option<&OwnType>,
+    reads: Option<&OwnType>,
+    policy: TypeConsistencyEnforcement,
+    expected: &str,
+) {
+    let (writer, reader) = (writer(writes, "m::One"), reader(reads, "m::Two", policy));
+    assert_eq!(conflict(&writer, &reader, [writes, reads]), expected);
+}
+
+fn policy(change: impl Fn(&mut TypeConsistencyEnforcement)) -> TypeConsistencyEnforcement {
+    let mut policy = TypeConsistencyEnforcement::default();
+    change(&mut policy);
+    policy
+}
+
+#[test]
+fn types_are_compared_whatever_their_names_are() {
+    let any = policy(|_| {});
+    let short = outer(Extensibility::Appendable, text(Some(4)));
+    let unbounded = outer(Extensibility::Appendable, text(None));
+    let number = outer(
+        Extensibility::Appendable,
+        vec![Member::new("text", 0, LONG)],
+    );
+    check(Some(&short), Some(&short), any, "");
+    check(Some(&short), Some(&unbounded), any, "");
+    check(Some(&unbounded), Some(&short), any, "");
+    // Both name what only one of them knows the name of.
+    let differs = "Outer.inner.text: int32 cannot be read from string";
+    check(Some(&short), Some(&number), any, differs);
+    let bounds = policy(|policy| policy.ignore_string_bounds = false);
+    check(Some(&short), Some(&unbounded), bounds, "");
+    let differs = "Outer.inner.text: string bound 4 is less than unbounded";
+    check(Some(&unbounded), Some(&short), bounds, differs);
+    let same = policy(|policy| policy.kind = TypeConsistencyKind::DisallowTypeCoercion);
+    check(Some(&short), Some(&short), same, "");
+    let differs = "Outer: the types differ, and coercion is not allowed";
+    check(Some(&short), Some(&unbounded), same, differs);
+}
+
+#[test]
+fn without_a_type_names_count_unless_validation_is_forced() {
+    let any = policy(|_| {});
+    let forced = policy(|policy| policy.force_type_validation = true);
+    let ty = outer(Extensibility::Appendable, text(None));
+    for (writes, reads) in [(None, None), (Some(&ty), None), (None, Some(&ty))] {
+        check(writes, reads, any, &Conflict::Names.to_string());
+        check(writes, reads, forced, &Conflict::NotAnnounced.to_string());
+        let [one, other] = [writes, reads];
+        let said = conflict(
+            &writer(one, "m::T"),
+            &reader(other, "m::T", any),
+            [one, other],
+        );
+        assert_eq!(said, "");
+    }
+    check(Some(&ty), Some(&ty), forced, "");
+    let mut keyed = reader(Some(&ty), "m::One", any);
+    keyed.endpoint.has_key = true;
+    let said = conflict(&writer(Some(&ty), "m::One"), &keyed, [Some(&ty); 2]);
+    assert_eq!(said, Conflict::HasKey.to_string());
+}
+
+#[test]
+fn of_a_topic_in_common_only() {
+    let ty = outer(Extensibility::Appendable, text(None));
+    let writer = writer(Some(&ty), "m::T");
+    let mut elsewhere = reader(None, "m::Other", policy(|_| {}));
+    elsewhere.endpoint.topic = "Elsewhere".to_owned();
+    let mut comparisons = Comparisons::default();
+    assert_eq!(
+        Match::of(&mut comparisons, &writer, &elsewhere),
+        Match::Apart
+    );
+    let entries = [Entry::Writer(writer.clone()), Entry::Reader(elsewhere)];
+    assert_eq!(comparisons.conflict(&entries[0], &entries[1], None), None);
+    // Two writers ask nothing of each other.
+    let mut other = writer;
+    other.endpoint.has_key = true;
+    let other = Entry::Writer(other);
+    assert_eq!(comparisons.conflict(&entries[0], &other, None), None);
+}
+
+/// A type that is too large goes by its hash, and still matches itself.
+#[test]
+fn what_is_too_large_matches_itself_alone() {
+    let any = policy(|_| {});
+    let (large, larger, small) = (long(1100), long(1101), long(3));
+    let told = |ty: &OwnType| {
+        let entry = Entry::Reader(reader(Some(ty), "m::T", any));
+        let told = entry.to_group(None).unwrap();
+        let read = Entry::from_group(&told, &mut Types::default()).unwrap();
+        let is_known = read.endpoint().ty.as_ref().unwrap().resolved.is_some();
+        (told.info.len(), is_known)
+    };
+    assert!(told(&small).1);
+    let (len, is_known) = told(&large);
+    assert!(len < 2048 && !is_known, "{len}");
+    check(Some(&large), Some(&large), any, "");
+    for (writes, reads) in [(&large, &larger), (&large, &small), (&small, &large)] {
+        let differs = Conflict::TooLarge.to_string();
+        check(Some(writes), Some(reads), any, &differs);
+    }
+    // It would be assignable.
+    let few = [long(300), long(301)];
+    check(Some(&few[0]), Some(&few[1]), any, "");
+}
+
+fn announced(ty: &OwnType) -> GroupEndpoint {
+    let entry = Entry::Reader(reader(Some(ty), "m::T", policy(|_| {})));
+    entry.to_group(None).unwrap()
+}
+
+/// As `told`, but for these bytes.
+fn read(told: &GroupEndpoint, info: Vec<u8>) -> Result<Entry, Nonsense> {
+    let endpoint = GroupEndpoint {
+        info,
+        ..told.clone()
+    };
+    Entry::from_group(&endpoint, &mut Types::default())
+}
+
+/// Whatever is done to an announcement, it is refused, or the type is what it was: hashes
+/// say so.
+#[test]
+fn damaged_announcements_are_refused_or_say_the_same_of_the_type() {
+    let ty = outer(Extensibility::Appendable, text(Some(9)));
+    let told = announced(&ty);
+    let info = &told.info;
+    let whole = &ty.announced;
+    let without_objects = info.len() - (whole.bytes().len() - whole.bytes_without_objects().len());
+    let without_type = info.len() - whole.bytes().len();
+    for len in 0..info.len() {
+        let cut = read(&told, info[..len].to_vec());
+        let is_whole = [without_objects, without_type].contains(&len);
+        assert_eq!(cut.is_ok(), is_whole, "{len}: {cut:?}");
+    }
+    let mut refused = 0;
+    for at in 0..info.len() {
+        for bit in 0..8 {
+            let mut altered = info.clone();
+            altered[at] ^= 1 << bit;
+            match read(&told, altered) {
+                Err(_) => refused += 1,
+                Ok(entry) => {
+                    let Some(read) = &entry.endpoint().ty else {
+                        panic!("a type does not disappear");
+                    };
+                    assert_eq!(read.minimal(), whole.minimal(), "{at}");
+                    assert_eq!(read.resolved, whole.resolved, "{at}");
+                }
+            }
+        }
+    }
+    assert!(refused > info.len(), "{refused} of {}", info.len() * 8);
+}
+
+/// Objects that are sound, and not those of the type that is announced.
+#[test]
+fn others_objects_are_refused() {
+    let ty = outer(Extensibility::Appendable, text(Some(9)));
+    let other = outer(Extensibility::Final, text(Some(9)));
+    let told = announced(&ty);
+    let whole = &told.info;
+    let objects = |ty: &OwnType| {
+        let ty = &ty.announced;
+        ty.bytes()[ty.bytes_without_objects().len()..].to_vec()
+    };
+    let start = whole[..whole.len() - objects(&ty).len()].to_vec();
+    let with = |objects: &[u8]| read(&told, [&start[..], objects].concat());
+    assert!(with(&objects(&ty)).is_ok());
+    let theirs = with(&objects(&other)).unwrap_err().to_string();
+    assert!(theirs.contains("is not known"), "{theirs}");
+    // The complete form, whose names nobody asked for.
+    let described = describe(&ty.named.graph).unwrap();
+    let index = ty.named.graph.find("m::Outer").unwrap();
+    let complete = described
+        .objects(&ty.named.graph, index)
+        .to_bytes()
+        .unwrap();
+    assert!(matches!(with(&complete), Err(Nonsense::Contradicts)));
+    // One of two is missing; or they are none.
+    let mut half = TypeObjects::from_bytes(&objects(&ty)).unwrap();
+    half.0.pop();
+    let missing = with(&half.to_bytes().unwrap()).unwrap_err().to_string();
+    assert!(missing.contains("is not known"), "{missing}");
+    assert!(matches!(with(&[1]), Err(Nonsense::Type(_))));
+}
+
+#[test]
+fn a_type_that_many_announce_is_kept_once_and_as_long_as_somebody_does() {
+    let ty = outer(Extensibility::Appendable, text(None));
+    let told = announced(&ty);
+    let mut types = Types::default();
+    let mut read = || {
+        let entry = Entry::from_group(&told, &mut types).unwrap();
+        entry.endpoint().ty.clone().unwrap()
+    };
+    let [one, other] = [read(), read()];
+    assert!(Arc::ptr_eq(&one, &other));
+    drop((one, other));
+    types.tidy();
+    assert!(types.is_empty());
+}
