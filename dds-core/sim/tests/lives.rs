@@ -58,6 +58,7 @@ fn what_went_wrong_once_does_not_again() {
         odd: 0.0,
         shy: 0.0,
         awaits: 0.0,
+        slow: 0.0,
         ..LifePlan::draw(seed)
     });
     assert_sound(&plans);
@@ -125,6 +126,60 @@ fn a_crash_at_any_step_of_a_change_harms_nobody_else() {
     let (seeds, stride) = if full { (10, 1) } else { (4, 40) };
     for seed in 0..seeds {
         assert_sound(&crashes_everywhere(seed, stride));
+    }
+}
+
+/// Who stops for a while, and is not silent for too long by that, is not taken for failed,
+/// whenever it is, though others wait in vain while they prepare a view.
+fn pauses_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
+    let mut plans = Vec::new();
+    for change in CHANGES {
+        for who in [0, 1, 2, 3] {
+            let first = BEGINS + (seed as usize * 7 + who) % stride;
+            for turn in (first..OVER).step_by(stride) {
+                let mut plan = LifePlan::quiet(seed, 3, 2);
+                plan.slow = 0.4;
+                let pause = Deed::Pause(who, plan.limit / 2);
+                plan.script = vec![(BEGINS, change), (turn, pause)];
+                plans.push(plan);
+            }
+        }
+    }
+    plans
+}
+
+/// A newcomer that closes at every `stride`th turn of its joining, while another one comes:
+/// views may have the first, who is not there, and some hear of that later than others.
+fn joins_called_off_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
+    let mut plans = Vec::new();
+    for (members, after) in [(1, 0), (2, 0), (2, 30), (2, 300)] {
+        let first = BEGINS + seed as usize % stride;
+        for turn in (first..OVER).step_by(stride) {
+            let mut plan = LifePlan::quiet(seed, members, 2);
+            plan.slow = 0.4;
+            let (goes, comes) = ((turn, Deed::Crash(members)), (turn + after, Deed::Join));
+            plan.script = vec![(BEGINS, Deed::Join), goes, comes];
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+#[test]
+fn nobody_is_taken_for_failed_who_prepares_a_view() {
+    let full = std::env::var_os("SPINDLE_EXHAUSTIVE").is_some();
+    let (seeds, stride) = if full { (10, 1) } else { (4, 40) };
+    for seed in 0..seeds {
+        assert_sound(&pauses_everywhere(seed, stride));
+        assert_sound(&joins_called_off_everywhere(seed, stride));
+    }
+    // Where only a heartbeat tells, that it stands still is no news of who has none yet.
+    for scripts in [pauses_everywhere, joins_called_off_everywhere] {
+        let mut plans: Vec<_> = (0..4).flat_map(|seed| scripts(seed, 40)).collect();
+        for plan in &mut plans {
+            plan.planted = Some(PlantedBug::ForgetsPreparation);
+        }
+        must_be_found("ForgetsPreparation", &["V10"], &plans);
     }
 }
 
