@@ -94,13 +94,13 @@ fn closing_and_joining_may_meet_anywhere() {
 }
 
 /// Two newcomers get into one view, and the first has closed before: it does not hold up the
-/// others until they take it for failed, which is in ten minutes here.
+/// others until they take it for failed, which is in two minutes here.
 #[test]
 fn a_newcomer_that_has_closed_holds_up_nobody() {
     let meeting = Meeting::new();
     let [stays, goes, comes] = [0; 3].map(|_| {
         let builder = meeting.builder();
-        let builder = builder.property("spindle.failure.limit_ms", "600000");
+        let builder = builder.property("spindle.failure.limit_ms", "120000");
         builder.create().expect("a participant")
     });
     let heard = reader(&stays, "State");
