@@ -108,6 +108,8 @@ pub enum PlantedBug {
     HastyTakeover,
     /// A new leader makes a proposal of its own instead of the one that was repeated.
     ForgetsEcho,
+    /// Who prepares a view for longer than a heartbeat may stand still is taken for failed.
+    ForgetsPreparation,
     /// The leader cuts the orders by what it has itself.
     OwnTrim,
     /// The leader leaves out in silence what can never be done.

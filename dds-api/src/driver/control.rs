@@ -172,8 +172,8 @@ impl Control {
     }
 
     /// Prepares it with the newcomers in it. Who asks meanwhile is welcomed: whoever let
-    /// it in may have failed before it could say so. Who has died on this host, and
-    /// never called, is given up.
+    /// it in may have failed before it could say so. Who has died on this host, or closed,
+    /// and never called, is given up.
     fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<Prepared<Wire>> {
         let is_over = AtomicBool::new(false);
         let (prepared, later) = thread::scope(|scope| {
@@ -197,7 +197,7 @@ impl Control {
         let mut later = Vec::new();
         while !is_over.load(Ordering::Acquire) {
             let Some(event) = self.station.next_event(LOOK_AGAIN_AFTER) else {
-                self.give_up_dead();
+                self.give_up_gone();
                 continue;
             };
             if let Event::Message { from, bytes } = &event
@@ -213,10 +213,15 @@ impl Control {
         later
     }
 
-    fn give_up_dead(&self) {
+    /// Those of this host who have died, or closed, before they were in the view.
+    fn give_up_gone(&self) {
         let entries = self.view.members.iter().filter_map(|it| entry(it).ok());
-        for dead in entries.filter(|it| self.register.knows_dead(it)) {
-            self.station.give_up(dead.id, "its process ended");
+        for member in entries {
+            if self.register.knows_dead(&member) {
+                self.station.give_up(member.id, "its process ended");
+            } else if self.station.has_closed(&member.address) {
+                self.station.give_up(member.id, "it has closed");
+            }
         }
     }
 

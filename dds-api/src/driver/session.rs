@@ -90,8 +90,11 @@ impl Session {
         let handle = engine.handle();
         // Nobody else steps it yet.
         let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));
+        let limit = u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX);
         let mut rules = Rules::new(Detection {
-            limit: u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX),
+            limit,
+            // As long as the control thread waits for segments.
+            preparation: limit,
         });
         rules.prefer_availability = start.prefer_availability;
         engine.enter(start.id, start.first, rules);

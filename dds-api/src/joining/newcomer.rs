@@ -167,7 +167,14 @@ impl Newcomer {
         }
         if Instant::now() >= deadline {
             let report = quest.report();
-            let text = format!("no member of domain {domain} let this participant in: {report}");
+            let mut text =
+                format!("no member of domain {domain} let this participant in: {report}");
+            if let (Some(port), Some(at)) = (self.station.missing_port(), self.station.listening())
+            {
+                text += &format!(
+                    "; it is to listen at {port}, which is taken, and listens at {at} until then"
+                );
+            }
             return Err(Error::Timeout(text));
         }
         Ok(())

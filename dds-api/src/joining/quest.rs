@@ -12,7 +12,8 @@
 //!
 //! No second group, as long as hosts remember:
 //!
-//! - Only one process listens at the first contact, so only one founds at a time.
+//! - Only one process listens at the first contact, so only one founds at a time. Who is to
+//!   listen there besides does so when that one is gone.
 //! - It does not as long as its host's record, or that of anybody whose promise it
 //!   needs, names a member that may live.
 //! - Who has promised goes nowhere else, until its connection to the founder is lost;

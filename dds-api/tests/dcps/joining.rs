@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use spindle_dds::{DomainParticipant, Error};
+use spindle_dds::{DomainParticipant, Error, testing};
 
 use crate::meeting::{Meeting, enable, reader, state, take, wait_for_members, writer};
 use crate::membership::killed_child;
@@ -91,6 +91,38 @@ fn closing_and_joining_may_meet_anywhere() {
         assert_eq!(numbers, [round]);
     }
     wait_for_members(std::slice::from_ref(&stays), 1);
+}
+
+/// Two newcomers get into one view, and the first has closed before: it does not hold up the
+/// others until they take it for failed, which is in two minutes here.
+#[test]
+fn a_newcomer_that_has_closed_holds_up_nobody() {
+    let meeting = Meeting::new();
+    let [stays, goes, comes] = [0; 3].map(|_| {
+        let builder = meeting.builder();
+        let builder = builder.property("spindle.failure.limit_ms", "120000");
+        builder.create().expect("a participant")
+    });
+    let heard = reader(&stays, "State");
+    let written = writer(&comes, "State");
+    stays.enable().expect("it founds the group");
+    let asks = std::time::Duration::from_millis(200);
+    let still = testing::Still::new(&stays).expect("up");
+    thread::scope(|scope| {
+        let went = scope.spawn(|| goes.enable());
+        thread::sleep(asks);
+        goes.close().expect("it was in no group");
+        assert!(went.join().expect("it ends").is_err());
+        let came = scope.spawn(|| comes.enable());
+        thread::sleep(asks);
+        // Now the group takes notice of both.
+        drop(still);
+        came.join().expect("it ends").expect("it is let in");
+    });
+    wait_for_members(&[stays, comes], 2);
+    written.write(&state(1, 7)).expect("sent");
+    let numbers = take(&heard, 1, |sample| sample.data().expect("data").number);
+    assert_eq!(numbers, [7]);
 }
 
 #[test]

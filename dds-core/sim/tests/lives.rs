@@ -58,6 +58,7 @@ fn what_went_wrong_once_does_not_again() {
         odd: 0.0,
         shy: 0.0,
         awaits: 0.0,
+        slow: 0.0,
         ..LifePlan::draw(seed)
     });
     assert_sound(&plans);
@@ -102,16 +103,21 @@ const OVER: usize = 1400;
 /// Everything that ends a view, with 3 members and 2 messages each.
 const CHANGES: [Deed; 4] = [Deed::Update(1), Deed::Join, Deed::Leave(1), Deed::Crash(1)];
 
-/// A crash at every `stride`th turn of each change: of the leader, of the next
-/// in line, of a follower, of the joiner.
-fn crashes_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
+/// Harm at every `stride`th turn of each change: to the leader, to the next in line, to a
+/// follower, to the joiner.
+fn everywhere(
+    seed: u64,
+    stride: usize,
+    harm: impl Fn(&mut LifePlan, usize) -> Deed,
+) -> Vec<LifePlan> {
     let mut plans = Vec::new();
     for change in CHANGES {
         for victim in [0, 1, 2, 3] {
             let first = BEGINS + (seed as usize * 7 + victim) % stride;
             for turn in (first..OVER).step_by(stride) {
                 let mut plan = LifePlan::quiet(seed, 3, 2);
-                plan.script = vec![(BEGINS, change), (turn, Deed::Crash(victim))];
+                let harm = harm(&mut plan, victim);
+                plan.script = vec![(BEGINS, change), (turn, harm)];
                 plans.push(plan);
             }
         }
@@ -124,7 +130,51 @@ fn a_crash_at_any_step_of_a_change_harms_nobody_else() {
     let full = std::env::var_os("SPINDLE_EXHAUSTIVE").is_some();
     let (seeds, stride) = if full { (10, 1) } else { (4, 40) };
     for seed in 0..seeds {
-        assert_sound(&crashes_everywhere(seed, stride));
+        assert_sound(&everywhere(seed, stride, |_, victim| Deed::Crash(victim)));
+    }
+}
+
+/// Who stops for a while, and is not silent for too long by that, is not taken for failed,
+/// whenever it is, though others wait in vain while they prepare a view.
+fn pauses_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
+    everywhere(seed, stride, |plan, who| {
+        plan.slow = 0.4;
+        Deed::Pause(who, plan.limit / 2)
+    })
+}
+
+/// A newcomer that closes at every `stride`th turn of its joining, while another one comes:
+/// views may have the first, who is not there, and some hear of that later than others.
+fn joins_called_off_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
+    let mut plans = Vec::new();
+    for (members, after) in [(1, 0), (2, 0), (2, 30), (2, 300)] {
+        let first = BEGINS + seed as usize % stride;
+        for turn in (first..OVER).step_by(stride) {
+            let mut plan = LifePlan::quiet(seed, members, 2);
+            plan.slow = 0.4;
+            let (goes, comes) = ((turn, Deed::Crash(members)), (turn + after, Deed::Join));
+            plan.script = vec![(BEGINS, Deed::Join), goes, comes];
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+#[test]
+fn nobody_is_taken_for_failed_who_prepares_a_view() {
+    let full = std::env::var_os("SPINDLE_EXHAUSTIVE").is_some();
+    let (seeds, stride) = if full { (10, 1) } else { (4, 40) };
+    for seed in 0..seeds {
+        assert_sound(&pauses_everywhere(seed, stride));
+        assert_sound(&joins_called_off_everywhere(seed, stride));
+    }
+    // Where only a heartbeat tells, that it stands still is no news of who has none yet.
+    for scripts in [pauses_everywhere, joins_called_off_everywhere] {
+        let mut plans: Vec<_> = (0..4).flat_map(|seed| scripts(seed, 40)).collect();
+        for plan in &mut plans {
+            plan.planted = Some(PlantedBug::ForgetsPreparation);
+        }
+        must_be_found("ForgetsPreparation", &["V10"], &plans);
     }
 }
 
@@ -387,6 +437,8 @@ fn many_lanes(seeds: u64, bug: Option<PlantedBug>) -> Vec<LifePlan> {
         (plan.subgroups, plan.hosts) = (40, 1);
         (plan.members, plan.updates) = (3, 0.02);
         (plan.app_chance, plan.messages) = (0.2, 60);
+        // Who prepares views for long has no lanes meanwhile.
+        plan.slow = 0.0;
     })
 }
 

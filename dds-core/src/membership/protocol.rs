@@ -152,8 +152,12 @@ impl<F: Fabric> Membership<F> {
         requests: Vec<Request>,
     ) -> Self {
         let me = fabric.me();
+        let mut detection = rules.detection;
+        if rules.plants(PlantedBug::ForgetsPreparation) {
+            detection.preparation = 0;
+        }
         let mut this = Self {
-            detector: Detector::new(rules.detection, view.members.len()),
+            detector: Detector::new(detection, view.members.len()),
             rows: Rows::new(fabric),
             view,
             me,
@@ -397,7 +401,11 @@ impl<F: Fabric> Membership<F> {
         for rank in others.iter() {
             let beat = self.rows.heartbeat(rank);
             if self.detector.is_late(rank, beat, now) && !self.rows.is_committed(rank) {
-                self.suspect(rank, "its heartbeat has stopped", lanes);
+                let cause = match beat {
+                    0 => "it has not begun the view in time",
+                    _ => "its heartbeat has stopped",
+                };
+                self.suspect(rank, cause, lanes);
             }
         }
     }

@@ -279,7 +279,10 @@ impl World {
             .entry((self.apart.contains(&id), view.id))
             .or_insert_with(|| network.open_control(&rows));
         let rules = Rules {
-            detection: Detection { limit: LIMIT },
+            detection: Detection {
+                limit: LIMIT,
+                preparation: 0,
+            },
             prefer_availability: self.availability,
             #[cfg(feature = "planted")]
             planted: self.planted,

@@ -2,8 +2,7 @@
 //! connections until they are peers', or closed. It waits for nobody.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -12,6 +11,7 @@ use std::time::Instant;
 use super::address::Address;
 use super::handshake::{Me, Talk};
 use super::keeper::Keeper;
+use super::listening::Listening;
 use super::rdma::Rdma;
 use super::way::Way;
 use crate::event::{create_event, write_event};
@@ -94,6 +94,8 @@ pub(super) struct State {
     next: u64,
     /// By the connection of the call, until the caller has looked.
     pub(super) answers: BTreeMap<u64, Answer>,
+    /// Where it is to listen, and does not yet.
+    pub(super) missing: Option<SocketAddr>,
     pub(super) stopped: bool,
 }
 
@@ -167,29 +169,10 @@ pub(super) struct Door {
     process: u32,
 }
 
-/// Listens there; on any port if that one is taken.
-pub(super) fn listen(at: SocketAddr) -> Result<(TcpListener, SocketAddr), JoinError> {
-    let bound = match TcpListener::bind(at) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse && at.port() != 0 => {
-            tracing::info!(%at, "the port is taken: listening on any other one");
-            TcpListener::bind((at.ip(), 0))
-        }
-        bound => bound,
-    };
-    let ready = |listener: TcpListener| -> io::Result<_> {
-        listener.set_nonblocking(true)?;
-        let at = listener.local_addr()?;
-        Ok((listener, at))
-    };
-    bound
-        .and_then(ready)
-        .map_err(JoinError::system("listening for members in the network"))
-}
-
 impl Door {
     pub(super) fn open(
         me: Me,
-        listener: TcpListener,
+        listening: Listening,
         streams: Arc<tcp::Core>,
         rdma: Option<Arc<Rdma>>,
     ) -> Result<Self, JoinError> {
@@ -198,14 +181,17 @@ impl Door {
             streams,
             rdma,
             kick: create_event().map_err(JoinError::system("making an event descriptor"))?,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                missing: listening.missing(),
+                ..State::default()
+            }),
             changed: Condvar::new(),
         });
         if let Some(rdma) = &shared.rdma {
             let door = Arc::downgrade(&shared);
             rdma.on_proof(move || door.upgrade().iter().for_each(|door| door.kick()));
         }
-        let keeper = Keeper::new(Arc::clone(&shared), listener);
+        let keeper = Keeper::new(Arc::clone(&shared), listening);
         let thread = thread::Builder::new()
             .name("spindle-door".into())
             .spawn(move || keeper.run())

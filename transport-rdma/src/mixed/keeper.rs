@@ -4,7 +4,7 @@
 //! who has proved itself in a call of its own and has the lower id refuses the other's.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::calling::no_answer;
 use super::door::{Answer, Connection, Phase, Role, Shared, State};
 use super::handshake::{self, Frame, HEADER_LEN, Hello, NoFrame, Talk, VERSION};
+use super::listening::Listening;
 use super::way::{self, Way};
 
 /// How long a stranger has for all of the handshake.
@@ -38,7 +39,7 @@ const TURN: usize = 64;
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Kick,
-    Listener,
+    Listener(usize),
     Connection(u64),
 }
 
@@ -73,16 +74,16 @@ impl End {
 #[derive(Debug)]
 pub(super) struct Keeper {
     shared: Arc<Shared>,
-    listener: TcpListener,
+    listening: Listening,
     /// Nobody is let in before: no descriptors were left.
     admit_after: Option<Instant>,
 }
 
 impl Keeper {
-    pub(super) fn new(shared: Arc<Shared>, listener: TcpListener) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, listening: Listening) -> Self {
         Self {
             shared,
-            listener,
+            listening,
             admit_after: None,
         }
     }
@@ -112,13 +113,15 @@ impl Keeper {
                 match source {
                     // Drawn empty, or it was.
                     Source::Kick => drop(rustix::io::read(shared.kicked(), &mut [0; 8])),
-                    Source::Listener => self.admit(&mut state),
+                    Source::Listener(at) => self.admit(&mut state, at),
                     Source::Connection(number) => attend(&shared, &mut state, number),
                 }
             }
             look(&shared, &mut state);
             let now = Instant::now();
             self.admit_after = self.admit_after.filter(|&after| now < after);
+            self.listening.try_again(now);
+            state.missing = self.listening.missing();
             state
                 .connections
                 .retain(|_, it| it.role.until().is_none_or(|until| now < until));
@@ -132,8 +135,10 @@ impl Keeper {
         let mut fds = vec![PollFd::new(self.shared.kicked(), PollFlags::IN)];
         let mut sources = vec![Source::Kick];
         if self.admit_after.is_none() {
-            fds.push(PollFd::new(&self.listener, PollFlags::IN));
-            sources.push(Source::Listener);
+            for (at, listener) in self.listening.listeners().iter().enumerate() {
+                fds.push(PollFd::new(listener, PollFlags::IN));
+                sources.push(Source::Listener(at));
+            }
         }
         for (number, stream, flags) in &watched {
             fds.push(PollFd::new(&**stream, *flags));
@@ -157,7 +162,11 @@ impl Keeper {
         &self,
         state: MutexGuard<'_, State>,
     ) -> (Vec<(u64, Arc<TcpStream>, PollFlags)>, Option<Instant>) {
-        let mut deadline = self.admit_after;
+        let mut deadline = self
+            .admit_after
+            .into_iter()
+            .chain(self.listening.due())
+            .min();
         let mut watched = Vec::new();
         for (&number, connection) in &state.connections {
             let flags = match connection.phase {
@@ -174,12 +183,14 @@ impl Keeper {
         (watched, deadline)
     }
 
-    fn admit(&mut self, state: &mut State) {
+    fn admit(&mut self, state: &mut State, at: usize) {
         for _ in 0..TURN {
-            let admitted = self.listener.accept().and_then(|(stream, _)| {
-                stream.set_nonblocking(true)?;
-                Ok(stream)
-            });
+            let admitted = self.listening.listeners()[at]
+                .accept()
+                .and_then(|(stream, _)| {
+                    stream.set_nonblocking(true)?;
+                    Ok(stream)
+                });
             let stream = match admitted {
                 Ok(stream) => stream,
                 Err(error) => match error.kind() {

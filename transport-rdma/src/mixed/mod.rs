@@ -43,9 +43,9 @@
 //! - Set-up: [`Station`] (`station`, with `options` and `error`), [`MixedSegment`]
 //!   (`segment`).
 //! - The network: `network` is a station's part in it; `address` where a station is,
-//!   `interfaces` what this host is called, `secret` the domain's; `door` is what those
-//!   who call and the thread (`keeper`) share, `calling` the one side of it; `handshake`
-//!   what is said.
+//!   `interfaces` what this host is called, `secret` the domain's; `listening` where it is
+//!   called; `door` is what those who call and the thread (`keeper`) share, `calling` the
+//!   one side of it; `handshake` what is said.
 
 mod address;
 mod calling;
@@ -54,6 +54,7 @@ mod error;
 mod handshake;
 mod interfaces;
 mod keeper;
+mod listening;
 mod network;
 mod options;
 mod rdma;

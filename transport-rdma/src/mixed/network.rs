@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::address::Address;
 use super::calling::{Reached, Unreached};
-use super::door::{Door, listen};
+use super::door::Door;
 use super::error::MixedError;
 use super::handshake::Me;
 use super::interfaces;
+use super::listening::Listening;
 use super::options::NetworkOptions;
 use super::rdma::Rdma;
 use crate::shm;
@@ -48,7 +49,8 @@ impl Network {
         if options.secret.as_ref().is_some_and(Vec::is_empty) {
             return Err(MixedError::EmptySecret);
         }
-        let (listener, listening) = listen(options.listen)?;
+        let listens = Listening::open(options.listen)?;
+        let listening = listens.at();
         let ips = match listening.ip() {
             ip if ip.is_unspecified() => interfaces::addresses(ip.is_ipv6()),
             ip => vec![ip],
@@ -74,7 +76,7 @@ impl Network {
             address: here.write(),
             secret: options.secret.clone(),
         };
-        let door = Door::open(me, listener, Arc::clone(&streams), rdma.clone())?;
+        let door = Door::open(me, listens, Arc::clone(&streams), rdma.clone())?;
         Ok(Self {
             streams,
             rdma,
@@ -86,6 +88,11 @@ impl Network {
 
     pub(super) fn listening(&self) -> SocketAddr {
         self.listening
+    }
+
+    /// Where it is to listen, and does not yet: the port is taken.
+    pub(super) fn missing(&self) -> Option<SocketAddr> {
+        self.door.shared.state().missing
     }
 
     fn introduced(&self) -> MutexGuard<'_, BTreeSet<u128>> {

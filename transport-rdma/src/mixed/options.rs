@@ -18,8 +18,8 @@ pub struct StationOptions {
 /// A station's place in a network.
 #[derive(Clone)]
 pub struct NetworkOptions {
-    /// Where it listens. Port 0 is any; if the port is taken, it is any, too. The
-    /// unspecified address is all of its host's.
+    /// Where it listens. Port 0 is any; if the port is taken, it is any, too, and this one
+    /// besides once it is free. The unspecified address is all of its host's.
     pub listen: SocketAddr,
     /// The domain's secret, if it has one: both sides of a connection prove that they
     /// have it. What goes over connections afterwards is not protected by it.

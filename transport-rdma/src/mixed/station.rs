@@ -96,6 +96,12 @@ impl Station {
         self.here.write()
     }
 
+    /// Where it is told to listen, as long as that port is another's: it tries once a second
+    /// to listen there too.
+    pub fn missing_port(&self) -> Option<SocketAddr> {
+        self.network.as_ref().and_then(Network::missing)
+    }
+
     /// Where it listens in the network; `None` if it has no part in one.
     pub fn listening(&self) -> Option<SocketAddr> {
         self.network.as_ref().map(Network::listening)
@@ -310,6 +316,13 @@ impl Station {
             Some(network) if network.has(id) => network.streams.give_up(id),
             _ => self.host.give_up(id, reason),
         }
+    }
+
+    /// Whether a member is known to have closed its station, by its address: that of a
+    /// member of this host. One look at the domain's directory.
+    pub fn has_closed(&self, address: &[u8]) -> bool {
+        let member = Address::read(address).filter(|it| it.host == self.here.host);
+        member.is_some_and(|it| self.host.has_closed(&it.on_host))
     }
 
     /// Closes the connection to a peer, wherever it is, which is told that it is on

@@ -116,6 +116,12 @@ impl Domain {
         format!("/proc/self/fd/{directory}/{}", self.name(what)).into()
     }
 
+    /// Whether a file of this domain is known not to be there.
+    pub(super) fn lacks(&self, what: &str) -> bool {
+        let found = rustix::fs::statat(&self.directory, self.name(what), AtFlags::empty());
+        found.is_err_and(|errno| errno == Errno::NOENT)
+    }
+
     /// Removes this domain's files with a suffix whose names, without it and
     /// the domain's, are to go.
     pub(super) fn sweep_files(&self, suffix: &str, is_waste: impl Fn(&str) -> bool) {

@@ -49,6 +49,46 @@ fn a_station_knows_itself() {
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
 
+/// Else nobody is where others look for it, when whoever had the port has gone.
+#[test]
+fn a_port_that_was_taken_is_listened_at_once_it_is_free() {
+    let [low, high, ..] = std::process::id().to_le_bytes();
+    // Of this process alone.
+    let port: SocketAddr = ([127, 78, high, low], 7400).into();
+    let other = TcpListener::bind(port).expect("a listener");
+    let listen = NetworkOptions {
+        listen: port,
+        ..network()
+    };
+    let (one, two) = (alone(1, listen), alone(2, network()));
+    assert_ne!(at(&one), port);
+    assert_eq!(one.missing_port(), Some(port));
+    let called = one.call(port, Instant::now() + Duration::from_millis(50));
+    assert!(matches!(called, Err(MixedError::Unreachable { .. })));
+    drop(other);
+    until(|| one.missing_port().is_none());
+    assert_eq!(two.call(port, soon()).expect("called"), 1);
+    let called = one.call(port, soon());
+    assert!(matches!(called, Err(MixedError::ThisStation)), "{called:?}");
+    // It is where it was, too.
+    let three = alone(3, network());
+    assert_eq!(three.connect(&one.address(), soon()).expect("there"), 1);
+}
+
+#[test]
+fn who_has_closed_is_known_on_its_host() {
+    let (here, there) = (host(), host());
+    let open = |directory, id| Station::open(&options(directory, id, network()));
+    let [one, two] = [1, 2].map(|id| open(&here, id).expect("a station"));
+    let three = open(&there, 3).expect("a station");
+    let [two_at, three_at] = [&two, &three].map(Station::address);
+    assert!(!one.has_closed(&two_at) && !one.has_closed(b"what"));
+    two.close();
+    three.close();
+    assert!(one.has_closed(&two_at));
+    assert!(!one.has_closed(&three_at), "nobody knows here");
+}
+
 /// Whoever is called by a contact, and is on the same host, is connected there.
 #[test]
 fn the_nearer_way_is_taken() {

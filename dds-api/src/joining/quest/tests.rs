@@ -287,6 +287,28 @@ fn never_two_groups_and_one_in_the_end() {
     );
 }
 
+/// Where several processes of a host are told to listen at one contact, it may be another one
+/// of them in time, or for a while none.
+#[test]
+fn contacts_that_processes_share_come_to_one_group_too() {
+    let shared = Plan {
+        shared: true,
+        ..Plan::default()
+    };
+    for seed in 0..SEEDS {
+        assert_eq!(World::new(seed, shared).run(), Ok(()), "seed {seed}");
+    }
+    let once = Plan {
+        tries_once: true,
+        ..shared
+    };
+    let fails = (0..20).any(|seed| {
+        let ended = World::new(seed, once).run();
+        matches!(ended, Err(problem) if problem.contains("do not come together"))
+    });
+    assert!(fails, "nobody listens at the first contact");
+}
+
 #[test]
 fn who_is_in_a_view_that_it_never_heard_of_is_out_when_it_says_so() {
     let mut asks = newcomer(0);

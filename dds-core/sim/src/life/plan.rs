@@ -61,6 +61,9 @@ pub struct LifePlan {
     /// Words that the rows of hostile members (every other one to be born) are
     /// overwritten with, in all. Once anything may happen no more, these die.
     pub hostile: usize,
+    /// Chance that a member takes as long as it may to prepare a view, where somebody does
+    /// not come.
+    pub slow: f64,
     /// How many times likelier harm is at a member that is changing its view.
     pub malice: f64,
     /// Heartbeats that stand still for so many turns are a failure.
@@ -107,6 +110,7 @@ impl LifePlan {
             shy: 0.0,
             awaits: 0.0,
             hostile: 0,
+            slow: 0.0,
             malice: 1.0,
             ..Self::draw(seed)
         }
@@ -165,12 +169,14 @@ impl LifePlan {
             shy: among(&mut more, &[0.0, 0.0, 0.3, 0.9]),
             awaits: among(&mut more, &[0.0, 0.2, 1.0]),
             hostile: 0,
+            slow: 0.0,
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
             script: Vec::new(),
         };
         plan.config.summary_polling = more.chance(0.8);
         plan.config.bounded_deliveries = more.chance(0.8);
+        plan.slow = among(&mut more, &[0.0, 0.0, 0.0, 0.2]);
         plan
     }
 
@@ -196,7 +202,9 @@ impl LifePlan {
 
     /// Whether members that did nothing wrong may be taken for failed.
     pub(super) fn may_err(&self) -> bool {
-        let pauses = |(_, deed): &(usize, Deed)| matches!(deed, Deed::Pause(..));
+        // A heartbeat is due each third of the limit: who stops for half of it is in time.
+        let long = |turns: u64| turns > self.limit / 2;
+        let pauses = |(_, deed): &(usize, Deed)| matches!(*deed, Deed::Pause(_, it) if long(it));
         self.pauses > 0.0 || self.divisions > 0.0 || self.script.iter().any(pauses)
     }
 

@@ -54,6 +54,7 @@ fn candidates(plan: &LifePlan, violation: &Violation) -> Vec<LifePlan> {
     with(&|it| it.odd = 0.0);
     with(&|it| it.shy = 0.0);
     with(&|it| it.awaits = 0.0);
+    with(&|it| it.slow = 0.0);
     with(&|it| it.hold_chance = 0.0);
     with(&|it| it.subgroups = 1);
     with(&|it| it.messages /= 2);
@@ -76,6 +77,7 @@ fn weight(plan: &LifePlan) -> usize {
         plan.odd,
         plan.shy,
         plan.awaits,
+        plan.slow,
         plan.hold_chance,
     ];
     let harms = chances.iter().filter(|chance| **chance > 0.0).count();

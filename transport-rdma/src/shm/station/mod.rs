@@ -227,6 +227,14 @@ impl Station {
         self.shared.notify();
     }
 
+    /// Whether nobody can be at an address any more: its station has closed, and taken its
+    /// socket from the directory. The socket of who was killed stays for a while. One look
+    /// at the directory.
+    pub fn has_closed(&self, address: &[u8]) -> bool {
+        let target = Address::read(address);
+        target.is_some_and(|it| self.shared.domain.lacks(&it.file()))
+    }
+
     /// Closes the connection to a peer and forgets it: it does not wake this
     /// participant any more, and may come back. What it had said is thrown away.
     /// Segments stay as they are; they report it no more.

@@ -13,6 +13,11 @@ pub(super) struct Plan {
     pub(super) hosts_forget: bool,
     /// Planted: each contact believes that it is the first.
     pub(super) all_found: bool,
+    /// Several processes of a host are to listen at one contact: one of them does, or for a
+    /// while none.
+    pub(super) shared: bool,
+    /// Planted: who does not get its port when it starts never does.
+    pub(super) tries_once: bool,
 }
 
 const FAULT_STEPS: u64 = 3_000;
@@ -23,12 +28,15 @@ pub(super) struct World {
     plan: Plan,
     random: u64,
     now: Duration,
-    /// By place, which is the number of its contact too.
     nodes: Vec<Node>,
+    /// By contact: who listens there.
+    listening: Vec<Option<u128>>,
     /// By host: a view, and its members.
     records: Vec<Vec<u128>>,
     /// Where each process ran that ever did.
     origins: BTreeMap<u128, usize>,
+    /// Those that did not get their ports when they started: others know them by other ones.
+    elsewhere: BTreeSet<u128>,
     connected: BTreeSet<(u128, u128)>,
     sent: BTreeMap<(u128, u128), VecDeque<Packet>>,
     /// Hosts that do not reach each other.
@@ -37,9 +45,12 @@ pub(super) struct World {
     gave_up: u64,
 }
 
+/// A place for a process.
 #[derive(Debug)]
 struct Node {
     host: usize,
+    /// Where it is to listen.
+    contact: usize,
     process: Option<Process>,
 }
 
@@ -76,8 +87,10 @@ impl World {
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             now: Duration::ZERO,
             nodes: Vec::new(),
+            listening: Vec::new(),
             records: Vec::new(),
             origins: BTreeMap::new(),
+            elsewhere: BTreeSet::new(),
             connected: BTreeSet::new(),
             sent: BTreeMap::new(),
             cut: BTreeSet::new(),
@@ -87,12 +100,17 @@ impl World {
         let nodes = 3 + world.draw(3);
         let hosts = 2 + world.draw(nodes - 1);
         world.records = vec![Vec::new(); hosts];
-        world.nodes = (0..nodes)
-            .map(|at| Node {
-                host: at % hosts,
-                process: None,
-            })
-            .collect();
+        world.listening = vec![None; nodes];
+        let node = |contact: usize| Node {
+            host: contact % hosts,
+            contact,
+            process: None,
+        };
+        world.nodes = (0..nodes).map(node).collect();
+        if plan.shared {
+            let second = world.draw(nodes);
+            world.nodes.extend([node(0), node(second)]);
+        }
         world
     }
 
@@ -162,6 +180,9 @@ impl World {
         let passed = self.draw(500) as u64;
         self.now += Duration::from_micros(passed);
         let place = self.draw(self.nodes.len());
+        if self.plan.shared && !self.plan.tries_once && self.draw(32) == 0 {
+            self.listen(place);
+        }
         match self.draw(4) {
             0 => self.quest_on(place),
             1 => self.change_view_at(place),
@@ -184,6 +205,8 @@ impl World {
         let Some(process) = self.nodes[place].process.take() else {
             return;
         };
+        let listening = &mut self.listening[self.nodes[place].contact];
+        listening.take_if(|id| *id == process.id);
         let all: Vec<_> = self.connected.iter().copied().collect();
         for (a, b) in all {
             if a == process.id || b == process.id {
@@ -199,7 +222,8 @@ impl World {
         }
         let id = self.origins.len() as u128 + 1;
         self.origins.insert(id, place);
-        let contacts = (0..self.nodes.len()).map(|at| at.to_string()).collect();
+        let contacts = (0..self.listening.len()).map(|at| at.to_string());
+        let contacts = contacts.collect();
         let patience = Patience {
             answer: Duration::from_millis(30),
             majority: self.plan.all_found.then_some(Duration::ZERO),
@@ -211,6 +235,22 @@ impl World {
             called: BTreeMap::new(),
             stage,
         });
+        // Somebody else may have it, who is not of the domain.
+        if !self.plan.shared || self.draw(2) == 0 {
+            self.listen(place);
+        }
+        if self.listening[self.nodes[place].contact] != Some(id) {
+            self.elsewhere.insert(id);
+        }
+    }
+
+    /// At its contact, unless another one does.
+    fn listen(&mut self, place: usize) {
+        let node = &self.nodes[place];
+        let listening = &mut self.listening[node.contact];
+        if let (Some(process), None) = (&node.process, &listening) {
+            *listening = Some(process.id);
+        }
     }
 
     fn cut_any(&mut self) {
@@ -357,7 +397,7 @@ impl World {
         let process = self.nodes[place].process.as_ref();
         let called = process.map(|it| &it.called);
         let by_all = |called: &BTreeMap<usize, bool>| {
-            called.len() == self.nodes.len() && called.values().all(|it| *it)
+            called.len() == self.listening.len() && called.values().all(|it| *it)
         };
         assert!(called.is_some_and(by_all), "{self:?}");
         self.end(place);
@@ -365,17 +405,20 @@ impl World {
 
     fn call(&mut self, place: usize, me: u128, target: Target) -> Reached {
         let there = match target {
-            Target::Contact(at) => at,
-            Target::Recorded(id) => self.origins[&id],
+            Target::Contact(at) => self.listening[at],
+            Target::Recorded(id) if self.elsewhere.contains(&id) => Some(id),
+            Target::Recorded(id) => self.listening[self.nodes[self.origins[&id]].contact],
             Target::Founder(_) => unreachable!("it is connected"),
         };
-        if there == place {
+        if there == Some(me) {
             return Reached::Myself;
         }
-        let Some(process) = &self.nodes[there].process else {
+        let Some(id) = there.filter(|id| self.is_up(*id)) else {
             return Reached::Nobody("nobody".into());
         };
-        let (id, has_secret) = (process.id, process.has_secret);
+        let there = self.origins[&id];
+        let process = self.nodes[there].process.as_ref();
+        let has_secret = process.is_some_and(|it| it.has_secret);
         let mut waiting = self.sent.get(&(id, me)).into_iter().flatten();
         if !self.reaches(place, there) || waiting.any(|it| matches!(it, Packet::Lost)) {
             return Reached::Nobody("lost".into());

@@ -89,7 +89,10 @@ impl Member {
         let recorder = Recorder::new(who.id, plan, rng.fork());
         let engine = Engine::new(bed, plan.config, recorder);
         let rules = Rules {
-            detection: Detection { limit: plan.limit },
+            detection: Detection {
+                limit: plan.limit,
+                preparation: plan.limit,
+            },
             prefer_availability: plan.availability,
             planted: plan.planted,
         };

@@ -183,6 +183,8 @@ impl World<'_> {
                 return Ok(());
             }
             let delay = self.rng.below(100) as u64;
+            // That is most of it.
+            let delay = delay.max(self.waits_in_vain());
             self.members[at].preparing = Some((finish.next.clone(), self.now + delay));
         }
         Ok(())

@@ -177,10 +177,22 @@ impl<'a> World<'a> {
         let bed = self.network.fabric(bed, Rank(0));
         let first = (first, branch);
         let mut member = Member::new(who, node, bed, first, self.plan, &mut self.rng);
+        if let Some((_, when)) = &mut member.preparing
+            && self.turn > 0
+        {
+            *when = self.now + self.waits_in_vain();
+        }
         if self.turn >= self.plan.turns {
             member.rest();
         }
         self.members.push(member);
+    }
+
+    /// How long somebody waits, while it prepares a view, for another one that does not come,
+    /// and of whose end it has not heard.
+    fn waits_in_vain(&mut self) -> u64 {
+        let waits = self.plan.slow > 0.0 && self.odds.chance(self.plan.slow);
+        if waits { self.plan.limit } else { 0 }
     }
 
     fn live(&mut self) -> Result<LifeReport, Violation> {
