@@ -75,8 +75,8 @@ impl Members {
     }
 
     /// Keeps an id from being given to a member.
-    pub(super) fn reserve(&mut self, id: u32, name: &str) {
-        self.ids.insert(id, name.to_owned());
+    pub(super) fn reserve(&mut self, id: Option<u32>, name: &str) {
+        self.ids.extend(id.map(|id| (id, name.to_owned())));
         self.names.insert(name.to_owned(), name.to_owned());
     }
 }

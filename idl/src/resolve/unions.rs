@@ -9,7 +9,7 @@ use super::scopes::ScopeId;
 use super::targets::Target;
 use super::types::Facts;
 use crate::ast::{self, ForwardKind};
-use crate::model::{Branch, Discriminator, Type, TypeId, TypeKind, Union, Value};
+use crate::model::{Branch, Discriminator, Extensibility, Type, TypeId, TypeKind, Union, Value};
 
 /// Values of the discriminator, by number, and the branch that has each.
 type Labels = HashMap<i128, String>;
@@ -29,10 +29,11 @@ impl Resolver<'_> {
         let representations = self.representations(scope, &applied);
         let outer = std::mem::replace(&mut self.in_members, true);
         let discriminator = self.discriminator(scope, &union.discriminator);
-        // The discriminator has the id 0 and its name.
+        // The discriminator has its name and, where ids are written, the id 0.
         let autoid_hash = self.has_hash_ids(scope, &applied);
         let mut members = Members::new(autoid_hash, 1);
-        members.reserve(0, "discriminator");
+        let id = (extensibility == Extensibility::Mutable).then_some(0);
+        members.reserve(id, "discriminator");
         let branches = self.branches(scope, union, discriminator.as_ref(), &mut members);
         self.in_members = outer;
         let opened = opened?;

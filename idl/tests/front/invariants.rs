@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use spindle_dds_idl::model::{
-    Bitset, Enum, Item, Member, Model, Module, Struct, Type, TypeId, TypeKind, Union, Value,
+    Bitset, Enum, Extensibility, Item, Member, Model, Module, Struct, Type, TypeId, TypeKind,
+    Union, Value,
 };
 
 /// Panics when a promise of `model.rs` is broken.
@@ -196,7 +197,10 @@ fn reaches(model: &Model, start: TypeId) -> bool {
 fn check_union(model: &Model, union: &Union) {
     known(model, &union.discriminator.ty);
     assert!(!union.branches.is_empty());
-    let (mut ids, mut labels) = (HashSet::from([0]), HashSet::new());
+    // The discriminator's, where ids are written.
+    let written = union.extensibility == Extensibility::Mutable;
+    let mut ids: HashSet<u32> = written.then_some(0).into_iter().collect();
+    let mut labels = HashSet::new();
     for branch in &union.branches {
         check_member(model, &branch.member);
         assert!(!branch.member.key && !branch.member.optional);
