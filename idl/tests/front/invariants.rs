@@ -197,11 +197,10 @@ fn reaches(model: &Model, start: TypeId) -> bool {
 fn check_union(model: &Model, union: &Union) {
     known(model, &union.discriminator.ty);
     assert!(!union.branches.is_empty());
-    let (mut ids, mut labels) = (HashSet::new(), HashSet::new());
-    // That of the discriminator, where ids are written.
-    if union.extensibility == Extensibility::Mutable {
-        ids.insert(0);
-    }
+    // The discriminator's, where ids are written.
+    let written = union.extensibility == Extensibility::Mutable;
+    let mut ids: HashSet<u32> = written.then_some(0).into_iter().collect();
+    let mut labels = HashSet::new();
     for branch in &union.branches {
         check_member(model, &branch.member);
         assert!(!branch.member.key && !branch.member.optional);
