@@ -289,9 +289,9 @@ fn primitive_layout(primitive: Primitive) -> Layout {
 /// Of an integer that has so many bits, not all of whose values need be any.
 fn word_layout(bits: u8) -> Layout {
     let size = match bits {
-        ..=8 => 1,
-        ..=16 => 2,
-        ..=32 => 4,
+        0..=8 => 1,
+        9..=16 => 2,
+        17..=32 => 4,
         _ => 8,
     };
     Layout::of(size, size, false)
