@@ -74,7 +74,7 @@ fn generate(
     modules.push_str(&format!(
         "/// Seed {seed}.\npub mod {name} {{\n    \
          spindle_dds_idl_runtime::include_idl!(\"{name}\");\n}}\n\
-         #[allow(clippy::all, unused)]\nmod {name}_tried {{\n    \
+         #[allow(clippy::all, clippy::nursery, unused)]\nmod {name}_tried {{\n    \
          include!(concat!(env!(\"OUT_DIR\"), \"/{name}_tried.rs\"));\n}}\n"
     ));
     checks.push_str(&format!(
