@@ -52,6 +52,7 @@ pub mod older {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -61,6 +62,14 @@ pub mod older {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -87,6 +96,7 @@ pub mod older {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -151,17 +161,36 @@ pub mod older {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 2],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = [
-                reader.check_member::<TrackMembers::icao>()?,
-                reader.check_member::<TrackMembers::altitude>()?,
-            ];
+            let at = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<TrackMembers::icao>()?,
+                        reader.check_member::<TrackMembers::altitude>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -194,15 +223,18 @@ pub mod older {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> TrackBuilder<S, Stage> {
+        #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<TrackMembers::icao>(&value);
             self
         }
+        #[inline]
         pub fn set_altitude(&mut self, value: i32) -> &mut Self {
             self.sample.set::<TrackMembers::altitude>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Track) -> &mut Self {
             self.sample.set_all::<Track>(value);
             self
@@ -227,6 +259,7 @@ pub mod older {
     impl __rt::in_place::Composite for Track {
         type First<R: __rt::Room> = TrackBuilder<R>;
         type Last<R: __rt::Room> = TrackBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -243,22 +276,25 @@ pub mod older {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut TrackBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     impl __rt::in_place::FixedComposite for Track {
         type Only<R: __rt::Room> = TrackBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(TrackBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> TrackBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -329,17 +365,30 @@ pub mod older {
         }
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
-            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
-            {
-                return ::core::result::Result::Ok(value);
-            }
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                icao: reader.member::<TrackMembers::icao>()?,
-                altitude: reader.member::<TrackMembers::altitude>()?,
+            #[inline(always)]
+            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Track> {
+                ::core::result::Result::Ok(Track {
+                    icao: reader.member::<TrackMembers::icao>()?,
+                    altitude: reader.member::<TrackMembers::altitude>()?,
+                })
+            }
+            let value = match reader
+                .block(
+                    __rt::Layout {
+                        size: 8,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                    },
+                    members_,
+                )
+            {
+                ::core::option::Option::Some((value, _)) => value,
+                ::core::option::Option::None => members_(reader)?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -347,10 +396,36 @@ pub mod older {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            if reader.pass_plain::<Self>(1) {
-                return ::core::result::Result::Ok(());
-            }
-            TrackView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 2] = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<TrackMembers::icao>()?,
+                        reader.check_member::<TrackMembers::altitude>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> TrackView<'a> {
@@ -435,6 +510,7 @@ pub mod older {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -444,6 +520,14 @@ pub mod older {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -470,6 +554,7 @@ pub mod older {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -534,17 +619,36 @@ pub mod older {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 2],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = [
-                reader.check_member::<PairMembers::first>()?,
-                reader.check_member::<PairMembers::second>()?,
-            ];
+            let at = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<PairMembers::first>()?,
+                        reader.check_member::<PairMembers::second>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -578,15 +682,18 @@ pub mod older {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> PairBuilder<S, Stage> {
+        #[inline]
         pub fn set_first(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::first>(&value);
             self
         }
+        #[inline]
         pub fn set_second(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::second>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Pair) -> &mut Self {
             self.sample.set_all::<Pair>(value);
             self
@@ -606,6 +713,7 @@ pub mod older {
     impl __rt::in_place::Composite for Pair {
         type First<R: __rt::Room> = PairBuilder<R>;
         type Last<R: __rt::Room> = PairBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -622,22 +730,25 @@ pub mod older {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut PairBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     impl __rt::in_place::FixedComposite for Pair {
         type Only<R: __rt::Room> = PairBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(PairBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> PairBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -708,17 +819,30 @@ pub mod older {
         }
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
-            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
-            {
-                return ::core::result::Result::Ok(value);
-            }
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                first: reader.member::<PairMembers::first>()?,
-                second: reader.member::<PairMembers::second>()?,
+            #[inline(always)]
+            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Pair> {
+                ::core::result::Result::Ok(Pair {
+                    first: reader.member::<PairMembers::first>()?,
+                    second: reader.member::<PairMembers::second>()?,
+                })
+            }
+            let value = match reader
+                .block(
+                    __rt::Layout {
+                        size: 8,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                    },
+                    members_,
+                )
+            {
+                ::core::option::Option::Some((value, _)) => value,
+                ::core::option::Option::None => members_(reader)?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -726,10 +850,36 @@ pub mod older {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            if reader.pass_plain::<Self>(1) {
-                return ::core::result::Result::Ok(());
-            }
-            PairView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 2] = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<PairMembers::first>()?,
+                        reader.check_member::<PairMembers::second>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PairView<'a> {
@@ -808,6 +958,7 @@ pub mod older {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -817,6 +968,14 @@ pub mod older {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -843,6 +1002,7 @@ pub mod older {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -945,10 +1105,12 @@ pub mod older {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room> PlanBuilder<S> {
+        #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PlanMembers::icao>(&value);
             self
         }
+        #[inline]
         pub fn route(
             self,
             value: &str,
@@ -980,6 +1142,7 @@ pub mod older {
     impl __rt::in_place::Composite for Plan {
         type First<R: __rt::Room> = PlanBuilder<R>;
         type Last<R: __rt::Room> = PlanBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -990,12 +1153,13 @@ pub mod older {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut PlanBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
             last.sample.require::<PlanMembers::icao>()?;
             last.sample.require::<PlanMembers::route>()?;
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Mutable)
         }
     }
     /// The members of [`Plan`] as types.
@@ -1113,6 +1277,7 @@ pub mod older {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1122,6 +1287,14 @@ pub mod older {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1148,6 +1321,7 @@ pub mod older {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1201,11 +1375,16 @@ pub mod older {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = [reader.check_member::<TextMembers::text>()?];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -1233,6 +1412,7 @@ pub mod older {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room> TextBuilder<S, __rt::Needs<TextMembers::text>> {
+        #[inline]
         pub fn text(
             self,
             value: &str,
@@ -1259,6 +1439,7 @@ pub mod older {
     impl __rt::in_place::Composite for Text {
         type First<R: __rt::Room> = TextBuilder<R>;
         type Last<R: __rt::Room> = TextBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -1273,10 +1454,11 @@ pub mod older {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut TextBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     /// The members of [`Text`] as types.
@@ -1315,17 +1497,31 @@ pub mod older {
             encoder.member::<TextMembers::text>(&value.text)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let value = Self {
                 text: reader.member::<TextMembers::text>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            TextView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = [reader.check_member::<TextMembers::text>()?];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> TextView<'a> {
             TextView::parse_(reader).unwrap_or(TextView::ABSENT)
         }
@@ -1370,6 +1566,7 @@ pub mod older {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1379,6 +1576,14 @@ pub mod older {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1405,6 +1610,7 @@ pub mod older {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1458,11 +1664,16 @@ pub mod older {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = [reader.check_member::<BytesMembers::bytes>()?];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -1490,6 +1701,7 @@ pub mod older {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room> BytesBuilder<S, __rt::Needs<BytesMembers::bytes>> {
+        #[inline]
         pub fn bytes(
             self,
             value: &[u8],
@@ -1502,6 +1714,7 @@ pub mod older {
             })
         }
         /// `fill` writes `len` bytes where they lie, without a copy; they are zero before.
+        #[inline]
         pub fn bytes_with(
             self,
             len: usize,
@@ -1521,6 +1734,7 @@ pub mod older {
         /// `fill` writes `len` bytes where they lie, without a copy. The bytes hold
         /// whatever this process's ring held before, such as an older sample of its
         /// own: `fill` must write every one of them, for all of them are published.
+        #[inline]
         pub fn bytes_reuse_with(
             self,
             len: usize,
@@ -1552,6 +1766,7 @@ pub mod older {
     impl __rt::in_place::Composite for Bytes {
         type First<R: __rt::Room> = BytesBuilder<R>;
         type Last<R: __rt::Room> = BytesBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -1566,10 +1781,11 @@ pub mod older {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut BytesBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     /// The members of [`Bytes`] as types.
@@ -1608,17 +1824,31 @@ pub mod older {
             encoder.member::<BytesMembers::bytes>(&value.bytes)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let value = Self {
                 bytes: reader.member::<BytesMembers::bytes>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            BytesView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = [reader.check_member::<BytesMembers::bytes>()?];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> BytesView<'a> {
             BytesView::parse_(reader).unwrap_or(BytesView::ABSENT)
         }
@@ -1669,6 +1899,7 @@ pub mod older {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1678,6 +1909,14 @@ pub mod older {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1704,6 +1943,7 @@ pub mod older {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1763,14 +2003,35 @@ pub mod older {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = [reader.check_member::<SpeedMembers::speed>()?];
+            let at = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<SpeedMembers::speed>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 4,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -1800,11 +2061,13 @@ pub mod older {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> SpeedBuilder<S, Stage> {
+        #[inline]
         pub fn set_speed(&mut self, value: i32) -> &mut Self {
             self.sample.set::<SpeedMembers::speed>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Speed) -> &mut Self {
             self.sample.set_all::<Speed>(value);
             self
@@ -1824,6 +2087,7 @@ pub mod older {
     impl __rt::in_place::Composite for Speed {
         type First<R: __rt::Room> = SpeedBuilder<R>;
         type Last<R: __rt::Room> = SpeedBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -1839,22 +2103,25 @@ pub mod older {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut SpeedBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     impl __rt::in_place::FixedComposite for Speed {
         type Only<R: __rt::Room> = SpeedBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(SpeedBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> SpeedBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -1909,16 +2176,29 @@ pub mod older {
         }
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
-            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
-            {
-                return ::core::result::Result::Ok(value);
-            }
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                speed: reader.member::<SpeedMembers::speed>()?,
+            #[inline(always)]
+            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
+                ::core::result::Result::Ok(Speed {
+                    speed: reader.member::<SpeedMembers::speed>()?,
+                })
+            }
+            let value = match reader
+                .block(
+                    __rt::Layout {
+                        size: 4,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                    },
+                    members_,
+                )
+            {
+                ::core::option::Option::Some((value, _)) => value,
+                ::core::option::Option::None => members_(reader)?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1926,10 +2206,35 @@ pub mod older {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            if reader.pass_plain::<Self>(1) {
-                return ::core::result::Result::Ok(());
-            }
-            SpeedView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<SpeedMembers::speed>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 4,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> SpeedView<'a> {
@@ -2005,6 +2310,7 @@ pub mod older {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2014,6 +2320,14 @@ pub mod older {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -2040,6 +2354,7 @@ pub mod older {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -2093,11 +2408,16 @@ pub mod older {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = [reader.check_member::<SignMembers::sign>()?];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -2125,6 +2445,7 @@ pub mod older {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room> SignBuilder<S, __rt::Needs<SignMembers::sign>> {
+        #[inline]
         pub fn sign(
             self,
             value: &str,
@@ -2156,6 +2477,7 @@ pub mod older {
     impl __rt::in_place::Composite for Sign {
         type First<R: __rt::Room> = SignBuilder<R>;
         type Last<R: __rt::Room> = SignBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -2170,10 +2492,11 @@ pub mod older {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut SignBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     /// The members of [`Sign`] as types.
@@ -2212,17 +2535,31 @@ pub mod older {
             encoder.member::<SignMembers::sign>(&value.sign)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let value = Self {
                 sign: reader.member::<SignMembers::sign>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            SignView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = [reader.check_member::<SignMembers::sign>()?];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> SignView<'a> {
             SignView::parse_(reader).unwrap_or(SignView::ABSENT)
         }
@@ -2264,6 +2601,7 @@ pub mod older {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2273,6 +2611,14 @@ pub mod older {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -2299,6 +2645,7 @@ pub mod older {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -2352,7 +2699,7 @@ pub mod older {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
@@ -2389,11 +2736,13 @@ pub mod older {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> PriceBuilder<S, Stage> {
+        #[inline]
         pub fn set_price(&mut self, value: __rt::Fixed<5, 2>) -> &mut Self {
             self.sample.set::<PriceMembers::price>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Price) -> &mut Self {
             self.sample.set_all::<Price>(value);
             self
@@ -2413,6 +2762,7 @@ pub mod older {
     impl __rt::in_place::Composite for Price {
         type First<R: __rt::Room> = PriceBuilder<R>;
         type Last<R: __rt::Room> = PriceBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -2428,22 +2778,25 @@ pub mod older {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut PriceBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     impl __rt::in_place::FixedComposite for Price {
         type Only<R: __rt::Room> = PriceBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(PriceBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> PriceBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -2508,7 +2861,14 @@ pub mod older {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            PriceView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = [reader.check_member::<PriceMembers::price>()?];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PriceView<'a> {
@@ -2580,6 +2940,7 @@ pub mod newer {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2589,6 +2950,14 @@ pub mod newer {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -2615,6 +2984,7 @@ pub mod newer {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -2683,7 +3053,11 @@ pub mod newer {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 4],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = [
@@ -2693,6 +3067,7 @@ pub mod newer {
                 reader.check_member::<TrackMembers::feed>()?,
             ];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -2725,16 +3100,19 @@ pub mod newer {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> TrackBuilder<S, Stage> {
+        #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<TrackMembers::icao>(&value);
             self
         }
+        #[inline]
         pub fn set_altitude(&mut self, value: i32) -> &mut Self {
             self.sample.set::<TrackMembers::altitude>(&value);
             self
         }
     }
     impl<S: __rt::Room> TrackBuilder<S, __rt::Needs<TrackMembers::callsign>> {
+        #[inline]
         pub fn callsign(
             self,
             value: &str,
@@ -2749,6 +3127,7 @@ pub mod newer {
         }
     }
     impl<S: __rt::Room> TrackBuilder<S, __rt::Complete> {
+        #[inline]
         pub fn set_feed(&mut self, value: u16) -> &mut Self {
             self.sample.set::<TrackMembers::feed>(&value);
             self
@@ -2773,6 +3152,7 @@ pub mod newer {
     impl __rt::in_place::Composite for Track {
         type First<R: __rt::Room> = TrackBuilder<R>;
         type Last<R: __rt::Room> = TrackBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -2789,10 +3169,11 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut TrackBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     /// The members of [`Track`] as types.
@@ -2845,6 +3226,13 @@ pub mod newer {
             fn initial() -> __rt::Owned<Self> {
                 7
             }
+            #[inline]
+            fn write_initial<E>(encoder: &mut E) -> __rt::Result<()>
+            where
+                E: __rt::encode::Encoder<Selection = __rt::encode::AllMembers>,
+            {
+                <u16 as __rt::shape::Shape>::write(&7, encoder)
+            }
             fn absent<'a>() -> __rt::Shown<'a, Self> {
                 7
             }
@@ -2878,7 +3266,11 @@ pub mod newer {
             encoder.member::<TrackMembers::feed>(&value.feed)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let value = Self {
                 icao: reader.member::<TrackMembers::icao>()?,
@@ -2887,11 +3279,26 @@ pub mod newer {
                 feed: reader.member::<TrackMembers::feed>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            TrackView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 4] = [
+                reader.check_member::<TrackMembers::icao>()?,
+                reader.check_member::<TrackMembers::altitude>()?,
+                reader.check_member::<TrackMembers::callsign>()?,
+                reader.check_member::<TrackMembers::feed>()?,
+            ];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> TrackView<'a> {
             TrackView::parse_(reader).unwrap_or(TrackView::ABSENT)
         }
@@ -2951,6 +3358,7 @@ pub mod newer {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2960,6 +3368,14 @@ pub mod newer {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -2986,6 +3402,7 @@ pub mod newer {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -3055,18 +3472,37 @@ pub mod newer {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 3],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = [
-                reader.check_member::<PairMembers::first>()?,
-                reader.check_member::<PairMembers::second>()?,
-                reader.check_member::<PairMembers::third>()?,
-            ];
+            let at = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<PairMembers::first>()?,
+                        reader.check_member::<PairMembers::second>()?,
+                        reader.check_member::<PairMembers::third>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 12,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -3102,19 +3538,23 @@ pub mod newer {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> PairBuilder<S, Stage> {
+        #[inline]
         pub fn set_first(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::first>(&value);
             self
         }
+        #[inline]
         pub fn set_second(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::second>(&value);
             self
         }
+        #[inline]
         pub fn set_third(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::third>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Pair) -> &mut Self {
             self.sample.set_all::<Pair>(value);
             self
@@ -3134,6 +3574,7 @@ pub mod newer {
     impl __rt::in_place::Composite for Pair {
         type First<R: __rt::Room> = PairBuilder<R>;
         type Last<R: __rt::Room> = PairBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -3151,22 +3592,25 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut PairBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     impl __rt::in_place::FixedComposite for Pair {
         type Only<R: __rt::Room> = PairBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(PairBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> PairBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -3221,6 +3665,13 @@ pub mod newer {
             fn initial() -> __rt::Owned<Self> {
                 3
             }
+            #[inline]
+            fn write_initial<E>(encoder: &mut E) -> __rt::Result<()>
+            where
+                E: __rt::encode::Encoder<Selection = __rt::encode::AllMembers>,
+            {
+                <u32 as __rt::shape::Shape>::write(&3, encoder)
+            }
             fn absent<'a>() -> __rt::Shown<'a, Self> {
                 3
             }
@@ -3257,18 +3708,31 @@ pub mod newer {
         }
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
-            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
-            {
-                return ::core::result::Result::Ok(value);
-            }
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                first: reader.member::<PairMembers::first>()?,
-                second: reader.member::<PairMembers::second>()?,
-                third: reader.member::<PairMembers::third>()?,
+            #[inline(always)]
+            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Pair> {
+                ::core::result::Result::Ok(Pair {
+                    first: reader.member::<PairMembers::first>()?,
+                    second: reader.member::<PairMembers::second>()?,
+                    third: reader.member::<PairMembers::third>()?,
+                })
+            }
+            let value = match reader
+                .block(
+                    __rt::Layout {
+                        size: 12,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                    },
+                    members_,
+                )
+            {
+                ::core::option::Option::Some((value, _)) => value,
+                ::core::option::Option::None => members_(reader)?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -3276,10 +3740,37 @@ pub mod newer {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            if reader.pass_plain::<Self>(1) {
-                return ::core::result::Result::Ok(());
-            }
-            PairView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 3] = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<PairMembers::first>()?,
+                        reader.check_member::<PairMembers::second>()?,
+                        reader.check_member::<PairMembers::third>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 12,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PairView<'a> {
@@ -3364,6 +3855,7 @@ pub mod newer {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -3373,6 +3865,14 @@ pub mod newer {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -3399,6 +3899,7 @@ pub mod newer {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -3515,10 +4016,12 @@ pub mod newer {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room> PlanBuilder<S> {
+        #[inline]
         pub fn set_fuel(&mut self, value: f64) -> &mut Self {
             self.sample.set::<PlanMembers::fuel>(&value);
             self
         }
+        #[inline]
         pub fn route(
             self,
             value: &str,
@@ -3530,6 +4033,7 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         pub fn clearance(
             self,
             value: ::core::option::Option<i32>,
@@ -3541,6 +4045,7 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PlanMembers::icao>(&value);
             self
@@ -3565,6 +4070,7 @@ pub mod newer {
     impl __rt::in_place::Composite for Plan {
         type First<R: __rt::Room> = PlanBuilder<R>;
         type Last<R: __rt::Room> = PlanBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -3575,13 +4081,14 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut PlanBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
             last.sample.supply::<PlanMembers::fuel>()?;
             last.sample.require::<PlanMembers::route>()?;
             last.sample.require::<PlanMembers::icao>()?;
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Mutable)
         }
     }
     /// The members of [`Plan`] as types.
@@ -3600,6 +4107,13 @@ pub mod newer {
             const PATH: &'static str = "newer::Plan.fuel";
             fn initial() -> __rt::Owned<Self> {
                 1.5
+            }
+            #[inline]
+            fn write_initial<E>(encoder: &mut E) -> __rt::Result<()>
+            where
+                E: __rt::encode::Encoder<Selection = __rt::encode::AllMembers>,
+            {
+                <f64 as __rt::shape::Shape>::write(&1.5, encoder)
             }
             fn absent<'a>() -> __rt::Shown<'a, Self> {
                 1.5
@@ -3735,6 +4249,7 @@ pub mod newer {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -3744,6 +4259,14 @@ pub mod newer {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -3770,6 +4293,7 @@ pub mod newer {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -3823,11 +4347,16 @@ pub mod newer {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = [reader.check_member::<TextMembers::text>()?];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -3855,6 +4384,7 @@ pub mod newer {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room> TextBuilder<S, __rt::Needs<TextMembers::text>> {
+        #[inline]
         pub fn text(
             self,
             value: &str,
@@ -3881,6 +4411,7 @@ pub mod newer {
     impl __rt::in_place::Composite for Text {
         type First<R: __rt::Room> = TextBuilder<R>;
         type Last<R: __rt::Room> = TextBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -3895,10 +4426,11 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut TextBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     /// The members of [`Text`] as types.
@@ -3937,17 +4469,31 @@ pub mod newer {
             encoder.member::<TextMembers::text>(&value.text)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let value = Self {
                 text: reader.member::<TextMembers::text>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            TextView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = [reader.check_member::<TextMembers::text>()?];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> TextView<'a> {
             TextView::parse_(reader).unwrap_or(TextView::ABSENT)
         }
@@ -3992,6 +4538,7 @@ pub mod newer {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -4001,6 +4548,14 @@ pub mod newer {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -4027,6 +4582,7 @@ pub mod newer {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -4080,11 +4636,16 @@ pub mod newer {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = [reader.check_member::<BytesMembers::bytes>()?];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -4112,6 +4673,7 @@ pub mod newer {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room> BytesBuilder<S, __rt::Needs<BytesMembers::bytes>> {
+        #[inline]
         pub fn bytes(
             self,
             value: &[u8],
@@ -4124,6 +4686,7 @@ pub mod newer {
             })
         }
         /// `fill` writes `len` bytes where they lie, without a copy; they are zero before.
+        #[inline]
         pub fn bytes_with(
             self,
             len: usize,
@@ -4143,6 +4706,7 @@ pub mod newer {
         /// `fill` writes `len` bytes where they lie, without a copy. The bytes hold
         /// whatever this process's ring held before, such as an older sample of its
         /// own: `fill` must write every one of them, for all of them are published.
+        #[inline]
         pub fn bytes_reuse_with(
             self,
             len: usize,
@@ -4174,6 +4738,7 @@ pub mod newer {
     impl __rt::in_place::Composite for Bytes {
         type First<R: __rt::Room> = BytesBuilder<R>;
         type Last<R: __rt::Room> = BytesBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -4188,10 +4753,11 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut BytesBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     /// The members of [`Bytes`] as types.
@@ -4230,17 +4796,31 @@ pub mod newer {
             encoder.member::<BytesMembers::bytes>(&value.bytes)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let value = Self {
                 bytes: reader.member::<BytesMembers::bytes>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            BytesView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = [reader.check_member::<BytesMembers::bytes>()?];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> BytesView<'a> {
             BytesView::parse_(reader).unwrap_or(BytesView::ABSENT)
         }
@@ -4291,6 +4871,7 @@ pub mod newer {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -4300,6 +4881,14 @@ pub mod newer {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -4326,6 +4915,7 @@ pub mod newer {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -4385,14 +4975,35 @@ pub mod newer {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = [reader.check_member::<SpeedMembers::velocity>()?];
+            let at = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<SpeedMembers::velocity>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 4,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -4422,11 +5033,13 @@ pub mod newer {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> SpeedBuilder<S, Stage> {
+        #[inline]
         pub fn set_velocity(&mut self, value: i32) -> &mut Self {
             self.sample.set::<SpeedMembers::velocity>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Speed) -> &mut Self {
             self.sample.set_all::<Speed>(value);
             self
@@ -4446,6 +5059,7 @@ pub mod newer {
     impl __rt::in_place::Composite for Speed {
         type First<R: __rt::Room> = SpeedBuilder<R>;
         type Last<R: __rt::Room> = SpeedBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -4461,22 +5075,25 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut SpeedBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     impl __rt::in_place::FixedComposite for Speed {
         type Only<R: __rt::Room> = SpeedBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(SpeedBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> SpeedBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -4531,16 +5148,29 @@ pub mod newer {
         }
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
-            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
-            {
-                return ::core::result::Result::Ok(value);
-            }
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                velocity: reader.member::<SpeedMembers::velocity>()?,
+            #[inline(always)]
+            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
+                ::core::result::Result::Ok(Speed {
+                    velocity: reader.member::<SpeedMembers::velocity>()?,
+                })
+            }
+            let value = match reader
+                .block(
+                    __rt::Layout {
+                        size: 4,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                    },
+                    members_,
+                )
+            {
+                ::core::option::Option::Some((value, _)) => value,
+                ::core::option::Option::None => members_(reader)?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -4548,10 +5178,35 @@ pub mod newer {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            if reader.pass_plain::<Self>(1) {
-                return ::core::result::Result::Ok(());
-            }
-            SpeedView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<SpeedMembers::velocity>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 4,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> SpeedView<'a> {
@@ -4626,6 +5281,7 @@ pub mod newer {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -4635,6 +5291,14 @@ pub mod newer {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -4661,6 +5325,7 @@ pub mod newer {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -4714,11 +5379,16 @@ pub mod newer {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = [reader.check_member::<SignMembers::sign>()?];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -4746,6 +5416,7 @@ pub mod newer {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room> SignBuilder<S, __rt::Needs<SignMembers::sign>> {
+        #[inline]
         pub fn sign(
             self,
             value: &str,
@@ -4777,6 +5448,7 @@ pub mod newer {
     impl __rt::in_place::Composite for Sign {
         type First<R: __rt::Room> = SignBuilder<R>;
         type Last<R: __rt::Room> = SignBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -4791,10 +5463,11 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut SignBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     /// The members of [`Sign`] as types.
@@ -4833,17 +5506,31 @@ pub mod newer {
             encoder.member::<SignMembers::sign>(&value.sign)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let value = Self {
                 sign: reader.member::<SignMembers::sign>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            SignView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = [reader.check_member::<SignMembers::sign>()?];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> SignView<'a> {
             SignView::parse_(reader).unwrap_or(SignView::ABSENT)
         }
@@ -4884,6 +5571,7 @@ pub mod newer {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -4893,6 +5581,14 @@ pub mod newer {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -4919,6 +5615,7 @@ pub mod newer {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -4972,7 +5669,7 @@ pub mod newer {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 1],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
@@ -5009,11 +5706,13 @@ pub mod newer {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> PriceBuilder<S, Stage> {
+        #[inline]
         pub fn set_price(&mut self, value: __rt::Fixed<5, 2>) -> &mut Self {
             self.sample.set::<PriceMembers::price>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Price) -> &mut Self {
             self.sample.set_all::<Price>(value);
             self
@@ -5033,6 +5732,7 @@ pub mod newer {
     impl __rt::in_place::Composite for Price {
         type First<R: __rt::Room> = PriceBuilder<R>;
         type Last<R: __rt::Room> = PriceBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -5048,22 +5748,25 @@ pub mod newer {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut PriceBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Appendable)
         }
     }
     impl __rt::in_place::FixedComposite for Price {
         type Only<R: __rt::Room> = PriceBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(PriceBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> PriceBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -5128,7 +5831,14 @@ pub mod newer {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            PriceView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            let _: [u32; 1] = [reader.check_member::<PriceMembers::price>()?];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PriceView<'a> {

@@ -1275,6 +1275,7 @@ pub mod flight {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1284,6 +1285,14 @@ pub mod flight {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1310,6 +1319,7 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1374,17 +1384,36 @@ pub mod flight {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 2],
         };
-        #[inline]
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
-            let at = [
-                reader.check_member::<CompactMembers::icao>()?,
-                reader.check_member::<CompactMembers::at>()?,
-            ];
+            let at = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<CompactMembers::icao>()?,
+                        reader.check_member::<CompactMembers::at>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 16,
+                            first: 4,
+                            align: 8,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -1417,15 +1446,18 @@ pub mod flight {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> CompactBuilder<S, Stage> {
+        #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<CompactMembers::icao>(&value);
             self
         }
+        #[inline]
         pub fn set_at(&mut self, value: f64) -> &mut Self {
             self.sample.set::<CompactMembers::at>(&value);
             self
         }
         /// Replaces all members.
+        #[inline]
         pub fn set_all(&mut self, value: &Compact) -> &mut Self {
             self.sample.set_all::<Compact>(value);
             self
@@ -1450,6 +1482,7 @@ pub mod flight {
     impl __rt::in_place::Composite for Compact {
         type First<R: __rt::Room> = CompactBuilder<R>;
         type Last<R: __rt::Room> = CompactBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -1466,22 +1499,25 @@ pub mod flight {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut CompactBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Final)
         }
     }
     impl __rt::in_place::FixedComposite for Compact {
         type Only<R: __rt::Room> = CompactBuilder<R>;
+        #[inline]
         fn add<R: __rt::Room>(
             room: R,
             site: __rt::Site,
         ) -> __rt::Result<(CompactBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
-            let end = builder.sample.close()?;
+            let end = builder.sample.close(__rt::Extensibility::Final)?;
             ::core::result::Result::Ok((builder, end))
         }
+        #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> CompactBuilder<R> {
             let mut sample = __rt::InPlace::reopen(
                 room,
@@ -1549,17 +1585,30 @@ pub mod flight {
         }
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
-            if let ::core::option::Option::Some(value) = reader.read_plain_one::<Self>()
-            {
-                return ::core::result::Result::Ok(value);
-            }
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
-            let value = Self {
-                icao: reader.member::<CompactMembers::icao>()?,
-                at: reader.member::<CompactMembers::at>()?,
+            #[inline(always)]
+            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Compact> {
+                ::core::result::Result::Ok(Compact {
+                    icao: reader.member::<CompactMembers::icao>()?,
+                    at: reader.member::<CompactMembers::at>()?,
+                })
+            }
+            let value = match reader
+                .block(
+                    __rt::Layout {
+                        size: 16,
+                        first: 4,
+                        align: 8,
+                        depth: 0,
+                    },
+                    members_,
+                )
+            {
+                ::core::option::Option::Some((value, _)) => value,
+                ::core::option::Option::None => members_(reader)?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1567,10 +1616,36 @@ pub mod flight {
         }
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            if reader.pass_plain::<Self>(1) {
-                return ::core::result::Result::Ok(());
-            }
-            CompactView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let _: [u32; 2] = {
+                #[inline(always)]
+                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<CompactMembers::icao>()?,
+                        reader.check_member::<CompactMembers::at>()?,
+                    ])
+                }
+                match reader
+                    .block(
+                        __rt::Layout {
+                            size: 16,
+                            first: 4,
+                            align: 8,
+                            depth: 0,
+                        },
+                        members_,
+                    )
+                {
+                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
+                    ::core::option::Option::None => members_(reader)?,
+                }
+            };
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> CompactView<'a> {
@@ -1659,7 +1734,11 @@ pub mod flight {
             reader: __rt::Reader::empty(),
             at: [__rt::ABSENT; 3],
         };
+        #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
             let at = [
@@ -1668,6 +1747,7 @@ pub mod flight {
                 reader.check_member::<LegMembers::name>()?,
             ];
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
         fn transcribe_key_<E: __rt::encode::Encoder>(
@@ -1699,16 +1779,19 @@ pub mod flight {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> LegBuilder<S, Stage> {
+        #[inline]
         pub fn set_length(&mut self, value: f64) -> &mut Self {
             self.sample.set::<LegMembers::length>(&value);
             self
         }
+        #[inline]
         pub fn set_number(&mut self, value: u16) -> &mut Self {
             self.sample.set::<LegMembers::number>(&value);
             self
         }
     }
     impl<S: __rt::Room> LegBuilder<S, __rt::Needs<LegMembers::name>> {
+        #[inline]
         pub fn name(
             self,
             value: &str,
@@ -1724,6 +1807,7 @@ pub mod flight {
     impl __rt::in_place::Composite for Leg {
         type First<R: __rt::Room> = LegBuilder<R>;
         type Last<R: __rt::Room> = LegBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -1740,10 +1824,11 @@ pub mod flight {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut LegBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Final)
         }
     }
     /// The members of [`Leg`] as types.
@@ -1810,7 +1895,11 @@ pub mod flight {
             encoder.member::<LegMembers::name>(&value.name)?;
             encoder.end(open)
         }
+        #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let value = Self {
                 length: reader.member::<LegMembers::length>()?,
@@ -1818,11 +1907,25 @@ pub mod flight {
                 name: reader.member::<LegMembers::name>()?,
             };
             reader.end(scope);
+            outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+        #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            LegView::parse_(reader).map(|_| ())
+            let outer = reader;
+            let mut cursor = *outer;
+            let reader = &mut cursor;
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let _: [u32; 3] = [
+                reader.check_member::<LegMembers::length>()?,
+                reader.check_member::<LegMembers::number>()?,
+                reader.check_member::<LegMembers::name>()?,
+            ];
+            reader.end(scope);
+            outer.follow(&cursor);
+            ::core::result::Result::Ok(())
         }
+        #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> LegView<'a> {
             LegView::parse_(reader).unwrap_or(LegView::ABSENT)
         }
@@ -1877,6 +1980,7 @@ pub mod flight {
         ) -> ::core::option::Option<usize> {
             __rt::codec::max_size::<Self>(representation)
         }
+        #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1886,6 +1990,14 @@ pub mod flight {
                 __rt::Site::top(representation),
             )
         }
+        #[inline]
+        fn validate(
+            bytes: &[u8],
+            encapsulation: __rt::Encapsulation,
+        ) -> __rt::Result<()> {
+            __rt::codec::validate::<Self>(bytes, encapsulation)
+        }
+        #[inline]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -1912,6 +2024,7 @@ pub mod flight {
         ) -> __rt::Result<usize> {
             __rt::codec::encode(self, representation, out)
         }
+        #[inline]
         fn decode(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -2030,12 +2143,14 @@ pub mod flight {
         stage: ::core::marker::PhantomData<Stage>,
     }
     impl<S: __rt::Room, Stage> RouteBuilder<S, Stage> {
+        #[inline]
         pub fn set_length(&mut self, value: f64) -> &mut Self {
             self.sample.set::<RouteMembers::length>(&value);
             self
         }
     }
     impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::first>> {
+        #[inline]
         pub fn first(
             self,
             value: &Leg,
@@ -2051,6 +2166,7 @@ pub mod flight {
             })
         }
         /// `build` writes it where it lies, and hands its builder back in the last stage.
+        #[inline]
         pub fn first_with(
             self,
             build: impl for<'p> ::core::ops::FnOnce(
@@ -2072,6 +2188,7 @@ pub mod flight {
         }
     }
     impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::others>> {
+        #[inline]
         pub fn others(
             self,
             value: &[Leg; 2],
@@ -2087,6 +2204,7 @@ pub mod flight {
             })
         }
         /// `build` writes it where it lies, element by element.
+        #[inline]
         pub fn others_with(
             self,
             build: impl ::core::ops::FnOnce(
@@ -2109,6 +2227,7 @@ pub mod flight {
         }
     }
     impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::legs>> {
+        #[inline]
         pub fn legs(
             self,
             value: &[Leg],
@@ -2124,6 +2243,7 @@ pub mod flight {
             })
         }
         /// `build` writes it where it lies, element by element.
+        #[inline]
         pub fn legs_with(
             self,
             build: impl ::core::ops::FnOnce(
@@ -2146,6 +2266,7 @@ pub mod flight {
         }
     }
     impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::spare>> {
+        #[inline]
         pub fn spare(
             self,
             value: ::core::option::Option<f64>,
@@ -2178,6 +2299,7 @@ pub mod flight {
     impl __rt::in_place::Composite for Route {
         type First<R: __rt::Room> = RouteBuilder<R>;
         type Last<R: __rt::Room> = RouteBuilder<R, __rt::Complete>;
+        #[inline]
         fn begin<R: __rt::Room>(
             room: R,
             site: __rt::Site,
@@ -2193,10 +2315,11 @@ pub mod flight {
                 stage: ::core::marker::PhantomData,
             })
         }
+        #[inline]
         fn close<R: __rt::Room>(
             last: &mut RouteBuilder<R, __rt::Complete>,
         ) -> __rt::Result<usize> {
-            last.sample.close()
+            last.sample.close(__rt::Extensibility::Final)
         }
     }
     /// The members of [`Route`] as types.
@@ -2302,7 +2425,16 @@ pub mod flight {
             ::core::result::Result::Ok(value)
         }
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
-            RouteView::parse_(reader).map(|_| ())
+            let scope = reader.begin(__rt::Extensibility::Final)?;
+            let _: [u32; 5] = [
+                reader.check_member::<RouteMembers::length>()?,
+                reader.check_member::<RouteMembers::first>()?,
+                reader.check_member::<RouteMembers::others>()?,
+                reader.check_member::<RouteMembers::legs>()?,
+                reader.check_member::<RouteMembers::spare>()?,
+            ];
+            reader.end(scope);
+            ::core::result::Result::Ok(())
         }
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> RouteView<'a> {
             RouteView::parse_(reader).unwrap_or(RouteView::ABSENT)
