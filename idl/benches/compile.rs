@@ -66,12 +66,10 @@ impl Cost {
         let compiled_ms = cpu_ms();
         self.idl_lines += idl_lines;
         self.model_ms += compiled_ms - start_ms;
-        // One of the corpus is refused.
-        if let Ok(model) = compilation.ok() {
-            let rust = emit(model, &EmitOptions::default()).expect("emits");
-            self.rust_ms += cpu_ms() - compiled_ms;
-            self.rust_lines += rust.lines().count();
-        }
+        let model = compilation.ok().expect("compiles");
+        let rust = emit(model, &EmitOptions::default()).expect("emits");
+        self.rust_ms += cpu_ms() - compiled_ms;
+        self.rust_lines += rust.lines().count();
     }
 }
 

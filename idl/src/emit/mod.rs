@@ -164,8 +164,8 @@ struct Emitter<'m> {
 type Scope = [String];
 
 impl Emitter<'_> {
-    /// Appends the text of items, one by one: all at once they would take much memory, and
-    /// more time by far.
+    /// Appends the text of items, one by one: there is never more than one of them as a syntax
+    /// tree.
     fn items(&self, items: &[Item], scope: &Scope, text: &mut String) -> Result<(), EmitError> {
         for item in items {
             let tokens = match item {
