@@ -24,7 +24,7 @@ pub struct InterfaceDecl {
     pub attributes: Vec<Attribute>,
     /// Operations in the order of declaration, without those inherited.
     pub operations: Vec<Operation>,
-    /// The file it was defined in (index into [`Model::files`]).
+    /// The file it was defined in (index into [`Model::files`](super::Model::files)).
     pub file: usize,
 }
 
