@@ -215,3 +215,37 @@ fn verbatim_text_must_be_rust() {
         assert!(matches!(error, EmitError::Verbatim { .. }), "{error}");
     }
 }
+
+/// Many items are shared out to threads.
+#[test]
+fn items_stand_once_and_in_their_order() {
+    let structures = |numbers: std::ops::Range<usize>| -> String {
+        let structure = |number| format!("struct Number{number} {{ long x; }};\n");
+        numbers.map(structure).collect()
+    };
+    let idl = format!(
+        "{} module m {{ {} interface I {{ {} }}; {} }}; module elsewhere {{ {} }}; {}",
+        structures(0..40),
+        structures(40..80),
+        structures(80..120),
+        structures(120..160),
+        structures(500..540),
+        structures(160..200)
+    );
+    let mut options = bare();
+    let path = "::other::types".to_owned();
+    options.extern_modules.insert("elsewhere".to_owned(), path);
+    let text = generate(&idl, &options);
+    let (mut rest, mut found) = (&text[..], 0);
+    while let Some((_, behind)) = rest.split_once("pub struct Number") {
+        let end = behind.find(|c: char| !c.is_ascii_digit()).expect("goes on");
+        // Not the view or the builder of one.
+        if behind[end..].starts_with(" {") {
+            assert_eq!(behind[..end].parse(), Ok(found));
+            found += 1;
+        }
+        rest = behind;
+    }
+    assert_eq!(found, 200);
+    assert_eq!(text, generate(&idl, &options));
+}
