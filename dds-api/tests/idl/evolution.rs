@@ -7,6 +7,7 @@
     clippy::pedantic,
     clippy::restriction,
     dead_code,
+    missing_debug_implementations,
     missing_docs,
     non_camel_case_types,
     non_snake_case,
@@ -19,12 +20,9 @@
 pub mod older {
     #[allow(unused_imports)]
     use ::spindle_dds::idl as __rt;
+
     #[derive(Debug, Clone, PartialEq)]
-    #[derive(
-        __rt::zerocopy::FromBytes,
-        __rt::zerocopy::Immutable,
-        __rt::zerocopy::KnownLayout,
-    )]
+    #[derive(__rt::zerocopy::FromBytes, __rt::zerocopy::Immutable, __rt::zerocopy::KnownLayout)]
     #[derive(__rt::zerocopy::IntoBytes)]
     #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
     #[repr(C)]
@@ -32,112 +30,67 @@ pub mod older {
         pub icao: u32,
         pub altitude: i32,
     }
+
     impl ::core::default::Default for Track {
         fn default() -> Self {
             Self { icao: 0, altitude: 0 }
         }
     }
+
     impl __rt::TopicType for Track {
         const TYPE_NAME: &'static str = "older::Track";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xA9\xEB,\xFC\x06\xEC\xCF\xC1\xFB\xD3\x96r\x92@\x007\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\x97\x8A\xEAl\xF8q\xC1\xC0-\xC9\xDF\x9E\x83R\0_\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"s\0\0\0\x01\0\0\0\xF2\x97\x8A\xEAl\xF8q\xC1\xC0-\xC9\xDF\x9E\x83R\0[\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0older::Track\0\0\0\x007\0\0\0\x02\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x17\0\0\0\x01\0\0\0\x01\0\x04\0\t\0\0\0altitude\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xA9\xEB,\xFC\x06\xEC\xCF\xC1\xFB\xD3\x96r\x92@\x007\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\x97\x8A\xEAl\xF8q\xC1\xC0-\xC9\xDF\x9E\x83R\0_\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"s\0\0\0\x01\0\0\0\xF2\x97\x8A\xEAl\xF8q\xC1\xC0-\xC9\xDF\x9E\x83R\0[\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0older::Track\0\0\0\x007\0\0\0\x02\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x17\0\0\0\x01\0\0\0\x01\0\x04\0\t\0\0\0altitude\0\0\0",
+            });
         type Builder<S: __rt::Slot> = TrackBuilder<S>;
         type View<'a> = TrackView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<TrackBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<TrackView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<TrackView<'_>> {
             TrackView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &TrackView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &TrackView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Track`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct TrackView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 2],
     }
+
     impl<'a> TrackView<'a> {
         #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<TrackMembers::icao>(&self.at)
         }
+
         #[inline]
         pub fn altitude(&self) -> i32 {
             self.reader.show::<TrackMembers::altitude>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Track> {
@@ -146,21 +99,22 @@ pub mod older {
                 altitude: self.reader.to_owned::<TrackMembers::altitude>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Track>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+
         /// The structure as it lies, without a copy, where that is as in memory: in
         /// a little endian sample in XCDR1, at an address that suits it. It is that of
         /// whoever wrote the sample, who is trusted not to alter it.
         pub fn as_struct(&self) -> ::core::option::Option<&'a Track> {
             self.reader.lend_one::<Track>()
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 2],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 2] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -176,17 +130,11 @@ pub mod older {
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -195,14 +143,13 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<TrackMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for TrackView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Track")
@@ -211,6 +158,7 @@ pub mod older {
                 .finish()
         }
     }
+
     /// Builds one [`Track`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -222,17 +170,20 @@ pub mod older {
         sample: __rt::InPlace<S, 2>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> TrackBuilder<S, Stage> {
         #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<TrackMembers::icao>(&value);
             self
         }
+
         #[inline]
         pub fn set_altitude(&mut self, value: i32) -> &mut Self {
             self.sample.set::<TrackMembers::altitude>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Track) -> &mut Self {
@@ -240,6 +191,7 @@ pub mod older {
             self
         }
     }
+
     impl<S: __rt::Slot> TrackBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -247,74 +199,58 @@ pub mod older {
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Track as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Track,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Track>(|hasher| {
                 self.sample.hash::<TrackMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Track {
         type First<R: __rt::Room> = TrackBuilder<R>;
         type Last<R: __rt::Room> = TrackBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<TrackBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<TrackBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<TrackMembers::icao>()?;
             sample.append_default::<TrackMembers::altitude>()?;
-            ::core::result::Result::Ok(TrackBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(TrackBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut TrackBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut TrackBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     impl __rt::in_place::FixedComposite for Track {
         type Only<R: __rt::Room> = TrackBuilder<R>;
+
         #[inline]
-        fn add<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<(TrackBuilder<R>, usize)> {
+        fn add<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<(TrackBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
             let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> TrackBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Appendable);
             sample.pass::<TrackMembers::icao>();
             sample.pass::<TrackMembers::altitude>();
-            TrackBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            TrackBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Track`] as types.
     pub mod TrackMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum icao {}
+
         impl __rt::Member for icao {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
@@ -324,18 +260,18 @@ pub mod older {
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "older::Track.icao";
         }
-        #[derive(Debug)]
+
         pub enum altitude {}
+
         impl __rt::Member for altitude {
             type Shape = i32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 1;
             const ID: u32 = 1;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "older::Track.altitude";
         }
     }
+
     impl __rt::shape::Shape for Track {
         type Owned = Self;
         type Borrowed = Self;
@@ -348,13 +284,12 @@ pub mod older {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             if encoder.whole(::core::slice::from_ref(value))? {
                 return ::core::result::Result::Ok(());
             }
@@ -363,12 +298,14 @@ pub mod older {
             encoder.member::<TrackMembers::altitude>(&value.altitude)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Track> {
                 ::core::result::Result::Ok(Track {
@@ -376,17 +313,11 @@ pub mod older {
                     altitude: reader.member::<TrackMembers::altitude>()?,
                 })
             }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 8,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
+
+            let value = match reader.block(
+                __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
+                members_,
+            ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
@@ -394,6 +325,7 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -408,17 +340,11 @@ pub mod older {
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -427,25 +353,30 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> TrackView<'a> {
             TrackView::parse_(reader).unwrap_or(TrackView::ABSENT)
         }
+
         fn absent<'a>() -> TrackView<'a> {
             TrackView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             TrackView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<TrackMembers::icao>();
             measure.member::<TrackMembers::altitude>();
             measure.end(__rt::Extensibility::Appendable);
         }
+
         fn write_all<E: __rt::encode::Encoder>(
             values: &[Self],
             encoder: &mut E,
@@ -455,34 +386,36 @@ pub mod older {
             }
             values.iter().try_for_each(|value| Self::write(value, encoder))
         }
+
         fn read_whole(
             reader: &mut __rt::Reader<'_>,
             count: usize,
         ) -> ::core::option::Option<::std::vec::Vec<Self>> {
             reader.read_plain::<Self>(count)
         }
+
         fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
             reader.pass_plain::<Self>(count)
         }
     }
+
     const _: () = {
-        assert!(::core::mem::size_of:: < Track > () == 8);
-        assert!(::core::mem::align_of:: < Track > () == 4);
+        assert!(::core::mem::size_of::<Track>() == 8);
+        assert!(::core::mem::align_of::<Track>() == 4);
         assert!(::core::mem::offset_of!(Track, icao) == 0);
         assert!(::core::mem::offset_of!(Track, altitude) == 4);
     };
+
     impl __rt::Plain for Track {
         const ALIGN_FIRST: usize = 4;
         const DEPTH: u8 = 1;
     }
+
     impl __rt::Dense for Track {}
+
     /// Laid out in memory as on the wire, as long as nothing is appended.
     #[derive(Debug, Clone, PartialEq)]
-    #[derive(
-        __rt::zerocopy::FromBytes,
-        __rt::zerocopy::Immutable,
-        __rt::zerocopy::KnownLayout,
-    )]
+    #[derive(__rt::zerocopy::FromBytes, __rt::zerocopy::Immutable, __rt::zerocopy::KnownLayout)]
     #[derive(__rt::zerocopy::IntoBytes)]
     #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
     #[repr(C)]
@@ -490,112 +423,67 @@ pub mod older {
         pub first: u32,
         pub second: u32,
     }
+
     impl ::core::default::Default for Pair {
         fn default() -> Self {
             Self { first: 0, second: 0 }
         }
     }
+
     impl __rt::TopicType for Pair {
         const TYPE_NAME: &'static str = "older::Pair";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1M\xFA\xCB\x87=\x03^2S7\xBC\xF5\x12\xCE\x007\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xEA$\x85\x14\x02\x94\xBDt!rt\":\xD8\0Y\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"m\0\0\0\x01\0\0\0\xF2\xEA$\x85\x14\x02\x94\xBDt!rt\":\xD8\0U\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0older::Pair\x005\0\0\0\x02\0\0\0\x14\0\0\0\0\0\0\0\x01\0\x07\0\x06\0\0\0first\0\0\0\x15\0\0\0\x01\0\0\0\x01\0\x07\0\x07\0\0\0second\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1M\xFA\xCB\x87=\x03^2S7\xBC\xF5\x12\xCE\x007\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xEA$\x85\x14\x02\x94\xBDt!rt\":\xD8\0Y\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"m\0\0\0\x01\0\0\0\xF2\xEA$\x85\x14\x02\x94\xBDt!rt\":\xD8\0U\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0older::Pair\x005\0\0\0\x02\0\0\0\x14\0\0\0\0\0\0\0\x01\0\x07\0\x06\0\0\0first\0\0\0\x15\0\0\0\x01\0\0\0\x01\0\x07\0\x07\0\0\0second\0\0\0",
+            });
         type Builder<S: __rt::Slot> = PairBuilder<S>;
         type View<'a> = PairView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<PairBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<PairView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PairView<'_>> {
             PairView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &PairView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &PairView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Pair`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct PairView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 2],
     }
+
     impl<'a> PairView<'a> {
         #[inline]
         pub fn first(&self) -> u32 {
             self.reader.show::<PairMembers::first>(&self.at)
         }
+
         #[inline]
         pub fn second(&self) -> u32 {
             self.reader.show::<PairMembers::second>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Pair> {
@@ -604,21 +492,22 @@ pub mod older {
                 second: self.reader.to_owned::<PairMembers::second>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Pair>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+
         /// The structure as it lies, without a copy, where that is as in memory: in
         /// a little endian sample in XCDR1, at an address that suits it. It is that of
         /// whoever wrote the sample, who is trusted not to alter it.
         pub fn as_struct(&self) -> ::core::option::Option<&'a Pair> {
             self.reader.lend_one::<Pair>()
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 2],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 2] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -634,17 +523,11 @@ pub mod older {
                         reader.check_member::<PairMembers::second>()?,
                     ])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -653,15 +536,14 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<PairMembers::first, _>(&self.at, encoder)?;
             self.reader.transcribe_key::<PairMembers::second, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for PairView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Pair")
@@ -670,6 +552,7 @@ pub mod older {
                 .finish()
         }
     }
+
     /// Builds one [`Pair`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -681,17 +564,20 @@ pub mod older {
         sample: __rt::InPlace<S, 2>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> PairBuilder<S, Stage> {
         #[inline]
         pub fn set_first(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::first>(&value);
             self
         }
+
         #[inline]
         pub fn set_second(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::second>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Pair) -> &mut Self {
@@ -699,6 +585,7 @@ pub mod older {
             self
         }
     }
+
     impl<S: __rt::Slot> PairBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -710,86 +597,72 @@ pub mod older {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Pair {
         type First<R: __rt::Room> = PairBuilder<R>;
         type Last<R: __rt::Room> = PairBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<PairBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PairBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<PairMembers::first>()?;
             sample.append_default::<PairMembers::second>()?;
-            ::core::result::Result::Ok(PairBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PairBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut PairBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut PairBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     impl __rt::in_place::FixedComposite for Pair {
         type Only<R: __rt::Room> = PairBuilder<R>;
+
         #[inline]
-        fn add<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<(PairBuilder<R>, usize)> {
+        fn add<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<(PairBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
             let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> PairBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Appendable);
             sample.pass::<PairMembers::first>();
             sample.pass::<PairMembers::second>();
-            PairBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            PairBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Pair`] as types.
     pub mod PairMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum first {}
+
         impl __rt::Member for first {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "older::Pair.first";
         }
-        #[derive(Debug)]
+
         pub enum second {}
+
         impl __rt::Member for second {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 1;
             const ID: u32 = 1;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "older::Pair.second";
         }
     }
+
     impl __rt::shape::Shape for Pair {
         type Owned = Self;
         type Borrowed = Self;
@@ -802,13 +675,12 @@ pub mod older {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             if encoder.whole(::core::slice::from_ref(value))? {
                 return ::core::result::Result::Ok(());
             }
@@ -817,12 +689,14 @@ pub mod older {
             encoder.member::<PairMembers::second>(&value.second)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Pair> {
                 ::core::result::Result::Ok(Pair {
@@ -830,17 +704,11 @@ pub mod older {
                     second: reader.member::<PairMembers::second>()?,
                 })
             }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 8,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
+
+            let value = match reader.block(
+                __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
+                members_,
+            ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
@@ -848,6 +716,7 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -862,17 +731,11 @@ pub mod older {
                         reader.check_member::<PairMembers::second>()?,
                     ])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -881,25 +744,30 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PairView<'a> {
             PairView::parse_(reader).unwrap_or(PairView::ABSENT)
         }
+
         fn absent<'a>() -> PairView<'a> {
             PairView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             PairView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<PairMembers::first>();
             measure.member::<PairMembers::second>();
             measure.end(__rt::Extensibility::Appendable);
         }
+
         fn write_all<E: __rt::encode::Encoder>(
             values: &[Self],
             encoder: &mut E,
@@ -909,141 +777,99 @@ pub mod older {
             }
             values.iter().try_for_each(|value| Self::write(value, encoder))
         }
+
         fn read_whole(
             reader: &mut __rt::Reader<'_>,
             count: usize,
         ) -> ::core::option::Option<::std::vec::Vec<Self>> {
             reader.read_plain::<Self>(count)
         }
+
         fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
             reader.pass_plain::<Self>(count)
         }
     }
+
     const _: () = {
-        assert!(::core::mem::size_of:: < Pair > () == 8);
-        assert!(::core::mem::align_of:: < Pair > () == 4);
+        assert!(::core::mem::size_of::<Pair>() == 8);
+        assert!(::core::mem::align_of::<Pair>() == 4);
         assert!(::core::mem::offset_of!(Pair, first) == 0);
         assert!(::core::mem::offset_of!(Pair, second) == 4);
     };
+
     impl __rt::Plain for Pair {
         const ALIGN_FIRST: usize = 4;
         const DEPTH: u8 = 1;
     }
+
     impl __rt::Dense for Pair {}
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Plan {
         pub icao: u32,
         pub route: String,
     }
+
     impl ::core::default::Default for Plan {
         fn default() -> Self {
-            Self {
-                icao: 0,
-                route: ::std::string::String::new(),
-            }
+            Self { icao: 0, route: ::std::string::String::new() }
         }
     }
+
     impl __rt::TopicType for Plan {
         const TYPE_NAME: &'static str = "older::Plan";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Mutable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xDD#X\xA6F\xF2\xF1k\xA2\xCB\x8C\x17~j\08\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\x9A~\x0Cr\x99t\x9C\x94|#\x1F\xE1\xBE`\0X\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"l\0\0\0\x01\0\0\0\xF2\x9A~\x0Cr\x99t\x9C\x94|#\x1F\xE1\xBE`\0T\0\0\0\xF2Q\x04\0\x14\0\0\0\0\0\0\0\x0C\0\0\0older::Plan\x004\0\0\0\x02\0\0\0\x13\0\0\0\x01\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x14\0\0\0\x02\0\0\0\x01\0p\0\x06\0\0\0route\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xDD#X\xA6F\xF2\xF1k\xA2\xCB\x8C\x17~j\08\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\x9A~\x0Cr\x99t\x9C\x94|#\x1F\xE1\xBE`\0X\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"l\0\0\0\x01\0\0\0\xF2\x9A~\x0Cr\x99t\x9C\x94|#\x1F\xE1\xBE`\0T\0\0\0\xF2Q\x04\0\x14\0\0\0\0\0\0\0\x0C\0\0\0older::Plan\x004\0\0\0\x02\0\0\0\x13\0\0\0\x01\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x14\0\0\0\x02\0\0\0\x01\0p\0\x06\0\0\0route\0\0\0",
+            });
         type Builder<S: __rt::Slot> = PlanBuilder<S>;
         type View<'a> = PlanView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<PlanBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<PlanView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PlanView<'_>> {
             PlanView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &PlanView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &PlanView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Plan`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct PlanView<'a> {
         reader: __rt::Reader<'a>,
         at: [__rt::Span; 2],
     }
+
     impl<'a> PlanView<'a> {
         #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<PlanMembers::icao>(&self.at)
         }
+
         #[inline]
         pub fn route(&self) -> &'a str {
             self.reader.show::<PlanMembers::route>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Plan> {
@@ -1052,22 +878,21 @@ pub mod older {
                 route: self.reader.to_owned::<PlanMembers::route>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Plan>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::Span::ABSENT; 2],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::Span::ABSENT; 2] };
+
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let scope = reader.begin(__rt::Extensibility::Mutable)?;
             let inside = *reader;
             #[allow(unused_mut)]
             let mut at = [__rt::Span::ABSENT; 2];
-            while let ::core::option::Option::Some(parameter) = reader.next_parameter()?
-            {
+            while let ::core::option::Option::Some(parameter) = reader.next_parameter()? {
                 match parameter.id {
                     1 => at[0] = reader.check_value::<PlanMembers::icao>()?,
                     2 => at[1] = reader.check_value::<PlanMembers::route>()?,
@@ -1078,14 +903,13 @@ pub mod older {
             reader.end(scope);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<PlanMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for PlanView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Plan")
@@ -1094,6 +918,7 @@ pub mod older {
                 .finish()
         }
     }
+
     /// Builds one [`Plan`] in place.
     ///
     /// Members are written when they are given, in any order. One that is given no value
@@ -1104,12 +929,14 @@ pub mod older {
         sample: __rt::InPlace<S, 2>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room> PlanBuilder<S> {
         #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PlanMembers::icao>(&value);
             self
         }
+
         #[inline]
         pub fn route(
             self,
@@ -1117,12 +944,10 @@ pub mod older {
         ) -> ::core::result::Result<PlanBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<PlanMembers::route>(value)?;
-            ::core::result::Result::Ok(PlanBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PlanBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> PlanBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -1130,44 +955,39 @@ pub mod older {
         /// Those of the slot, or that a member is missing.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Plan as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Plan,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Plan>(|hasher| {
                 self.sample.hash::<PlanMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Plan {
         type First<R: __rt::Room> = PlanBuilder<R>;
         type Last<R: __rt::Room> = PlanBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<PlanBuilder<R>> {
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PlanBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Mutable)?;
-            ::core::result::Result::Ok(PlanBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PlanBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut PlanBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut PlanBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.require::<PlanMembers::icao>()?;
             last.sample.require::<PlanMembers::route>()?;
             last.sample.close(__rt::Extensibility::Mutable)
         }
     }
+
     /// The members of [`Plan`] as types.
     pub mod PlanMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum icao {}
+
         impl __rt::Member for icao {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Mutable;
@@ -1177,18 +997,18 @@ pub mod older {
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "older::Plan.icao";
         }
-        #[derive(Debug)]
+
         pub enum route {}
+
         impl __rt::Member for route {
             type Shape = __rt::shape::Text;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Mutable;
             const INDEX: usize = 1;
             const ID: u32 = 2;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "older::Plan.route";
         }
     }
+
     impl __rt::shape::Shape for Plan {
         type Owned = Self;
         type Borrowed = Self;
@@ -1201,24 +1021,23 @@ pub mod older {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Mutable)?;
             encoder.member::<PlanMembers::icao>(&value.icao)?;
             encoder.member::<PlanMembers::route>(&value.route)?;
             encoder.end(open)
         }
+
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let scope = reader.begin(__rt::Extensibility::Mutable)?;
             #[allow(unused_mut)]
             let mut value = Self::default();
-            while let ::core::option::Option::Some(parameter) = reader.next_parameter()?
-            {
+            while let ::core::option::Option::Some(parameter) = reader.next_parameter()? {
                 match parameter.id {
                     1 => value.icao = reader.value::<PlanMembers::icao>()?,
                     2 => value.route = reader.value::<PlanMembers::route>()?,
@@ -1229,21 +1048,26 @@ pub mod older {
             reader.end(scope);
             ::core::result::Result::Ok(value)
         }
+
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             PlanView::parse_(reader).map(|_| ())
         }
+
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PlanView<'a> {
             PlanView::parse_(reader).unwrap_or(PlanView::ABSENT)
         }
+
         fn absent<'a>() -> PlanView<'a> {
             PlanView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             PlanView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Mutable);
             measure.member::<PlanMembers::icao>();
@@ -1251,114 +1075,67 @@ pub mod older {
             measure.end(__rt::Extensibility::Mutable);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Text {
         pub text: String,
     }
+
     impl ::core::default::Default for Text {
         fn default() -> Self {
-            Self {
-                text: ::std::string::String::new(),
-            }
+            Self { text: ::std::string::String::new() }
         }
     }
+
     impl __rt::TopicType for Text {
         const TYPE_NAME: &'static str = "older::Text";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x0E>\x0CD\xC4\xF3\xAF \x82\x02rW\xBF%\0(\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\x8F\x99\x1F\xCB\x82\xE8#e,;\xECI\xFC\xDD\0?\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"S\0\0\0\x01\0\0\0\xF2\x8F\x99\x1F\xCB\x82\xE8#e,;\xECI\xFC\xDD\0;\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0older::Text\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0\x01\0p\x04\x05\0\0\0text\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x0E>\x0CD\xC4\xF3\xAF \x82\x02rW\xBF%\0(\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\x8F\x99\x1F\xCB\x82\xE8#e,;\xECI\xFC\xDD\0?\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"S\0\0\0\x01\0\0\0\xF2\x8F\x99\x1F\xCB\x82\xE8#e,;\xECI\xFC\xDD\0;\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0older::Text\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0\x01\0p\x04\x05\0\0\0text\0\0\0",
+            });
         type Builder<S: __rt::Slot> = TextBuilder<S>;
         type View<'a> = TextView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<TextBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<TextView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<TextView<'_>> {
             TextView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &TextView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &TextView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Text`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct TextView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> TextView<'a> {
         #[inline]
         pub fn text(&self) -> &'a str {
             self.reader.show::<TextMembers::text>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Text> {
@@ -1366,15 +1143,15 @@ pub mod older {
                 text: self.reader.to_owned::<TextMembers::text>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Text>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -1387,19 +1164,19 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<TextMembers::text, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for TextView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Text").field("text", &self.text()).finish()
         }
     }
+
     /// Builds one [`Text`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -1411,6 +1188,7 @@ pub mod older {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room> TextBuilder<S, __rt::Needs<TextMembers::text>> {
         #[inline]
         pub fn text(
@@ -1419,12 +1197,10 @@ pub mod older {
         ) -> ::core::result::Result<TextBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<TextMembers::text>(value)?;
-            ::core::result::Result::Ok(TextBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(TextBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> TextBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -1436,47 +1212,40 @@ pub mod older {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Text {
         type First<R: __rt::Room> = TextBuilder<R>;
         type Last<R: __rt::Room> = TextBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<TextBuilder<R>> {
-            let sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
-            ::core::result::Result::Ok(TextBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<TextBuilder<R>> {
+            let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
+            ::core::result::Result::Ok(TextBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut TextBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut TextBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     /// The members of [`Text`] as types.
     pub mod TextMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum text {}
+
         impl __rt::Member for text {
             type Shape = __rt::shape::Text<4>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "older::Text.text";
         }
     }
+
     impl __rt::shape::Shape for Text {
         type Owned = Self;
         type Borrowed = Self;
@@ -1486,30 +1255,29 @@ pub mod older {
             &[__rt::shape::size_min_of::<TextMembers::text>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<TextMembers::text>(&value.text)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                text: reader.member::<TextMembers::text>()?,
-            };
+            let value = Self { text: reader.member::<TextMembers::text>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -1521,133 +1289,90 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> TextView<'a> {
             TextView::parse_(reader).unwrap_or(TextView::ABSENT)
         }
+
         fn absent<'a>() -> TextView<'a> {
             TextView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             TextView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<TextMembers::text>();
             measure.end(__rt::Extensibility::Appendable);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Bytes {
         pub bytes: Vec<u8>,
     }
+
     impl ::core::default::Default for Bytes {
         fn default() -> Self {
-            Self {
-                bytes: ::std::vec::Vec::new(),
-            }
+            Self { bytes: ::std::vec::Vec::new() }
         }
     }
+
     impl __rt::TopicType for Bytes {
         const TYPE_NAME: &'static str = "older::Bytes";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xD9\xF8cf|8\xD1hy\xCE\x97\x91\xDE~\0,\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\x19\x83\xE8n\xD2\x86\xC0\x90g\xC7\xA3\xAEd$\0H\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"\\\0\0\0\x01\0\0\0\xF2\x19\x83\xE8n\xD2\x86\xC0\x90g\xC7\xA3\xAEd$\0D\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0older::Bytes\0\0\0\0 \0\0\0\x01\0\0\0\x18\0\0\0\0\0\0\0\x01\0\x80\xF3\x01\0\x04\x02\x06\0\0\0bytes\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xD9\xF8cf|8\xD1hy\xCE\x97\x91\xDE~\0,\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\x19\x83\xE8n\xD2\x86\xC0\x90g\xC7\xA3\xAEd$\0H\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"\\\0\0\0\x01\0\0\0\xF2\x19\x83\xE8n\xD2\x86\xC0\x90g\xC7\xA3\xAEd$\0D\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0older::Bytes\0\0\0\0 \0\0\0\x01\0\0\0\x18\0\0\0\0\0\0\0\x01\0\x80\xF3\x01\0\x04\x02\x06\0\0\0bytes\0\0\0",
+            });
         type Builder<S: __rt::Slot> = BytesBuilder<S>;
         type View<'a> = BytesView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<BytesBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<BytesView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<BytesView<'_>> {
             BytesView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &BytesView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &BytesView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Bytes`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct BytesView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> BytesView<'a> {
         #[inline]
         pub fn bytes(&self) -> &'a [u8] {
             self.reader.show::<BytesMembers::bytes>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Bytes> {
@@ -1655,15 +1380,15 @@ pub mod older {
                 bytes: self.reader.to_owned::<BytesMembers::bytes>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Bytes>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -1676,19 +1401,19 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<BytesMembers::bytes, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for BytesView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Bytes").field("bytes", &self.bytes()).finish()
         }
     }
+
     /// Builds one [`Bytes`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -1700,6 +1425,7 @@ pub mod older {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room> BytesBuilder<S, __rt::Needs<BytesMembers::bytes>> {
         #[inline]
         pub fn bytes(
@@ -1708,11 +1434,9 @@ pub mod older {
         ) -> ::core::result::Result<BytesBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<BytesMembers::bytes>(value)?;
-            ::core::result::Result::Ok(BytesBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `fill` writes `len` bytes where they lie, without a copy; they are zero before.
         #[inline]
         pub fn bytes_with(
@@ -1721,16 +1445,14 @@ pub mod older {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BytesBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample
-                .append_bytes::<
-                    BytesMembers::bytes,
-                    __rt::shape::ByteSequence<4>,
-                >(len, true, fill)?;
-            ::core::result::Result::Ok(BytesBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            sample.append_bytes::<BytesMembers::bytes, __rt::shape::ByteSequence<4>>(
+                len,
+                true,
+                fill,
+            )?;
+            ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `fill` writes `len` bytes where they lie, without a copy. The bytes hold
         /// whatever this process's ring held before, such as an older sample of its
         /// own: `fill` must write every one of them, for all of them are published.
@@ -1741,17 +1463,15 @@ pub mod older {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BytesBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample
-                .append_bytes::<
-                    BytesMembers::bytes,
-                    __rt::shape::ByteSequence<4>,
-                >(len, false, fill)?;
-            ::core::result::Result::Ok(BytesBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            sample.append_bytes::<BytesMembers::bytes, __rt::shape::ByteSequence<4>>(
+                len,
+                false,
+                fill,
+            )?;
+            ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> BytesBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -1763,47 +1483,40 @@ pub mod older {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Bytes {
         type First<R: __rt::Room> = BytesBuilder<R>;
         type Last<R: __rt::Room> = BytesBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<BytesBuilder<R>> {
-            let sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
-            ::core::result::Result::Ok(BytesBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<BytesBuilder<R>> {
+            let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
+            ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut BytesBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut BytesBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     /// The members of [`Bytes`] as types.
     pub mod BytesMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum bytes {}
+
         impl __rt::Member for bytes {
             type Shape = __rt::shape::ByteSequence<4>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "older::Bytes.bytes";
         }
     }
+
     impl __rt::shape::Shape for Bytes {
         type Owned = Self;
         type Borrowed = Self;
@@ -1813,30 +1526,29 @@ pub mod older {
             &[__rt::shape::size_min_of::<BytesMembers::bytes>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<BytesMembers::bytes>(&value.bytes)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                bytes: reader.member::<BytesMembers::bytes>()?,
-            };
+            let value = Self { bytes: reader.member::<BytesMembers::bytes>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -1848,139 +1560,94 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> BytesView<'a> {
             BytesView::parse_(reader).unwrap_or(BytesView::ABSENT)
         }
+
         fn absent<'a>() -> BytesView<'a> {
             BytesView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             BytesView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<BytesMembers::bytes>();
             measure.end(__rt::Extensibility::Appendable);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
-    #[derive(
-        __rt::zerocopy::FromBytes,
-        __rt::zerocopy::Immutable,
-        __rt::zerocopy::KnownLayout,
-    )]
+    #[derive(__rt::zerocopy::FromBytes, __rt::zerocopy::Immutable, __rt::zerocopy::KnownLayout)]
     #[derive(__rt::zerocopy::IntoBytes)]
     #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
     #[repr(C)]
     pub struct Speed {
         pub speed: i32,
     }
+
     impl ::core::default::Default for Speed {
         fn default() -> Self {
             Self { speed: 0 }
         }
     }
+
     impl __rt::TopicType for Speed {
         const TYPE_NAME: &'static str = "older::Speed";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1Y2\x9F(\n\xBC3]\xC8*\n\xC9K\xBC\0'\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xDB\xA1\xF8\xFC0\x9Du\xE7\x97\xA9\xD7V\x9D\xD0\0D\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"X\0\0\0\x01\0\0\0\xF2\xDB\xA1\xF8\xFC0\x9Du\xE7\x97\xA9\xD7V\x9D\xD0\0@\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0older::Speed\0\0\0\0\x1C\0\0\0\x01\0\0\0\x14\0\0\0\0\0\0\0\x01\0\x04\0\x06\0\0\0speed\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1Y2\x9F(\n\xBC3]\xC8*\n\xC9K\xBC\0'\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xDB\xA1\xF8\xFC0\x9Du\xE7\x97\xA9\xD7V\x9D\xD0\0D\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"X\0\0\0\x01\0\0\0\xF2\xDB\xA1\xF8\xFC0\x9Du\xE7\x97\xA9\xD7V\x9D\xD0\0@\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0older::Speed\0\0\0\0\x1C\0\0\0\x01\0\0\0\x14\0\0\0\0\0\0\0\x01\0\x04\0\x06\0\0\0speed\0\0\0",
+            });
         type Builder<S: __rt::Slot> = SpeedBuilder<S>;
         type View<'a> = SpeedView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<SpeedBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<SpeedView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<SpeedView<'_>> {
             SpeedView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &SpeedView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &SpeedView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Speed`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct SpeedView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> SpeedView<'a> {
         #[inline]
         pub fn speed(&self) -> i32 {
             self.reader.show::<SpeedMembers::speed>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Speed> {
@@ -1988,21 +1655,22 @@ pub mod older {
                 speed: self.reader.to_owned::<SpeedMembers::speed>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Speed>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+
         /// The structure as it lies, without a copy, where that is as in memory: in
         /// a little endian sample in XCDR1, at an address that suits it. It is that of
         /// whoever wrote the sample, who is trusted not to alter it.
         pub fn as_struct(&self) -> ::core::option::Option<&'a Speed> {
             self.reader.lend_one::<Speed>()
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -2013,21 +1681,13 @@ pub mod older {
             let at = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<SpeedMembers::speed>()?,
-                    ])
+                    ::core::result::Result::Ok([reader.check_member::<SpeedMembers::speed>()?])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -2036,19 +1696,19 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<SpeedMembers::speed, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for SpeedView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Speed").field("speed", &self.speed()).finish()
         }
     }
+
     /// Builds one [`Speed`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -2060,12 +1720,14 @@ pub mod older {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> SpeedBuilder<S, Stage> {
         #[inline]
         pub fn set_speed(&mut self, value: i32) -> &mut Self {
             self.sample.set::<SpeedMembers::speed>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Speed) -> &mut Self {
@@ -2073,6 +1735,7 @@ pub mod older {
             self
         }
     }
+
     impl<S: __rt::Slot> SpeedBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -2084,73 +1747,59 @@ pub mod older {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Speed {
         type First<R: __rt::Room> = SpeedBuilder<R>;
         type Last<R: __rt::Room> = SpeedBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<SpeedBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<SpeedBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<SpeedMembers::speed>()?;
-            ::core::result::Result::Ok(SpeedBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(SpeedBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut SpeedBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut SpeedBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     impl __rt::in_place::FixedComposite for Speed {
         type Only<R: __rt::Room> = SpeedBuilder<R>;
+
         #[inline]
-        fn add<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<(SpeedBuilder<R>, usize)> {
+        fn add<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<(SpeedBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
             let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> SpeedBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Appendable);
             sample.pass::<SpeedMembers::speed>();
-            SpeedBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            SpeedBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Speed`] as types.
     pub mod SpeedMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum speed {}
+
         impl __rt::Member for speed {
             type Shape = i32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "older::Speed.speed";
         }
     }
+
     impl __rt::shape::Shape for Speed {
         type Owned = Self;
         type Borrowed = Self;
@@ -2160,13 +1809,12 @@ pub mod older {
             &[__rt::shape::size_min_of::<SpeedMembers::speed>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             if encoder.whole(::core::slice::from_ref(value))? {
                 return ::core::result::Result::Ok(());
             }
@@ -2174,29 +1822,23 @@ pub mod older {
             encoder.member::<SpeedMembers::speed>(&value.speed)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
-                ::core::result::Result::Ok(Speed {
-                    speed: reader.member::<SpeedMembers::speed>()?,
-                })
+                ::core::result::Result::Ok(Speed { speed: reader.member::<SpeedMembers::speed>()? })
             }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 4,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
+
+            let value = match reader.block(
+                __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                members_,
+            ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
@@ -2204,6 +1846,7 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -2213,21 +1856,13 @@ pub mod older {
             let _: [u32; 1] = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<SpeedMembers::speed>()?,
-                    ])
+                    ::core::result::Result::Ok([reader.check_member::<SpeedMembers::speed>()?])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -2236,24 +1871,29 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> SpeedView<'a> {
             SpeedView::parse_(reader).unwrap_or(SpeedView::ABSENT)
         }
+
         fn absent<'a>() -> SpeedView<'a> {
             SpeedView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             SpeedView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<SpeedMembers::speed>();
             measure.end(__rt::Extensibility::Appendable);
         }
+
         fn write_all<E: __rt::encode::Encoder>(
             values: &[Self],
             encoder: &mut E,
@@ -2263,135 +1903,93 @@ pub mod older {
             }
             values.iter().try_for_each(|value| Self::write(value, encoder))
         }
+
         fn read_whole(
             reader: &mut __rt::Reader<'_>,
             count: usize,
         ) -> ::core::option::Option<::std::vec::Vec<Self>> {
             reader.read_plain::<Self>(count)
         }
+
         fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
             reader.pass_plain::<Self>(count)
         }
     }
+
     const _: () = {
-        assert!(::core::mem::size_of:: < Speed > () == 4);
-        assert!(::core::mem::align_of:: < Speed > () == 4);
+        assert!(::core::mem::size_of::<Speed>() == 4);
+        assert!(::core::mem::align_of::<Speed>() == 4);
         assert!(::core::mem::offset_of!(Speed, speed) == 0);
     };
+
     impl __rt::Plain for Speed {
         const ALIGN_FIRST: usize = 4;
         const DEPTH: u8 = 1;
     }
+
     impl __rt::Dense for Speed {}
+
     /// A key that is its own key hash.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Sign {
         pub sign: String,
     }
+
     impl ::core::default::Default for Sign {
         fn default() -> Self {
-            Self {
-                sign: ::std::string::String::new(),
-            }
+            Self { sign: ::std::string::String::new() }
         }
     }
+
     impl __rt::TopicType for Sign {
         const TYPE_NAME: &'static str = "older::Sign";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xB30\x0EE}Hqdi\xE4$\xA3\xD0\x88\0(\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF28\xF1\xF9\xD3\xE3p\xF7\xB6$f\x9A3hS\0?\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"S\0\0\0\x01\0\0\0\xF28\xF1\xF9\xD3\xE3p\xF7\xB6$f\x9A3hS\0;\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0older::Sign\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0!\0p\x08\x05\0\0\0sign\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xB30\x0EE}Hqdi\xE4$\xA3\xD0\x88\0(\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF28\xF1\xF9\xD3\xE3p\xF7\xB6$f\x9A3hS\0?\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"S\0\0\0\x01\0\0\0\xF28\xF1\xF9\xD3\xE3p\xF7\xB6$f\x9A3hS\0;\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0older::Sign\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0!\0p\x08\x05\0\0\0sign\0\0\0",
+            });
         type Builder<S: __rt::Slot> = SignBuilder<S>;
         type View<'a> = SignView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<SignBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<SignView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<SignView<'_>> {
             SignView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &SignView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &SignView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Sign`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct SignView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> SignView<'a> {
         #[inline]
         pub fn sign(&self) -> &'a str {
             self.reader.show::<SignMembers::sign>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Sign> {
@@ -2399,15 +1997,15 @@ pub mod older {
                 sign: self.reader.to_owned::<SignMembers::sign>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Sign>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -2420,19 +2018,19 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<SignMembers::sign, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for SignView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Sign").field("sign", &self.sign()).finish()
         }
     }
+
     /// Builds one [`Sign`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -2444,6 +2042,7 @@ pub mod older {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room> SignBuilder<S, __rt::Needs<SignMembers::sign>> {
         #[inline]
         pub fn sign(
@@ -2452,12 +2051,10 @@ pub mod older {
         ) -> ::core::result::Result<SignBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<SignMembers::sign>(value)?;
-            ::core::result::Result::Ok(SignBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(SignBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> SignBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -2465,46 +2062,37 @@ pub mod older {
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Sign as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Sign,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Sign>(|hasher| {
                 self.sample.hash::<SignMembers::sign>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Sign {
         type First<R: __rt::Room> = SignBuilder<R>;
         type Last<R: __rt::Room> = SignBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<SignBuilder<R>> {
-            let sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
-            ::core::result::Result::Ok(SignBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<SignBuilder<R>> {
+            let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
+            ::core::result::Result::Ok(SignBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut SignBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut SignBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     /// The members of [`Sign`] as types.
     pub mod SignMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum sign {}
+
         impl __rt::Member for sign {
             type Shape = __rt::shape::Text<8>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
@@ -2515,6 +2103,7 @@ pub mod older {
             const PATH: &'static str = "older::Sign.sign";
         }
     }
+
     impl __rt::shape::Shape for Sign {
         type Owned = Self;
         type Borrowed = Self;
@@ -2524,30 +2113,29 @@ pub mod older {
             &[__rt::shape::size_min_of::<SignMembers::sign>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<SignMembers::sign>(&value.sign)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                sign: reader.member::<SignMembers::sign>()?,
-            };
+            let value = Self { sign: reader.member::<SignMembers::sign>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -2559,130 +2147,86 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> SignView<'a> {
             SignView::parse_(reader).unwrap_or(SignView::ABSENT)
         }
+
         fn absent<'a>() -> SignView<'a> {
             SignView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             SignView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<SignMembers::sign>();
             measure.end(__rt::Extensibility::Appendable);
         }
     }
+
     /// XTypes has no words for it.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Price {
         pub price: __rt::Fixed<5, 2>,
     }
+
     impl ::core::default::Default for Price {
         fn default() -> Self {
-            Self {
-                price: <PriceMembers::price as __rt::Member>::initial(),
-            }
+            Self { price: <PriceMembers::price as __rt::Member>::initial() }
         }
     }
+
     impl __rt::TopicType for Price {
         const TYPE_NAME: &'static str = "older::Price";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
         type Builder<S: __rt::Slot> = PriceBuilder<S>;
         type View<'a> = PriceView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<PriceBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<PriceView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PriceView<'_>> {
             PriceView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &PriceView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &PriceView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Price`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct PriceView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> PriceView<'a> {
         #[inline]
         pub fn price(&self) -> __rt::Fixed<5, 2> {
             self.reader.show::<PriceMembers::price>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Price> {
@@ -2690,15 +2234,15 @@ pub mod older {
                 price: self.reader.to_owned::<PriceMembers::price>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Price>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -2711,19 +2255,19 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<PriceMembers::price, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for PriceView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Price").field("price", &self.price()).finish()
         }
     }
+
     /// Builds one [`Price`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -2735,12 +2279,14 @@ pub mod older {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> PriceBuilder<S, Stage> {
         #[inline]
         pub fn set_price(&mut self, value: __rt::Fixed<5, 2>) -> &mut Self {
             self.sample.set::<PriceMembers::price>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Price) -> &mut Self {
@@ -2748,6 +2294,7 @@ pub mod older {
             self
         }
     }
+
     impl<S: __rt::Slot> PriceBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -2759,73 +2306,59 @@ pub mod older {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Price {
         type First<R: __rt::Room> = PriceBuilder<R>;
         type Last<R: __rt::Room> = PriceBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<PriceBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PriceBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<PriceMembers::price>()?;
-            ::core::result::Result::Ok(PriceBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PriceBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut PriceBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut PriceBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     impl __rt::in_place::FixedComposite for Price {
         type Only<R: __rt::Room> = PriceBuilder<R>;
+
         #[inline]
-        fn add<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<(PriceBuilder<R>, usize)> {
+        fn add<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<(PriceBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
             let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> PriceBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Appendable);
             sample.pass::<PriceMembers::price>();
-            PriceBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            PriceBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Price`] as types.
     pub mod PriceMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum price {}
+
         impl __rt::Member for price {
             type Shape = __rt::Fixed<5, 2>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "older::Price.price";
         }
     }
+
     impl __rt::shape::Shape for Price {
         type Owned = Self;
         type Borrowed = Self;
@@ -2835,30 +2368,29 @@ pub mod older {
             &[__rt::shape::size_min_of::<PriceMembers::price>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<PriceMembers::price>(&value.price)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                price: reader.member::<PriceMembers::price>()?,
-            };
+            let value = Self { price: reader.member::<PriceMembers::price>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -2870,19 +2402,23 @@ pub mod older {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PriceView<'a> {
             PriceView::parse_(reader).unwrap_or(PriceView::ABSENT)
         }
+
         fn absent<'a>() -> PriceView<'a> {
             PriceView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             PriceView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<PriceMembers::price>();
@@ -2890,12 +2426,14 @@ pub mod older {
         }
     }
 }
+
 #[allow(
     clippy::all,
     clippy::nursery,
     clippy::pedantic,
     clippy::restriction,
     dead_code,
+    missing_debug_implementations,
     missing_docs,
     non_camel_case_types,
     non_snake_case,
@@ -2908,6 +2446,7 @@ pub mod older {
 pub mod newer {
     #[allow(unused_imports)]
     use ::spindle_dds::idl as __rt;
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Track {
         pub icao: u32,
@@ -2915,125 +2454,77 @@ pub mod newer {
         pub callsign: String,
         pub feed: u16,
     }
+
     impl ::core::default::Default for Track {
         fn default() -> Self {
-            Self {
-                icao: 0,
-                altitude: 0,
-                callsign: ::std::string::String::new(),
-                feed: 7,
-            }
+            Self { icao: 0, altitude: 0, callsign: ::std::string::String::new(), feed: 7 }
         }
     }
+
     impl __rt::TopicType for Track {
         const TYPE_NAME: &'static str = "newer::Track";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xC2%\xD6\xBB\"\xD9\xA4)\xF8\xEEKi\x13\xAA\0W\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xE9W?Q\\F\x93\xE78v\xE5U\xFA\x9B\0\x93\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"\xA7\0\0\0\x01\0\0\0\xF2\xE9W?Q\\F\x93\xE78v\xE5U\xFA\x9B\0\x8F\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0newer::Track\0\0\0\0k\0\0\0\x04\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x17\0\0\0\x01\0\0\0\x01\0\x04\0\t\0\0\0altitude\0\0\0\0\x17\0\0\0\x02\0\0\0\x01\0p\x08\t\0\0\0callsign\0\0\0\0\x13\0\0\0\x03\0\0\0\x01\0\x06\0\x05\0\0\0feed\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xC2%\xD6\xBB\"\xD9\xA4)\xF8\xEEKi\x13\xAA\0W\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xE9W?Q\\F\x93\xE78v\xE5U\xFA\x9B\0\x93\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"\xA7\0\0\0\x01\0\0\0\xF2\xE9W?Q\\F\x93\xE78v\xE5U\xFA\x9B\0\x8F\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0newer::Track\0\0\0\0k\0\0\0\x04\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x17\0\0\0\x01\0\0\0\x01\0\x04\0\t\0\0\0altitude\0\0\0\0\x17\0\0\0\x02\0\0\0\x01\0p\x08\t\0\0\0callsign\0\0\0\0\x13\0\0\0\x03\0\0\0\x01\0\x06\0\x05\0\0\0feed\0\0\0",
+            });
         type Builder<S: __rt::Slot> = TrackBuilder<S>;
         type View<'a> = TrackView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<TrackBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<TrackView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<TrackView<'_>> {
             TrackView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &TrackView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &TrackView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Track`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct TrackView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 4],
     }
+
     impl<'a> TrackView<'a> {
         #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<TrackMembers::icao>(&self.at)
         }
+
         #[inline]
         pub fn altitude(&self) -> i32 {
             self.reader.show::<TrackMembers::altitude>(&self.at)
         }
+
         #[inline]
         pub fn callsign(&self) -> &'a str {
             self.reader.show::<TrackMembers::callsign>(&self.at)
         }
+
         #[inline]
         pub fn feed(&self) -> u16 {
             self.reader.show::<TrackMembers::feed>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Track> {
@@ -3044,15 +2535,15 @@ pub mod newer {
                 feed: self.reader.to_owned::<TrackMembers::feed>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Track>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 4],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 4] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -3070,14 +2561,13 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<TrackMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for TrackView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Track")
@@ -3088,6 +2578,7 @@ pub mod newer {
                 .finish()
         }
     }
+
     /// Builds one [`Track`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -3099,18 +2590,21 @@ pub mod newer {
         sample: __rt::InPlace<S, 4>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> TrackBuilder<S, Stage> {
         #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<TrackMembers::icao>(&value);
             self
         }
+
         #[inline]
         pub fn set_altitude(&mut self, value: i32) -> &mut Self {
             self.sample.set::<TrackMembers::altitude>(&value);
             self
         }
     }
+
     impl<S: __rt::Room> TrackBuilder<S, __rt::Needs<TrackMembers::callsign>> {
         #[inline]
         pub fn callsign(
@@ -3120,12 +2614,10 @@ pub mod newer {
             let mut sample = self.sample;
             sample.append::<TrackMembers::callsign>(value)?;
             sample.append_default::<TrackMembers::feed>()?;
-            ::core::result::Result::Ok(TrackBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(TrackBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Room> TrackBuilder<S, __rt::Complete> {
         #[inline]
         pub fn set_feed(&mut self, value: u16) -> &mut Self {
@@ -3133,6 +2625,7 @@ pub mod newer {
             self
         }
     }
+
     impl<S: __rt::Slot> TrackBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -3140,48 +2633,39 @@ pub mod newer {
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Track as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Track,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Track>(|hasher| {
                 self.sample.hash::<TrackMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Track {
         type First<R: __rt::Room> = TrackBuilder<R>;
         type Last<R: __rt::Room> = TrackBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<TrackBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<TrackBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<TrackMembers::icao>()?;
             sample.append_default::<TrackMembers::altitude>()?;
-            ::core::result::Result::Ok(TrackBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(TrackBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut TrackBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut TrackBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     /// The members of [`Track`] as types.
     pub mod TrackMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum icao {}
+
         impl __rt::Member for icao {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
@@ -3191,41 +2675,40 @@ pub mod newer {
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "newer::Track.icao";
         }
-        #[derive(Debug)]
+
         pub enum altitude {}
+
         impl __rt::Member for altitude {
             type Shape = i32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 1;
             const ID: u32 = 1;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Track.altitude";
         }
-        #[derive(Debug)]
+
         pub enum callsign {}
+
         impl __rt::Member for callsign {
             type Shape = __rt::shape::Text<8>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 2;
             const ID: u32 = 2;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Track.callsign";
         }
-        #[derive(Debug)]
+
         pub enum feed {}
+
         impl __rt::Member for feed {
             type Shape = u16;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 3;
             const ID: u32 = 3;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Track.feed";
+
             fn initial() -> __rt::Owned<Self> {
                 7
             }
+
             #[inline]
             fn write_initial<E>(encoder: &mut E) -> __rt::Result<()>
             where
@@ -3233,11 +2716,13 @@ pub mod newer {
             {
                 <u16 as __rt::shape::Shape>::write(&7, encoder)
             }
+
             fn absent<'a>() -> __rt::Shown<'a, Self> {
                 7
             }
         }
     }
+
     impl __rt::shape::Shape for Track {
         type Owned = Self;
         type Borrowed = Self;
@@ -3252,13 +2737,12 @@ pub mod newer {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<TrackMembers::icao>(&value.icao)?;
             encoder.member::<TrackMembers::altitude>(&value.altitude)?;
@@ -3266,6 +2750,7 @@ pub mod newer {
             encoder.member::<TrackMembers::feed>(&value.feed)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
@@ -3282,6 +2767,7 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -3298,19 +2784,23 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> TrackView<'a> {
             TrackView::parse_(reader).unwrap_or(TrackView::ABSENT)
         }
+
         fn absent<'a>() -> TrackView<'a> {
             TrackView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             TrackView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<TrackMembers::icao>();
@@ -3320,12 +2810,9 @@ pub mod newer {
             measure.end(__rt::Extensibility::Appendable);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
-    #[derive(
-        __rt::zerocopy::FromBytes,
-        __rt::zerocopy::Immutable,
-        __rt::zerocopy::KnownLayout,
-    )]
+    #[derive(__rt::zerocopy::FromBytes, __rt::zerocopy::Immutable, __rt::zerocopy::KnownLayout)]
     #[derive(__rt::zerocopy::IntoBytes)]
     #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
     #[repr(C)]
@@ -3334,120 +2821,72 @@ pub mod newer {
         pub second: u32,
         pub third: u32,
     }
+
     impl ::core::default::Default for Pair {
         fn default() -> Self {
-            Self {
-                first: 0,
-                second: 0,
-                third: 3,
-            }
+            Self { first: 0, second: 0, third: 3 }
         }
     }
+
     impl __rt::TopicType for Pair {
         const TYPE_NAME: &'static str = "newer::Pair";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1m|U\xBB\xEALTj\x18\x17\xD26\x08-\0G\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xF4\xA2[o\xCF\x1E\x03I@*1\x91\x1D\xC0\0t\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"\x88\0\0\0\x01\0\0\0\xF2\xF4\xA2[o\xCF\x1E\x03I@*1\x91\x1D\xC0\0p\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0newer::Pair\0P\0\0\0\x03\0\0\0\x14\0\0\0\0\0\0\0\x01\0\x07\0\x06\0\0\0first\0\0\0\x15\0\0\0\x01\0\0\0\x01\0\x07\0\x07\0\0\0second\0\0\0\0\0\0\x14\0\0\0\x02\0\0\0\x01\0\x07\0\x06\0\0\0third\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1m|U\xBB\xEALTj\x18\x17\xD26\x08-\0G\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xF4\xA2[o\xCF\x1E\x03I@*1\x91\x1D\xC0\0t\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"\x88\0\0\0\x01\0\0\0\xF2\xF4\xA2[o\xCF\x1E\x03I@*1\x91\x1D\xC0\0p\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0newer::Pair\0P\0\0\0\x03\0\0\0\x14\0\0\0\0\0\0\0\x01\0\x07\0\x06\0\0\0first\0\0\0\x15\0\0\0\x01\0\0\0\x01\0\x07\0\x07\0\0\0second\0\0\0\0\0\0\x14\0\0\0\x02\0\0\0\x01\0\x07\0\x06\0\0\0third\0\0\0",
+            });
         type Builder<S: __rt::Slot> = PairBuilder<S>;
         type View<'a> = PairView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<PairBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<PairView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PairView<'_>> {
             PairView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &PairView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &PairView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Pair`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct PairView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 3],
     }
+
     impl<'a> PairView<'a> {
         #[inline]
         pub fn first(&self) -> u32 {
             self.reader.show::<PairMembers::first>(&self.at)
         }
+
         #[inline]
         pub fn second(&self) -> u32 {
             self.reader.show::<PairMembers::second>(&self.at)
         }
+
         #[inline]
         pub fn third(&self) -> u32 {
             self.reader.show::<PairMembers::third>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Pair> {
@@ -3457,21 +2896,22 @@ pub mod newer {
                 third: self.reader.to_owned::<PairMembers::third>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Pair>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+
         /// The structure as it lies, without a copy, where that is as in memory: in
         /// a little endian sample in XCDR1, at an address that suits it. It is that of
         /// whoever wrote the sample, who is trusted not to alter it.
         pub fn as_struct(&self) -> ::core::option::Option<&'a Pair> {
             self.reader.lend_one::<Pair>()
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 3],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 3] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -3488,17 +2928,11 @@ pub mod newer {
                         reader.check_member::<PairMembers::third>()?,
                     ])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 12,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -3507,16 +2941,15 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<PairMembers::first, _>(&self.at, encoder)?;
             self.reader.transcribe_key::<PairMembers::second, _>(&self.at, encoder)?;
             self.reader.transcribe_key::<PairMembers::third, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for PairView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Pair")
@@ -3526,6 +2959,7 @@ pub mod newer {
                 .finish()
         }
     }
+
     /// Builds one [`Pair`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -3537,22 +2971,26 @@ pub mod newer {
         sample: __rt::InPlace<S, 3>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> PairBuilder<S, Stage> {
         #[inline]
         pub fn set_first(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::first>(&value);
             self
         }
+
         #[inline]
         pub fn set_second(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::second>(&value);
             self
         }
+
         #[inline]
         pub fn set_third(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PairMembers::third>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Pair) -> &mut Self {
@@ -3560,6 +2998,7 @@ pub mod newer {
             self
         }
     }
+
     impl<S: __rt::Slot> PairBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -3571,100 +3010,87 @@ pub mod newer {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Pair {
         type First<R: __rt::Room> = PairBuilder<R>;
         type Last<R: __rt::Room> = PairBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<PairBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PairBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<PairMembers::first>()?;
             sample.append_default::<PairMembers::second>()?;
             sample.append_default::<PairMembers::third>()?;
-            ::core::result::Result::Ok(PairBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PairBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut PairBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut PairBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     impl __rt::in_place::FixedComposite for Pair {
         type Only<R: __rt::Room> = PairBuilder<R>;
+
         #[inline]
-        fn add<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<(PairBuilder<R>, usize)> {
+        fn add<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<(PairBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
             let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> PairBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Appendable);
             sample.pass::<PairMembers::first>();
             sample.pass::<PairMembers::second>();
             sample.pass::<PairMembers::third>();
-            PairBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            PairBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Pair`] as types.
     pub mod PairMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum first {}
+
         impl __rt::Member for first {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Pair.first";
         }
-        #[derive(Debug)]
+
         pub enum second {}
+
         impl __rt::Member for second {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 1;
             const ID: u32 = 1;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Pair.second";
         }
-        #[derive(Debug)]
+
         pub enum third {}
+
         impl __rt::Member for third {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 2;
             const ID: u32 = 2;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Pair.third";
+
             fn initial() -> __rt::Owned<Self> {
                 3
             }
+
             #[inline]
             fn write_initial<E>(encoder: &mut E) -> __rt::Result<()>
             where
@@ -3672,11 +3098,13 @@ pub mod newer {
             {
                 <u32 as __rt::shape::Shape>::write(&3, encoder)
             }
+
             fn absent<'a>() -> __rt::Shown<'a, Self> {
                 3
             }
         }
     }
+
     impl __rt::shape::Shape for Pair {
         type Owned = Self;
         type Borrowed = Self;
@@ -3690,13 +3118,12 @@ pub mod newer {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             if encoder.whole(::core::slice::from_ref(value))? {
                 return ::core::result::Result::Ok(());
             }
@@ -3706,12 +3133,14 @@ pub mod newer {
             encoder.member::<PairMembers::third>(&value.third)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Pair> {
                 ::core::result::Result::Ok(Pair {
@@ -3720,17 +3149,11 @@ pub mod newer {
                     third: reader.member::<PairMembers::third>()?,
                 })
             }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 12,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
+
+            let value = match reader.block(
+                __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
+                members_,
+            ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
@@ -3738,6 +3161,7 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -3753,17 +3177,11 @@ pub mod newer {
                         reader.check_member::<PairMembers::third>()?,
                     ])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 12,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -3772,19 +3190,23 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PairView<'a> {
             PairView::parse_(reader).unwrap_or(PairView::ABSENT)
         }
+
         fn absent<'a>() -> PairView<'a> {
             PairView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             PairView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<PairMembers::first>();
@@ -3792,6 +3214,7 @@ pub mod newer {
             measure.member::<PairMembers::third>();
             measure.end(__rt::Extensibility::Appendable);
         }
+
         fn write_all<E: __rt::encode::Encoder>(
             values: &[Self],
             encoder: &mut E,
@@ -3801,28 +3224,34 @@ pub mod newer {
             }
             values.iter().try_for_each(|value| Self::write(value, encoder))
         }
+
         fn read_whole(
             reader: &mut __rt::Reader<'_>,
             count: usize,
         ) -> ::core::option::Option<::std::vec::Vec<Self>> {
             reader.read_plain::<Self>(count)
         }
+
         fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
             reader.pass_plain::<Self>(count)
         }
     }
+
     const _: () = {
-        assert!(::core::mem::size_of:: < Pair > () == 12);
-        assert!(::core::mem::align_of:: < Pair > () == 4);
+        assert!(::core::mem::size_of::<Pair>() == 12);
+        assert!(::core::mem::align_of::<Pair>() == 4);
         assert!(::core::mem::offset_of!(Pair, first) == 0);
         assert!(::core::mem::offset_of!(Pair, second) == 4);
         assert!(::core::mem::offset_of!(Pair, third) == 8);
     };
+
     impl __rt::Plain for Pair {
         const ALIGN_FIRST: usize = 4;
         const DEPTH: u8 = 1;
     }
+
     impl __rt::Dense for Pair {}
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Plan {
         pub fuel: f64,
@@ -3830,6 +3259,7 @@ pub mod newer {
         pub clearance: Option<i32>,
         pub icao: u32,
     }
+
     impl ::core::default::Default for Plan {
         fn default() -> Self {
             Self {
@@ -3840,115 +3270,71 @@ pub mod newer {
             }
         }
     }
+
     impl __rt::TopicType for Plan {
         const TYPE_NAME: &'static str = "newer::Plan";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Mutable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x83\xFC\x86\xCD\xAB\xFD\xF7i\xBB8eyH\xC6\0W\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2#\x99\x10k\xA0\xE6\xCD-k58,\x08K\0\x8B\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"\x9F\0\0\0\x01\0\0\0\xF2#\x99\x10k\xA0\xE6\xCD-k58,\x08K\0\x87\0\0\0\xF2Q\x04\0\x14\0\0\0\0\0\0\0\x0C\0\0\0newer::Plan\0g\0\0\0\x04\0\0\0\x13\0\0\0\x03\0\0\0\x01\0\n\0\x05\0\0\0fuel\0\0\0\0\x14\0\0\0\x02\0\0\0\x01\0p\0\x06\0\0\0route\0\0\0\x18\0\0\0\x04\0\0\0\x19\0\x04\0\n\0\0\0clearance\0\0\0\x13\0\0\0\x01\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x83\xFC\x86\xCD\xAB\xFD\xF7i\xBB8eyH\xC6\0W\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2#\x99\x10k\xA0\xE6\xCD-k58,\x08K\0\x8B\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"\x9F\0\0\0\x01\0\0\0\xF2#\x99\x10k\xA0\xE6\xCD-k58,\x08K\0\x87\0\0\0\xF2Q\x04\0\x14\0\0\0\0\0\0\0\x0C\0\0\0newer::Plan\0g\0\0\0\x04\0\0\0\x13\0\0\0\x03\0\0\0\x01\0\n\0\x05\0\0\0fuel\0\0\0\0\x14\0\0\0\x02\0\0\0\x01\0p\0\x06\0\0\0route\0\0\0\x18\0\0\0\x04\0\0\0\x19\0\x04\0\n\0\0\0clearance\0\0\0\x13\0\0\0\x01\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0",
+            });
         type Builder<S: __rt::Slot> = PlanBuilder<S>;
         type View<'a> = PlanView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<PlanBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<PlanView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PlanView<'_>> {
             PlanView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &PlanView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &PlanView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Plan`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct PlanView<'a> {
         reader: __rt::Reader<'a>,
         at: [__rt::Span; 4],
     }
+
     impl<'a> PlanView<'a> {
         #[inline]
         pub fn fuel(&self) -> f64 {
             self.reader.show::<PlanMembers::fuel>(&self.at)
         }
+
         #[inline]
         pub fn route(&self) -> &'a str {
             self.reader.show::<PlanMembers::route>(&self.at)
         }
+
         #[inline]
         pub fn clearance(&self) -> Option<i32> {
             self.reader.show::<PlanMembers::clearance>(&self.at)
         }
+
         #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<PlanMembers::icao>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Plan> {
@@ -3959,22 +3345,21 @@ pub mod newer {
                 icao: self.reader.to_owned::<PlanMembers::icao>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Plan>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::Span::ABSENT; 4],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::Span::ABSENT; 4] };
+
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let scope = reader.begin(__rt::Extensibility::Mutable)?;
             let inside = *reader;
             #[allow(unused_mut)]
             let mut at = [__rt::Span::ABSENT; 4];
-            while let ::core::option::Option::Some(parameter) = reader.next_parameter()?
-            {
+            while let ::core::option::Option::Some(parameter) = reader.next_parameter()? {
                 match parameter.id {
                     3 => at[0] = reader.check_value::<PlanMembers::fuel>()?,
                     2 => at[1] = reader.check_value::<PlanMembers::route>()?,
@@ -3987,14 +3372,13 @@ pub mod newer {
             reader.end(scope);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<PlanMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for PlanView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Plan")
@@ -4005,6 +3389,7 @@ pub mod newer {
                 .finish()
         }
     }
+
     /// Builds one [`Plan`] in place.
     ///
     /// Members are written when they are given, in any order. One that is given no value
@@ -4015,12 +3400,14 @@ pub mod newer {
         sample: __rt::InPlace<S, 4>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room> PlanBuilder<S> {
         #[inline]
         pub fn set_fuel(&mut self, value: f64) -> &mut Self {
             self.sample.set::<PlanMembers::fuel>(&value);
             self
         }
+
         #[inline]
         pub fn route(
             self,
@@ -4028,11 +3415,9 @@ pub mod newer {
         ) -> ::core::result::Result<PlanBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<PlanMembers::route>(value)?;
-            ::core::result::Result::Ok(PlanBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PlanBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
         pub fn clearance(
             self,
@@ -4040,17 +3425,16 @@ pub mod newer {
         ) -> ::core::result::Result<PlanBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append_optional::<PlanMembers::clearance, _>(value.as_ref())?;
-            ::core::result::Result::Ok(PlanBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PlanBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<PlanMembers::icao>(&value);
             self
         }
     }
+
     impl<S: __rt::Slot> PlanBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -4058,56 +3442,51 @@ pub mod newer {
         /// Those of the slot, or that a member is missing.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Plan as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Plan,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Plan>(|hasher| {
                 self.sample.hash::<PlanMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Plan {
         type First<R: __rt::Room> = PlanBuilder<R>;
         type Last<R: __rt::Room> = PlanBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<PlanBuilder<R>> {
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PlanBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Mutable)?;
-            ::core::result::Result::Ok(PlanBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PlanBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut PlanBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut PlanBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.supply::<PlanMembers::fuel>()?;
             last.sample.require::<PlanMembers::route>()?;
             last.sample.require::<PlanMembers::icao>()?;
             last.sample.close(__rt::Extensibility::Mutable)
         }
     }
+
     /// The members of [`Plan`] as types.
     pub mod PlanMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum fuel {}
+
         impl __rt::Member for fuel {
             type Shape = f64;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Mutable;
             const INDEX: usize = 0;
             const ID: u32 = 3;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Plan.fuel";
+
             fn initial() -> __rt::Owned<Self> {
                 1.5
             }
+
             #[inline]
             fn write_initial<E>(encoder: &mut E) -> __rt::Result<()>
             where
@@ -4115,34 +3494,35 @@ pub mod newer {
             {
                 <f64 as __rt::shape::Shape>::write(&1.5, encoder)
             }
+
             fn absent<'a>() -> __rt::Shown<'a, Self> {
                 1.5
             }
         }
-        #[derive(Debug)]
+
         pub enum route {}
+
         impl __rt::Member for route {
             type Shape = __rt::shape::Text;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Mutable;
             const INDEX: usize = 1;
             const ID: u32 = 2;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Plan.route";
         }
-        #[derive(Debug)]
+
         pub enum clearance {}
+
         impl __rt::Member for clearance {
             type Shape = __rt::shape::Optional<i32>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Mutable;
             const INDEX: usize = 2;
             const ID: u32 = 4;
-            const KEY: bool = false;
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "newer::Plan.clearance";
         }
-        #[derive(Debug)]
+
         pub enum icao {}
+
         impl __rt::Member for icao {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Mutable;
@@ -4153,6 +3533,7 @@ pub mod newer {
             const PATH: &'static str = "newer::Plan.icao";
         }
     }
+
     impl __rt::shape::Shape for Plan {
         type Owned = Self;
         type Borrowed = Self;
@@ -4167,13 +3548,12 @@ pub mod newer {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Mutable)?;
             encoder.member::<PlanMembers::fuel>(&value.fuel)?;
             encoder.member::<PlanMembers::route>(&value.route)?;
@@ -4181,12 +3561,12 @@ pub mod newer {
             encoder.member::<PlanMembers::icao>(&value.icao)?;
             encoder.end(open)
         }
+
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let scope = reader.begin(__rt::Extensibility::Mutable)?;
             #[allow(unused_mut)]
             let mut value = Self::default();
-            while let ::core::option::Option::Some(parameter) = reader.next_parameter()?
-            {
+            while let ::core::option::Option::Some(parameter) = reader.next_parameter()? {
                 match parameter.id {
                     3 => value.fuel = reader.value::<PlanMembers::fuel>()?,
                     2 => value.route = reader.value::<PlanMembers::route>()?,
@@ -4199,21 +3579,26 @@ pub mod newer {
             reader.end(scope);
             ::core::result::Result::Ok(value)
         }
+
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             PlanView::parse_(reader).map(|_| ())
         }
+
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PlanView<'a> {
             PlanView::parse_(reader).unwrap_or(PlanView::ABSENT)
         }
+
         fn absent<'a>() -> PlanView<'a> {
             PlanView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             PlanView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Mutable);
             measure.member::<PlanMembers::fuel>();
@@ -4223,114 +3608,67 @@ pub mod newer {
             measure.end(__rt::Extensibility::Mutable);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Text {
         pub text: String,
     }
+
     impl ::core::default::Default for Text {
         fn default() -> Self {
-            Self {
-                text: ::std::string::String::new(),
-            }
+            Self { text: ::std::string::String::new() }
         }
     }
+
     impl __rt::TopicType for Text {
         const TYPE_NAME: &'static str = "newer::Text";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xCF\xDA+\xE5#\xFD\xB4\x12\xB6O\x0B\xFC&0\0(\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF24!M\x8B\xB8\xBE\xA6\x18\xCB\xB5K\x99o\xE1\0?\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"S\0\0\0\x01\0\0\0\xF24!M\x8B\xB8\xBE\xA6\x18\xCB\xB5K\x99o\xE1\0;\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0newer::Text\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0\x01\0p\x08\x05\0\0\0text\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xCF\xDA+\xE5#\xFD\xB4\x12\xB6O\x0B\xFC&0\0(\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF24!M\x8B\xB8\xBE\xA6\x18\xCB\xB5K\x99o\xE1\0?\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"S\0\0\0\x01\0\0\0\xF24!M\x8B\xB8\xBE\xA6\x18\xCB\xB5K\x99o\xE1\0;\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0newer::Text\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0\x01\0p\x08\x05\0\0\0text\0\0\0",
+            });
         type Builder<S: __rt::Slot> = TextBuilder<S>;
         type View<'a> = TextView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<TextBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<TextView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<TextView<'_>> {
             TextView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &TextView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &TextView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Text`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct TextView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> TextView<'a> {
         #[inline]
         pub fn text(&self) -> &'a str {
             self.reader.show::<TextMembers::text>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Text> {
@@ -4338,15 +3676,15 @@ pub mod newer {
                 text: self.reader.to_owned::<TextMembers::text>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Text>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -4359,19 +3697,19 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<TextMembers::text, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for TextView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Text").field("text", &self.text()).finish()
         }
     }
+
     /// Builds one [`Text`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -4383,6 +3721,7 @@ pub mod newer {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room> TextBuilder<S, __rt::Needs<TextMembers::text>> {
         #[inline]
         pub fn text(
@@ -4391,12 +3730,10 @@ pub mod newer {
         ) -> ::core::result::Result<TextBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<TextMembers::text>(value)?;
-            ::core::result::Result::Ok(TextBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(TextBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> TextBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -4408,47 +3745,40 @@ pub mod newer {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Text {
         type First<R: __rt::Room> = TextBuilder<R>;
         type Last<R: __rt::Room> = TextBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<TextBuilder<R>> {
-            let sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
-            ::core::result::Result::Ok(TextBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<TextBuilder<R>> {
+            let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
+            ::core::result::Result::Ok(TextBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut TextBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut TextBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     /// The members of [`Text`] as types.
     pub mod TextMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum text {}
+
         impl __rt::Member for text {
             type Shape = __rt::shape::Text<8>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Text.text";
         }
     }
+
     impl __rt::shape::Shape for Text {
         type Owned = Self;
         type Borrowed = Self;
@@ -4458,30 +3788,29 @@ pub mod newer {
             &[__rt::shape::size_min_of::<TextMembers::text>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<TextMembers::text>(&value.text)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                text: reader.member::<TextMembers::text>()?,
-            };
+            let value = Self { text: reader.member::<TextMembers::text>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -4493,133 +3822,90 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> TextView<'a> {
             TextView::parse_(reader).unwrap_or(TextView::ABSENT)
         }
+
         fn absent<'a>() -> TextView<'a> {
             TextView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             TextView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<TextMembers::text>();
             measure.end(__rt::Extensibility::Appendable);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Bytes {
         pub bytes: Vec<u8>,
     }
+
     impl ::core::default::Default for Bytes {
         fn default() -> Self {
-            Self {
-                bytes: ::std::vec::Vec::new(),
-            }
+            Self { bytes: ::std::vec::Vec::new() }
         }
     }
+
     impl __rt::TopicType for Bytes {
         const TYPE_NAME: &'static str = "newer::Bytes";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xB3\xB0\xE9\xC4S10L\xD7\xE8\x0F\xFC\xBCf\0,\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF28\xA90\xFE\xC1\xEE\x8A,1\xFC\x8DS\x06\xA9\0H\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"\\\0\0\0\x01\0\0\0\xF28\xA90\xFE\xC1\xEE\x8A,1\xFC\x8DS\x06\xA9\0D\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0newer::Bytes\0\0\0\0 \0\0\0\x01\0\0\0\x18\0\0\0\0\0\0\0\x01\0\x80\xF3\x01\0\x08\x02\x06\0\0\0bytes\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xB3\xB0\xE9\xC4S10L\xD7\xE8\x0F\xFC\xBCf\0,\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF28\xA90\xFE\xC1\xEE\x8A,1\xFC\x8DS\x06\xA9\0H\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"\\\0\0\0\x01\0\0\0\xF28\xA90\xFE\xC1\xEE\x8A,1\xFC\x8DS\x06\xA9\0D\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0newer::Bytes\0\0\0\0 \0\0\0\x01\0\0\0\x18\0\0\0\0\0\0\0\x01\0\x80\xF3\x01\0\x08\x02\x06\0\0\0bytes\0\0\0",
+            });
         type Builder<S: __rt::Slot> = BytesBuilder<S>;
         type View<'a> = BytesView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<BytesBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<BytesView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<BytesView<'_>> {
             BytesView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &BytesView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &BytesView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Bytes`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct BytesView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> BytesView<'a> {
         #[inline]
         pub fn bytes(&self) -> &'a [u8] {
             self.reader.show::<BytesMembers::bytes>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Bytes> {
@@ -4627,15 +3913,15 @@ pub mod newer {
                 bytes: self.reader.to_owned::<BytesMembers::bytes>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Bytes>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -4648,19 +3934,19 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<BytesMembers::bytes, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for BytesView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Bytes").field("bytes", &self.bytes()).finish()
         }
     }
+
     /// Builds one [`Bytes`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -4672,6 +3958,7 @@ pub mod newer {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room> BytesBuilder<S, __rt::Needs<BytesMembers::bytes>> {
         #[inline]
         pub fn bytes(
@@ -4680,11 +3967,9 @@ pub mod newer {
         ) -> ::core::result::Result<BytesBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<BytesMembers::bytes>(value)?;
-            ::core::result::Result::Ok(BytesBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `fill` writes `len` bytes where they lie, without a copy; they are zero before.
         #[inline]
         pub fn bytes_with(
@@ -4693,16 +3978,14 @@ pub mod newer {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BytesBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample
-                .append_bytes::<
-                    BytesMembers::bytes,
-                    __rt::shape::ByteSequence<8>,
-                >(len, true, fill)?;
-            ::core::result::Result::Ok(BytesBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            sample.append_bytes::<BytesMembers::bytes, __rt::shape::ByteSequence<8>>(
+                len,
+                true,
+                fill,
+            )?;
+            ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `fill` writes `len` bytes where they lie, without a copy. The bytes hold
         /// whatever this process's ring held before, such as an older sample of its
         /// own: `fill` must write every one of them, for all of them are published.
@@ -4713,17 +3996,15 @@ pub mod newer {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BytesBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample
-                .append_bytes::<
-                    BytesMembers::bytes,
-                    __rt::shape::ByteSequence<8>,
-                >(len, false, fill)?;
-            ::core::result::Result::Ok(BytesBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            sample.append_bytes::<BytesMembers::bytes, __rt::shape::ByteSequence<8>>(
+                len,
+                false,
+                fill,
+            )?;
+            ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> BytesBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -4735,47 +4016,40 @@ pub mod newer {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Bytes {
         type First<R: __rt::Room> = BytesBuilder<R>;
         type Last<R: __rt::Room> = BytesBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<BytesBuilder<R>> {
-            let sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
-            ::core::result::Result::Ok(BytesBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<BytesBuilder<R>> {
+            let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
+            ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut BytesBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut BytesBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     /// The members of [`Bytes`] as types.
     pub mod BytesMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum bytes {}
+
         impl __rt::Member for bytes {
             type Shape = __rt::shape::ByteSequence<8>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Bytes.bytes";
         }
     }
+
     impl __rt::shape::Shape for Bytes {
         type Owned = Self;
         type Borrowed = Self;
@@ -4785,30 +4059,29 @@ pub mod newer {
             &[__rt::shape::size_min_of::<BytesMembers::bytes>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<BytesMembers::bytes>(&value.bytes)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                bytes: reader.member::<BytesMembers::bytes>()?,
-            };
+            let value = Self { bytes: reader.member::<BytesMembers::bytes>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -4820,139 +4093,94 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> BytesView<'a> {
             BytesView::parse_(reader).unwrap_or(BytesView::ABSENT)
         }
+
         fn absent<'a>() -> BytesView<'a> {
             BytesView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             BytesView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<BytesMembers::bytes>();
             measure.end(__rt::Extensibility::Appendable);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
-    #[derive(
-        __rt::zerocopy::FromBytes,
-        __rt::zerocopy::Immutable,
-        __rt::zerocopy::KnownLayout,
-    )]
+    #[derive(__rt::zerocopy::FromBytes, __rt::zerocopy::Immutable, __rt::zerocopy::KnownLayout)]
     #[derive(__rt::zerocopy::IntoBytes)]
     #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
     #[repr(C)]
     pub struct Speed {
         pub velocity: i32,
     }
+
     impl ::core::default::Default for Speed {
         fn default() -> Self {
             Self { velocity: 0 }
         }
     }
+
     impl __rt::TopicType for Speed {
         const TYPE_NAME: &'static str = "newer::Speed";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x903kT\xD6\xD3^m\xAE\xA0\x98\x9Ci7\0'\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xFA\xA0\xF0|\xB2\x08\xE9j\x85H\x85\x9Cq\x92\0G\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"[\0\0\0\x01\0\0\0\xF2\xFA\xA0\xF0|\xB2\x08\xE9j\x85H\x85\x9Cq\x92\0C\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0newer::Speed\0\0\0\0\x1F\0\0\0\x01\0\0\0\x17\0\0\0\0\0\0\0\x01\0\x04\0\t\0\0\0velocity\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x903kT\xD6\xD3^m\xAE\xA0\x98\x9Ci7\0'\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xFA\xA0\xF0|\xB2\x08\xE9j\x85H\x85\x9Cq\x92\0G\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"[\0\0\0\x01\0\0\0\xF2\xFA\xA0\xF0|\xB2\x08\xE9j\x85H\x85\x9Cq\x92\0C\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0newer::Speed\0\0\0\0\x1F\0\0\0\x01\0\0\0\x17\0\0\0\0\0\0\0\x01\0\x04\0\t\0\0\0velocity\0\0\0",
+            });
         type Builder<S: __rt::Slot> = SpeedBuilder<S>;
         type View<'a> = SpeedView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<SpeedBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<SpeedView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<SpeedView<'_>> {
             SpeedView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &SpeedView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &SpeedView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Speed`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct SpeedView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> SpeedView<'a> {
         #[inline]
         pub fn velocity(&self) -> i32 {
             self.reader.show::<SpeedMembers::velocity>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Speed> {
@@ -4960,21 +4188,22 @@ pub mod newer {
                 velocity: self.reader.to_owned::<SpeedMembers::velocity>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Speed>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+
         /// The structure as it lies, without a copy, where that is as in memory: in
         /// a little endian sample in XCDR1, at an address that suits it. It is that of
         /// whoever wrote the sample, who is trusted not to alter it.
         pub fn as_struct(&self) -> ::core::option::Option<&'a Speed> {
             self.reader.lend_one::<Speed>()
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -4985,21 +4214,13 @@ pub mod newer {
             let at = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<SpeedMembers::velocity>()?,
-                    ])
+                    ::core::result::Result::Ok([reader.check_member::<SpeedMembers::velocity>()?])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -5008,19 +4229,19 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<SpeedMembers::velocity, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for SpeedView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Speed").field("velocity", &self.velocity()).finish()
         }
     }
+
     /// Builds one [`Speed`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -5032,12 +4253,14 @@ pub mod newer {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> SpeedBuilder<S, Stage> {
         #[inline]
         pub fn set_velocity(&mut self, value: i32) -> &mut Self {
             self.sample.set::<SpeedMembers::velocity>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Speed) -> &mut Self {
@@ -5045,6 +4268,7 @@ pub mod newer {
             self
         }
     }
+
     impl<S: __rt::Slot> SpeedBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -5056,73 +4280,59 @@ pub mod newer {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Speed {
         type First<R: __rt::Room> = SpeedBuilder<R>;
         type Last<R: __rt::Room> = SpeedBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<SpeedBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<SpeedBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<SpeedMembers::velocity>()?;
-            ::core::result::Result::Ok(SpeedBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(SpeedBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut SpeedBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut SpeedBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     impl __rt::in_place::FixedComposite for Speed {
         type Only<R: __rt::Room> = SpeedBuilder<R>;
+
         #[inline]
-        fn add<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<(SpeedBuilder<R>, usize)> {
+        fn add<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<(SpeedBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
             let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> SpeedBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Appendable);
             sample.pass::<SpeedMembers::velocity>();
-            SpeedBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            SpeedBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Speed`] as types.
     pub mod SpeedMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum velocity {}
+
         impl __rt::Member for velocity {
             type Shape = i32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Speed.velocity";
         }
     }
+
     impl __rt::shape::Shape for Speed {
         type Owned = Self;
         type Borrowed = Self;
@@ -5132,13 +4342,12 @@ pub mod newer {
             &[__rt::shape::size_min_of::<SpeedMembers::velocity>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             if encoder.whole(::core::slice::from_ref(value))? {
                 return ::core::result::Result::Ok(());
             }
@@ -5146,29 +4355,25 @@ pub mod newer {
             encoder.member::<SpeedMembers::velocity>(&value.velocity)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
                 ::core::result::Result::Ok(Speed {
                     velocity: reader.member::<SpeedMembers::velocity>()?,
                 })
             }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 4,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
+
+            let value = match reader.block(
+                __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                members_,
+            ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
@@ -5176,6 +4381,7 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -5185,21 +4391,13 @@ pub mod newer {
             let _: [u32; 1] = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<SpeedMembers::velocity>()?,
-                    ])
+                    ::core::result::Result::Ok([reader.check_member::<SpeedMembers::velocity>()?])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -5208,24 +4406,29 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> SpeedView<'a> {
             SpeedView::parse_(reader).unwrap_or(SpeedView::ABSENT)
         }
+
         fn absent<'a>() -> SpeedView<'a> {
             SpeedView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             SpeedView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<SpeedMembers::velocity>();
             measure.end(__rt::Extensibility::Appendable);
         }
+
         fn write_all<E: __rt::encode::Encoder>(
             values: &[Self],
             encoder: &mut E,
@@ -5235,134 +4438,92 @@ pub mod newer {
             }
             values.iter().try_for_each(|value| Self::write(value, encoder))
         }
+
         fn read_whole(
             reader: &mut __rt::Reader<'_>,
             count: usize,
         ) -> ::core::option::Option<::std::vec::Vec<Self>> {
             reader.read_plain::<Self>(count)
         }
+
         fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
             reader.pass_plain::<Self>(count)
         }
     }
+
     const _: () = {
-        assert!(::core::mem::size_of:: < Speed > () == 4);
-        assert!(::core::mem::align_of:: < Speed > () == 4);
+        assert!(::core::mem::size_of::<Speed>() == 4);
+        assert!(::core::mem::align_of::<Speed>() == 4);
         assert!(::core::mem::offset_of!(Speed, velocity) == 0);
     };
+
     impl __rt::Plain for Speed {
         const ALIGN_FIRST: usize = 4;
         const DEPTH: u8 = 1;
     }
+
     impl __rt::Dense for Speed {}
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Sign {
         pub sign: String,
     }
+
     impl ::core::default::Default for Sign {
         fn default() -> Self {
-            Self {
-                sign: ::std::string::String::new(),
-            }
+            Self { sign: ::std::string::String::new() }
         }
     }
+
     impl __rt::TopicType for Sign {
         const TYPE_NAME: &'static str = "newer::Sign";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x99\x8E\xE5\xD7i\xD6\t\xFC1y3\xA6\x08p\0(\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2hS\x81\xD8\x8A\xA5\xDE!x\x08\xF9C\x82\xBD\0?\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"S\0\0\0\x01\0\0\0\xF2hS\x81\xD8\x8A\xA5\xDE!x\x08\xF9C\x82\xBD\0;\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0newer::Sign\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0!\0p\0\x05\0\0\0sign\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x99\x8E\xE5\xD7i\xD6\t\xFC1y3\xA6\x08p\0(\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2hS\x81\xD8\x8A\xA5\xDE!x\x08\xF9C\x82\xBD\0?\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"S\0\0\0\x01\0\0\0\xF2hS\x81\xD8\x8A\xA5\xDE!x\x08\xF9C\x82\xBD\0;\0\0\0\xF2Q\x02\0\x14\0\0\0\0\0\0\0\x0C\0\0\0newer::Sign\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0!\0p\0\x05\0\0\0sign\0\0\0",
+            });
         type Builder<S: __rt::Slot> = SignBuilder<S>;
         type View<'a> = SignView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<SignBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<SignView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<SignView<'_>> {
             SignView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &SignView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &SignView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Sign`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct SignView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> SignView<'a> {
         #[inline]
         pub fn sign(&self) -> &'a str {
             self.reader.show::<SignMembers::sign>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Sign> {
@@ -5370,15 +4531,15 @@ pub mod newer {
                 sign: self.reader.to_owned::<SignMembers::sign>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Sign>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -5391,19 +4552,19 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<SignMembers::sign, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for SignView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Sign").field("sign", &self.sign()).finish()
         }
     }
+
     /// Builds one [`Sign`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -5415,6 +4576,7 @@ pub mod newer {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room> SignBuilder<S, __rt::Needs<SignMembers::sign>> {
         #[inline]
         pub fn sign(
@@ -5423,12 +4585,10 @@ pub mod newer {
         ) -> ::core::result::Result<SignBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<SignMembers::sign>(value)?;
-            ::core::result::Result::Ok(SignBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(SignBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> SignBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -5436,46 +4596,37 @@ pub mod newer {
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Sign as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Sign,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Sign>(|hasher| {
                 self.sample.hash::<SignMembers::sign>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Sign {
         type First<R: __rt::Room> = SignBuilder<R>;
         type Last<R: __rt::Room> = SignBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<SignBuilder<R>> {
-            let sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
-            ::core::result::Result::Ok(SignBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<SignBuilder<R>> {
+            let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
+            ::core::result::Result::Ok(SignBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut SignBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut SignBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     /// The members of [`Sign`] as types.
     pub mod SignMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum sign {}
+
         impl __rt::Member for sign {
             type Shape = __rt::shape::Text;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
@@ -5486,6 +4637,7 @@ pub mod newer {
             const PATH: &'static str = "newer::Sign.sign";
         }
     }
+
     impl __rt::shape::Shape for Sign {
         type Owned = Self;
         type Borrowed = Self;
@@ -5495,30 +4647,29 @@ pub mod newer {
             &[__rt::shape::size_min_of::<SignMembers::sign>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<SignMembers::sign>(&value.sign)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                sign: reader.member::<SignMembers::sign>()?,
-            };
+            let value = Self { sign: reader.member::<SignMembers::sign>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -5530,129 +4681,85 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> SignView<'a> {
             SignView::parse_(reader).unwrap_or(SignView::ABSENT)
         }
+
         fn absent<'a>() -> SignView<'a> {
             SignView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             SignView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<SignMembers::sign>();
             measure.end(__rt::Extensibility::Appendable);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Price {
         pub price: __rt::Fixed<5, 2>,
     }
+
     impl ::core::default::Default for Price {
         fn default() -> Self {
-            Self {
-                price: <PriceMembers::price as __rt::Member>::initial(),
-            }
+            Self { price: <PriceMembers::price as __rt::Member>::initial() }
         }
     }
+
     impl __rt::TopicType for Price {
         const TYPE_NAME: &'static str = "newer::Price";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
         type Builder<S: __rt::Slot> = PriceBuilder<S>;
         type View<'a> = PriceView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<PriceBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<PriceView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PriceView<'_>> {
             PriceView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &PriceView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &PriceView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Price`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct PriceView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> PriceView<'a> {
         #[inline]
         pub fn price(&self) -> __rt::Fixed<5, 2> {
             self.reader.show::<PriceMembers::price>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Price> {
@@ -5660,15 +4767,15 @@ pub mod newer {
                 price: self.reader.to_owned::<PriceMembers::price>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Price>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -5681,19 +4788,19 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<PriceMembers::price, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for PriceView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Price").field("price", &self.price()).finish()
         }
     }
+
     /// Builds one [`Price`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -5705,12 +4812,14 @@ pub mod newer {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> PriceBuilder<S, Stage> {
         #[inline]
         pub fn set_price(&mut self, value: __rt::Fixed<5, 2>) -> &mut Self {
             self.sample.set::<PriceMembers::price>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Price) -> &mut Self {
@@ -5718,6 +4827,7 @@ pub mod newer {
             self
         }
     }
+
     impl<S: __rt::Slot> PriceBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -5729,73 +4839,59 @@ pub mod newer {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Price {
         type First<R: __rt::Room> = PriceBuilder<R>;
         type Last<R: __rt::Room> = PriceBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<PriceBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PriceBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<PriceMembers::price>()?;
-            ::core::result::Result::Ok(PriceBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(PriceBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut PriceBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut PriceBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     impl __rt::in_place::FixedComposite for Price {
         type Only<R: __rt::Room> = PriceBuilder<R>;
+
         #[inline]
-        fn add<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<(PriceBuilder<R>, usize)> {
+        fn add<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<(PriceBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
             let end = builder.sample.close(__rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> PriceBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Appendable);
             sample.pass::<PriceMembers::price>();
-            PriceBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            PriceBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Price`] as types.
     pub mod PriceMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum price {}
+
         impl __rt::Member for price {
             type Shape = __rt::Fixed<5, 2>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "newer::Price.price";
         }
     }
+
     impl __rt::shape::Shape for Price {
         type Owned = Self;
         type Borrowed = Self;
@@ -5805,30 +4901,29 @@ pub mod newer {
             &[__rt::shape::size_min_of::<PriceMembers::price>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<PriceMembers::price>(&value.price)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let value = Self {
-                price: reader.member::<PriceMembers::price>()?,
-            };
+            let value = Self { price: reader.member::<PriceMembers::price>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -5840,19 +4935,23 @@ pub mod newer {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> PriceView<'a> {
             PriceView::parse_(reader).unwrap_or(PriceView::ABSENT)
         }
+
         fn absent<'a>() -> PriceView<'a> {
             PriceView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             PriceView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<PriceMembers::price>();

@@ -7,6 +7,7 @@
     clippy::pedantic,
     clippy::restriction,
     dead_code,
+    missing_debug_implementations,
     missing_docs,
     non_camel_case_types,
     non_snake_case,
@@ -19,6 +20,7 @@
 pub mod flight {
     #[allow(unused_imports)]
     use ::spindle_dds::idl as __rt;
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct State {
         pub icao: u32,
@@ -27,6 +29,7 @@ pub mod flight {
         pub feed: u16,
         pub callsign: String,
     }
+
     impl ::core::default::Default for State {
         fn default() -> Self {
             Self {
@@ -38,119 +41,76 @@ pub mod flight {
             }
         }
     }
+
     impl __rt::TopicType for State {
         const TYPE_NAME: &'static str = "flight::State";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF12i\xC5\xB3 \x8B\xFF\x10\x03\xDD\xF9\xE5\xE1\xA8\0h\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xF0\xD6\x18L\xF1j\xC6\xB2l0\x03:9K\0\xAF\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"\xC3\0\0\0\x01\0\0\0\xF2\xF0\xD6\x18L\xF1j\xC6\xB2l0\x03:9K\0\xAB\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::State\0\0\0\x87\0\0\0\x05\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x17\0\0\0\x01\0\0\0\x01\0\x04\0\t\0\0\0altitude\0\0\0\0\x15\0\0\0\x02\0\0\0\x01\0\x07\0\x07\0\0\0number\0\0\0\0\0\0\x13\0\0\0\x03\0\0\0\x01\0\x06\0\x05\0\0\0feed\0\0\0\0\x17\0\0\0\x04\0\0\0\x01\0p\x08\t\0\0\0callsign\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF12i\xC5\xB3 \x8B\xFF\x10\x03\xDD\xF9\xE5\xE1\xA8\0h\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xF0\xD6\x18L\xF1j\xC6\xB2l0\x03:9K\0\xAF\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"\xC3\0\0\0\x01\0\0\0\xF2\xF0\xD6\x18L\xF1j\xC6\xB2l0\x03:9K\0\xAB\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::State\0\0\0\x87\0\0\0\x05\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x17\0\0\0\x01\0\0\0\x01\0\x04\0\t\0\0\0altitude\0\0\0\0\x15\0\0\0\x02\0\0\0\x01\0\x07\0\x07\0\0\0number\0\0\0\0\0\0\x13\0\0\0\x03\0\0\0\x01\0\x06\0\x05\0\0\0feed\0\0\0\0\x17\0\0\0\x04\0\0\0\x01\0p\x08\t\0\0\0callsign\0\0\0",
+            });
         type Builder<S: __rt::Slot> = StateBuilder<S>;
         type View<'a> = StateView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<StateBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<StateView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<StateView<'_>> {
             StateView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &StateView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &StateView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`State`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct StateView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 5],
     }
+
     impl<'a> StateView<'a> {
         #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<StateMembers::icao>(&self.at)
         }
+
         #[inline]
         pub fn altitude(&self) -> i32 {
             self.reader.show::<StateMembers::altitude>(&self.at)
         }
+
         #[inline]
         pub fn number(&self) -> u32 {
             self.reader.show::<StateMembers::number>(&self.at)
         }
+
         #[inline]
         pub fn feed(&self) -> u16 {
             self.reader.show::<StateMembers::feed>(&self.at)
         }
+
         #[inline]
         pub fn callsign(&self) -> &'a str {
             self.reader.show::<StateMembers::callsign>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<State> {
@@ -162,15 +122,15 @@ pub mod flight {
                 callsign: self.reader.to_owned::<StateMembers::callsign>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<State>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 5],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 5] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -189,14 +149,13 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<StateMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for StateView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("State")
@@ -208,6 +167,7 @@ pub mod flight {
                 .finish()
         }
     }
+
     /// Builds one [`State`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -219,28 +179,33 @@ pub mod flight {
         sample: __rt::InPlace<S, 5>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> StateBuilder<S, Stage> {
         #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<StateMembers::icao>(&value);
             self
         }
+
         #[inline]
         pub fn set_altitude(&mut self, value: i32) -> &mut Self {
             self.sample.set::<StateMembers::altitude>(&value);
             self
         }
+
         #[inline]
         pub fn set_number(&mut self, value: u32) -> &mut Self {
             self.sample.set::<StateMembers::number>(&value);
             self
         }
+
         #[inline]
         pub fn set_feed(&mut self, value: u16) -> &mut Self {
             self.sample.set::<StateMembers::feed>(&value);
             self
         }
     }
+
     impl<S: __rt::Room> StateBuilder<S, __rt::Needs<StateMembers::callsign>> {
         #[inline]
         pub fn callsign(
@@ -249,12 +214,10 @@ pub mod flight {
         ) -> ::core::result::Result<StateBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<StateMembers::callsign>(value)?;
-            ::core::result::Result::Ok(StateBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(StateBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> StateBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -262,50 +225,41 @@ pub mod flight {
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <State as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                State,
-            >(|hasher| {
+            let key = __rt::codec::hash::<State>(|hasher| {
                 self.sample.hash::<StateMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for State {
         type First<R: __rt::Room> = StateBuilder<R>;
         type Last<R: __rt::Room> = StateBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<StateBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Final,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<StateBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<StateMembers::icao>()?;
             sample.append_default::<StateMembers::altitude>()?;
             sample.append_default::<StateMembers::number>()?;
             sample.append_default::<StateMembers::feed>()?;
-            ::core::result::Result::Ok(StateBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(StateBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut StateBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut StateBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Final)
         }
     }
+
     /// The members of [`State`] as types.
     pub mod StateMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum icao {}
+
         impl __rt::Member for icao {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
@@ -315,51 +269,48 @@ pub mod flight {
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "flight::State.icao";
         }
-        #[derive(Debug)]
+
         pub enum altitude {}
+
         impl __rt::Member for altitude {
             type Shape = i32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 1;
             const ID: u32 = 1;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::State.altitude";
         }
-        #[derive(Debug)]
+
         pub enum number {}
+
         impl __rt::Member for number {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 2;
             const ID: u32 = 2;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::State.number";
         }
-        #[derive(Debug)]
+
         pub enum feed {}
+
         impl __rt::Member for feed {
             type Shape = u16;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 3;
             const ID: u32 = 3;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::State.feed";
         }
-        #[derive(Debug)]
+
         pub enum callsign {}
+
         impl __rt::Member for callsign {
             type Shape = __rt::shape::Text<8>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 4;
             const ID: u32 = 4;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::State.callsign";
         }
     }
+
     impl __rt::shape::Shape for State {
         type Owned = Self;
         type Borrowed = Self;
@@ -375,13 +326,12 @@ pub mod flight {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Next;
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Final)?;
             encoder.member::<StateMembers::icao>(&value.icao)?;
             encoder.member::<StateMembers::altitude>(&value.altitude)?;
@@ -390,6 +340,7 @@ pub mod flight {
             encoder.member::<StateMembers::callsign>(&value.callsign)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
@@ -407,6 +358,7 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -424,19 +376,23 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> StateView<'a> {
             StateView::parse_(reader).unwrap_or(StateView::ABSENT)
         }
+
         fn absent<'a>() -> StateView<'a> {
             StateView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             StateView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Final);
             measure.member::<StateMembers::icao>();
@@ -447,121 +403,74 @@ pub mod flight {
             measure.end(__rt::Extensibility::Final);
         }
     }
+
     /// Without a key and without a bound.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Blob {
         pub number: u32,
         pub bytes: Vec<u8>,
     }
+
     impl ::core::default::Default for Blob {
         fn default() -> Self {
-            Self {
-                number: 0,
-                bytes: ::std::vec::Vec::new(),
-            }
+            Self { number: 0, bytes: ::std::vec::Vec::new() }
         }
     }
+
     impl __rt::TopicType for Blob {
         const TYPE_NAME: &'static str = "flight::Blob";
         const HAS_KEY: bool = false;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1]\x07\x13\xC8\xB3k\xA1\x919]\x9E\xE1W)\0<\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2K\x17N\x022\xB1(`\xB4\x0E\xAB\xC1\xBBC\0d\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"x\0\0\0\x01\0\0\0\xF2K\x17N\x022\xB1(`\xB4\x0E\xAB\xC1\xBBC\0`\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0flight::Blob\0\0\0\0<\0\0\0\x02\0\0\0\x15\0\0\0\0\0\0\0\x01\0\x07\0\x07\0\0\0number\0\0\0\0\0\0\x18\0\0\0\x01\0\0\0\x01\0\x80\xF3\x01\0\0\x02\x06\0\0\0bytes\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1]\x07\x13\xC8\xB3k\xA1\x919]\x9E\xE1W)\0<\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2K\x17N\x022\xB1(`\xB4\x0E\xAB\xC1\xBBC\0d\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"x\0\0\0\x01\0\0\0\xF2K\x17N\x022\xB1(`\xB4\x0E\xAB\xC1\xBBC\0`\0\0\0\xF2Q\x02\0\x15\0\0\0\0\0\0\0\r\0\0\0flight::Blob\0\0\0\0<\0\0\0\x02\0\0\0\x15\0\0\0\0\0\0\0\x01\0\x07\0\x07\0\0\0number\0\0\0\0\0\0\x18\0\0\0\x01\0\0\0\x01\0\x80\xF3\x01\0\0\x02\x06\0\0\0bytes\0\0\0",
+            });
         type Builder<S: __rt::Slot> = BlobBuilder<S>;
         type View<'a> = BlobView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<BlobBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<BlobView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<BlobView<'_>> {
             BlobView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &BlobView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &BlobView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Blob`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct BlobView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 2],
     }
+
     impl<'a> BlobView<'a> {
         #[inline]
         pub fn number(&self) -> u32 {
             self.reader.show::<BlobMembers::number>(&self.at)
         }
+
         #[inline]
         pub fn bytes(&self) -> &'a [u8] {
             self.reader.show::<BlobMembers::bytes>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Blob> {
@@ -570,15 +479,15 @@ pub mod flight {
                 bytes: self.reader.to_owned::<BlobMembers::bytes>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Blob>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 2],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 2] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -594,15 +503,14 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<BlobMembers::number, _>(&self.at, encoder)?;
             self.reader.transcribe_key::<BlobMembers::bytes, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for BlobView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Blob")
@@ -611,6 +519,7 @@ pub mod flight {
                 .finish()
         }
     }
+
     /// Builds one [`Blob`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -622,6 +531,7 @@ pub mod flight {
         sample: __rt::InPlace<S, 2>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> BlobBuilder<S, Stage> {
         #[inline]
         pub fn set_number(&mut self, value: u32) -> &mut Self {
@@ -629,6 +539,7 @@ pub mod flight {
             self
         }
     }
+
     impl<S: __rt::Room> BlobBuilder<S, __rt::Needs<BlobMembers::bytes>> {
         #[inline]
         pub fn bytes(
@@ -637,11 +548,9 @@ pub mod flight {
         ) -> ::core::result::Result<BlobBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<BlobMembers::bytes>(value)?;
-            ::core::result::Result::Ok(BlobBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(BlobBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `fill` writes `len` bytes where they lie, without a copy; they are zero before.
         #[inline]
         pub fn bytes_with(
@@ -650,16 +559,10 @@ pub mod flight {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BlobBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample
-                .append_bytes::<
-                    BlobMembers::bytes,
-                    __rt::shape::ByteSequence,
-                >(len, true, fill)?;
-            ::core::result::Result::Ok(BlobBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            sample.append_bytes::<BlobMembers::bytes, __rt::shape::ByteSequence>(len, true, fill)?;
+            ::core::result::Result::Ok(BlobBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `fill` writes `len` bytes where they lie, without a copy. The bytes hold
         /// whatever this process's ring held before, such as an older sample of its
         /// own: `fill` must write every one of them, for all of them are published.
@@ -670,17 +573,11 @@ pub mod flight {
             fill: impl ::core::ops::FnOnce(&mut [u8]),
         ) -> ::core::result::Result<BlobBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
-            sample
-                .append_bytes::<
-                    BlobMembers::bytes,
-                    __rt::shape::ByteSequence,
-                >(len, false, fill)?;
-            ::core::result::Result::Ok(BlobBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            sample.append_bytes::<BlobMembers::bytes, __rt::shape::ByteSequence>(len, false, fill)?;
+            ::core::result::Result::Ok(BlobBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> BlobBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -692,59 +589,52 @@ pub mod flight {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Blob {
         type First<R: __rt::Room> = BlobBuilder<R>;
         type Last<R: __rt::Room> = BlobBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<BlobBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Appendable,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<BlobBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<BlobMembers::number>()?;
-            ::core::result::Result::Ok(BlobBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(BlobBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut BlobBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut BlobBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Appendable)
         }
     }
+
     /// The members of [`Blob`] as types.
     pub mod BlobMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum number {}
+
         impl __rt::Member for number {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 0;
             const ID: u32 = 0;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::Blob.number";
         }
-        #[derive(Debug)]
+
         pub enum bytes {}
+
         impl __rt::Member for bytes {
             type Shape = __rt::shape::ByteSequence;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Appendable;
             const INDEX: usize = 1;
             const ID: u32 = 1;
             const KEY: bool = true;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::Blob.bytes";
         }
     }
+
     impl __rt::shape::Shape for Blob {
         type Owned = Self;
         type Borrowed = Self;
@@ -757,18 +647,18 @@ pub mod flight {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Shared(5);
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Appendable)?;
             encoder.member::<BlobMembers::number>(&value.number)?;
             encoder.member::<BlobMembers::bytes>(&value.bytes)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
@@ -783,6 +673,7 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -797,19 +688,23 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> BlobView<'a> {
             BlobView::parse_(reader).unwrap_or(BlobView::ABSENT)
         }
+
         fn absent<'a>() -> BlobView<'a> {
             BlobView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             BlobView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Appendable);
             measure.member::<BlobMembers::number>();
@@ -817,121 +712,72 @@ pub mod flight {
             measure.end(__rt::Extensibility::Appendable);
         }
     }
+
     /// Another type for the same topic.
     #[derive(Debug, Clone, PartialEq)]
-    #[derive(
-        __rt::zerocopy::FromBytes,
-        __rt::zerocopy::Immutable,
-        __rt::zerocopy::KnownLayout,
-    )]
+    #[derive(__rt::zerocopy::FromBytes, __rt::zerocopy::Immutable, __rt::zerocopy::KnownLayout)]
     #[derive(__rt::zerocopy::IntoBytes)]
     #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
     #[repr(C)]
     pub struct Other {
         pub icao: u32,
     }
+
     impl ::core::default::Default for Other {
         fn default() -> Self {
             Self { icao: 0 }
         }
     }
+
     impl __rt::TopicType for Other {
         const TYPE_NAME: &'static str = "flight::Other";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xA0\x1E\xFA\xCB4$hg1\xF2\xC0\xF3\xE2&\0'\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xA6\xD5\x18\xE2\xF9\0W>\x12H\xF5)p\xBD\0C\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"W\0\0\0\x01\0\0\0\xF2\xA6\xD5\x18\xE2\xF9\0W>\x12H\xF5)p\xBD\0?\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::Other\0\0\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\xA0\x1E\xFA\xCB4$hg1\xF2\xC0\xF3\xE2&\0'\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xA6\xD5\x18\xE2\xF9\0W>\x12H\xF5)p\xBD\0C\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"W\0\0\0\x01\0\0\0\xF2\xA6\xD5\x18\xE2\xF9\0W>\x12H\xF5)p\xBD\0?\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::Other\0\0\0\x1B\0\0\0\x01\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0",
+            });
         type Builder<S: __rt::Slot> = OtherBuilder<S>;
         type View<'a> = OtherView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<OtherBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<OtherView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<OtherView<'_>> {
             OtherView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &OtherView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &OtherView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Other`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct OtherView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 1],
     }
+
     impl<'a> OtherView<'a> {
         #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<OtherMembers::icao>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Other> {
@@ -939,21 +785,22 @@ pub mod flight {
                 icao: self.reader.to_owned::<OtherMembers::icao>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Other>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+
         /// The structure as it lies, without a copy, where that is as in memory: in
         /// a little endian sample in XCDR1, at an address that suits it. It is that of
         /// whoever wrote the sample, who is trusted not to alter it.
         pub fn as_struct(&self) -> ::core::option::Option<&'a Other> {
             self.reader.lend_one::<Other>()
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 1],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 1] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -964,21 +811,13 @@ pub mod flight {
             let at = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<OtherMembers::icao>()?,
-                    ])
+                    ::core::result::Result::Ok([reader.check_member::<OtherMembers::icao>()?])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -987,19 +826,19 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<OtherMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for OtherView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Other").field("icao", &self.icao()).finish()
         }
     }
+
     /// Builds one [`Other`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -1011,12 +850,14 @@ pub mod flight {
         sample: __rt::InPlace<S, 1>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> OtherBuilder<S, Stage> {
         #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<OtherMembers::icao>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Other) -> &mut Self {
@@ -1024,6 +865,7 @@ pub mod flight {
             self
         }
     }
+
     impl<S: __rt::Slot> OtherBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -1031,72 +873,56 @@ pub mod flight {
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Other as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Other,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Other>(|hasher| {
                 self.sample.hash::<OtherMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Other {
         type First<R: __rt::Room> = OtherBuilder<R>;
         type Last<R: __rt::Room> = OtherBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<OtherBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Final,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<OtherBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<OtherMembers::icao>()?;
-            ::core::result::Result::Ok(OtherBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(OtherBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut OtherBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut OtherBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Final)
         }
     }
+
     impl __rt::in_place::FixedComposite for Other {
         type Only<R: __rt::Room> = OtherBuilder<R>;
+
         #[inline]
-        fn add<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<(OtherBuilder<R>, usize)> {
+        fn add<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<(OtherBuilder<R>, usize)> {
             let mut builder = <Self as __rt::in_place::Composite>::begin(room, site)?;
             let end = builder.sample.close(__rt::Extensibility::Final)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> OtherBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Final,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Final);
             sample.pass::<OtherMembers::icao>();
-            OtherBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            OtherBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Other`] as types.
     pub mod OtherMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum icao {}
+
         impl __rt::Member for icao {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
@@ -1107,6 +933,7 @@ pub mod flight {
             const PATH: &'static str = "flight::Other.icao";
         }
     }
+
     impl __rt::shape::Shape for Other {
         type Owned = Self;
         type Borrowed = Self;
@@ -1116,13 +943,12 @@ pub mod flight {
             &[__rt::shape::size_min_of::<OtherMembers::icao>()],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Next;
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             if encoder.whole(::core::slice::from_ref(value))? {
                 return ::core::result::Result::Ok(());
             }
@@ -1130,29 +956,23 @@ pub mod flight {
             encoder.member::<OtherMembers::icao>(&value.icao)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
+
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Other> {
-                ::core::result::Result::Ok(Other {
-                    icao: reader.member::<OtherMembers::icao>()?,
-                })
+                ::core::result::Result::Ok(Other { icao: reader.member::<OtherMembers::icao>()? })
             }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 4,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
+
+            let value = match reader.block(
+                __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                members_,
+            ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
@@ -1160,6 +980,7 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -1169,21 +990,13 @@ pub mod flight {
             let _: [u32; 1] = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<OtherMembers::icao>()?,
-                    ])
+                    ::core::result::Result::Ok([reader.check_member::<OtherMembers::icao>()?])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -1192,24 +1005,29 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> OtherView<'a> {
             OtherView::parse_(reader).unwrap_or(OtherView::ABSENT)
         }
+
         fn absent<'a>() -> OtherView<'a> {
             OtherView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             OtherView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Final);
             measure.member::<OtherMembers::icao>();
             measure.end(__rt::Extensibility::Final);
         }
+
         fn write_all<E: __rt::encode::Encoder>(
             values: &[Self],
             encoder: &mut E,
@@ -1219,148 +1037,103 @@ pub mod flight {
             }
             values.iter().try_for_each(|value| Self::write(value, encoder))
         }
+
         fn read_whole(
             reader: &mut __rt::Reader<'_>,
             count: usize,
         ) -> ::core::option::Option<::std::vec::Vec<Self>> {
             reader.read_plain::<Self>(count)
         }
+
         fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
             reader.pass_plain::<Self>(count)
         }
     }
+
     const _: () = {
-        assert!(::core::mem::size_of:: < Other > () == 4);
-        assert!(::core::mem::align_of:: < Other > () == 4);
+        assert!(::core::mem::size_of::<Other>() == 4);
+        assert!(::core::mem::align_of::<Other>() == 4);
         assert!(::core::mem::offset_of!(Other, icao) == 0);
     };
+
     impl __rt::Plain for Other {
         const ALIGN_FIRST: usize = 4;
         const DEPTH: u8 = 1;
     }
+
     impl __rt::Dense for Other {}
+
     /// Written in one representation only, which is not the default.
     #[derive(Debug, Clone, PartialEq)]
-    #[derive(
-        __rt::zerocopy::FromBytes,
-        __rt::zerocopy::Immutable,
-        __rt::zerocopy::KnownLayout,
-    )]
+    #[derive(__rt::zerocopy::FromBytes, __rt::zerocopy::Immutable, __rt::zerocopy::KnownLayout)]
     #[zerocopy(crate = "::spindle_dds::idl::zerocopy")]
     #[repr(C)]
     pub struct Compact {
         pub icao: u32,
         pub at: f64,
     }
+
     impl ::core::default::Default for Compact {
         fn default() -> Self {
             Self { icao: 0, at: 0.0 }
         }
     }
+
     impl __rt::TopicType for Compact {
         const TYPE_NAME: &'static str = "flight::Compact";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
-        const REPRESENTATIONS: &'static [__rt::Representation] = &[
-            __rt::Representation::Xcdr2,
-        ];
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x7F^\xFE*\xC4o\xE0\xFCI\xD2:\x02\x96x\x007\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xE7f\x04\xDE\xE7\x81\xBA}\xCD]\xD4\x18V:\0Y\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-            objects: b"m\0\0\0\x01\0\0\0\xF2\xE7f\x04\xDE\xE7\x81\xBA}\xCD]\xD4\x18V:\0U\0\0\0\xF2Q\x01\0\x18\0\0\0\0\0\0\0\x10\0\0\0flight::Compact\x001\0\0\0\x02\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x11\0\0\0\x01\0\0\0\x01\0\n\0\x03\0\0\0at\0\0\0",
-        });
+        const REPRESENTATIONS: &'static [__rt::Representation] = &[__rt::Representation::Xcdr2];
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"`\0\0\0\x01\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF1\x7F^\xFE*\xC4o\xE0\xFCI\xD2:\x02\x96x\x007\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\x10\0@(\0\0\0$\0\0\0\x14\0\0\0\xF2\xE7f\x04\xDE\xE7\x81\xBA}\xCD]\xD4\x18V:\0Y\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+                objects: b"m\0\0\0\x01\0\0\0\xF2\xE7f\x04\xDE\xE7\x81\xBA}\xCD]\xD4\x18V:\0U\0\0\0\xF2Q\x01\0\x18\0\0\0\0\0\0\0\x10\0\0\0flight::Compact\x001\0\0\0\x02\0\0\0\x13\0\0\0\0\0\0\0!\0\x07\0\x05\0\0\0icao\0\0\0\0\x11\0\0\0\x01\0\0\0\x01\0\n\0\x03\0\0\0at\0\0\0",
+            });
         type Builder<S: __rt::Slot> = CompactBuilder<S>;
         type View<'a> = CompactView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<CompactBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<CompactView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<CompactView<'_>> {
             CompactView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &CompactView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &CompactView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Compact`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct CompactView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 2],
     }
+
     impl<'a> CompactView<'a> {
         #[inline]
         pub fn icao(&self) -> u32 {
             self.reader.show::<CompactMembers::icao>(&self.at)
         }
+
         #[inline]
         pub fn at(&self) -> f64 {
             self.reader.show::<CompactMembers::at>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Compact> {
@@ -1369,21 +1142,22 @@ pub mod flight {
                 at: self.reader.to_owned::<CompactMembers::at>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Compact>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
+
         /// The structure as it lies, without a copy, where that is as in memory: in
         /// a little endian sample in XCDR1, at an address that suits it. It is that of
         /// whoever wrote the sample, who is trusted not to alter it.
         pub fn as_struct(&self) -> ::core::option::Option<&'a Compact> {
             self.reader.lend_one::<Compact>()
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 2],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 2] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -1399,17 +1173,11 @@ pub mod flight {
                         reader.check_member::<CompactMembers::at>()?,
                     ])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 16,
-                            first: 4,
-                            align: 8,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -1418,22 +1186,19 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<CompactMembers::icao, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for CompactView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            f.debug_struct("Compact")
-                .field("icao", &self.icao())
-                .field("at", &self.at())
-                .finish()
+            f.debug_struct("Compact").field("icao", &self.icao()).field("at", &self.at()).finish()
         }
     }
+
     /// Builds one [`Compact`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -1445,17 +1210,20 @@ pub mod flight {
         sample: __rt::InPlace<S, 2>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> CompactBuilder<S, Stage> {
         #[inline]
         pub fn set_icao(&mut self, value: u32) -> &mut Self {
             self.sample.set::<CompactMembers::icao>(&value);
             self
         }
+
         #[inline]
         pub fn set_at(&mut self, value: f64) -> &mut Self {
             self.sample.set::<CompactMembers::at>(&value);
             self
         }
+
         /// Replaces all members.
         #[inline]
         pub fn set_all(&mut self, value: &Compact) -> &mut Self {
@@ -1463,6 +1231,7 @@ pub mod flight {
             self
         }
     }
+
     impl<S: __rt::Slot> CompactBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -1470,28 +1239,21 @@ pub mod flight {
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Compact as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Compact,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Compact>(|hasher| {
                 self.sample.hash::<CompactMembers::icao>(hasher)?;
                 ::core::result::Result::Ok(())
             })?;
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Compact {
         type First<R: __rt::Room> = CompactBuilder<R>;
         type Last<R: __rt::Room> = CompactBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<CompactBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Final,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<CompactBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<CompactMembers::icao>()?;
             sample.append_default::<CompactMembers::at>()?;
             ::core::result::Result::Ok(CompactBuilder {
@@ -1499,6 +1261,7 @@ pub mod flight {
                 stage: ::core::marker::PhantomData,
             })
         }
+
         #[inline]
         fn close<R: __rt::Room>(
             last: &mut CompactBuilder<R, __rt::Complete>,
@@ -1506,8 +1269,10 @@ pub mod flight {
             last.sample.close(__rt::Extensibility::Final)
         }
     }
+
     impl __rt::in_place::FixedComposite for Compact {
         type Only<R: __rt::Room> = CompactBuilder<R>;
+
         #[inline]
         fn add<R: __rt::Room>(
             room: R,
@@ -1517,27 +1282,23 @@ pub mod flight {
             let end = builder.sample.close(__rt::Extensibility::Final)?;
             ::core::result::Result::Ok((builder, end))
         }
+
         #[inline]
         fn reopen<R: __rt::Room>(room: R, site: __rt::Site) -> CompactBuilder<R> {
-            let mut sample = __rt::InPlace::reopen(
-                room,
-                site,
-                __rt::Extensibility::Final,
-            );
+            let mut sample = __rt::InPlace::reopen(room, site, __rt::Extensibility::Final);
             sample.pass::<CompactMembers::icao>();
             sample.pass::<CompactMembers::at>();
-            CompactBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            }
+            CompactBuilder { sample, stage: ::core::marker::PhantomData }
         }
     }
+
     /// The members of [`Compact`] as types.
     pub mod CompactMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum icao {}
+
         impl __rt::Member for icao {
             type Shape = u32;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
@@ -1547,18 +1308,18 @@ pub mod flight {
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "flight::Compact.icao";
         }
-        #[derive(Debug)]
+
         pub enum at {}
+
         impl __rt::Member for at {
             type Shape = f64;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 1;
             const ID: u32 = 1;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::Compact.at";
         }
     }
+
     impl __rt::shape::Shape for Compact {
         type Owned = Self;
         type Borrowed = Self;
@@ -1571,24 +1332,25 @@ pub mod flight {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Next;
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Final)?;
             encoder.member::<CompactMembers::icao>(&value.icao)?;
             encoder.member::<CompactMembers::at>(&value.at)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
+
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Compact> {
                 ::core::result::Result::Ok(Compact {
@@ -1596,17 +1358,11 @@ pub mod flight {
                     at: reader.member::<CompactMembers::at>()?,
                 })
             }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 16,
-                        first: 4,
-                        align: 8,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
+
+            let value = match reader.block(
+                __rt::Layout { size: 16, first: 4, align: 8, depth: 0 },
+                members_,
+            ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
@@ -1614,6 +1370,7 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -1628,17 +1385,11 @@ pub mod flight {
                         reader.check_member::<CompactMembers::at>()?,
                     ])
                 }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 16,
-                            first: 4,
-                            align: 8,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
+
+                match reader.block(
+                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0 },
+                    members_,
+                ) {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
@@ -1647,45 +1398,54 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> CompactView<'a> {
             CompactView::parse_(reader).unwrap_or(CompactView::ABSENT)
         }
+
         fn absent<'a>() -> CompactView<'a> {
             CompactView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             CompactView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Final);
             measure.member::<CompactMembers::icao>();
             measure.member::<CompactMembers::at>();
             measure.end(__rt::Extensibility::Final);
         }
+
         fn read_whole(
             reader: &mut __rt::Reader<'_>,
             count: usize,
         ) -> ::core::option::Option<::std::vec::Vec<Self>> {
             reader.read_plain::<Self>(count)
         }
+
         fn pass_whole(reader: &mut __rt::Reader<'_>, count: usize) -> bool {
             reader.pass_plain::<Self>(count)
         }
     }
+
     const _: () = {
-        assert!(::core::mem::size_of:: < Compact > () == 16);
-        assert!(::core::mem::align_of:: < Compact > () == 8);
+        assert!(::core::mem::size_of::<Compact>() == 16);
+        assert!(::core::mem::align_of::<Compact>() == 8);
         assert!(::core::mem::offset_of!(Compact, icao) == 0);
         assert!(::core::mem::offset_of!(Compact, at) == 8);
     };
+
     impl __rt::Plain for Compact {
         const ALIGN_FIRST: usize = 4;
         const DEPTH: u8 = 1;
     }
+
     /// What is built of parts, each with a key among other members.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Leg {
@@ -1693,34 +1453,36 @@ pub mod flight {
         pub number: u16,
         pub name: String,
     }
+
     impl ::core::default::Default for Leg {
         fn default() -> Self {
-            Self {
-                length: 0.0,
-                number: 0,
-                name: ::std::string::String::new(),
-            }
+            Self { length: 0.0, number: 0, name: ::std::string::String::new() }
         }
     }
+
     /// Reads one [`Leg`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct LegView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 3],
     }
+
     impl<'a> LegView<'a> {
         #[inline]
         pub fn length(&self) -> f64 {
             self.reader.show::<LegMembers::length>(&self.at)
         }
+
         #[inline]
         pub fn number(&self) -> u16 {
             self.reader.show::<LegMembers::number>(&self.at)
         }
+
         #[inline]
         pub fn name(&self) -> &'a str {
             self.reader.show::<LegMembers::name>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Leg> {
@@ -1730,10 +1492,9 @@ pub mod flight {
                 name: self.reader.to_owned::<LegMembers::name>(&self.at)?,
             })
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 3],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 3] };
+
         #[inline(always)]
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let outer = reader;
@@ -1750,14 +1511,13 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<LegMembers::number, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for LegView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Leg")
@@ -1767,6 +1527,7 @@ pub mod flight {
                 .finish()
         }
     }
+
     /// Builds one [`Leg`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -1778,18 +1539,21 @@ pub mod flight {
         sample: __rt::InPlace<S, 3>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> LegBuilder<S, Stage> {
         #[inline]
         pub fn set_length(&mut self, value: f64) -> &mut Self {
             self.sample.set::<LegMembers::length>(&value);
             self
         }
+
         #[inline]
         pub fn set_number(&mut self, value: u16) -> &mut Self {
             self.sample.set::<LegMembers::number>(&value);
             self
         }
     }
+
     impl<S: __rt::Room> LegBuilder<S, __rt::Needs<LegMembers::name>> {
         #[inline]
         pub fn name(
@@ -1798,56 +1562,45 @@ pub mod flight {
         ) -> ::core::result::Result<LegBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append::<LegMembers::name>(value)?;
-            ::core::result::Result::Ok(LegBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(LegBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl __rt::in_place::Composite for Leg {
         type First<R: __rt::Room> = LegBuilder<R>;
         type Last<R: __rt::Room> = LegBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<LegBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Final,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<LegBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<LegMembers::length>()?;
             sample.append_default::<LegMembers::number>()?;
-            ::core::result::Result::Ok(LegBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(LegBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut LegBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut LegBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Final)
         }
     }
+
     /// The members of [`Leg`] as types.
     pub mod LegMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum length {}
+
         impl __rt::Member for length {
             type Shape = f64;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 0;
             const ID: u32 = 0;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::Leg.length";
         }
-        #[derive(Debug)]
+
         pub enum number {}
+
         impl __rt::Member for number {
             type Shape = u16;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
@@ -1857,18 +1610,18 @@ pub mod flight {
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "flight::Leg.number";
         }
-        #[derive(Debug)]
+
         pub enum name {}
+
         impl __rt::Member for name {
             type Shape = __rt::shape::Text;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 2;
             const ID: u32 = 2;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::Leg.name";
         }
     }
+
     impl __rt::shape::Shape for Leg {
         type Owned = Self;
         type Borrowed = Self;
@@ -1882,19 +1635,19 @@ pub mod flight {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Next;
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Final)?;
             encoder.member::<LegMembers::length>(&value.length)?;
             encoder.member::<LegMembers::number>(&value.number)?;
             encoder.member::<LegMembers::name>(&value.name)?;
             encoder.end(open)
         }
+
         #[inline]
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let outer = reader;
@@ -1910,6 +1663,7 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
         }
+
         #[inline]
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let outer = reader;
@@ -1925,19 +1679,23 @@ pub mod flight {
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
         }
+
         #[inline]
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> LegView<'a> {
             LegView::parse_(reader).unwrap_or(LegView::ABSENT)
         }
+
         fn absent<'a>() -> LegView<'a> {
             LegView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             LegView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Final);
             measure.member::<LegMembers::length>();
@@ -1946,6 +1704,7 @@ pub mod flight {
             measure.end(__rt::Extensibility::Final);
         }
     }
+
     #[derive(Debug, Clone, PartialEq)]
     pub struct Route {
         pub length: f64,
@@ -1954,6 +1713,7 @@ pub mod flight {
         pub legs: Vec<Leg>,
         pub spare: Option<f64>,
     }
+
     impl ::core::default::Default for Route {
         fn default() -> Self {
             Self {
@@ -1965,119 +1725,76 @@ pub mod flight {
             }
         }
     }
+
     impl __rt::TopicType for Route {
         const TYPE_NAME: &'static str = "flight::Route";
         const HAS_KEY: bool = true;
         const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
-        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> = ::core::option::Option::Some(__rt::TypeDescription {
-            information: b"\x90\0\0\0\x01\x10\0@@\0\0\0<\0\0\0\x14\0\0\0\xF1\xAE\xA5\xBFL\x93\x91e\xA0P\x19\xE1a4&\0\xA3\0\0\0\x01\0\0\0\x1C\0\0\0\x01\0\0\0\x14\0\0\0\xF1\xB8-\xE1\xD1\xEAE\x06C\xC1wH\xCB\xBC\xC0\0H\0\0\0\x02\x10\0@@\0\0\0<\0\0\0\x14\0\0\0\xF22\x83HTO\x887\xC3\xF8\x9C3\xB4q\x07\0\xE8\0\0\0\x01\0\0\0\x1C\0\0\0\x01\0\0\0\x14\0\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0w\0\0\0",
-            objects: b"\x83\x01\0\0\x02\0\0\0\xF22\x83HTO\x887\xC3\xF8\x9C3\xB4q\x07\0\xE4\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::Route\0\0\0\xC0\0\0\0\x05\0\0\0\x15\0\0\0\0\0\0\0\x01\0\n\0\x07\0\0\0length\0\0\0\0\0\0$\0\0\0\x01\0\0\0!\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0\0\0\x06\0\0\0first\0\0\0-\0\0\0\x02\0\0\0!\0\x90\xF2\x01\0\0\0\x01\0\0\0\x02\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\x07\0\0\0others\0\0\0\0\0\0'\0\0\0\x03\0\0\0\x01\0\x80\xF2\x01\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0\0\x05\0\0\0legs\0\0\0\0\x14\0\0\0\x04\0\0\0\t\0\n\0\x06\0\0\0spare\0\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0s\0\0\0\xF2Q\t\0\x14\0\0\0\0\0\0\0\x0C\0\0\0flight::Leg\0S\0\0\0\x03\0\0\0\x15\0\0\0\0\0\0\0\x01\0\n\0\x07\0\0\0length\0\0\0\0\0\0\x15\0\0\0\x01\0\0\0!\0\x06\0\x07\0\0\0number\0\0\0\0\0\0\x13\0\0\0\x02\0\0\0\x01\0p\0\x05\0\0\0name\0\0\0",
-        });
+        const DESCRIPTION: ::core::option::Option<__rt::TypeDescription> =
+            ::core::option::Option::Some(__rt::TypeDescription {
+                information: b"\x90\0\0\0\x01\x10\0@@\0\0\0<\0\0\0\x14\0\0\0\xF1\xAE\xA5\xBFL\x93\x91e\xA0P\x19\xE1a4&\0\xA3\0\0\0\x01\0\0\0\x1C\0\0\0\x01\0\0\0\x14\0\0\0\xF1\xB8-\xE1\xD1\xEAE\x06C\xC1wH\xCB\xBC\xC0\0H\0\0\0\x02\x10\0@@\0\0\0<\0\0\0\x14\0\0\0\xF22\x83HTO\x887\xC3\xF8\x9C3\xB4q\x07\0\xE8\0\0\0\x01\0\0\0\x1C\0\0\0\x01\0\0\0\x14\0\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0w\0\0\0",
+                objects: b"\x83\x01\0\0\x02\0\0\0\xF22\x83HTO\x887\xC3\xF8\x9C3\xB4q\x07\0\xE4\0\0\0\xF2Q\x01\0\x16\0\0\0\0\0\0\0\x0E\0\0\0flight::Route\0\0\0\xC0\0\0\0\x05\0\0\0\x15\0\0\0\0\0\0\0\x01\0\n\0\x07\0\0\0length\0\0\0\0\0\0$\0\0\0\x01\0\0\0!\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0\0\0\x06\0\0\0first\0\0\0-\0\0\0\x02\0\0\0!\0\x90\xF2\x01\0\0\0\x01\0\0\0\x02\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\x07\0\0\0others\0\0\0\0\0\0'\0\0\0\x03\0\0\0\x01\0\x80\xF2\x01\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0\0\x05\0\0\0legs\0\0\0\0\x14\0\0\0\x04\0\0\0\t\0\n\0\x06\0\0\0spare\0\0\0\xF2\x02\xCFX\xD46E6@c\0\x15\x0E\x01\x07\0s\0\0\0\xF2Q\t\0\x14\0\0\0\0\0\0\0\x0C\0\0\0flight::Leg\0S\0\0\0\x03\0\0\0\x15\0\0\0\0\0\0\0\x01\0\n\0\x07\0\0\0length\0\0\0\0\0\0\x15\0\0\0\x01\0\0\0!\0\x06\0\x07\0\0\0number\0\0\0\0\0\0\x13\0\0\0\x02\0\0\0\x01\0p\0\x05\0\0\0name\0\0\0",
+            });
         type Builder<S: __rt::Slot> = RouteBuilder<S>;
         type View<'a> = RouteView<'a>;
-        fn max_size(
-            representation: __rt::Representation,
-        ) -> ::core::option::Option<usize> {
-            __rt::codec::max_size::<Self>(representation)
-        }
+
         #[inline]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
         ) -> __rt::Result<RouteBuilder<S>> {
-            <Self as __rt::in_place::Composite>::begin(
-                slot,
-                __rt::Site::top(representation),
-            )
+            <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
+
         #[inline]
-        fn validate(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<()> {
-            __rt::codec::validate::<Self>(bytes, encapsulation)
-        }
-        #[inline]
-        fn view(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<RouteView<'_>> {
+        fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<RouteView<'_>> {
             RouteView::parse_(
-                &mut __rt::codec::reader::<
-                    Self,
-                >(bytes, encapsulation, __rt::encode::Members::All)?,
+                &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
             )
         }
+
         fn view_to_owned(view: &RouteView<'_>) -> __rt::Result<Self> {
             view.to_owned()
         }
+
         fn view_key_hash(view: &RouteView<'_>) -> __rt::KeyHash {
             view.key_hash()
         }
-        fn size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::size(self, representation)
-        }
-        fn encode(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode(self, representation, out)
-        }
-        #[inline]
-        fn decode(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode(bytes, encapsulation)
-        }
-        fn key_hash(&self) -> __rt::KeyHash {
-            __rt::codec::key_hash(self)
-        }
-        fn key_size(&self, representation: __rt::Representation) -> usize {
-            __rt::codec::key_size(self, representation)
-        }
-        fn encode_key(
-            &self,
-            representation: __rt::Representation,
-            out: &mut [u8],
-        ) -> __rt::Result<usize> {
-            __rt::codec::encode_key(self, representation, out)
-        }
-        fn decode_key(
-            bytes: &[u8],
-            encapsulation: __rt::Encapsulation,
-        ) -> __rt::Result<Self> {
-            __rt::codec::decode_key(bytes, encapsulation)
-        }
     }
+
     /// Reads one [`Route`] where it lies, in bytes that have been checked.
     #[derive(Clone, Copy)]
     pub struct RouteView<'a> {
         reader: __rt::Reader<'a>,
         at: [u32; 5],
     }
+
     impl<'a> RouteView<'a> {
         #[inline]
         pub fn length(&self) -> f64 {
             self.reader.show::<RouteMembers::length>(&self.at)
         }
+
         #[inline]
         pub fn first(&self) -> LegView<'a> {
             self.reader.show::<RouteMembers::first>(&self.at)
         }
+
         #[inline]
         pub fn others(&self) -> __rt::ListView<'a, Leg> {
             self.reader.show::<RouteMembers::others>(&self.at)
         }
+
         #[inline]
         pub fn legs(&self) -> __rt::ListView<'a, Leg> {
             self.reader.show::<RouteMembers::legs>(&self.at)
         }
+
         #[inline]
         pub fn spare(&self) -> Option<f64> {
             self.reader.show::<RouteMembers::spare>(&self.at)
         }
+
         /// The owned form. Fails only when the bytes have been altered since
         /// they were checked.
         pub fn to_owned(&self) -> __rt::Result<Route> {
@@ -2089,15 +1806,15 @@ pub mod flight {
                 spare: self.reader.to_owned::<RouteMembers::spare>(&self.at)?,
             })
         }
+
         /// Key hash; all zero for a type without a key.
         pub fn key_hash(&self) -> __rt::KeyHash {
             __rt::codec::hash::<Route>(|hasher| self.transcribe_key_(hasher))
                 .unwrap_or(__rt::KeyHash::NONE)
         }
-        const ABSENT: Self = Self {
-            reader: __rt::Reader::empty(),
-            at: [__rt::ABSENT; 5],
-        };
+
+        const ABSENT: Self = Self { reader: __rt::Reader::empty(), at: [__rt::ABSENT; 5] };
+
         fn parse_(reader: &mut __rt::Reader<'a>) -> __rt::Result<Self> {
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
@@ -2111,15 +1828,14 @@ pub mod flight {
             reader.end(scope);
             ::core::result::Result::Ok(Self { reader: inside, at })
         }
-        fn transcribe_key_<E: __rt::encode::Encoder>(
-            &self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn transcribe_key_<E: __rt::encode::Encoder>(&self, encoder: &mut E) -> __rt::Result<()> {
             self.reader.transcribe_key::<RouteMembers::first, _>(&self.at, encoder)?;
             self.reader.transcribe_key::<RouteMembers::others, _>(&self.at, encoder)?;
             ::core::result::Result::Ok(())
         }
     }
+
     impl ::core::fmt::Debug for RouteView<'_> {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             f.debug_struct("Route")
@@ -2131,6 +1847,7 @@ pub mod flight {
                 .finish()
         }
     }
+
     /// Builds one [`Route`] in place.
     ///
     /// Members of fixed size have a `set_` method, and their defaults until then;
@@ -2142,6 +1859,7 @@ pub mod flight {
         sample: __rt::InPlace<S, 5>,
         stage: ::core::marker::PhantomData<Stage>,
     }
+
     impl<S: __rt::Room, Stage> RouteBuilder<S, Stage> {
         #[inline]
         pub fn set_length(&mut self, value: f64) -> &mut Self {
@@ -2149,60 +1867,46 @@ pub mod flight {
             self
         }
     }
+
     impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::first>> {
         #[inline]
         pub fn first(
             self,
             value: &Leg,
-        ) -> ::core::result::Result<
-            RouteBuilder<S, __rt::Needs<RouteMembers::others>>,
-            S::Error,
-        > {
+        ) -> ::core::result::Result<RouteBuilder<S, __rt::Needs<RouteMembers::others>>, S::Error> {
             let mut sample = self.sample;
             sample.append::<RouteMembers::first>(value)?;
-            ::core::result::Result::Ok(RouteBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(RouteBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `build` writes it where it lies, and hands its builder back in the last stage.
         #[inline]
         pub fn first_with(
             self,
-            build: impl for<'p> ::core::ops::FnOnce(
+            build: impl for<'p>::core::ops::FnOnce(
                 LegBuilder<__rt::Part<'p, S::Error>>,
             ) -> ::core::result::Result<
-                    LegBuilder<__rt::Part<'p, S::Error>, __rt::Complete>,
-                    S::Error,
-                >,
-        ) -> ::core::result::Result<
-            RouteBuilder<S, __rt::Needs<RouteMembers::others>>,
-            S::Error,
-        > {
+                LegBuilder<__rt::Part<'p, S::Error>, __rt::Complete>,
+                S::Error
+            >,
+        ) -> ::core::result::Result<RouteBuilder<S, __rt::Needs<RouteMembers::others>>, S::Error> {
             let mut sample = self.sample;
             sample.append_composite::<RouteMembers::first, Leg, _>(build)?;
-            ::core::result::Result::Ok(RouteBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(RouteBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::others>> {
         #[inline]
         pub fn others(
             self,
             value: &[Leg; 2],
-        ) -> ::core::result::Result<
-            RouteBuilder<S, __rt::Needs<RouteMembers::legs>>,
-            S::Error,
-        > {
+        ) -> ::core::result::Result<RouteBuilder<S, __rt::Needs<RouteMembers::legs>>, S::Error> {
             let mut sample = self.sample;
             sample.append::<RouteMembers::others>(value)?;
-            ::core::result::Result::Ok(RouteBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(RouteBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `build` writes it where it lies, element by element.
         #[inline]
         pub fn others_with(
@@ -2210,38 +1914,27 @@ pub mod flight {
             build: impl ::core::ops::FnOnce(
                 &mut __rt::List<'_, Leg, S::Error>,
             ) -> ::core::result::Result<(), S::Error>,
-        ) -> ::core::result::Result<
-            RouteBuilder<S, __rt::Needs<RouteMembers::legs>>,
-            S::Error,
-        > {
+        ) -> ::core::result::Result<RouteBuilder<S, __rt::Needs<RouteMembers::legs>>, S::Error> {
             let mut sample = self.sample;
-            sample
-                .append_list::<
-                    RouteMembers::others,
-                    __rt::shape::Delimited<__rt::shape::Array<Leg, 2>>,
-                >(build)?;
-            ::core::result::Result::Ok(RouteBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            sample.append_list::<
+                RouteMembers::others,
+                __rt::shape::Delimited<__rt::shape::Array<Leg, 2>>
+            >(build)?;
+            ::core::result::Result::Ok(RouteBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::legs>> {
         #[inline]
         pub fn legs(
             self,
             value: &[Leg],
-        ) -> ::core::result::Result<
-            RouteBuilder<S, __rt::Needs<RouteMembers::spare>>,
-            S::Error,
-        > {
+        ) -> ::core::result::Result<RouteBuilder<S, __rt::Needs<RouteMembers::spare>>, S::Error> {
             let mut sample = self.sample;
             sample.append::<RouteMembers::legs>(value)?;
-            ::core::result::Result::Ok(RouteBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(RouteBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         /// `build` writes it where it lies, element by element.
         #[inline]
         pub fn legs_with(
@@ -2249,22 +1942,16 @@ pub mod flight {
             build: impl ::core::ops::FnOnce(
                 &mut __rt::List<'_, Leg, S::Error>,
             ) -> ::core::result::Result<(), S::Error>,
-        ) -> ::core::result::Result<
-            RouteBuilder<S, __rt::Needs<RouteMembers::spare>>,
-            S::Error,
-        > {
+        ) -> ::core::result::Result<RouteBuilder<S, __rt::Needs<RouteMembers::spare>>, S::Error> {
             let mut sample = self.sample;
-            sample
-                .append_list::<
-                    RouteMembers::legs,
-                    __rt::shape::Delimited<__rt::shape::Sequence<Leg>>,
-                >(build)?;
-            ::core::result::Result::Ok(RouteBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            sample.append_list::<
+                RouteMembers::legs,
+                __rt::shape::Delimited<__rt::shape::Sequence<Leg>>
+            >(build)?;
+            ::core::result::Result::Ok(RouteBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Room> RouteBuilder<S, __rt::Needs<RouteMembers::spare>> {
         #[inline]
         pub fn spare(
@@ -2273,12 +1960,10 @@ pub mod flight {
         ) -> ::core::result::Result<RouteBuilder<S, __rt::Complete>, S::Error> {
             let mut sample = self.sample;
             sample.append_optional::<RouteMembers::spare, _>(value.as_ref())?;
-            ::core::result::Result::Ok(RouteBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(RouteBuilder { sample, stage: ::core::marker::PhantomData })
         }
     }
+
     impl<S: __rt::Slot> RouteBuilder<S, __rt::Complete> {
         /// Publishes the sample.
         ///
@@ -2286,9 +1971,7 @@ pub mod flight {
         /// Those of the slot.
         pub fn publish(mut self) -> ::core::result::Result<S::Receipt, S::Error> {
             <Route as __rt::in_place::Composite>::close(&mut self)?;
-            let key = __rt::codec::hash::<
-                Route,
-            >(|hasher| {
+            let key = __rt::codec::hash::<Route>(|hasher| {
                 self.sample.hash::<RouteMembers::first>(hasher)?;
                 self.sample.hash::<RouteMembers::others>(hasher)?;
                 ::core::result::Result::Ok(())
@@ -2296,49 +1979,41 @@ pub mod flight {
             self.sample.publish(key)
         }
     }
+
     impl __rt::in_place::Composite for Route {
         type First<R: __rt::Room> = RouteBuilder<R>;
         type Last<R: __rt::Room> = RouteBuilder<R, __rt::Complete>;
+
         #[inline]
-        fn begin<R: __rt::Room>(
-            room: R,
-            site: __rt::Site,
-        ) -> __rt::Result<RouteBuilder<R>> {
-            let mut sample = __rt::InPlace::start(
-                room,
-                site,
-                __rt::Extensibility::Final,
-            )?;
+        fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<RouteBuilder<R>> {
+            let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<RouteMembers::length>()?;
-            ::core::result::Result::Ok(RouteBuilder {
-                sample,
-                stage: ::core::marker::PhantomData,
-            })
+            ::core::result::Result::Ok(RouteBuilder { sample, stage: ::core::marker::PhantomData })
         }
+
         #[inline]
-        fn close<R: __rt::Room>(
-            last: &mut RouteBuilder<R, __rt::Complete>,
-        ) -> __rt::Result<usize> {
+        fn close<R: __rt::Room>(last: &mut RouteBuilder<R, __rt::Complete>) -> __rt::Result<usize> {
             last.sample.close(__rt::Extensibility::Final)
         }
     }
+
     /// The members of [`Route`] as types.
     pub mod RouteMembers {
         #[allow(unused_imports)]
         use ::spindle_dds::idl as __rt;
-        #[derive(Debug)]
+
         pub enum length {}
+
         impl __rt::Member for length {
             type Shape = f64;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 0;
             const ID: u32 = 0;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::Route.length";
         }
-        #[derive(Debug)]
+
         pub enum first {}
+
         impl __rt::Member for first {
             type Shape = super::Leg;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
@@ -2348,8 +2023,9 @@ pub mod flight {
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "flight::Route.first";
         }
-        #[derive(Debug)]
+
         pub enum others {}
+
         impl __rt::Member for others {
             type Shape = __rt::shape::Delimited<__rt::shape::Array<super::Leg, 2>>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
@@ -2359,29 +2035,28 @@ pub mod flight {
             const MUST_UNDERSTAND: bool = true;
             const PATH: &'static str = "flight::Route.others";
         }
-        #[derive(Debug)]
+
         pub enum legs {}
+
         impl __rt::Member for legs {
             type Shape = __rt::shape::Delimited<__rt::shape::Sequence<super::Leg>>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 3;
             const ID: u32 = 3;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::Route.legs";
         }
-        #[derive(Debug)]
+
         pub enum spare {}
+
         impl __rt::Member for spare {
             type Shape = __rt::shape::Optional<f64>;
             const EXTENSIBILITY: __rt::Extensibility = __rt::Extensibility::Final;
             const INDEX: usize = 4;
             const ID: u32 = 4;
-            const KEY: bool = false;
-            const MUST_UNDERSTAND: bool = false;
             const PATH: &'static str = "flight::Route.spare";
         }
     }
+
     impl __rt::shape::Shape for Route {
         type Owned = Self;
         type Borrowed = Self;
@@ -2397,13 +2072,12 @@ pub mod flight {
             ],
         );
         const LENGTH_CODE: __rt::shape::LengthCode = __rt::shape::LengthCode::Next;
+
         fn initial() -> Self {
             ::core::default::Default::default()
         }
-        fn write<E: __rt::encode::Encoder>(
-            value: &Self,
-            encoder: &mut E,
-        ) -> __rt::Result<()> {
+
+        fn write<E: __rt::encode::Encoder>(value: &Self, encoder: &mut E) -> __rt::Result<()> {
             let open = encoder.begin(__rt::Extensibility::Final)?;
             encoder.member::<RouteMembers::length>(&value.length)?;
             encoder.member::<RouteMembers::first>(&value.first)?;
@@ -2412,6 +2086,7 @@ pub mod flight {
             encoder.member::<RouteMembers::spare>(&value.spare)?;
             encoder.end(open)
         }
+
         fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self> {
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let value = Self {
@@ -2424,6 +2099,7 @@ pub mod flight {
             reader.end(scope);
             ::core::result::Result::Ok(value)
         }
+
         fn check(reader: &mut __rt::Reader<'_>) -> __rt::Result<()> {
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let _: [u32; 5] = [
@@ -2436,18 +2112,22 @@ pub mod flight {
             reader.end(scope);
             ::core::result::Result::Ok(())
         }
+
         fn show<'a>(reader: &mut __rt::Reader<'a>) -> RouteView<'a> {
             RouteView::parse_(reader).unwrap_or(RouteView::ABSENT)
         }
+
         fn absent<'a>() -> RouteView<'a> {
             RouteView::ABSENT
         }
+
         fn transcribe_key<E: __rt::encode::Encoder>(
             reader: &mut __rt::Reader<'_>,
             encoder: &mut E,
         ) -> __rt::Result<()> {
             RouteView::parse_(reader)?.transcribe_key_(encoder)
         }
+
         fn measure(measure: &mut __rt::Measure) {
             measure.begin(__rt::Extensibility::Final);
             measure.member::<RouteMembers::length>();

@@ -5,13 +5,13 @@ use std::fmt::Debug;
 
 use serde::Deserialize;
 use spindle_dds_idl_exercise::random::Random;
-use spindle_dds_idl_exercise::{CdrError, REPRESENTATIONS, Sample};
+use spindle_dds_idl_exercise::{CdrError, REPRESENTATIONS, TopicType};
 
 /// Random values tried, of which so many at least must be within the bounds of the type.
 const TRIED: u64 = 40;
 const VALID_MIN: usize = 3;
 
-fn check<T: Sample + Debug + Default + PartialEq + for<'d> Deserialize<'d>>() {
+fn check<T: TopicType + Debug + Default + PartialEq + for<'d> Deserialize<'d>>() {
     let name = T::TYPE_NAME;
     round_trip(&T::default()).unwrap_or_else(|error| panic!("{name}: default: {error}"));
     let mut valid = 0;
@@ -44,7 +44,7 @@ fn is_of_value(error: &CdrError) -> bool {
     )
 }
 
-fn round_trip<T: Sample + Debug + PartialEq>(value: &T) -> Result<(), CdrError> {
+fn round_trip<T: TopicType + Debug + PartialEq>(value: &T) -> Result<(), CdrError> {
     for representation in REPRESENTATIONS {
         let id = T::encapsulation(representation);
         let mut bytes = vec![0xaa; value.size(representation)];

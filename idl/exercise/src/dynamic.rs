@@ -7,10 +7,10 @@ use spindle_dds_xtypes::{DynamicType, Registry};
 use crate::big_endian::encode_big_endian;
 use crate::random::Random;
 use crate::sample::Checked;
-use crate::{ByteOrder, Encapsulation, REPRESENTATIONS, Representation, Sample};
+use crate::{ByteOrder, Encapsulation, REPRESENTATIONS, Representation, TopicType};
 
 /// The type as others learn of it.
-pub fn dynamic<T: Sample>() -> DynamicType {
+pub fn dynamic<T: TopicType>() -> DynamicType {
     let description = T::DESCRIPTION.expect("is described");
     let information = TypeInformation::from_bytes(description.information).expect("information");
     let mut registry = Registry::new();
@@ -42,7 +42,7 @@ pub fn dynamic<T: Sample>() -> DynamicType {
     ty
 }
 
-fn written<T: Sample>(value: &T, representation: Representation) -> Option<Vec<u8>> {
+fn written<T: TopicType>(value: &T, representation: Representation) -> Option<Vec<u8>> {
     let mut out = vec![0xaa; value.size(representation)];
     let used = value.encode(representation, &mut out).ok()?;
     out.truncate(used);

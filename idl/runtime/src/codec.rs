@@ -1,4 +1,4 @@
-//! Whole samples, in terms of shapes: what generated [`TopicType`]s consist of.
+//! Whole samples, in terms of shapes: what [`TopicType`]s consist of.
 
 use crate::encapsulation::{Encapsulation, Representation};
 use crate::encode::{AllMembers, Counter, Encoder, KeyMembers, Members, Selection, Writer};
@@ -6,30 +6,24 @@ use crate::error::CdrError;
 use crate::key::{KeyHash, KeyHasher};
 use crate::measure::Measure;
 use crate::reader::{Reader, Untrusted};
-use crate::shape::Shape;
 use crate::topic::TopicType;
 
-/// A generated topic type.
-pub trait Sample: TopicType + Shape<Owned = Self, Borrowed = Self> {}
-
-impl<T: TopicType + Shape<Owned = Self, Borrowed = Self>> Sample for T {}
-
 /// Most bytes of a sample.
-pub fn max_size<T: Sample>(representation: Representation) -> Option<usize> {
+pub fn max_size<T: TopicType>(representation: Representation) -> Option<usize> {
     Measure::of::<T>(representation, Members::All)
 }
 
 /// For [`TopicType::size`].
-pub fn size<T: Sample>(sample: &T, representation: Representation) -> usize {
+pub fn size<T: TopicType>(sample: &T, representation: Representation) -> usize {
     count::<T, AllMembers>(sample, representation)
 }
 
 /// For [`TopicType::key_size`].
-pub fn key_size<T: Sample>(sample: &T, representation: Representation) -> usize {
+pub fn key_size<T: TopicType>(sample: &T, representation: Representation) -> usize {
     count::<T, KeyMembers>(sample, representation)
 }
 
-fn count<T: Sample, M: Selection>(sample: &T, representation: Representation) -> usize {
+fn count<T: TopicType, M: Selection>(sample: &T, representation: Representation) -> usize {
     let mut counter = Counter::<M>::new(representation);
     // Of a value that cannot be written, this is the size up to what is wrong with
     // it, so that writing fails there and not for want of room.
@@ -41,7 +35,7 @@ fn count<T: Sample, M: Selection>(sample: &T, representation: Representation) ->
 ///
 /// # Errors
 /// [`CdrError::Full`], or what is wrong with the value.
-pub fn encode<T: Sample>(
+pub fn encode<T: TopicType>(
     sample: &T,
     representation: Representation,
     out: &mut [u8],
@@ -53,7 +47,7 @@ pub fn encode<T: Sample>(
 ///
 /// # Errors
 /// [`CdrError::Full`], or what is wrong with the value.
-pub fn encode_key<T: Sample>(
+pub fn encode_key<T: TopicType>(
     sample: &T,
     representation: Representation,
     out: &mut [u8],
@@ -61,7 +55,7 @@ pub fn encode_key<T: Sample>(
     write::<T, KeyMembers>(sample, representation, out)
 }
 
-fn write<T: Sample, M: Selection>(
+fn write<T: TopicType, M: Selection>(
     sample: &T,
     representation: Representation,
     out: &mut [u8],
@@ -76,7 +70,7 @@ fn write<T: Sample, M: Selection>(
 /// # Errors
 /// What is wrong with the bytes.
 #[inline]
-pub fn decode<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
+pub fn decode<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
     T::read(&mut reader::<T>(bytes, encapsulation, Members::All)?)
 }
 
@@ -85,7 +79,7 @@ pub fn decode<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T
 /// # Errors
 /// What is wrong with the bytes.
 #[inline]
-pub fn validate<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result<(), CdrError> {
+pub fn validate<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> Result<(), CdrError> {
     T::check(&mut reader::<T>(bytes, encapsulation, Members::All)?)
 }
 
@@ -93,7 +87,7 @@ pub fn validate<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result
 ///
 /// # Errors
 /// What is wrong with the bytes.
-pub fn decode_key<T: Sample>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
+pub fn decode_key<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
     T::read(&mut reader::<T>(bytes, encapsulation, Members::Key)?)
 }
 
@@ -111,7 +105,7 @@ pub fn reader<T: TopicType>(
 }
 
 /// For [`TopicType::key_hash`] and its kin: `write` gives the hasher the key.
-pub fn hash<T: Sample>(
+pub fn hash<T: TopicType>(
     write: impl FnOnce(&mut KeyHasher) -> Result<(), CdrError>,
 ) -> Result<KeyHash, CdrError> {
     if !T::HAS_KEY {
@@ -123,6 +117,6 @@ pub fn hash<T: Sample>(
 }
 
 /// For [`TopicType::key_hash`]: a value that cannot be written has no hash.
-pub fn key_hash<T: Sample>(sample: &T) -> KeyHash {
+pub fn key_hash<T: TopicType>(sample: &T) -> KeyHash {
     hash::<T>(|hasher| T::write(sample, hasher)).unwrap_or(KeyHash::NONE)
 }

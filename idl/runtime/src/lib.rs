@@ -60,8 +60,13 @@ pub use zerocopy;
 pub enum Complete {}
 
 /// A stage of an in-place builder: the member that is to be written next.
-#[derive(Debug)]
 pub struct Needs<M>(std::marker::PhantomData<M>);
+
+impl<M: Member> std::fmt::Debug for Needs<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Needs({})", M::PATH)
+    }
+}
 
 /// [`std::result::Result`] with the error of this crate.
 pub type Result<T, E = CdrError> = std::result::Result<T, E>;

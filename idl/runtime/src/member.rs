@@ -19,9 +19,9 @@ pub trait Member: 'static {
     /// Member id.
     const ID: u32;
     /// Whether it takes part in the key, be it marked so or be it that no member is.
-    const KEY: bool;
+    const KEY: bool = false;
     /// Whether readers that do not know it must refuse the sample: so for keys.
-    const MUST_UNDERSTAND: bool;
+    const MUST_UNDERSTAND: bool = false;
     /// Whether its default takes the place of a value that is none of the type:
     /// `@try_construct(USE_DEFAULT)`.
     const USE_DEFAULT: bool = false;

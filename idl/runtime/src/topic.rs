@@ -1,9 +1,11 @@
 //! The two faces between generated code and the middleware: a topic type, and
 //! the memory that its samples are built in.
 
+use crate::codec;
 use crate::encapsulation::{Encapsulation, Extensibility, Representation};
 use crate::error::CdrError;
 use crate::key::KeyHash;
+use crate::shape::Shape;
 
 /// Memory that a sample is built in. The middleware implements it over ring
 /// memory; dropping a slot without `finish` withdraws it.
@@ -74,7 +76,7 @@ pub struct TypeDescription {
 /// slices are bodies without the encapsulation header; their start is the origin
 /// of alignment, whatever its address. Nothing here blocks; only `decode`,
 /// `decode_key` and `view_to_owned` allocate.
-pub trait TopicType: Sized + Send + Sync + 'static {
+pub trait TopicType: Shape<Owned = Self, Borrowed = Self> + Sized + Send + Sync {
     /// Scoped IDL name, `module::Type`.
     const TYPE_NAME: &'static str;
     /// Whether any member is a `@key`.
@@ -101,7 +103,9 @@ pub trait TopicType: Sized + Send + Sync + 'static {
     }
 
     /// Most bytes that a sample can take; `None` when there is no bound.
-    fn max_size(representation: Representation) -> Option<usize>;
+    fn max_size(representation: Representation) -> Option<usize> {
+        codec::max_size::<Self>(representation)
+    }
 
     /// Starts a sample in `slot`: defaults are written, padding is zeroed.
     ///
@@ -116,7 +120,10 @@ pub trait TopicType: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// Whatever is wrong with the bytes.
-    fn validate(bytes: &[u8], encapsulation: Encapsulation) -> Result<(), CdrError>;
+    #[inline]
+    fn validate(bytes: &[u8], encapsulation: Encapsulation) -> Result<(), CdrError> {
+        codec::validate::<Self>(bytes, encapsulation)
+    }
 
     /// Validates a sample and gives access to it where it lies.
     ///
@@ -135,41 +142,59 @@ pub trait TopicType: Sized + Send + Sync + 'static {
 
     /// Bytes that [`encode`](Self::encode) writes. If it cannot, because the value is
     /// out of bounds, then with this much room it says so.
-    fn size(&self, representation: Representation) -> usize;
+    fn size(&self, representation: Representation) -> usize {
+        codec::size(self, representation)
+    }
 
     /// Writes the sample and returns the number of bytes.
     ///
     /// # Errors
     /// [`CdrError::Full`]; a bound that is exceeded; a NUL inside a string.
-    fn encode(&self, representation: Representation, out: &mut [u8]) -> Result<usize, CdrError>;
+    fn encode(&self, representation: Representation, out: &mut [u8]) -> Result<usize, CdrError> {
+        codec::encode(self, representation, out)
+    }
 
     /// Reads a sample.
     ///
     /// # Errors
     /// Whatever is wrong with the bytes.
-    fn decode(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self, CdrError>;
+    #[inline]
+    fn decode(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self, CdrError> {
+        codec::decode(bytes, encapsulation)
+    }
 
     /// Key hash of DDSI-RTPS 2.5 §9.6.4.8 as XTypes 1.3 §7.6.8 defines it: the key
     /// members by ascending id in big endian XCDR2, as if all were final; padded
     /// with zeros if that can never exceed 16 bytes, else its MD5. All zero for
     /// a type without a key.
-    fn key_hash(&self) -> KeyHash;
+    fn key_hash(&self) -> KeyHash {
+        codec::key_hash(self)
+    }
 
     /// Bytes that [`encode_key`](Self::encode_key) writes.
-    fn key_size(&self, representation: Representation) -> usize;
+    fn key_size(&self, representation: Representation) -> usize {
+        codec::key_size(self, representation)
+    }
 
     /// Writes the key members only, for samples that dispose or unregister: the
     /// same encapsulation as a whole sample, as if the type had no other members.
     ///
     /// # Errors
     /// As for [`encode`](Self::encode).
-    fn encode_key(&self, representation: Representation, out: &mut [u8])
-    -> Result<usize, CdrError>;
+    fn encode_key(
+        &self,
+        representation: Representation,
+        out: &mut [u8],
+    ) -> Result<usize, CdrError> {
+        codec::encode_key(self, representation, out)
+    }
 
     /// Reads what [`encode_key`](Self::encode_key) wrote; all other members have
     /// their defaults.
     ///
     /// # Errors
     /// Whatever is wrong with the bytes.
-    fn decode_key(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self, CdrError>;
+    fn decode_key(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self, CdrError> {
+        codec::decode_key(bytes, encapsulation)
+    }
 }

@@ -22,6 +22,7 @@ mod constant;
 mod default;
 mod enumeration;
 mod exception;
+mod format;
 mod interface;
 mod names;
 mod plain;
@@ -45,6 +46,7 @@ use crate::mapping;
 use crate::model::{Item, Member, Model, TypeDecl, TypeId, TypeKind};
 use crate::type_object::TypeDescriptions;
 
+use format::format;
 use names::Names;
 
 /// What generated code looks like.
@@ -94,12 +96,6 @@ pub enum EmitError {
         /// Why.
         message: String,
     },
-    /// The output is not Rust: a bug of the generator.
-    #[error("generated code does not parse: {message}; please report this IDL")]
-    Internal {
-        /// What the parser says.
-        message: String,
-    },
 }
 
 /// Generates the Rust of a model.
@@ -128,8 +124,8 @@ pub fn emit(model: &Model, options: &EmitOptions) -> Result<String, EmitError> {
     );
     let mut declared = Vec::new();
     emitter.find_declared(&model.root.items, &[], &mut declared);
-    let texts = texts(model, options, descriptions, &declared)?;
-    emitter.items(&model.root.items, &[], &mut texts.into_iter(), &mut text)?;
+    let texts = texts(model, options, descriptions, &declared);
+    emitter.items(&model.root.items, &[], &mut texts.into_iter(), &mut text);
     text.push_str(&end_file);
     Ok(text)
 }
@@ -143,9 +139,9 @@ fn texts(
     options: &EmitOptions,
     descriptions: Option<&TypeDescriptions>,
     declared: &[Declared<'_>],
-) -> Result<Vec<String>, EmitError> {
+) -> Vec<String> {
     // Tokens stay in their threads, and so do emitters.
-    let some = |declared: &[Declared<'_>]| -> Result<Vec<String>, EmitError> {
+    let some = |declared: &[Declared<'_>]| -> Vec<String> {
         let emitter = Emitter::new(model, options, descriptions);
         let text = |(item, scope): &Declared<'_>| emitter.text(item, scope);
         declared.iter().map(text).collect()
@@ -161,15 +157,15 @@ fn texts(
                 (share, builder.spawn_scoped(scope, || some(share)))
             })
             .collect();
-        let mut texts = some(first)?;
+        let mut texts = some(first);
         for (share, other) in others {
             texts.extend(match other {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 // There are no more threads to be had.
-                Err(_) => some(share)?,
+                Err(_) => some(share),
             });
         }
-        Ok(texts)
+        texts
     })
 }
 
@@ -178,22 +174,13 @@ const SHARE_MIN: usize = 16;
 /// As a main thread has it.
 const STACK_BYTES: usize = 8 << 20;
 
-/// The text of items that stand in as many modules as `scope` has. They are formatted inside
-/// of modules of that depth, since the room in a line depends on it, whose own lines are cut.
-fn formatted(items: TokenStream, scope: &Scope) -> Result<String, EmitError> {
-    let wrap = |inside: TokenStream, _: &String| quote!(mod outer { #inside });
-    let items = scope.iter().fold(items, wrap);
-    let file: syn::File = syn::parse2(items).map_err(|error| EmitError::Internal {
-        message: error.to_string(),
-    })?;
-    let text = prettyplease::unparse(&file);
-    let mut rest = &text[..];
-    for _ in scope {
-        rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-        let end = rest.trim_end_matches('\n').rfind('\n');
-        rest = end.map_or("", |end| &rest[..=end]);
+/// Appends the text of an item. Between items of one line there are no blank lines.
+fn append(text: &mut String, item: &str) {
+    let is_tall = text.ends_with("}\n") || item.lines().nth(1).is_some();
+    if is_tall && !item.is_empty() && !text.is_empty() && !text.ends_with("\n\n") {
+        text.push('\n');
     }
-    Ok(rest.to_owned())
+    text.push_str(item);
 }
 
 /// One run over a model.
@@ -203,6 +190,8 @@ struct Emitter<'m> {
     names: Names,
     /// `None` when nothing could be described.
     descriptions: Option<&'m TypeDescriptions>,
+    /// What comes before items that are in no module.
+    allowed_lints: String,
 }
 
 /// The modules around an item, from the outside in.
@@ -219,6 +208,7 @@ impl<'m> Emitter<'m> {
             options,
             names: Names::new(model, options),
             descriptions,
+            allowed_lints: format(allowed_lints(), 0, ""),
         }
     }
 
@@ -242,19 +232,19 @@ impl<'m> Emitter<'m> {
         }
     }
 
-    /// The text of an item that is no module, by itself: there is never more than one item as
-    /// a syntax tree.
-    fn text(&self, item: &Item, scope: &Scope) -> Result<String, EmitError> {
+    /// The text of an item that is no module.
+    fn text(&self, item: &Item, scope: &Scope) -> String {
         let tokens = match item {
             Item::Module(_) => TokenStream::new(),
             Item::Type(id) => self.type_decl(*id),
             Item::Const(id) => self.constant(&self.model.constants[id.0]),
             Item::Interface(id) => self.interface(*id),
         };
-        match tokens.is_empty() {
-            true => Ok(String::new()),
-            false => formatted(self.at_root(scope, tokens), scope),
-        }
+        let before = match scope {
+            [] => &self.allowed_lints[..],
+            _ => "",
+        };
+        format(tokens, scope.len(), before)
     }
 
     /// Appends items, of which `texts` has the texts.
@@ -264,24 +254,23 @@ impl<'m> Emitter<'m> {
         scope: &Scope,
         texts: &mut dyn Iterator<Item = String>,
         text: &mut String,
-    ) -> Result<(), EmitError> {
+    ) {
         for item in items {
             if let Item::Module(inner) = item {
                 let docs = docs(&inner.doc);
-                self.module(&docs, &inner.name, &inner.items, scope, texts, text)?;
+                self.module(&docs, &inner.name, &inner.items, scope, texts, text);
                 continue;
             }
-            text.extend(texts.next());
+            append(text, &texts.next().unwrap_or_default());
             if let Item::Interface(id) = item {
                 let decl = &self.model.interfaces[id.0];
                 if !decl.items.is_empty() {
                     let doc = format!(" What [`{}`] declares.", decl.name);
                     let docs = quote!(#[doc = #doc]);
-                    self.module(&docs, &decl.name, &decl.items, scope, texts, text)?;
+                    self.module(&docs, &decl.name, &decl.items, scope, texts, text);
                 }
             }
         }
-        Ok(())
     }
 
     /// The scope inside of a module, unless another crate has it.
@@ -301,9 +290,9 @@ impl<'m> Emitter<'m> {
         scope: &Scope,
         texts: &mut dyn Iterator<Item = String>,
         text: &mut String,
-    ) -> Result<(), EmitError> {
+    ) {
         let Some(inner) = self.module_here(name, scope) else {
-            return Ok(());
+            return;
         };
         let name = self.names.module(&inner);
         let allow = scope.is_empty().then(allowed_lints);
@@ -313,35 +302,20 @@ impl<'m> Emitter<'m> {
             quote!(#[allow(unused_imports)] use #path as __rt;)
         });
         let mut inside = String::new();
-        self.items(items, &inner, texts, &mut inside)?;
-        let module = formatted(quote!(#docs #allow pub mod #name { #runtime }), scope)?;
+        self.items(items, &inner, texts, &mut inside);
+        let module = format(
+            quote!(#docs #allow pub mod #name { #runtime }),
+            scope.len(),
+            "",
+        );
         let Some((head, _)) = module.rsplit_once('}').filter(|_| !inside.is_empty()) else {
-            text.push_str(&module);
-            return Ok(());
+            return append(text, &module);
         };
-        text.push_str(head.trim_end());
-        text.push('\n');
+        append(text, head.trim_end());
+        text.push_str(if has_code { "\n\n" } else { "\n" });
         text.push_str(&inside);
         text.push_str(&"    ".repeat(scope.len()));
         text.push_str("}\n");
-        Ok(())
-    }
-
-    /// Items outside of any module go into an unnamed block of their own, which
-    /// carries the allowed lints and the name of the runtime.
-    fn at_root(&self, scope: &Scope, items: TokenStream) -> TokenStream {
-        if !scope.is_empty() {
-            return items;
-        }
-        let Ok(file) = syn::parse2::<syn::File>(items.clone()) else {
-            return items;
-        };
-        let allow = allowed_lints();
-        let items = file.items.iter().map(|item| match item {
-            syn::Item::Macro(_) => quote!(#item),
-            _ => quote!(#allow #item),
-        });
-        quote!(#(#items)*)
     }
 
     fn type_decl(&self, id: TypeId) -> TokenStream {
@@ -451,7 +425,7 @@ fn allowed_lints() -> TokenStream {
     quote! {
         #[allow(
             clippy::all, clippy::nursery, clippy::pedantic, clippy::restriction,
-            dead_code, missing_docs, non_camel_case_types, non_snake_case,
+            dead_code, missing_debug_implementations, missing_docs, non_camel_case_types, non_snake_case,
             non_upper_case_globals, rustdoc::all, unreachable_pub, unused_qualifications, unused_variables
         )]
     }

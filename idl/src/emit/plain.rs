@@ -173,7 +173,7 @@ impl Emitter<'_> {
             .then(|| quote!(#[derive(#rt::zerocopy::IntoBytes)]));
         Some(quote! {
             #[derive(
-                #rt::zerocopy::FromBytes, #rt::zerocopy::Immutable, #rt::zerocopy::KnownLayout,
+                #rt::zerocopy::FromBytes, #rt::zerocopy::Immutable, #rt::zerocopy::KnownLayout
             )]
             #dense
             #[zerocopy(crate = #path)]

@@ -168,13 +168,14 @@ impl Emitter<'_> {
             let shape = self.member_shape(member, &scope);
             let index = Literal::usize_unsuffixed(index);
             let id = Literal::u32_unsuffixed(member.id);
-            let must_understand = member.must_understand;
+            let key = key.then(|| quote!(const KEY: #bool = true;));
+            let must_understand =
+                (member.must_understand).then(|| quote!(const MUST_UNDERSTAND: #bool = true;));
             let use_default = (member.try_construct == TryConstruct::UseDefault)
                 .then(|| quote!(const USE_DEFAULT: #bool = true;));
             let path = format!("{type_name}.{}", member.name);
             let default = self.member_default(member, &scope);
             quote! {
-                #[derive(Debug)]
                 pub enum #name {}
 
                 impl __rt::Member for #name {
@@ -182,8 +183,8 @@ impl Emitter<'_> {
                     const EXTENSIBILITY: __rt::Extensibility = #extensibility;
                     const INDEX: #usize = #index;
                     const ID: #u32 = #id;
-                    const KEY: #bool = #key;
-                    const MUST_UNDERSTAND: #bool = #must_understand;
+                    #key
+                    #must_understand
                     #use_default
                     const PATH: &'static #str = #path;
                     #default

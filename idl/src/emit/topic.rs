@@ -45,8 +45,7 @@ impl Emitter<'_> {
         let type_name = type_name(subject.decl);
         let has_key = subject.structure.members.iter().any(|member| member.key);
         let extensibility = subject.extensibility();
-        let [bool, str, byte, usize] =
-            ["bool", "str", "u8", "usize"].map(|name| self.names.primitive(name));
+        let [bool, str, byte] = ["bool", "str", "u8"].map(|name| self.names.primitive(name));
         let description = self.description(subject);
         let representations = self.representations(subject);
         let slot = self.names.parameter("S");
@@ -61,12 +60,6 @@ impl Emitter<'_> {
                 type Builder<#slot: #rt::Slot> = #builder<#slot>;
                 type View<'a> = #view<'a>;
 
-                fn max_size(
-                    representation: #rt::Representation,
-                ) -> ::core::option::Option<#usize> {
-                    #rt::codec::max_size::<Self>(representation)
-                }
-
                 #[inline]
                 fn build<#slot: #rt::Slot>(
                     slot: #slot,
@@ -76,14 +69,6 @@ impl Emitter<'_> {
                         slot,
                         #rt::Site::top(representation),
                     )
-                }
-
-                #[inline]
-                fn validate(
-                    bytes: &[#byte],
-                    encapsulation: #rt::Encapsulation,
-                ) -> #result<()> {
-                    #rt::codec::validate::<Self>(bytes, encapsulation)
                 }
 
                 #[inline]
@@ -104,49 +89,6 @@ impl Emitter<'_> {
 
                 fn view_key_hash(view: &#view<'_>) -> #rt::KeyHash {
                     view.key_hash()
-                }
-
-                fn size(&self, representation: #rt::Representation) -> #usize {
-                    #rt::codec::size(self, representation)
-                }
-
-                fn encode(
-                    &self,
-                    representation: #rt::Representation,
-                    out: &mut [#byte],
-                ) -> #result<#usize> {
-                    #rt::codec::encode(self, representation, out)
-                }
-
-                #[inline]
-                fn decode(
-                    bytes: &[#byte],
-                    encapsulation: #rt::Encapsulation,
-                ) -> #result<Self> {
-                    #rt::codec::decode(bytes, encapsulation)
-                }
-
-                fn key_hash(&self) -> #rt::KeyHash {
-                    #rt::codec::key_hash(self)
-                }
-
-                fn key_size(&self, representation: #rt::Representation) -> #usize {
-                    #rt::codec::key_size(self, representation)
-                }
-
-                fn encode_key(
-                    &self,
-                    representation: #rt::Representation,
-                    out: &mut [#byte],
-                ) -> #result<#usize> {
-                    #rt::codec::encode_key(self, representation, out)
-                }
-
-                fn decode_key(
-                    bytes: &[#byte],
-                    encapsulation: #rt::Encapsulation,
-                ) -> #result<Self> {
-                    #rt::codec::decode_key(bytes, encapsulation)
                 }
             }
         }

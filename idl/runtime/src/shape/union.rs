@@ -10,7 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use crate::codec::{self, Sample};
+use crate::codec;
 use crate::encapsulation::Extensibility;
 use crate::encode::Encoder;
 use crate::error::{CdrError, Place};
@@ -19,6 +19,7 @@ use crate::measure::Measure;
 use crate::member::{Member, Owned, Shown};
 use crate::reader::{ABSENT, Reader, Span};
 use crate::shape::Shape;
+use crate::topic::TopicType;
 
 /// A generated union. Branches are counted from 0 in the order of their declaration.
 pub trait Union: Sized + 'static {
@@ -265,7 +266,7 @@ pub struct WholeUnion<'a, U: Union> {
     view: <U as Union>::View<'a>,
 }
 
-impl<'a, U: Union + Sample> WholeUnion<'a, U> {
+impl<'a, U: Union + TopicType> WholeUnion<'a, U> {
     /// Checks the bytes at the reader.
     ///
     /// # Errors
