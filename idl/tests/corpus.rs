@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use spindle_dds_idl::emit::{EmitOptions, emit};
 use spindle_dds_idl::{Compilation, Options, Severity, compile, print};
 
 fn folder() -> PathBuf {
@@ -58,6 +59,18 @@ fn every_file_compiles() {
         let errors: Vec<String> = errors.map(ToString::to_string).collect();
         assert!(errors.is_empty(), "{name}: {errors:#?}");
         invariants::check(&compilation.model);
+    }
+}
+
+/// `.ci/corpus` has it compiled.
+#[test]
+fn what_is_generated_is_rust() {
+    for name in names() {
+        let compilation = compiled(&name);
+        let model = compilation.ok().expect("the file is right");
+        let text = emit(model, &EmitOptions::default()).expect("there is Rust for it");
+        let parsed = syn::parse_file(&text);
+        assert!(parsed.is_ok(), "{name}: {:?}", parsed.err());
     }
 }
 

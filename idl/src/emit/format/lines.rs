@@ -47,15 +47,15 @@ impl<'t> Lines<'t> {
         let mut start = range.start;
         let mut is_spaced = true;
         while start < range.end {
-            let end = self.item_end(start, range.end);
-            let is_tall = self.is_tall(start..end);
+            let end = self.tokens.item_end(start, range.end);
+            let is_tall = self.tokens.is_tall(start..end);
             if start > range.start {
                 if is_tall || is_spaced {
                     self.text.push('\n');
                 }
                 self.line(indent);
             }
-            if !before.is_empty() && !self.is_macro_call(start..end) {
+            if !before.is_empty() && !self.tokens.is_macro_call(start..end) {
                 self.text.push_str(before);
             }
             self.part(start..end, indent, 0);
@@ -98,8 +98,6 @@ impl<'t> Lines<'t> {
         }
     }
 
-    // What is known of ranges.
-
     /// Bytes in one line, without a space before.
     fn width(&self, range: &Range<usize>) -> usize {
         let list = &self.tokens.list;
@@ -132,119 +130,22 @@ impl<'t> Lines<'t> {
         !self.is_broken(range) && column + self.width(range) + trailing <= WIDTH
     }
 
-    fn is(&self, index: usize, text: &str) -> bool {
-        self.tokens.text_at(index) == text
-    }
-
-    /// Whether brackets with something in them open.
-    fn opens(&self, index: usize) -> bool {
-        let token = &self.tokens.list[index];
-        matches!(token.kind, Kind::Open(_)) && token.partner > index + 1
-    }
-
-    /// Where a line can break first: behind an opening bracket, but for angle ones.
-    fn breakable(&self, range: &Range<usize>) -> Option<usize> {
-        let angle = Kind::Open(Bracket::Angle);
-        let mut outermost = self.tokens.outermost(range);
-        outermost.find(|index| self.opens(*index) && self.tokens.list[*index].kind != angle)
-    }
-
-    /// The first word behind `pub`, where there is one.
-    fn first_word(&self, start: usize) -> usize {
-        match (self.is(start, "pub"), self.is(start + 1, "(")) {
-            (true, true) => self.tokens.after(start + 1),
-            (true, false) => start + 1,
-            _ => start,
-        }
-    }
-
-    /// Behind documentation and attributes.
-    fn behind_attributes(&self, range: &Range<usize>) -> usize {
-        let mut start = range.start;
-        while start < range.end {
-            match self.attribute_end(start) {
-                Some(end) => start = end,
-                None if self.tokens.list[start].kind == Kind::Doc => start += 1,
-                None => break,
-            }
-        }
-        start
-    }
-
-    /// Behind the attribute that starts here.
-    fn attribute_end(&self, start: usize) -> Option<usize> {
-        if !self.is(start, "#") {
-            return None;
-        }
-        let opening = start + 1 + usize::from(self.is(start + 1, "!"));
-        self.is(opening, "[").then(|| self.tokens.after(opening))
-    }
-
-    /// Where the item or statement that starts here ends.
-    fn item_end(&self, start: usize, end: usize) -> usize {
-        let start = self.behind_attributes(&(start..end));
-        let first = self.first_word(start);
-        let ends_in_semicolon = match self.tokens.text_at(first) {
-            "let" | "use" | "static" | "type" | "return" | "break" => true,
-            "const" => !matches!(
-                self.tokens.text_at(first + 1),
-                "fn" | "unsafe" | "async" | "{"
-            ),
-            _ => false,
-        };
-        for index in self.tokens.outermost(&(start..end)) {
-            let token = &self.tokens.list[index];
-            if self.is(index, ";") {
-                return index + 1;
-            }
-            let is_last = token.kind == Kind::Open(Bracket::Curly)
-                && !ends_in_semicolon
-                && token.class != Class::List;
-            let next = self.tokens.after(index);
-            if is_last && !matches!(self.tokens.text_at(next), ";" | "." | "?" | "else") {
-                return next;
-            }
-        }
-        end
-    }
-
-    /// Whether it is an item with a body: these have blank lines around them.
-    fn is_tall(&self, range: Range<usize>) -> bool {
-        let first = self.first_word(self.behind_attributes(&range));
-        match self.tokens.text_at(first) {
-            "fn" | "impl" | "trait" | "mod" | "struct" | "enum" => true,
-            "const" | "unsafe" | "async" | "extern" => {
-                matches!(
-                    self.tokens.text_at(first + 1),
-                    "fn" | "unsafe" | "impl" | "extern"
-                )
-            }
-            _ => false,
-        }
-    }
-
-    fn is_macro_call(&self, range: Range<usize>) -> bool {
-        let start = self.behind_attributes(&range);
-        let mut outermost = self.tokens.outermost(&(start..range.end));
-        outermost.any(|index| self.opens(index) && self.tokens.is_macro(index))
-    }
-
     // How ranges are printed.
 
     /// An item, a statement, or a part of a list: attributes, each in its line, and the
     /// rest. `trailing` bytes come behind it.
     fn part(&mut self, range: Range<usize>, indent: usize, trailing: usize) {
         let mut start = range.start;
-        let rest = self.behind_attributes(&range);
+        let rest = self.tokens.behind_attributes(&range);
         while start < rest {
-            let end = self.attribute_end(start).unwrap_or(start + 1);
+            let end = self.tokens.attribute_end(start).unwrap_or(start + 1);
             self.groups(start..end, indent, 0);
             if end < range.end {
                 self.line(indent);
             }
             start = end;
         }
-        match rest < range.end && self.is(range.end - 1, ";") {
+        match rest < range.end && self.tokens.is(range.end - 1, ";") {
             true => {
                 self.run(rest..range.end - 1, indent, trailing + 1);
                 self.push(range.end - 1);
@@ -261,11 +162,11 @@ impl<'t> Lines<'t> {
         if self.fits(&range, trailing) {
             return self.flat(range);
         }
-        if let Some(body) = self.body(&range) {
+        if let Some(body) = self.tokens.body(&range) {
             self.head(range.start..body, indent);
             return self.bracket(body, indent);
         }
-        if let Some(assignment) = self.assignment(&range) {
+        if let Some(assignment) = self.tokens.assignment(&range) {
             return self.assigned(range, assignment, indent, trailing);
         }
         let operators = self.operators(&range);
@@ -279,27 +180,17 @@ impl<'t> Lines<'t> {
         self.groups(range, indent, trailing);
     }
 
-    /// The braces that a range ends with, if they are no list.
-    fn body(&self, range: &Range<usize>) -> Option<usize> {
-        let last = &self.tokens.list[range.end - 1];
-        let opening = last.partner;
-        let is_body = last.kind == Kind::Close(Bracket::Curly)
-            && opening >= range.start
-            && self.tokens.list[opening].class.is_broken();
-        is_body.then_some(opening)
-    }
-
     /// What stands before a body.
     fn head(&mut self, range: Range<usize>, indent: usize) {
         let mut outermost = self.tokens.outermost(&range);
-        let Some(condition) = outermost.find(|index| self.is(*index, "where")) else {
+        let Some(condition) = outermost.find(|index| self.tokens.is(*index, "where")) else {
             // With ` {`.
             return self.run(range, indent, 2);
         };
         self.run(range.start..condition, indent, 0);
         self.line(indent);
         self.push(condition);
-        for bound in self.parts(condition + 1..range.end, Class::List) {
+        for bound in self.tokens.parts(condition + 1..range.end, Class::List) {
             self.line(indent + STEP);
             self.run(bound, indent + STEP, 1);
             self.push_comma();
@@ -307,22 +198,12 @@ impl<'t> Lines<'t> {
         self.line(indent);
     }
 
-    /// The `=` or `=>` with something on both sides.
-    fn assignment(&self, range: &Range<usize>) -> Option<usize> {
-        if matches!(self.tokens.text_at(range.start), "if" | "while") {
-            return None;
-        }
-        let mut outermost = self.tokens.outermost(range);
-        let found = outermost.find(|index| matches!(self.tokens.text_at(*index), "=" | "=>"))?;
-        (found + 1 < range.end).then_some(found)
-    }
-
     fn assigned(&mut self, range: Range<usize>, at: usize, indent: usize, trailing: usize) {
         self.groups(range.start..at + 1, indent, 0);
         let rest = at + 1..range.end;
         let inner = indent + STEP;
         let fits_below = !self.is_broken(&rest) && inner + self.width(&rest) + trailing <= WIDTH;
-        let begins_here = match self.breakable(&rest) {
+        let begins_here = match self.tokens.breakable(&rest) {
             Some(opening) => self.column + 1 + self.width(&(rest.start..opening + 1)) <= WIDTH,
             None => false,
         };
@@ -352,18 +233,21 @@ impl<'t> Lines<'t> {
     fn dots(&self, range: &Range<usize>) -> Vec<usize> {
         let is_called = |dot: usize| {
             let behind = self.tokens.after(dot + 1);
-            self.is(behind, "(") || (self.is(behind, "::") && self.is(behind + 1, "<"))
+            self.tokens.is(behind, "(")
+                || (self.tokens.is(behind, "::") && self.tokens.is(behind + 1, "<"))
         };
         let mut dots: Vec<_> = self
             .tokens
             .outermost(range)
-            .filter(|index| self.is(*index, ".") && index + 2 < range.end && is_called(*index))
+            .filter(|index| {
+                self.tokens.is(*index, ".") && index + 2 < range.end && is_called(*index)
+            })
             .collect();
         let Some(first) = dots.first().copied() else {
             return dots;
         };
         let root = range.start..first;
-        let is_chain = dots.len() > 1 || self.breakable(&root).is_some();
+        let is_chain = dots.len() > 1 || self.tokens.breakable(&root).is_some();
         if !is_chain || self.ends_tall(range) {
             return Vec::new();
         }
@@ -376,7 +260,7 @@ impl<'t> Lines<'t> {
     /// Whether all but what is in the last brackets fits, and that does not fit anywhere.
     fn ends_tall(&self, range: &Range<usize>) -> bool {
         let outermost = self.tokens.outermost(range);
-        let Some(last) = outermost.filter(|index| self.opens(*index)).last() else {
+        let Some(last) = outermost.filter(|index| self.tokens.opens(*index)).last() else {
             return false;
         };
         let partner = self.tokens.list[last].partner;
@@ -405,7 +289,7 @@ impl<'t> Lines<'t> {
         let mut index = range.start;
         while index < range.end {
             let next = self.tokens.after(index);
-            if !self.opens(index) {
+            if !self.tokens.opens(index) {
                 self.push(index);
                 if self.tokens.list[index].kind == Kind::Doc && next < range.end {
                     self.line(indent);
@@ -414,7 +298,7 @@ impl<'t> Lines<'t> {
                 continue;
             }
             let rest = next..range.end;
-            let behind = match self.breakable(&rest) {
+            let behind = match self.tokens.breakable(&rest) {
                 Some(opening) => self.width(&(rest.start..opening + 1)),
                 None => self.width(&rest) + trailing,
             };
@@ -456,14 +340,14 @@ impl<'t> Lines<'t> {
     fn list(&mut self, opening: usize, inside: Range<usize>, indent: usize) {
         let class = self.tokens.list[opening].class;
         let has_comma = self.tokens.list[inside.end - 1].separates;
-        let parts = self.parts(inside, class);
+        let parts = self.tokens.parts(inside, class);
         let count = parts.len();
         for (index, part) in parts.into_iter().enumerate() {
             if index > 0 {
                 self.line(indent);
             }
             let comma = match class == Class::Arms {
-                true => self.arm_has_comma(&part),
+                true => self.tokens.arm_has_comma(&part),
                 false => {
                     // `..base` has none.
                     let is_base = self.tokens.text_at(part.start).starts_with("..");
@@ -476,40 +360,6 @@ impl<'t> Lines<'t> {
                 self.push_comma();
             }
         }
-    }
-
-    /// Whether what may be an arm is one, and none that is a block.
-    fn arm_has_comma(&self, part: &Range<usize>) -> bool {
-        let mut outermost = self.tokens.outermost(part);
-        let arrow = outermost.find(|index| self.is(*index, "=>"));
-        arrow.is_some_and(|arrow| self.body(part) != Some(arrow + 1))
-    }
-
-    /// What stands between commas, and in `match` behind arms that are blocks.
-    fn parts(&self, range: Range<usize>, class: Class) -> Vec<Range<usize>> {
-        let mut parts = Vec::new();
-        let mut start = range.start;
-        for index in self.tokens.outermost(&range) {
-            let next = self.tokens.after(index);
-            if self.tokens.list[index].separates {
-                if start < index {
-                    parts.push(start..index);
-                }
-                start = index + 1;
-            } else if class == Class::Arms
-                && self.tokens.list[index].class == Class::Block
-                && index > 0
-                && self.is(index - 1, "=>")
-                && !matches!(self.tokens.text_at(next), "." | "?")
-            {
-                parts.push(start..next);
-                start = next;
-            }
-        }
-        if start < range.end {
-            parts.push(start..range.end);
-        }
-        parts
     }
 
     /// The brackets that the only part of a list ends with, or a block that the last one
@@ -529,7 +379,10 @@ impl<'t> Lines<'t> {
             return None;
         };
         let inner = self.tokens.list[closing].partner;
-        if bracket == Bracket::Angle || !self.opens(inner) || !self.fits(&(opening..inner + 1), 0) {
+        if bracket == Bracket::Angle
+            || !self.tokens.opens(inner)
+            || !self.fits(&(opening..inner + 1), 0)
+        {
             return None;
         }
         let mut outermost = self.tokens.outermost(&(inside.start..closing + 1));

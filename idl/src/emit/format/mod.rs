@@ -1,12 +1,13 @@
 //! Tokens as text that is laid out as rustfmt would, or nearly: items to be read.
 //!
 //! Generated code is long, and its syntax is known, so there is no syntax tree: `tokens`
-//! puts all tokens into one list, `spacing` says what each of them is for, and `lines`
-//! breaks what does not fit into a line, from the outside in. Whatever the tokens are, the
+//! puts all tokens into one list, `spacing` says what each of them is for, `parts` what they
+//! make up, and `lines` breaks what does not fit into a line, from the outside in. Whatever the tokens are, the
 //! text is the same tokens again, but for commas before closing brackets: what is not
 //! understood is at worst not pretty.
 
 mod lines;
+mod parts;
 mod spacing;
 mod tokens;
 
