@@ -174,6 +174,17 @@ fn f(x: [
 }
 
 #[test]
+fn what_would_mean_something_else_stays_apart() {
+    check(
+        "const A:f32=1. .max(2.);m!{#[doc=\" B\"]struct B;}",
+        "
+const A: f32 = 1. .max(2.);
+m! { #[doc = \" B\"] struct B; }
+",
+    );
+}
+
+#[test]
 fn items_at_the_root_may_have_something_before() {
     let tokens = "#[doc = \" A.\"] struct A; a! { B } fn b() {}".parse();
     let text = format(tokens.expect("has tokens"), 0, "#[allow(dead_code)]\n");
