@@ -25,6 +25,7 @@ mod exception;
 mod interface;
 mod names;
 mod plain;
+mod portions;
 mod shape;
 mod structure;
 mod topic;
