@@ -77,9 +77,6 @@ fn generate(
          #[allow(clippy::all, clippy::nursery, unused)]\nmod {name}_tried {{\n    \
          include!(concat!(env!(\"OUT_DIR\"), \"/{name}_tried.rs\"));\n}}\n"
     ));
-    checks.push_str(&format!(
-        "mod {name} {{\n    use super::every_way;\n{}}}\n",
-        code.tests
-    ));
+    checks.push_str(&format!("mod {name} {{\n{}}}\n", code.tests));
     Ok(())
 }

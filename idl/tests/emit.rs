@@ -145,11 +145,20 @@ fn plain_structures() {
             .map(|(name, _)| name)
             .collect()
     };
-    let plain = ["Pose", "Reading", "Eight", "Board", "Keyed", "KeyedList"];
+    let plain = [
+        "Pose",
+        "Reading",
+        "Eight",
+        "Board",
+        "Keyed",
+        "KeyedList",
+        "Leg",
+        "Mark",
+    ];
     assert_eq!(named("impl __rt::Plain for "), plain);
     assert_eq!(
         named("impl __rt::Dense for "),
-        ["Pose", "Eight", "Keyed", "KeyedList"]
+        ["Pose", "Eight", "Keyed", "KeyedList", "Leg", "Mark"]
     );
     assert_eq!(text.matches("#[repr(C)]").count(), plain.len());
 

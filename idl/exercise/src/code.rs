@@ -19,7 +19,7 @@ use types::Types;
 pub struct Code {
     /// Implementations; they stand in the crate that the types do.
     pub implementations: String,
-    /// A test for each topic type.
+    /// A test for each topic type, for a module inside of one that has a function `every_way`.
     pub tests: String,
 }
 
@@ -99,7 +99,7 @@ pub fn code(model: &Model, krate: &str, generated: &str) -> Result<Code, fmt::Er
             let names: Vec<String> = names.map(|name| mapping::identifier(name)).collect();
             writeln!(
                 code.tests,
-                "#[test]\nfn {}() {{\n    every_way::<{krate}::{generated}::{}>();\n}}",
+                "#[test]\nfn {}() {{\n    super::every_way::<{krate}::{generated}::{}>();\n}}",
                 names.join("_").to_lowercase(),
                 names.join("::")
             )?;

@@ -9,15 +9,6 @@ use crate::random::Random;
 use crate::tried::Exercise;
 use crate::{Encapsulation, REPRESENTATIONS, Representation, dynamic, encode, sample};
 
-/// How much is tried of a type.
-#[derive(Debug, Clone, Copy)]
-pub struct Effort {
-    /// Values that go through each encoding.
-    pub values: u64,
-    /// Those of them whose bytes are altered.
-    pub altered: u64,
-}
-
 /// Longest sample of which every byte is altered, and which is cut at every byte.
 const ALTERED_BYTES_MAX: usize = 300;
 
@@ -25,18 +16,17 @@ const ALTERED_BYTES_MAX: usize = 300;
 /// that say what is wrong, and vectors that start with room for four.
 const MEMORY_BASE: usize = 4096;
 
-/// Tries a topic type. Of how much memory is taken it knows only where
-/// [`Counting`](crate::memory::Counting) is the allocator.
-pub fn every_way<T: Exercise>(effort: Effort)
+/// Most sizes tried of memory that a sample does not fit in.
+const CAPACITIES_MAX: usize = 4096;
+
+/// Tries a topic type with so many values, the first of which is its default.
+pub fn every_way<T: Exercise>(values: u64)
 where
     for<'a> T::View<'a>: Debug,
 {
     let ty = T::DESCRIPTION.map(|_| dynamic::dynamic::<T>());
-    for seed in 0..effort.values {
-        let value = match seed {
-            0 => T::default(),
-            _ => T::any(&mut Random::of_numbers(seed)),
-        };
+    for seed in 0..values {
+        let value = value::<T>(seed);
         sample::round_trip_shown(&value, T::is_shown);
         for representation in REPRESENTATIONS {
             built(&value, representation, seed);
@@ -44,11 +34,28 @@ where
         if let Some(ty) = &ty {
             dynamic::round_trip(ty, &value);
         }
-        if seed < effort.altered {
-            for representation in REPRESENTATIONS {
-                altered(ty.as_ref(), &value, representation, seed);
-            }
+    }
+}
+
+/// Alters the bytes of so many values, the first of which is its default. Of how much memory
+/// is taken it knows only where [`Counting`](crate::memory::Counting) is the allocator.
+pub fn every_alteration<T: Exercise>(values: u64)
+where
+    for<'a> T::View<'a>: Debug,
+{
+    let ty = T::DESCRIPTION.map(|_| dynamic::dynamic::<T>());
+    for seed in 0..values {
+        let value = value::<T>(seed);
+        for representation in REPRESENTATIONS {
+            altered(ty.as_ref(), &value, representation, seed);
         }
+    }
+}
+
+fn value<T: Exercise>(seed: u64) -> T {
+    match seed {
+        0 => T::default(),
+        _ => T::any(&mut Random::of_numbers(seed)),
     }
 }
 
@@ -72,7 +79,8 @@ fn built<T: Exercise>(value: &T, representation: Representation, seed: u64) {
     assert_eq!(key, value.key_hash());
     let read = T::decode(&bytes, T::encapsulation(representation));
     assert_eq!(read.as_ref(), Ok(value), "{representation:?}");
-    for capacity in 0..expected.len() {
+    let step = 1 + expected.len() / CAPACITIES_MAX;
+    for capacity in (0..expected.len()).step_by(step) {
         let built = T::build(vec![0xaa; capacity], representation)
             .and_then(|builder| value.build_all(builder, &mut Random::new(seed)));
         built.expect_err("does not fit");

@@ -4,7 +4,7 @@
 
 use std::fmt::Debug;
 
-use spindle_dds_idl_exercise::every_way::{Effort, every_way as try_in};
+use spindle_dds_idl_exercise::every_way::{every_alteration, every_way as try_in_every_way};
 use spindle_dds_idl_exercise::memory::{Counting, most_held};
 use spindle_dds_idl_exercise::tried::Exercise;
 
@@ -15,10 +15,8 @@ fn every_way<T: Exercise>()
 where
     for<'a> T::View<'a>: Debug,
 {
-    try_in::<T>(Effort {
-        values: 40,
-        altered: 3,
-    });
+    try_in_every_way::<T>(40);
+    every_alteration::<T>(3);
 }
 
 /// Without this, nothing would ever take too much.

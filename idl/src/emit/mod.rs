@@ -26,6 +26,7 @@ mod format;
 mod interface;
 mod names;
 mod plain;
+mod portions;
 mod shape;
 mod structure;
 mod topic;

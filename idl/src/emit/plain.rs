@@ -1,12 +1,14 @@
-//! Structures whose members stand at the same offsets wherever they start, and those of
-//! them that lie in samples as in memory.
+//! Members that stand at the same offsets wherever they start, and structures that lie in
+//! samples as in memory.
 //!
 //! XCDR1 puts a primitive at the next multiple of its size, counted from the start of
 //! the sample, and nothing behind the last. A structure that starts at a multiple of its
 //! largest alignment has its members at offsets that are known then, if all that it is
-//! made of has one size: it is read as a block. `repr(C)` puts a structure at multiples of
-//! its largest alignment, and its size is one. A structure is plain if that makes no
-//! difference, and if any bytes are a value of each of its members.
+//! made of has one size: they are read together. In other structures so are members that
+//! follow each other and have one size each, from one on that is aligned as strictly as all
+//! behind it. `repr(C)` puts a structure at multiples of its largest alignment, and its size
+//! is one. A structure is plain if that makes no difference, and if any bytes are a value of
+//! each of its members.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -17,7 +19,7 @@ use crate::model::{
     Bitmask, Enum, Extensibility, Member, Primitive, TryConstruct, Type, TypeId, TypeKind,
 };
 
-/// How a structure lies in XCDR1 when it starts at a multiple of its alignment, in bytes.
+/// How members lie in XCDR1 when they start at a multiple of their alignment, in bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     size: usize,
@@ -29,28 +31,78 @@ pub(super) struct Layout {
     dense: bool,
     /// Whether it is the same in memory, and any bytes are a value.
     plain: bool,
+    /// Whether XCDR2 puts a delimiter inside.
+    delimited: bool,
     /// Structures and collections inside of each other.
     depth: u8,
 }
 
 impl Layout {
+    /// Of a structure, before its members.
+    pub(super) const EMPTY: Self = Self {
+        size: 0,
+        align: 1,
+        first: 1,
+        offsets: Vec::new(),
+        dense: true,
+        plain: true,
+        delimited: false,
+        depth: 1,
+    };
+
     /// Of a primitive of this size and alignment.
     fn of(size: usize, align: usize, plain: bool) -> Self {
         Self {
             size,
             align,
             first: align,
-            offsets: Vec::new(),
-            dense: true,
             plain,
             depth: 0,
+            ..Self::EMPTY
+        }
+    }
+
+    /// With one more member, if that lies at the same offset always.
+    pub(super) fn with(mut self, part: &Self) -> Option<Self> {
+        let offset = self.size.checked_next_multiple_of(part.first)?;
+        if !offset.is_multiple_of(part.align) {
+            return None;
+        }
+        if self.offsets.is_empty() {
+            self.first = part.first;
+        }
+        self.plain &= part.plain;
+        self.dense &= part.dense && offset == self.size;
+        self.delimited |= part.delimited;
+        self.align = self.align.max(part.align);
+        self.depth = self.depth.max(part.depth.checked_add(1)?);
+        self.size = offset.checked_add(part.size)?;
+        self.offsets.push(offset);
+        Some(self)
+    }
+
+    /// Whether the first member is aligned as strictly as any other, so that wherever it
+    /// may start, the others are at their offsets.
+    pub(super) fn starts_aligned(&self) -> bool {
+        self.first == self.align
+    }
+
+    pub(super) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// As the runtime has it.
+    pub(super) fn tokens(&self, rt: &TokenStream) -> TokenStream {
+        let [size, first, align] =
+            [self.size, self.first, self.align].map(Literal::usize_unsuffixed);
+        let depth = Literal::u8_unsuffixed(self.depth - 1);
+        // XCDR2 aligns to 4 at most: to the same places where there are no gaps.
+        let both = self.dense && !self.delimited;
+        quote! {
+            #rt::Layout { size: #size, first: #first, align: #align, depth: #depth, both: #both }
         }
     }
 }
-
-/// Most members that are read as a block, unless all it takes is to copy them: the code
-/// for it is there twice.
-const BLOCK_FIELDS_MAX: usize = 64;
 
 impl Emitter<'_> {
     /// The layout of a structure, if it is plain.
@@ -59,7 +111,7 @@ impl Emitter<'_> {
     }
 
     /// The layout of a structure, if it has one.
-    fn layout(&self, id: TypeId) -> Option<Layout> {
+    pub(super) fn layout(&self, id: TypeId) -> Option<Layout> {
         let decl = self.decl(id);
         let TypeKind::Struct(structure) = &decl.kind else {
             return None;
@@ -72,35 +124,17 @@ impl Emitter<'_> {
             self.options.extern_modules.contains_key(&module)
         });
         let mut layout = Layout {
-            size: 0,
-            align: 1,
-            first: 1,
-            offsets: Vec::new(),
-            dense: true,
             plain: !is_extern && !structure.exception,
-            depth: 1,
+            ..Layout::EMPTY
         };
         for member in &structure.members {
-            let part = self.member_layout(member)?;
-            let offset = layout.size.checked_next_multiple_of(part.first)?;
-            if !offset.is_multiple_of(part.align) {
-                return None;
-            }
-            if layout.offsets.is_empty() {
-                layout.first = part.first;
-            }
-            layout.plain &= part.plain;
-            layout.dense &= part.dense && offset == layout.size;
-            layout.align = layout.align.max(part.align);
-            layout.depth = layout.depth.max(part.depth.checked_add(1)?);
-            layout.size = offset.checked_add(part.size)?;
-            layout.offsets.push(offset);
+            layout = layout.with(&self.member_layout(member)?)?;
         }
         layout.plain &= layout.size.is_multiple_of(layout.align);
         (layout.size > 0).then_some(layout)
     }
 
-    fn member_layout(&self, member: &Member) -> Option<Layout> {
+    pub(super) fn member_layout(&self, member: &Member) -> Option<Layout> {
         let wrapped = member.optional || member.boxed || member.non_serialized;
         if wrapped || member.try_construct == TryConstruct::UseDefault {
             return None;
@@ -128,6 +162,7 @@ impl Emitter<'_> {
                 }
                 // Arrays of others count as deep as structures do.
                 layout.depth = layout.depth.checked_add(u8::from(!is_primitive))?;
+                layout.delimited |= !is_primitive;
                 Some(layout)
             }
             Type::Named(id) => match &self.decl(*id).kind {
@@ -136,7 +171,11 @@ impl Emitter<'_> {
                     layout.plain &= alias.range.is_empty();
                     Some(layout)
                 }
-                TypeKind::Struct(_) => self.layout(*id),
+                TypeKind::Struct(inner) => {
+                    let mut layout = self.layout(*id)?;
+                    layout.delimited |= inner.extensibility != Extensibility::Final;
+                    Some(layout)
+                }
                 TypeKind::Enum(Enum { bit_bound, .. })
                 | TypeKind::Bitmask(Bitmask { bit_bound, .. }) => Some(word_layout(*bit_bound)),
                 TypeKind::Bitset(bitset) => Some(word_layout(bitset.bits)),
@@ -144,23 +183,6 @@ impl Emitter<'_> {
             },
             _ => None,
         }
-    }
-
-    /// The layout that a structure is read by as a block, if it has one.
-    pub(super) fn block(&self, subject: &Subject<'_>) -> Option<TokenStream> {
-        let layout = self.layout(subject.id)?;
-        if layout.offsets.len() > BLOCK_FIELDS_MAX && !layout.plain {
-            return None;
-        }
-        let rt = &subject.rt;
-        let number = Literal::usize_unsuffixed;
-        let (size, first, align) = (
-            number(layout.size),
-            number(layout.first),
-            number(layout.align),
-        );
-        let depth = Literal::u8_unsuffixed(layout.depth - 1);
-        Some(quote!(#rt::Layout { size: #size, first: #first, align: #align, depth: #depth }))
     }
 
     /// The attributes of the owned type.

@@ -7,8 +7,8 @@ use super::{Emitter, Scope, docs, member_docs, names};
 use crate::mapping;
 use crate::model::{Extensibility, Member, Struct, TryConstruct, Type, TypeDecl, TypeId};
 
-/// Most members of a structure whose reading is inlined.
-const INLINE_FIELDS_MAX: usize = 16;
+/// Most values in a structure whose reading is inlined.
+const INLINE_VALUES_MAX: usize = 16;
 
 /// What the parts of a structure's code have in common.
 pub(super) struct Subject<'s> {
@@ -32,8 +32,8 @@ pub(super) struct Field<'s> {
     /// Part of the key: marked, or all of them where none is.
     pub(super) key: bool,
     pub(super) fixed: bool,
-    /// Read without a call that takes the cursor: of fixed size, text or primitives.
-    flat: bool,
+    /// The values in it, if it is read without a call that takes the cursor.
+    flat: Option<usize>,
 }
 
 impl Subject<'_> {
@@ -67,8 +67,9 @@ impl Subject<'_> {
     /// The attribute of functions that read a small structure of flat members: cursors
     /// then live in registers.
     pub(super) fn inline(&self) -> Option<TokenStream> {
-        let small = self.fields.len() <= INLINE_FIELDS_MAX && !self.is_mutable();
-        (small && self.fields.iter().all(|field| field.flat)).then(|| quote!(#[inline]))
+        let values = self.fields.iter().map(|field| field.flat);
+        let values: usize = values.sum::<Option<_>>()?;
+        (values <= INLINE_VALUES_MAX && !self.is_mutable()).then(|| quote!(#[inline]))
     }
 
     /// What such functions do before and behind: they read with a cursor of their own.
@@ -134,7 +135,7 @@ impl Emitter<'_> {
             name,
             key: member.key || keyless,
             fixed: self.is_fixed_member(member),
-            flat: self.is_flat(member),
+            flat: self.flat_values(member),
         };
         let fields = structure.members.iter().zip(names::fields(structure));
         let (hidden, fields) = fields
@@ -385,28 +386,7 @@ impl Emitter<'_> {
                 }
             }
         } else {
-            // Fields are evaluated in the order in which they are written here.
-            let members = subject.fields.iter().map(|field| {
-                let Field { path, name, .. } = field;
-                quote!(#name: reader.member::<#path>()?)
-            });
-            let hidden = self.hidden_values(subject);
-            match self.block(subject) {
-                None => quote!(let value = Self { #(#members,)* #(#hidden,)* };),
-                Some(layout) => {
-                    let name = &subject.name;
-                    quote! {
-                        #[inline(always)]
-                        fn members_(reader: &mut #rt::Reader<'_>) -> #rt::Result<#name> {
-                            ::core::result::Result::Ok(#name { #(#members,)* #(#hidden,)* })
-                        }
-                        let value = match reader.block(#layout, members_) {
-                            ::core::option::Option::Some((value, _)) => value,
-                            ::core::option::Option::None => members_(reader)?,
-                        };
-                    }
-                }
-            }
+            self.read_members(subject)
         };
         let inline = subject.inline();
         let (cursor, moved) = subject.cursor();

@@ -255,15 +255,26 @@ impl Emitter<'_> {
         member.non_serialized || (!member.optional && self.is_fixed(&member.ty))
     }
 
-    /// Whether a member is of fixed size, text or primitives, with nothing around it.
-    pub(super) fn is_flat(&self, member: &Member) -> bool {
-        let wrapped = member.optional || member.boxed;
-        let has = match self.resolve(&member.ty) {
-            Type::String { .. } => true,
-            Type::Sequence { element, .. } => self.as_primitive(&element.ty).is_some(),
-            _ => self.is_fixed_member(member),
-        };
-        has && !wrapped
+    /// How many values a member consists of, if it can be read without a call that takes the
+    /// cursor: of fixed size, text, primitives, and structures of these.
+    pub(super) fn flat_values(&self, member: &Member) -> Option<usize> {
+        if member.optional || member.boxed {
+            return None;
+        }
+        if self.is_fixed_member(member) {
+            return Some(1);
+        }
+        match self.resolve(&member.ty) {
+            Type::String { .. } => Some(1),
+            Type::Sequence { element, .. } => self.as_primitive(&element.ty).map(|_| 1),
+            Type::Named(id) => match &self.decl(*id).kind {
+                TypeKind::Struct(inner) if inner.extensibility != Extensibility::Mutable => {
+                    inner.members.iter().map(|one| self.flat_values(one)).sum()
+                }
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Whether the default of a type owns memory beside it, through a pointer.

@@ -93,7 +93,7 @@ impl Emitter<'_> {
         let at = match subject.is_mutable() {
             true => self.listed_members(subject, absent),
             false => {
-                let at = self.members_in_order(subject);
+                let at = self.check_members(subject);
                 quote!(let at = #at;)
             }
         };
@@ -123,7 +123,7 @@ impl Emitter<'_> {
             let view = &self.names.companions(subject.id).view;
             quote!(#view::parse_(reader).map(|_| ()))
         } else {
-            let at = self.members_in_order(subject);
+            let at = self.check_members(subject);
             let offset = self.names.primitive("u32");
             let count = Literal::usize_unsuffixed(subject.fields.len());
             let (cursor, moved) = subject.cursor();
@@ -163,28 +163,6 @@ impl Emitter<'_> {
                 reader.end_parameter(parameter);
             }
         }
-    }
-
-    /// Where the members of another structure are: an expression.
-    fn members_in_order(&self, subject: &Subject<'_>) -> TokenStream {
-        let rt = &subject.rt;
-        let count = Literal::usize_unsuffixed(subject.fields.len());
-        let paths = subject.fields.iter().map(|field| &field.path);
-        let at = quote!([#(reader.check_member::<#paths>()?),*]);
-        let Some(layout) = self.block(subject) else {
-            return at;
-        };
-        let offset = self.names.primitive("u32");
-        quote! {{
-            #[inline(always)]
-            fn members_(reader: &mut #rt::Reader<'_>) -> #rt::Result<[#offset; #count]> {
-                ::core::result::Result::Ok(#at)
-            }
-            match reader.block(#layout, members_) {
-                ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                ::core::option::Option::None => members_(reader)?,
-            }
-        }}
     }
 
     fn accessor(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {

@@ -15,10 +15,13 @@ pub(crate) fn in_turns(one: &mut dyn FnMut(), other: &mut dyn FnMut()) -> [f64; 
         times[0].push(turn(one, repeats[0]));
         times[1].push(turn(other, repeats[1]));
     }
-    times.map(|mut times| {
-        times.sort_by(f64::total_cmp);
-        times[ROUNDS / 2]
-    })
+    times.map(|mut times| median(&mut times))
+}
+
+/// The one in the middle; they are put in order.
+pub(crate) fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }
 
 /// How often it is done in a turn.

@@ -2,6 +2,9 @@
 //! endian, of a small structure, a nested one, 10 KB of bytes and 1,000 structures. Prints
 //! one JSON line an operation: medians, and how many times as long dust_dds takes.
 //!
+//! Copying 10 KB takes up to half as long again if source and destination lie unluckily to
+//! each other. So both write to the same memory, and read from values in several places.
+//!
 //! `peers/build codec && peers/target/programs/codec`
 
 #![forbid(unsafe_code)]
@@ -9,6 +12,7 @@
 mod clock;
 mod theirs;
 
+use std::cell::RefCell;
 use std::fmt::Debug;
 use std::hint::black_box;
 
@@ -27,6 +31,8 @@ use ours::bench::{Image, Origin, Path, Position, Source, State, Track};
 
 const ELEMENTS: usize = 1000;
 const BYTES: usize = 10 * 1024;
+/// Places that values are in, one after the other.
+const PLACES: usize = 15;
 
 fn main() {
     let position = |index: usize| Position {
@@ -77,34 +83,52 @@ where
     let id = O::encapsulation(representation);
     let mut bytes = vec![0; ours.size(representation)];
     ours.encode(representation, &mut bytes).expect("fits");
+    let theirs = || T::deserialize(&mut Xcdr1LeDeserializer::new(&bytes)).expect("is a sample");
+    let ours = || O::decode(&bytes, id).expect("is a sample");
     // The same value: what they read of our bytes, they write as those.
-    let theirs = T::deserialize(&mut Xcdr1LeDeserializer::new(&bytes)).expect("is a sample");
     let mut written = Vec::new();
-    let serialized = theirs.serialize(&mut Xcdr1LeSerializer::new(&mut written));
+    let serialized = theirs().serialize(&mut Xcdr1LeSerializer::new(&mut written));
     serialized.expect("is written");
     assert_eq!(written, bytes, "{name}: both write the same");
 
-    let mut out = vec![0; bytes.len()];
-    let mut encode = || {
-        let used = black_box(ours).encode(representation, &mut out);
-        black_box(used.expect("fits"));
-    };
-    let mut their_encode = || {
-        written.clear();
-        let mut serializer = Xcdr1LeSerializer::new(&mut written);
-        let serialized = black_box(&theirs).serialize(&mut serializer);
-        serialized.expect("is written");
-        black_box(written.len());
-    };
-    report(name, bytes.len(), "encode", clock::in_turns(&mut encode, &mut their_encode));
-    let mut decode = || {
-        black_box(O::decode(black_box(&bytes), id).expect("is a sample"));
-    };
-    let mut their_decode = || {
-        let mut deserializer = Xcdr1LeDeserializer::new(black_box(&bytes));
-        black_box(T::deserialize(&mut deserializer).expect("is a sample"));
-    };
-    report(name, bytes.len(), "decode", clock::in_turns(&mut decode, &mut their_decode));
+    let written = RefCell::new(written);
+    let mut times: [[Vec<f64>; 2]; 2] = Default::default();
+    let mut spacers = Vec::new();
+    for place in 0..PLACES {
+        // What is kept is not where the next values will be.
+        spacers.push((vec![0_u8; 256 * place + 16 * (place % 4)], ours(), theirs()));
+        let (ours, theirs) = (ours(), theirs());
+        let mut encode = || {
+            let used = black_box(&ours).encode(representation, &mut written.borrow_mut());
+            black_box(used.expect("fits"));
+        };
+        let mut their_encode = || {
+            let mut written = written.borrow_mut();
+            written.clear();
+            let mut serializer = Xcdr1LeSerializer::new(&mut *written);
+            let serialized = black_box(&theirs).serialize(&mut serializer);
+            serialized.expect("is written");
+            black_box(written.len());
+        };
+        let mut decode = || {
+            black_box(O::decode(black_box(&bytes), id).expect("is a sample"));
+        };
+        let mut their_decode = || {
+            let mut deserializer = Xcdr1LeDeserializer::new(black_box(&bytes));
+            black_box(T::deserialize(&mut deserializer).expect("is a sample"));
+        };
+        let here = [
+            clock::in_turns(&mut encode, &mut their_encode),
+            clock::in_turns(&mut decode, &mut their_decode),
+        ];
+        for (all, one) in times.iter_mut().flatten().zip(here.as_flattened()) {
+            all.push(*one);
+        }
+    }
+    for (operation, times) in ["encode", "decode"].into_iter().zip(&mut times) {
+        let medians = times.each_mut().map(|times| clock::median(times));
+        report(name, bytes.len(), operation, medians);
+    }
 }
 
 fn report(name: &str, bytes: usize, operation: &str, [ours, theirs]: [f64; 2]) {

@@ -4,9 +4,9 @@
 //! all that can be made of that. A reader never goes past its limit: the end of
 //! the sample, or of the innermost delimiter or parameter around the cursor.
 //!
-//! `members.rs` reads and finds members, `block.rs` those that stand at known offsets, `parameters.rs` walks over those of mutable
-//! structures, `construct.rs` deals with values that are none of their type,
-//! `union.rs` finds the member that a union has.
+//! `members.rs` reads and finds members, `block.rs` those that stand at known offsets from
+//! each other, `parameters.rs` walks over those of mutable structures, `construct.rs` deals
+//! with values that are none of their type, `union.rs` finds the member that a union has.
 
 mod block;
 mod construct;

@@ -70,6 +70,7 @@ const BLOCK: Layout = Layout {
     first: 4,
     align: 8,
     depth: 0,
+    both: false,
 };
 
 fn members(reader: &mut Reader<'_>) -> Result<(u32, f64, bool), CdrError> {
@@ -119,4 +120,69 @@ fn a_block_is_read_where_it_lies_as_expected() {
     let error = members(&mut wrong).expect_err("is no boolean");
     let place = Place::offset(24);
     assert_eq!(error, CdrError::InvalidBool { value: 2, place });
+}
+
+/// Two doubles behind each other.
+const PAIR: Layout = Layout {
+    size: 16,
+    first: 8,
+    align: 8,
+    depth: 0,
+    both: true,
+};
+
+fn pair(reader: &mut Reader<'_>) -> Result<[f64; 2], CdrError> {
+    Ok([reader.primitive()?, reader.primitive()?])
+}
+
+#[test]
+fn members_without_gaps_lie_in_both_representations() {
+    let mut bytes = [0; 32];
+    for (start, encapsulation) in [(16, Encapsulation::CDR_LE), (12, Encapsulation::CDR2_LE)] {
+        bytes[start..start + 8].copy_from_slice(&1.5_f64.to_le_bytes());
+        bytes[start + 8..start + 16].copy_from_slice(&2.5_f64.to_le_bytes());
+        for position in 9..=12 {
+            let mut there = reader(&bytes, encapsulation);
+            there.take(position).expect("is there");
+            let mut again = there;
+            assert_eq!(there.block(PAIR, pair), Some(([1.5, 2.5], start as u32)));
+            assert_eq!(there.position() as usize, start + 16);
+            assert_eq!(again.together(PAIR, pair), Ok([1.5, 2.5]));
+            assert_eq!(again.position() as usize, start + 16);
+        }
+    }
+}
+
+#[test]
+fn members_are_read_one_by_one_where_they_do_not_lie_together() {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&1.5_f64.to_be_bytes());
+    bytes[8..].copy_from_slice(&2.5_f64.to_be_bytes());
+    let mut big = reader(&bytes, Encapsulation::CDR_BE);
+    assert_eq!(big.block(PAIR, pair), None);
+    assert_eq!(big.together(PAIR, pair), Ok([1.5, 2.5]));
+    let mut short = reader(&bytes[..15], Encapsulation::CDR_LE);
+    let error = short.together(PAIR, pair).expect_err("a byte short");
+    let place = Place::offset(8);
+    assert_eq!(
+        error,
+        CdrError::Truncated {
+            needed: 8,
+            remaining: 7,
+            place
+        }
+    );
+    let at = |reader: &mut Reader<'_>| {
+        let first = reader.position();
+        reader.primitive::<f64>()?;
+        let second = reader.position();
+        reader.primitive::<f64>()?;
+        Ok([first, second])
+    };
+    for encapsulation in [Encapsulation::CDR_LE, Encapsulation::CDR_BE] {
+        let bytes = [0; 24];
+        let mut there = reader(&bytes, encapsulation);
+        there.take(8).expect("is there");
+        assert_eq!(there.located_together(PAIR, at), Ok([8, 16]));
+    }
 }

@@ -16,7 +16,8 @@ impl<const N: u32> Text<N> {
     fn whole<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
         let offset = reader.position();
         let length = reader.primitive::<u32>()? as usize;
-        text_of(reader.take(length)?, offset)
+        let bytes = reader.take(length)?;
+        text_of(bytes).ok_or_else(|| no_text(bytes, offset))
     }
 
     #[inline(always)]
@@ -47,7 +48,7 @@ impl<const N: u32> Shape for Text<N> {
 
     fn write<E: Encoder>(value: &str, encoder: &mut E) -> Result<(), CdrError> {
         check_bound(value.len(), N, encoder.position())?;
-        if value.as_bytes().contains(&0) {
+        if has_nul(value.as_bytes()) {
             return Err(CdrError::EmbeddedNul {
                 place: Place::offset(encoder.position()),
             });
@@ -110,16 +111,78 @@ impl<const N: u32> Trimmable for Text<N> {
     }
 }
 
-/// The text in these bytes, which end in NUL; its length stands at `offset`. Takes no
-/// reader, so that readers can live in registers.
+/// The text in these bytes, which end in the only NUL among them. Takes no reader, so that
+/// readers can live in registers, and says no more, so that what it gives can, too.
 #[inline(never)]
-fn text_of(bytes: &[u8], offset: u32) -> Result<&str, CdrError> {
-    let place = Place::offset(offset as usize);
-    let Some((0, text)) = bytes.split_last() else {
-        return Err(CdrError::InvalidStringTerminator { place });
+fn text_of(bytes: &[u8]) -> Option<&str> {
+    let (0, text) = bytes.split_last()? else {
+        return None;
     };
-    if text.contains(&0) {
-        return Err(CdrError::EmbeddedNul { place });
+    if has_nul(text) {
+        return None;
     }
-    std::str::from_utf8(text).map_err(|_| CdrError::InvalidUtf8 { place })
+    std::str::from_utf8(text).ok()
+}
+
+/// Whether there is a NUL. Most text is short: eight bytes at a time, without a call.
+#[inline]
+fn has_nul(text: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let (words, rest) = text.as_chunks::<8>();
+    let in_words = words.iter().any(|word| {
+        let word = u64::from_ne_bytes(*word);
+        // Not 0 if, and only if, one of its bytes is.
+        word.wrapping_sub(ONES) & !word & HIGHS != 0
+    });
+    in_words || rest.contains(&0)
+}
+
+/// What is wrong with these bytes; the length of the string stands at `offset`.
+#[cold]
+#[inline(never)]
+fn no_text(bytes: &[u8], offset: u32) -> CdrError {
+    let place = Place::offset(offset as usize);
+    match bytes.split_last() {
+        Some((0, text)) if text.contains(&0) => CdrError::EmbeddedNul { place },
+        Some((0, _)) => CdrError::InvalidUtf8 { place },
+        _ => CdrError::InvalidStringTerminator { place },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nul_is_found_wherever_it_is() {
+        for length in 0..40 {
+            for other in [0x01, 0x7f, 0x80, 0x81, 0xff] {
+                let mut text = vec![other; length];
+                assert!(!has_nul(&text), "{other:#x} {length} times");
+                for index in 0..length {
+                    text[index] = 0;
+                    assert!(has_nul(&text), "at {index} of {length}");
+                    text[index] = other;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_ends_in_its_only_nul_and_is_utf_8() {
+        let place = Place::offset(4);
+        let check = |bytes: &'static [u8], expected: Result<&str, CdrError>| {
+            let read = text_of(bytes).ok_or_else(|| no_text(bytes, 4));
+            assert_eq!(read, expected, "{bytes:02x?}");
+        };
+        check(b"\0", Ok(""));
+        check("EDDF-1 h\u{f6}her\0".as_bytes(), Ok("EDDF-1 h\u{f6}her"));
+        check(b"", Err(CdrError::InvalidStringTerminator { place }));
+        check(b"EDDF", Err(CdrError::InvalidStringTerminator { place }));
+        check(b"ED\0F\0", Err(CdrError::EmbeddedNul { place }));
+        check(b"EDDF-123\0\0", Err(CdrError::EmbeddedNul { place }));
+        check(b"ED\xc3\0", Err(CdrError::InvalidUtf8 { place }));
+        check(b"ED\0\xc3\0", Err(CdrError::EmbeddedNul { place }));
+    }
 }

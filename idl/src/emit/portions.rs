@@ -1,0 +1,152 @@
+//! Reading the members of structures that are not mutable: one by one, or several together
+//! where they lie at the same offsets from each other.
+
+use std::ops::Range;
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{format_ident, quote};
+
+use super::Emitter;
+use super::plain::Layout;
+use super::structure::{Field, Subject};
+
+/// Most members of a structure of which some are read together, unless all it takes is to
+/// copy them: the code for it is there twice.
+const TOGETHER_FIELDS_MAX: usize = 64;
+
+/// Members that follow each other, and how they lie if they are read together.
+struct Portion<'s> {
+    /// Position of the first one.
+    first: usize,
+    fields: &'s [Field<'s>],
+    layout: Option<Layout>,
+}
+
+impl Emitter<'_> {
+    /// Reads the members, in their order, to `value`.
+    pub(super) fn read_members(&self, subject: &Subject<'_>) -> TokenStream {
+        let rt = &subject.rt;
+        let names = subject.fields.iter().map(|field| &field.name);
+        let hidden = self.hidden_values(subject);
+        let Some(portions) = self.portions(subject) else {
+            // Fields are evaluated in the order in which they are written here.
+            let paths = subject.fields.iter().map(|field| &field.path);
+            return quote! {
+                let value = Self { #(#names: reader.member::<#paths>()?,)* #(#hidden,)* };
+            };
+        };
+        let read = portions.into_iter().map(|portion| {
+            let paths = portion.fields.iter().map(|field| &field.path);
+            let locals = portion.indices().map(|index| self.local(index));
+            let Some(layout) = &portion.layout else {
+                return quote!(#(let #locals = reader.member::<#paths>()?;)*);
+            };
+            let (layout, function) = (layout.tokens(rt), portion.function());
+            let types = portion
+                .fields
+                .iter()
+                .map(|field| self.owned_member(field.member, subject.scope()));
+            quote! {
+                #[inline(always)]
+                fn #function(reader: &mut #rt::Reader<'_>) -> #rt::Result<(#(#types,)*)> {
+                    ::core::result::Result::Ok((#(reader.member::<#paths>()?,)*))
+                }
+                let (#(#locals,)*) = reader.together(#layout, #function)?;
+            }
+        });
+        let locals = (0..subject.fields.len()).map(|index| self.local(index));
+        quote! {
+            #(#read)*
+            let value = Self { #(#names: #locals,)* #(#hidden,)* };
+        }
+    }
+
+    /// Checks the members, in their order: an expression that says where they are.
+    pub(super) fn check_members(&self, subject: &Subject<'_>) -> TokenStream {
+        let rt = &subject.rt;
+        let Some(portions) = self.portions(subject) else {
+            let paths = subject.fields.iter().map(|field| &field.path);
+            return quote!([#(reader.check_member::<#paths>()?),*]);
+        };
+        let offset = self.names.primitive("u32");
+        let checked = portions.into_iter().map(|portion| {
+            let paths = portion.fields.iter().map(|field| &field.path);
+            let locals = portion.indices().map(|index| self.local(index));
+            let Some(layout) = &portion.layout else {
+                return quote!(#(let #locals = reader.check_member::<#paths>()?;)*);
+            };
+            let (layout, function) = (layout.tokens(rt), portion.function());
+            let count = Literal::usize_unsuffixed(portion.fields.len());
+            quote! {
+                #[inline(always)]
+                fn #function(reader: &mut #rt::Reader<'_>) -> #rt::Result<[#offset; #count]> {
+                    ::core::result::Result::Ok([#(reader.check_member::<#paths>()?),*])
+                }
+                let [#(#locals),*] = reader.located_together(#layout, #function)?;
+            }
+        });
+        let locals = (0..subject.fields.len()).map(|index| self.local(index));
+        quote!({ #(#checked)* [#(#locals),*] })
+    }
+
+    /// The variable of a member, which no constant is named as.
+    fn local(&self, index: usize) -> Ident {
+        self.names.parameter(&format!("m{index}"))
+    }
+
+    /// All members, unless each is read by itself.
+    fn portions<'s>(&self, subject: &'s Subject<'_>) -> Option<Vec<Portion<'s>>> {
+        let mut rest = &subject.fields[..];
+        let whole = self.layout(subject.id);
+        let is_plain = whole.as_ref().is_some_and(Layout::is_plain);
+        if rest.len() < 2 || (rest.len() > TOGETHER_FIELDS_MAX && !is_plain) {
+            return None;
+        }
+        if whole.is_some() {
+            return Some(vec![Portion {
+                first: 0,
+                fields: rest,
+                layout: whole,
+            }]);
+        }
+        let mut portions = Vec::new();
+        while !rest.is_empty() {
+            let (count, layout) = self.run(rest);
+            let (fields, others) = rest.split_at(count.max(1));
+            let layout = Some(layout).filter(|_| count > 1);
+            portions.push(Portion {
+                first: subject.fields.len() - rest.len(),
+                fields,
+                layout,
+            });
+            rest = others;
+        }
+        let is_any = portions.iter().any(|portion| portion.layout.is_some());
+        is_any.then_some(portions)
+    }
+
+    /// How many of these members lie at the same offsets wherever they start, and how.
+    fn run(&self, fields: &[Field<'_>]) -> (usize, Layout) {
+        let mut run = (0, Layout::EMPTY);
+        for field in fields {
+            let part = self.member_layout(field.member);
+            let more = part.and_then(|part| run.1.clone().with(&part));
+            match more.filter(Layout::starts_aligned) {
+                Some(more) => run = (run.0 + 1, more),
+                None => break,
+            }
+        }
+        run
+    }
+}
+
+impl Portion<'_> {
+    fn indices(&self) -> Range<usize> {
+        self.first..self.first + self.fields.len()
+    }
+
+    /// Name of the function that has them read together.
+    fn function(&self) -> Ident {
+        format_ident!("together_{}", self.first)
+    }
+}
