@@ -170,26 +170,24 @@ pub mod older {
             let inside = *reader;
             let at = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<TrackMembers::icao>()?,
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
-                match reader
-                    .block(
+                let [m0, m1] = reader
+                    .located_together(
                         __rt::Layout {
                             size: 8,
                             first: 4,
                             align: 4,
                             depth: 0,
+                            both: true,
                         },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
+                        together_0,
+                    )?;
+                [m0, m1]
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -370,26 +368,24 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Track> {
-                ::core::result::Result::Ok(Track {
-                    icao: reader.member::<TrackMembers::icao>()?,
-                    altitude: reader.member::<TrackMembers::altitude>()?,
-                })
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32)> {
+                ::core::result::Result::Ok((
+                    reader.member::<TrackMembers::icao>()?,
+                    reader.member::<TrackMembers::altitude>()?,
+                ))
             }
-            let value = match reader
-                .block(
+            let (m0, m1) = reader
+                .together(
                     __rt::Layout {
                         size: 8,
                         first: 4,
                         align: 4,
                         depth: 0,
+                        both: true,
                     },
-                    members_,
-                )
-            {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-            };
+                    together_0,
+                )?;
+            let value = Self { icao: m0, altitude: m1 };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -402,26 +398,24 @@ pub mod older {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 2] = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<TrackMembers::icao>()?,
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
-                match reader
-                    .block(
+                let [m0, m1] = reader
+                    .located_together(
                         __rt::Layout {
                             size: 8,
                             first: 4,
                             align: 4,
                             depth: 0,
+                            both: true,
                         },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
+                        together_0,
+                    )?;
+                [m0, m1]
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -628,26 +622,24 @@ pub mod older {
             let inside = *reader;
             let at = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<PairMembers::first>()?,
                         reader.check_member::<PairMembers::second>()?,
                     ])
                 }
-                match reader
-                    .block(
+                let [m0, m1] = reader
+                    .located_together(
                         __rt::Layout {
                             size: 8,
                             first: 4,
                             align: 4,
                             depth: 0,
+                            both: true,
                         },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
+                        together_0,
+                    )?;
+                [m0, m1]
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -824,26 +816,24 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Pair> {
-                ::core::result::Result::Ok(Pair {
-                    first: reader.member::<PairMembers::first>()?,
-                    second: reader.member::<PairMembers::second>()?,
-                })
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, u32)> {
+                ::core::result::Result::Ok((
+                    reader.member::<PairMembers::first>()?,
+                    reader.member::<PairMembers::second>()?,
+                ))
             }
-            let value = match reader
-                .block(
+            let (m0, m1) = reader
+                .together(
                     __rt::Layout {
                         size: 8,
                         first: 4,
                         align: 4,
                         depth: 0,
+                        both: true,
                     },
-                    members_,
-                )
-            {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-            };
+                    together_0,
+                )?;
+            let value = Self { first: m0, second: m1 };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -856,26 +846,24 @@ pub mod older {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 2] = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<PairMembers::first>()?,
                         reader.check_member::<PairMembers::second>()?,
                     ])
                 }
-                match reader
-                    .block(
+                let [m0, m1] = reader
+                    .located_together(
                         __rt::Layout {
                             size: 8,
                             first: 4,
                             align: 4,
                             depth: 0,
+                            both: true,
                         },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
+                        together_0,
+                    )?;
+                [m0, m1]
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -2010,28 +1998,7 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<SpeedMembers::speed>()?,
-                    ])
-                }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
+            let at = [reader.check_member::<SpeedMembers::speed>()?];
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -2180,25 +2147,8 @@ pub mod older {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
-                ::core::result::Result::Ok(Speed {
-                    speed: reader.member::<SpeedMembers::speed>()?,
-                })
-            }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 4,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
+            let value = Self {
+                speed: reader.member::<SpeedMembers::speed>()?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -2210,28 +2160,7 @@ pub mod older {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let _: [u32; 1] = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<SpeedMembers::speed>()?,
-                    ])
-                }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
+            let _: [u32; 1] = [reader.check_member::<SpeedMembers::speed>()?];
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
@@ -3060,12 +2989,29 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = [
-                reader.check_member::<TrackMembers::icao>()?,
-                reader.check_member::<TrackMembers::altitude>()?,
-                reader.check_member::<TrackMembers::callsign>()?,
-                reader.check_member::<TrackMembers::feed>()?,
-            ];
+            let at = {
+                #[inline(always)]
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<TrackMembers::icao>()?,
+                        reader.check_member::<TrackMembers::altitude>()?,
+                    ])
+                }
+                let [m0, m1] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                let m2 = reader.check_member::<TrackMembers::callsign>()?;
+                let m3 = reader.check_member::<TrackMembers::feed>()?;
+                [m0, m1, m2, m3]
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -3272,11 +3218,31 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            #[inline(always)]
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32)> {
+                ::core::result::Result::Ok((
+                    reader.member::<TrackMembers::icao>()?,
+                    reader.member::<TrackMembers::altitude>()?,
+                ))
+            }
+            let (m0, m1) = reader
+                .together(
+                    __rt::Layout {
+                        size: 8,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                        both: true,
+                    },
+                    together_0,
+                )?;
+            let m2 = reader.member::<TrackMembers::callsign>()?;
+            let m3 = reader.member::<TrackMembers::feed>()?;
             let value = Self {
-                icao: reader.member::<TrackMembers::icao>()?,
-                altitude: reader.member::<TrackMembers::altitude>()?,
-                callsign: reader.member::<TrackMembers::callsign>()?,
-                feed: reader.member::<TrackMembers::feed>()?,
+                icao: m0,
+                altitude: m1,
+                callsign: m2,
+                feed: m3,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -3288,12 +3254,29 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let _: [u32; 4] = [
-                reader.check_member::<TrackMembers::icao>()?,
-                reader.check_member::<TrackMembers::altitude>()?,
-                reader.check_member::<TrackMembers::callsign>()?,
-                reader.check_member::<TrackMembers::feed>()?,
-            ];
+            let _: [u32; 4] = {
+                #[inline(always)]
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<TrackMembers::icao>()?,
+                        reader.check_member::<TrackMembers::altitude>()?,
+                    ])
+                }
+                let [m0, m1] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                let m2 = reader.check_member::<TrackMembers::callsign>()?;
+                let m3 = reader.check_member::<TrackMembers::feed>()?;
+                [m0, m1, m2, m3]
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
@@ -3481,27 +3464,25 @@ pub mod newer {
             let inside = *reader;
             let at = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<PairMembers::first>()?,
                         reader.check_member::<PairMembers::second>()?,
                         reader.check_member::<PairMembers::third>()?,
                     ])
                 }
-                match reader
-                    .block(
+                let [m0, m1, m2] = reader
+                    .located_together(
                         __rt::Layout {
                             size: 12,
                             first: 4,
                             align: 4,
                             depth: 0,
+                            both: true,
                         },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
+                        together_0,
+                    )?;
+                [m0, m1, m2]
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -3713,26 +3694,30 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Pair> {
-                ::core::result::Result::Ok(Pair {
-                    first: reader.member::<PairMembers::first>()?,
-                    second: reader.member::<PairMembers::second>()?,
-                    third: reader.member::<PairMembers::third>()?,
-                })
+            fn together_0(
+                reader: &mut __rt::Reader<'_>,
+            ) -> __rt::Result<(u32, u32, u32)> {
+                ::core::result::Result::Ok((
+                    reader.member::<PairMembers::first>()?,
+                    reader.member::<PairMembers::second>()?,
+                    reader.member::<PairMembers::third>()?,
+                ))
             }
-            let value = match reader
-                .block(
+            let (m0, m1, m2) = reader
+                .together(
                     __rt::Layout {
                         size: 12,
                         first: 4,
                         align: 4,
                         depth: 0,
+                        both: true,
                     },
-                    members_,
-                )
-            {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
+                    together_0,
+                )?;
+            let value = Self {
+                first: m0,
+                second: m1,
+                third: m2,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -3746,27 +3731,25 @@ pub mod newer {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 3] = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<PairMembers::first>()?,
                         reader.check_member::<PairMembers::second>()?,
                         reader.check_member::<PairMembers::third>()?,
                     ])
                 }
-                match reader
-                    .block(
+                let [m0, m1, m2] = reader
+                    .located_together(
                         __rt::Layout {
                             size: 12,
                             first: 4,
                             align: 4,
                             depth: 0,
+                            both: true,
                         },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
+                        together_0,
+                    )?;
+                [m0, m1, m2]
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -4982,28 +4965,7 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<SpeedMembers::velocity>()?,
-                    ])
-                }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
+            let at = [reader.check_member::<SpeedMembers::velocity>()?];
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -5152,25 +5114,8 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
-                ::core::result::Result::Ok(Speed {
-                    velocity: reader.member::<SpeedMembers::velocity>()?,
-                })
-            }
-            let value = match reader
-                .block(
-                    __rt::Layout {
-                        size: 4,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                    },
-                    members_,
-                )
-            {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
+            let value = Self {
+                velocity: reader.member::<SpeedMembers::velocity>()?,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -5182,28 +5127,7 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let _: [u32; 1] = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<SpeedMembers::velocity>()?,
-                    ])
-                }
-                match reader
-                    .block(
-                        __rt::Layout {
-                            size: 4,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                        },
-                        members_,
-                    )
-                {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
+            let _: [u32; 1] = [reader.check_member::<SpeedMembers::velocity>()?];
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
