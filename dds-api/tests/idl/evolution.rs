@@ -124,12 +124,13 @@ pub mod older {
             let inside = *reader;
             let at = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<TrackMembers::icao>()?,
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
+<<<<<<< HEAD
 
                 match reader.block(
                     __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
@@ -138,6 +139,20 @@ pub mod older {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
+=======
+                let [m0, m1] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                [m0, m1]
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -307,12 +322,13 @@ pub mod older {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
 
             #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Track> {
-                ::core::result::Result::Ok(Track {
-                    icao: reader.member::<TrackMembers::icao>()?,
-                    altitude: reader.member::<TrackMembers::altitude>()?,
-                })
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32)> {
+                ::core::result::Result::Ok((
+                    reader.member::<TrackMembers::icao>()?,
+                    reader.member::<TrackMembers::altitude>()?,
+                ))
             }
+<<<<<<< HEAD
 
             let value = match reader.block(
                 __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
@@ -321,6 +337,20 @@ pub mod older {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
+=======
+            let (m0, m1) = reader
+                .together(
+                    __rt::Layout {
+                        size: 8,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                        both: true,
+                    },
+                    together_0,
+                )?;
+            let value = Self { icao: m0, altitude: m1 };
+>>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -334,12 +364,13 @@ pub mod older {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 2] = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<TrackMembers::icao>()?,
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
+<<<<<<< HEAD
 
                 match reader.block(
                     __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
@@ -348,6 +379,20 @@ pub mod older {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
+=======
+                let [m0, m1] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                [m0, m1]
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -517,12 +562,13 @@ pub mod older {
             let inside = *reader;
             let at = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<PairMembers::first>()?,
                         reader.check_member::<PairMembers::second>()?,
                     ])
                 }
+<<<<<<< HEAD
 
                 match reader.block(
                     __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
@@ -531,6 +577,20 @@ pub mod older {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
+=======
+                let [m0, m1] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                [m0, m1]
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -698,12 +758,13 @@ pub mod older {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
 
             #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Pair> {
-                ::core::result::Result::Ok(Pair {
-                    first: reader.member::<PairMembers::first>()?,
-                    second: reader.member::<PairMembers::second>()?,
-                })
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, u32)> {
+                ::core::result::Result::Ok((
+                    reader.member::<PairMembers::first>()?,
+                    reader.member::<PairMembers::second>()?,
+                ))
             }
+<<<<<<< HEAD
 
             let value = match reader.block(
                 __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
@@ -712,6 +773,20 @@ pub mod older {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
             };
+=======
+            let (m0, m1) = reader
+                .together(
+                    __rt::Layout {
+                        size: 8,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                        both: true,
+                    },
+                    together_0,
+                )?;
+            let value = Self { first: m0, second: m1 };
+>>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -725,12 +800,13 @@ pub mod older {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 2] = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<PairMembers::first>()?,
                         reader.check_member::<PairMembers::second>()?,
                     ])
                 }
+<<<<<<< HEAD
 
                 match reader.block(
                     __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
@@ -739,6 +815,20 @@ pub mod older {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
+=======
+                let [m0, m1] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                [m0, m1]
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1678,6 +1768,7 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
+<<<<<<< HEAD
             let at = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
@@ -1692,6 +1783,9 @@ pub mod older {
                     ::core::option::Option::None => members_(reader)?,
                 }
             };
+=======
+            let at = [reader.check_member::<SpeedMembers::speed>()?];
+>>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -1829,6 +1923,7 @@ pub mod older {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+<<<<<<< HEAD
 
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
@@ -1841,6 +1936,10 @@ pub mod older {
             ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
+=======
+            let value = Self {
+                speed: reader.member::<SpeedMembers::speed>()?,
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1853,6 +1952,7 @@ pub mod older {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+<<<<<<< HEAD
             let _: [u32; 1] = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
@@ -1867,6 +1967,9 @@ pub mod older {
                     ::core::option::Option::None => members_(reader)?,
                 }
             };
+=======
+            let _: [u32; 1] = [reader.check_member::<SpeedMembers::speed>()?];
+>>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
@@ -2551,12 +2654,29 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-            let at = [
-                reader.check_member::<TrackMembers::icao>()?,
-                reader.check_member::<TrackMembers::altitude>()?,
-                reader.check_member::<TrackMembers::callsign>()?,
-                reader.check_member::<TrackMembers::feed>()?,
-            ];
+            let at = {
+                #[inline(always)]
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<TrackMembers::icao>()?,
+                        reader.check_member::<TrackMembers::altitude>()?,
+                    ])
+                }
+                let [m0, m1] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                let m2 = reader.check_member::<TrackMembers::callsign>()?;
+                let m3 = reader.check_member::<TrackMembers::feed>()?;
+                [m0, m1, m2, m3]
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -2757,11 +2877,31 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+            #[inline(always)]
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32)> {
+                ::core::result::Result::Ok((
+                    reader.member::<TrackMembers::icao>()?,
+                    reader.member::<TrackMembers::altitude>()?,
+                ))
+            }
+            let (m0, m1) = reader
+                .together(
+                    __rt::Layout {
+                        size: 8,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                        both: true,
+                    },
+                    together_0,
+                )?;
+            let m2 = reader.member::<TrackMembers::callsign>()?;
+            let m3 = reader.member::<TrackMembers::feed>()?;
             let value = Self {
-                icao: reader.member::<TrackMembers::icao>()?,
-                altitude: reader.member::<TrackMembers::altitude>()?,
-                callsign: reader.member::<TrackMembers::callsign>()?,
-                feed: reader.member::<TrackMembers::feed>()?,
+                icao: m0,
+                altitude: m1,
+                callsign: m2,
+                feed: m3,
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -2774,12 +2914,29 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-            let _: [u32; 4] = [
-                reader.check_member::<TrackMembers::icao>()?,
-                reader.check_member::<TrackMembers::altitude>()?,
-                reader.check_member::<TrackMembers::callsign>()?,
-                reader.check_member::<TrackMembers::feed>()?,
-            ];
+            let _: [u32; 4] = {
+                #[inline(always)]
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<TrackMembers::icao>()?,
+                        reader.check_member::<TrackMembers::altitude>()?,
+                    ])
+                }
+                let [m0, m1] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 8,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                let m2 = reader.check_member::<TrackMembers::callsign>()?;
+                let m3 = reader.check_member::<TrackMembers::feed>()?;
+                [m0, m1, m2, m3]
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
@@ -2921,13 +3078,14 @@ pub mod newer {
             let inside = *reader;
             let at = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<PairMembers::first>()?,
                         reader.check_member::<PairMembers::second>()?,
                         reader.check_member::<PairMembers::third>()?,
                     ])
                 }
+<<<<<<< HEAD
 
                 match reader.block(
                     __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
@@ -2936,6 +3094,20 @@ pub mod newer {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
+=======
+                let [m0, m1, m2] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 12,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                [m0, m1, m2]
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -3142,13 +3314,16 @@ pub mod newer {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
 
             #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Pair> {
-                ::core::result::Result::Ok(Pair {
-                    first: reader.member::<PairMembers::first>()?,
-                    second: reader.member::<PairMembers::second>()?,
-                    third: reader.member::<PairMembers::third>()?,
-                })
+            fn together_0(
+                reader: &mut __rt::Reader<'_>,
+            ) -> __rt::Result<(u32, u32, u32)> {
+                ::core::result::Result::Ok((
+                    reader.member::<PairMembers::first>()?,
+                    reader.member::<PairMembers::second>()?,
+                    reader.member::<PairMembers::third>()?,
+                ))
             }
+<<<<<<< HEAD
 
             let value = match reader.block(
                 __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
@@ -3156,6 +3331,23 @@ pub mod newer {
             ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
+=======
+            let (m0, m1, m2) = reader
+                .together(
+                    __rt::Layout {
+                        size: 12,
+                        first: 4,
+                        align: 4,
+                        depth: 0,
+                        both: true,
+                    },
+                    together_0,
+                )?;
+            let value = Self {
+                first: m0,
+                second: m1,
+                third: m2,
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -3170,13 +3362,14 @@ pub mod newer {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 3] = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<PairMembers::first>()?,
                         reader.check_member::<PairMembers::second>()?,
                         reader.check_member::<PairMembers::third>()?,
                     ])
                 }
+<<<<<<< HEAD
 
                 match reader.block(
                     __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
@@ -3185,6 +3378,20 @@ pub mod newer {
                     ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
                     ::core::option::Option::None => members_(reader)?,
                 }
+=======
+                let [m0, m1, m2] = reader
+                    .located_together(
+                        __rt::Layout {
+                            size: 12,
+                            first: 4,
+                            align: 4,
+                            depth: 0,
+                            both: true,
+                        },
+                        together_0,
+                    )?;
+                [m0, m1, m2]
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -4211,6 +4418,7 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
+<<<<<<< HEAD
             let at = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
@@ -4225,6 +4433,9 @@ pub mod newer {
                     ::core::option::Option::None => members_(reader)?,
                 }
             };
+=======
+            let at = [reader.check_member::<SpeedMembers::velocity>()?];
+>>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -4362,6 +4573,7 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+<<<<<<< HEAD
 
             #[inline(always)]
             fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
@@ -4376,6 +4588,10 @@ pub mod newer {
             ) {
                 ::core::option::Option::Some((value, _)) => value,
                 ::core::option::Option::None => members_(reader)?,
+=======
+            let value = Self {
+                velocity: reader.member::<SpeedMembers::velocity>()?,
+>>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -4388,6 +4604,7 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+<<<<<<< HEAD
             let _: [u32; 1] = {
                 #[inline(always)]
                 fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
@@ -4402,6 +4619,9 @@ pub mod newer {
                     ::core::option::Option::None => members_(reader)?,
                 }
             };
+=======
+            let _: [u32; 1] = [reader.check_member::<SpeedMembers::velocity>()?];
+>>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
