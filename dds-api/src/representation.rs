@@ -9,14 +9,23 @@ use crate::error::{Error, Result};
 /// Refuses a policy that lists what the type is not to be written in. (What is listed and
 /// not built at all has been refused before.)
 pub(crate) fn check<T: TopicType>(policy: &DataRepresentation) -> Result<()> {
-    let allowed: Vec<_> = T::REPRESENTATIONS.iter().map(|one| id(*one)).collect();
+    check_allowed(T::TYPE_NAME, T::REPRESENTATIONS, policy)
+}
+
+/// As [`check`], of the type of this name, which allows these.
+pub(crate) fn check_allowed(
+    type_name: &str,
+    allowed: &[Representation],
+    policy: &DataRepresentation,
+) -> Result<()> {
+    let allowed: Vec<_> = allowed.iter().map(|one| id(*one)).collect();
     let Some(refused) = policy.value.iter().find(|listed| !allowed.contains(listed)) else {
         return Ok(());
     };
     let names: Vec<String> = allowed.iter().map(ToString::to_string).collect();
     Err(Error::InconsistentPolicy(format!(
-        "DATA_REPRESENTATION lists {refused}; by its @data_representation the type {} allows {}",
-        T::TYPE_NAME,
+        "DATA_REPRESENTATION lists {refused}; by its @data_representation the type {type_name} \
+         allows {}",
         names.join(", ")
     )))
 }

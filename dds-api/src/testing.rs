@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+pub use crate::discovery::strangers::{announce, meet};
 use crate::driver::Session;
 use crate::error::Result;
 use crate::participant::DomainParticipant;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_idl_runtime::{Representation, TopicType};
 use spindle_dds_qos::TopicQos;
 
 use crate::choice::{QosChoice, check_qos};
@@ -26,6 +26,8 @@ pub(crate) struct TopicCore {
     pub(crate) name: String,
     pub(crate) type_name: &'static str,
     pub(crate) has_key: bool,
+    /// What the type allows to be written in.
+    representations: &'static [Representation],
     /// What is announced of its type; `None` of one that XTypes has no words for.
     pub(crate) ty: Option<OwnType>,
     type_id: TypeId,
@@ -138,6 +140,8 @@ impl<T> Topic<T> {
     pub fn set_qos(&self, qos: TopicQos) -> Result<()> {
         self.core.base.alive()?;
         check_qos!(qos);
+        let core = &self.core;
+        representation::check_allowed(core.type_name, core.representations, &qos.representation)?;
         check_lease(&qos.liveliness, self.participant.config.failure_limit)?;
         ParticipantConfig::check_topic(&qos.property)?;
         let mut current = self.core.qos.lock().unwrap_or_else(PoisonError::into_inner);
@@ -306,6 +310,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
             name: name.clone(),
             type_name: T::TYPE_NAME,
             has_key: T::HAS_KEY,
+            representations: T::REPRESENTATIONS,
             ty,
             type_id: TypeId::of::<T>(),
             qos: Mutex::new(qos),

@@ -38,3 +38,10 @@ pub(crate) const MEMBER_ID_MAX: u32 = 0x0FFF_FFFF;
 pub(crate) const COPIED_BYTES_MAX: usize = 64 << 20;
 /// Interfaces that one inherits from, over all levels.
 pub(crate) const INTERFACE_BASES_MAX: usize = 256;
+
+/// Longest text in a parameter of an annotation that a type object has a place for: bytes of
+/// a `string`, units of a `wstring` (XTypes 1.3 Annex B, `ANNOTATION_STR_VALUE_MAX_LEN`).
+pub(crate) const ANNOTATION_TEXT_MAX: usize = 128;
+
+/// Longest language of a `@verbatim` in a type object, in bytes (Annex B).
+pub(crate) const VERBATIM_LANGUAGE_BYTES_MAX: usize = 32;

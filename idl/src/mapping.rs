@@ -198,11 +198,15 @@ pub const TABLE: &[Row] = &[
         "@range, @min, @max",
         "checked on writing and reading; the default is the allowed number next to 0",
     ),
-    done(ANNOTATIONS, "@unit", "a line of documentation"),
+    done(
+        ANNOTATIONS,
+        "@unit",
+        "a line of documentation, and in the TypeObject",
+    ),
     done(
         ANNOTATIONS,
         "@verbatim",
-        "inserted when its language is rust or *",
+        "inserted when its language is rust or *; the first one of a type is in its TypeObject",
     ),
     done(
         ANNOTATIONS,
@@ -233,7 +237,7 @@ pub const TABLE: &[Row] = &[
     done(
         ANNOTATIONS,
         "@annotation declarations",
-        "read, checked and kept in the model, no code",
+        "no code: what is said by them is in the TypeObjects",
     ),
     done(
         ANNOTATIONS,

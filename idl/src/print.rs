@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::model::{
-    Attribute, Branch, CustomAnnotation, Direction, Element, InterfaceDecl, InterfaceId, Item,
-    Member, Model, Module, Operation, Range, Representations, Struct, TryConstruct, Type, TypeDecl,
-    TypeId, TypeKind, Value,
+    AnnotationDecl, AnnotationParameter, Attribute, Branch, CustomAnnotation, Direction, Element,
+    InterfaceDecl, InterfaceId, Item, Member, Model, Module, Operation, Range, Representations,
+    Struct, TryConstruct, Type, TypeDecl, TypeId, TypeKind, Value,
 };
 
 /// A model as text, one declaration or member a line, in the order of the source.
@@ -18,6 +18,9 @@ pub fn print(model: &Model) -> String {
         model,
         out: String::new(),
     };
+    for annotation in &model.annotations {
+        printer.annotation_declaration(annotation);
+    }
     printer.items(&model.root, 0);
     printer.out
 }
@@ -47,6 +50,20 @@ impl Printer<'_> {
             let text = self.annotation(annotation);
             self.line(depth, &text);
         }
+    }
+
+    fn annotation_declaration(&mut self, annotation: &AnnotationDecl) {
+        let parameter = |parameter: &AnnotationParameter| {
+            let ty = parameter.ty.as_ref();
+            let ty = ty.map_or_else(|| "any".to_owned(), |ty| self.ty(ty));
+            match &parameter.default {
+                Some(value) => format!("{}: {ty} = {}", parameter.name, self.value(value)),
+                None => format!("{}: {ty}", parameter.name),
+            }
+        };
+        let parameters: Vec<String> = annotation.parameters.iter().map(parameter).collect();
+        let text = format!("annotation {}({})", annotation.name, parameters.join(", "));
+        self.line(0, &text);
     }
 
     fn annotation(&self, annotation: &CustomAnnotation) -> String {
@@ -99,7 +116,8 @@ impl Printer<'_> {
         self.doc(depth, &decl.doc);
         self.custom(depth, &decl.custom);
         for verbatim in &decl.verbatim {
-            let text = format!("verbatim {:?}: {:?}", verbatim.placement, verbatim.text);
+            let (language, text) = (&verbatim.language, &verbatim.text);
+            let text = format!("verbatim {language} {:?}: {text:?}", verbatim.placement);
             self.line(depth, &text);
         }
         let name = &decl.name;
@@ -114,6 +132,9 @@ impl Printer<'_> {
                 let marks = marks(union.nested, union.representations);
                 let disc = &union.discriminator;
                 let mut text = format!("union {name} {:?}{marks} switch ", union.extensibility);
+                for one in &disc.custom {
+                    let _ = write!(text, "{} ", self.annotation(one));
+                }
                 text.push_str(if disc.key { "key " } else { "" });
                 text.push_str(&try_construct(disc.try_construct));
                 text.push_str(&self.ty(&disc.ty));

@@ -241,6 +241,14 @@ impl Endpoint {
             ty: topic.ty.as_ref().map(|ty| ty.announced.clone()),
         }
     }
+
+    /// Whether one and the same key has another hash here than there.
+    pub(crate) fn hashes_keys_unlike(&self, other: &Self) -> bool {
+        match (&self.ty, &other.ty) {
+            (Some(one), Some(other)) => one.digests_key != other.digests_key,
+            _ => false,
+        }
+    }
 }
 
 fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>> {

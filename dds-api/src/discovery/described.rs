@@ -16,7 +16,9 @@ use spindle_dds_xtypes::graph::Type;
 use spindle_dds_xtypes::object::{
     Equivalence, TypeIdentifier, TypeInformation, TypeObjects, WithDependencies,
 };
-use spindle_dds_xtypes::{DynamicType, Registry, Resolved, TypeError, describe};
+use spindle_dds_xtypes::{
+    Descriptions, DynamicType, Registry, Resolved, TypeError, TypeGraph, TypeIndex, describe,
+};
 
 use super::announcement::Nonsense;
 
@@ -72,22 +74,10 @@ impl OwnType {
             return Err(Nonsense::NoTopicType);
         };
         let described = describe(&named.graph).map_err(TypeError::from)?;
-        let information = described.information(&named.graph, index);
-        let TypeInformation { minimal, complete } = information.ok_or(Nonsense::NoTopicType)?;
-        let information = TypeInformation {
-            minimal: alone(minimal),
-            complete: alone(complete),
-        };
-        let information = information.to_bytes().map_err(TypeError::from)?;
-        let objects = described.minimal_objects(&named.graph, index);
-        let objects = objects.to_bytes().map_err(TypeError::from)?;
         let digests_key = DynamicType::from(named.clone()).digests_key();
-        let mut bytes = vec![if digests_key { DIGESTS_KEY } else { 0 }];
-        bytes.extend((information.len() as u32).to_le_bytes());
-        bytes.extend(information);
-        bytes.extend(objects);
+        let announced = AnnouncedType::of(&described, &named.graph, index, digests_key)?;
         Ok(Self {
-            announced: Arc::new(AnnouncedType::from_bytes(&bytes)?),
+            announced: Arc::new(announced),
             named,
         })
     }
@@ -102,6 +92,29 @@ fn alone(whole: WithDependencies) -> WithDependencies {
 }
 
 impl AnnouncedType {
+    /// Of a type of a graph that is described.
+    pub(super) fn of(
+        described: &Descriptions,
+        graph: &TypeGraph,
+        index: TypeIndex,
+        digests_key: bool,
+    ) -> Result<Self, Nonsense> {
+        let information = described.information(graph, index);
+        let TypeInformation { minimal, complete } = information.ok_or(Nonsense::NoTopicType)?;
+        let information = TypeInformation {
+            minimal: alone(minimal),
+            complete: alone(complete),
+        };
+        let information = information.to_bytes().map_err(TypeError::from)?;
+        let objects = described.minimal_objects(graph, index);
+        let objects = objects.to_bytes().map_err(TypeError::from)?;
+        let mut bytes = vec![if digests_key { DIGESTS_KEY } else { 0 }];
+        bytes.extend((information.len() as u32).to_le_bytes());
+        bytes.extend(information);
+        bytes.extend(objects);
+        Self::from_bytes(&bytes)
+    }
+
     /// From bytes that nobody has vouched for: every object has the hash by which it is
     /// named, and all that the type is made of is there, or no object at all.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Nonsense> {

@@ -304,6 +304,7 @@ impl Matcher {
                         ring: writer.ring(),
                         handle,
                         autodispose: lifecycle.autodispose_unregistered_instances,
+                        is_rekeyed: writer.endpoint.hashes_keys_unlike(&entry.endpoint),
                     }
                 })),
                 Match::Incompatible(policies) => refused.push((handle, policies)),

@@ -41,11 +41,6 @@ pub(crate) enum Conflict {
         "the types differ, and one of them is too large for more than its hash to be announced"
     )]
     TooLarge,
-    #[error(
-        "of one type the key hash is the key, of the other one a digest of it: no two key \
-         hashes would be equal"
-    )]
-    KeyHash,
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
 }
@@ -116,11 +111,7 @@ impl Comparisons {
         if mine.minimal() == theirs.minimal() {
             return Ok(());
         }
-        self.assignable(mine, theirs, representation(writer), consistency(policy))?;
-        match mine.digests_key == theirs.digests_key {
-            true => Ok(()),
-            false => Err(Conflict::KeyHash),
-        }
+        self.assignable(mine, theirs, representation(writer), consistency(policy))
     }
 
     fn assignable(

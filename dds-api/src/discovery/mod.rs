@@ -13,6 +13,7 @@ mod described;
 mod matcher;
 mod matching;
 mod roll;
+pub(crate) mod strangers;
 #[cfg(test)]
 mod tests;
 

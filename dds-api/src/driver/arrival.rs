@@ -8,6 +8,7 @@ use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::link::{Farewell, Link, Roster};
+use super::rekey::Rekey;
 use crate::cache::Origin;
 use crate::status::StatusMask;
 
@@ -149,6 +150,15 @@ impl<F: Fabric> Message<F> {
             },
             held: delivery.hold(),
         })
+    }
+
+    /// Its key hash is to be that of the reader's type. A message that cannot be read
+    /// keeps the one it has: it is lost where somebody looks at it.
+    pub(super) fn rekey(&mut self, rekey: Rekey) {
+        let bytes = self.held.bytes();
+        if let Ok(key) = rekey(self.kind, bytes, self.origin.encapsulation) {
+            self.key = key;
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use super::fate::Fate;
 use super::link::{Link, MatchedWriter};
 use super::payload::{Item, Payload, in_ring};
 use super::port::{DISPOSES, WRITER_DELETED};
+use super::rekey::Rekey;
 use super::shelf::{ReaderStatuses, Shelf};
 use super::streams::Streams;
 use crate::cache::{Cache, Query};
@@ -33,6 +34,8 @@ use crate::subscription::SampleInfo;
 /// The data side of a reader.
 pub(crate) struct Inlet<F: Fabric> {
     config: ReaderConfig,
+    /// Of the reader's type.
+    rekey: Rekey,
     reader: Arc<Beacon>,
     subscriber: Arc<Beacon>,
     streams: Arc<Streams>,
@@ -88,12 +91,14 @@ impl<F: Fabric> Inlet<F> {
     pub(crate) fn new(
         cache: Cache<Payload<F>>,
         config: ReaderConfig,
+        rekey: Rekey,
         [reader, subscriber]: [Arc<Beacon>; 2],
         streams: Arc<Streams>,
         fate: Arc<Fate>,
     ) -> Self {
         Self {
             config,
+            rekey,
             reader,
             subscriber,
             streams,
@@ -151,7 +156,10 @@ impl<F: Fabric> Inlet<F> {
             if let Some(gone) = says_gone(link, delivery) {
                 batch.push(gone);
             }
-        } else if let Some(message) = Message::of(delivery, link, batch) {
+        } else if let Some(mut message) = Message::of(delivery, link, batch) {
+            if link.rekeys(message.origin.writer) {
+                message.rekey(self.rekey);
+            }
             batch.push(Arrival::Message(message));
         }
     }
@@ -166,7 +174,7 @@ impl<F: Fabric> Inlet<F> {
         run: &mut Run<'_, F>,
         batch: &mut Batch<F>,
     ) -> bool {
-        if !batch.is_empty() || !self.takes_in() {
+        if !batch.is_empty() || link.roster.rekeys || !self.takes_in() {
             return false;
         }
         let Some(mut shelf) = self.try_shelf() else {

@@ -46,6 +46,8 @@ pub(super) struct Roster<F: Fabric> {
     refused: Vec<InstanceHandle>,
     /// Messages that one ring holds at most.
     pub(super) ring_max: usize,
+    /// Whether the key hashes of any writer are to be made anew.
+    pub(super) rekeys: bool,
 }
 
 /// A writer that a reader accepts samples from.
@@ -61,6 +63,8 @@ pub(crate) struct MatchedWriter {
     pub(crate) handle: InstanceHandle,
     /// Whether its instances are disposed of when it leaves with its member.
     pub(crate) autodispose: bool,
+    /// Whether its key hashes are made in another way than those of the reader's type.
+    pub(crate) is_rekeyed: bool,
 }
 
 /// How a writer goes.
@@ -103,6 +107,7 @@ impl<F: Fabric> Link<F> {
             refusals: Vec::new(),
             refused: Vec::new(),
             ring_max: 0,
+            rekeys: false,
         };
         Self {
             arrivals: ArrayQueue::new(1),
@@ -151,6 +156,7 @@ impl<F: Fabric> Link<F> {
             refused: refused.into_iter().map(|(handle, _)| handle).collect(),
             gone,
             ring_max: sizes.iter().copied().max().unwrap_or(0),
+            rekeys: writers.iter().any(|it| it.writer.is_rekeyed),
             writers,
         };
         Self {
@@ -219,6 +225,13 @@ impl<F: Fabric> Link<F> {
     pub(super) fn writer(&self, place: Rank, number: u32) -> Option<(u32, &LinkedWriter)> {
         let at = self.find(place, number)?;
         Some((at as u32, &self.roster.writers[at]))
+    }
+
+    /// Whether the key hashes of this writer are to be made anew.
+    pub(super) fn rekeys(&self, writer: u32) -> bool {
+        let writers = &self.roster.writers;
+        let found = writers.get(writer as usize);
+        found.is_some_and(|it| it.writer.is_rekeyed)
     }
 
     fn find(&self, place: Rank, number: u32) -> Option<usize> {

@@ -12,7 +12,7 @@ use super::{DataReader, Subscriber};
 use crate::cache::Cache;
 use crate::choice::{QosChoice, check_qos};
 use crate::discovery::Own;
-use crate::driver::{Inlet, Streams};
+use crate::driver::{Inlet, Streams, rekey};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
 use crate::lease::check_lease;
@@ -105,7 +105,7 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
         let streams = Arc::new(Streams::new(participant.bells().clone()));
         let fate = participant.fate.clone();
-        let inlet = Arc::new(Inlet::new(cache, config, beacons, streams, fate));
+        let inlet = Inlet::new(cache, config, rekey::<T>, beacons, streams, fate);
         let core = Arc::new(ReaderCore::new(
             base,
             topic.clone(),
@@ -113,7 +113,7 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
             participant,
             number,
             qos,
-            inlet,
+            Arc::new(inlet),
         ));
         if let Some((mask, listener)) = self.listener {
             core.base.hears(mask);

@@ -27,6 +27,7 @@ mod order;
 mod places;
 mod psm;
 mod refused;
+mod rekeyed;
 mod representations;
 mod streams;
 

@@ -61,8 +61,9 @@ fn what_a_type_does_not_allow_is_refused() {
         ..TopicQos::default()
     };
     let topic = || participant.topic::<Compact>("Compact");
-    refused(topic().qos(topic_qos).create());
+    refused(topic().qos(topic_qos.clone()).create());
     let topic = topic().create().expect("a topic");
+    refused(topic.set_qos(topic_qos));
     let publisher = participant.publisher().create().expect("a publisher");
     let subscriber = participant.subscriber().create().expect("a subscriber");
     for listed in [vec![Xcdr1], vec![Xcdr1, Xcdr2], vec![Xcdr2, Xcdr1]] {
@@ -82,5 +83,14 @@ fn what_a_type_does_not_allow_is_refused() {
         ..DataReaderQos::default()
     };
     let reader = subscriber.reader(&topic).qos(reader_qos).create();
-    reader.expect("it is allowed");
+    let reader = reader.expect("it is allowed");
+    refused(reader.set_qos(DataReaderQos {
+        representation: with(&[Xcdr1]),
+        ..DataReaderQos::default()
+    }));
+    let writer = publisher.writer(&topic).create().expect("a writer");
+    refused(writer.set_qos(DataWriterQos {
+        representation: with(&[Xcdr1]),
+        ..DataWriterQos::default()
+    }));
 }

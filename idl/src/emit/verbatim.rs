@@ -8,17 +8,17 @@ use quote::quote;
 
 use super::structure::type_name;
 use super::{EmitError, Emitter};
-use crate::model::{Placement, TypeDecl, TypeId, TypeKind};
+use crate::model::{Placement, TypeDecl, TypeId, TypeKind, Verbatim};
 
 impl Emitter<'_> {
     /// Checks all texts, and returns those at the beginning and at the end of the file.
     pub(super) fn check_verbatim(&self) -> Result<(String, String), EmitError> {
         let (mut begin, mut end) = (String::new(), String::new());
         for (index, decl) in self.model.types.iter().enumerate() {
-            if decl.verbatim.is_empty() || self.is_elsewhere(&decl.scope) {
+            if rust(decl).next().is_none() || self.is_elsewhere(&decl.scope) {
                 continue;
             }
-            for verbatim in &decl.verbatim {
+            for verbatim in rust(decl) {
                 let error = |message: String| EmitError::Verbatim {
                     name: type_name(decl),
                     message,
@@ -55,16 +55,20 @@ impl Emitter<'_> {
     }
 }
 
+/// The texts that are meant for Rust.
+fn rust(decl: &TypeDecl) -> impl Iterator<Item = &Verbatim> {
+    decl.verbatim.iter().filter(|verbatim| verbatim.is_rust())
+}
+
 /// A declaration with the texts around and inside it.
 pub(super) fn around(decl: &TypeDecl, items: TokenStream) -> TokenStream {
     let text = |placement: Placement| -> TokenStream {
-        let texts = decl.verbatim.iter();
-        texts
+        rust(decl)
             .filter(|verbatim| verbatim.placement == placement)
             .filter_map(|verbatim| verbatim.text.parse::<TokenStream>().ok())
             .collect()
     };
-    if decl.verbatim.is_empty() {
+    if rust(decl).next().is_none() {
         return items;
     }
     let before = text(Placement::BeforeDeclaration);

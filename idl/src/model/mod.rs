@@ -6,9 +6,13 @@
 //! themselves, always through a sequence, a map or a boxed member: who walks a
 //! type by its names must expect to come by again.
 
+mod annotation;
 mod interface;
 mod types;
 
+pub use annotation::{
+    AnnotationDecl, AnnotationId, AnnotationParameter, CustomAnnotation, Placement, Verbatim,
+};
 pub use interface::{Attribute, Direction, InterfaceDecl, Operation, Parameter};
 pub use types::{Element, Primitive, Type};
 
@@ -29,6 +33,8 @@ pub struct Model {
     pub constants: Vec<ConstDecl>,
     /// All interfaces; an [`InterfaceId`] is an index into this list.
     pub interfaces: Vec<InterfaceDecl>,
+    /// All annotations that are declared; an [`AnnotationId`] is an index into this list.
+    pub annotations: Vec<AnnotationDecl>,
 }
 
 /// Index of a declared type in [`Model::types`].
@@ -78,7 +84,7 @@ pub struct TypeDecl {
     pub scope: Vec<String>,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
-    /// Code of the user's to be inserted: `@verbatim` for language `rust` or `*`.
+    /// `@verbatim` in the order of the text, whatever the language.
     pub verbatim: Vec<Verbatim>,
     /// Annotations that the IDL declares itself.
     pub custom: Vec<CustomAnnotation>,
@@ -105,42 +111,6 @@ pub enum TypeKind {
     Alias(Alias),
     /// `native`: a type of the target language. No part of any data type.
     Native,
-}
-
-/// IDL 4.2 §8.3.5.1: text for the generated code.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verbatim {
-    /// Where it goes.
-    pub placement: Placement,
-    /// The text.
-    pub text: String,
-}
-
-/// Where `@verbatim` text goes, seen from the declaration that it stands on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// `BEGIN_FILE`.
-    BeginFile,
-    /// `BEFORE_DECLARATION`, the default.
-    BeforeDeclaration,
-    /// `BEGIN_DECLARATION`.
-    BeginDeclaration,
-    /// `END_DECLARATION`.
-    EndDeclaration,
-    /// `AFTER_DECLARATION`.
-    AfterDeclaration,
-    /// `END_FILE`.
-    EndFile,
-}
-
-/// A use of an annotation that was declared by `@annotation`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CustomAnnotation {
-    /// Its scoped name.
-    pub name: String,
-    /// All its parameters in the order of their declaration, with the values
-    /// given, or else their defaults; without those that have neither.
-    pub arguments: Vec<(String, Value)>,
 }
 
 /// XTypes 1.3 §7.2.2.4.1: how a type may evolve.
@@ -289,6 +259,8 @@ pub struct Discriminator {
     pub default: Option<Value>,
     /// `@try_construct`.
     pub try_construct: TryConstruct,
+    /// Annotations that the IDL declares itself.
+    pub custom: Vec<CustomAnnotation>,
 }
 
 /// A branch of a union.

@@ -43,7 +43,27 @@ pub(super) enum Place {
 }
 
 impl Place {
-    fn describe(self) -> &'static str {
+    /// Whether the description of a type (XTypes 1.3 Annex B) has a place for annotations of
+    /// it.
+    pub(super) const fn is_described(self) -> bool {
+        matches!(
+            self,
+            Self::Struct
+                | Self::Member
+                | Self::Union
+                | Self::Discriminator
+                | Self::Branch
+                | Self::Enum
+                | Self::Literal
+                | Self::Bitmask
+                | Self::Flag
+                | Self::Bitset
+                | Self::BitField
+                | Self::Typedef
+        )
+    }
+
+    pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Module => "a module",
             Self::Struct => "a struct",
@@ -175,7 +195,7 @@ pub(super) struct Applied<'a> {
     all: Vec<(&'static str, &'a Annotation)>,
     /// Lines of `@verbatim(language="comment")`.
     pub(super) comments: Vec<String>,
-    /// `@verbatim` for Rust.
+    /// `@verbatim`.
     pub(super) verbatim: Vec<Verbatim>,
     /// Those that the IDL declares itself.
     pub(super) custom: Vec<CustomAnnotation>,
@@ -210,7 +230,11 @@ impl Resolver<'_> {
     ) -> Applied<'a> {
         let mut applied = Applied::default();
         for annotation in annotations {
+            let before = applied.custom.len();
             let Some((name, support)) = self.known(scope, annotation, &mut applied) else {
+                for custom in applied.custom.iter().skip(before) {
+                    self.check_described(place, annotation.span, custom);
+                }
                 continue;
             };
             match support {
@@ -223,6 +247,13 @@ impl Resolver<'_> {
                 }
                 Support::Remark if name == "verbatim" => {
                     self.verbatim(scope, annotation, &mut applied);
+                    let is_for_types = place != Place::Interface && TYPES.contains(&place);
+                    if !is_for_types && applied.verbatim.last().is_some_and(Verbatim::is_rust) {
+                        let place = place.describe();
+                        let message = format!("`@verbatim` on {place} has no effect");
+                        self.sink
+                            .warning_hint(annotation.span, message, "it is for types");
+                    }
                 }
                 Support::At(places) if !places.contains(&place) => {
                     let message = format!("`@{name}` cannot stand on {}", place.describe());

@@ -11,7 +11,11 @@ use super::scopes::{ScopeId, Symbol};
 use super::targets::Target;
 use super::{Resolver, copies};
 use crate::ast::{self, Arguments, Ident, ScopedName};
-use crate::model::{CustomAnnotation, Value};
+use crate::limits::ANNOTATION_TEXT_MAX;
+use crate::model::{
+    AnnotationDecl, AnnotationId, AnnotationParameter, CustomAnnotation, Type, Value,
+};
+use crate::source::Span;
 
 /// A declared annotation.
 #[derive(Debug)]
@@ -28,9 +32,43 @@ pub(super) struct Declared {
 #[derive(Debug)]
 struct Parameter {
     name: String,
+    /// `None` for `any`, and when it was reported.
+    ty: Option<Type>,
     /// `None` when it was reported.
     target: Option<Target>,
     default: Option<Value>,
+}
+
+impl From<Declared> for AnnotationDecl {
+    fn from(declared: Declared) -> Self {
+        let parameters = declared.parameters.into_iter();
+        let parameters = parameters.map(|parameter| AnnotationParameter {
+            name: parameter.name,
+            ty: parameter.ty,
+            default: parameter.default,
+        });
+        Self {
+            name: declared.name,
+            parameters: parameters.collect(),
+        }
+    }
+}
+
+/// Why a type object has no place for a parameter, or for a value of it: XTypes 1.3 Annex B,
+/// `AnnotationParameterValue`.
+fn fault(target: Option<&Target>, value: Option<&Value>) -> Option<String> {
+    let (len, what) = match (target?, value) {
+        (Target::Fixed(_) | Target::Bitmask { .. } | Target::Any, _) => {
+            return Some("is of a type that they have no constants of".to_owned());
+        }
+        (Target::String { .. }, Some(Value::String(text))) => (text.len(), "bytes"),
+        (Target::WString { .. }, Some(Value::String(text))) => {
+            (text.encode_utf16().count(), "UTF-16 units")
+        }
+        _ => return None,
+    };
+    let long = || format!("has more than {ANNOTATION_TEXT_MAX} {what}");
+    (len > ANNOTATION_TEXT_MAX).then(long)
 }
 
 impl Resolver<'_> {
@@ -48,7 +86,7 @@ impl Resolver<'_> {
             match item {
                 ast::AnnotationItem::Definition(definition) => self.definition(inner, definition),
                 ast::AnnotationItem::Parameter { ty, name, default } => {
-                    let target = self.parameter_target(inner, ty.as_ref());
+                    let (ty, target) = self.parameter_type(inner, ty.as_ref());
                     let default = default.as_ref().zip(target.as_ref());
                     let default =
                         default.and_then(|(expr, target)| self.evaluate(inner, expr, target));
@@ -60,6 +98,7 @@ impl Resolver<'_> {
                     let name = name.name.to_string();
                     parameters.push(Parameter {
                         name,
+                        ty,
                         target,
                         default,
                     });
@@ -85,18 +124,58 @@ impl Resolver<'_> {
         self.declare(scope, &marked, Symbol::Annotation(index));
     }
 
-    /// What a value of this type is evaluated for; any value without a type.
-    fn parameter_target(&mut self, scope: ScopeId, ty: Option<&ast::TypeSpec>) -> Option<Target> {
+    /// The type of a parameter, and what a value of it is evaluated for: any value without a
+    /// type.
+    fn parameter_type(
+        &mut self,
+        scope: ScopeId,
+        ty: Option<&ast::TypeSpec>,
+    ) -> (Option<Type>, Option<Target>) {
         let Some(spec) = ty else {
-            return Some(Target::Any);
+            return (None, Some(Target::Any));
         };
-        let ty = self.type_spec(scope, spec)?;
+        let Some(ty) = self.type_spec(scope, spec) else {
+            return (None, None);
+        };
         let target = self.target(&ty);
         if target.is_none() {
             let message = "a parameter of an annotation is of a type that constants have";
             self.sink.error(spec.span, message);
         }
-        target
+        (Some(ty), target)
+    }
+
+    /// Warns of a use of an annotation that the description of a type has no place for.
+    pub(super) fn check_described(
+        &mut self,
+        place: Place,
+        span: Span,
+        annotation: &CustomAnnotation,
+    ) {
+        let name = &annotation.name;
+        if matches!(place, Place::Element | Place::Use) {
+            let message = format!("`@{name}` on {} is dropped", place.describe());
+            let hint = "write it before the declaration: type objects have a place for it there";
+            self.sink.warning_hint(span, message, hint);
+        }
+        if !place.is_described() {
+            return;
+        }
+        let Some(declared) = self.annotations.get(annotation.declaration.0) else {
+            return;
+        };
+        let fault_of = |parameter: &Parameter| {
+            let given = annotation.arguments.iter();
+            let given = given.filter(|(name, _)| *name == parameter.name);
+            let values = given.map(|(_, value)| Some(value));
+            let mut values = values.chain([parameter.default.as_ref()]);
+            let fault = values.find_map(|value| fault(parameter.target.as_ref(), value))?;
+            Some(format!("its `{}` {fault}", parameter.name))
+        };
+        if let Some(fault) = declared.parameters.iter().find_map(fault_of) {
+            let message = format!("`@{name}` is left out of type objects: {fault}");
+            self.sink.warning(span, message);
+        }
     }
 
     /// The index of the annotation of this name.
@@ -152,6 +231,7 @@ impl Resolver<'_> {
                 name,
                 target,
                 default,
+                ..
             } = parameter;
             values.push((name.clone(), target.clone(), default.clone()));
         }
@@ -196,7 +276,11 @@ impl Resolver<'_> {
             .into_iter()
             .filter_map(|(name, _, value)| Some((name, value?)))
             .collect();
-        Some(CustomAnnotation { name, arguments })
+        Some(CustomAnnotation {
+            declaration: AnnotationId(index),
+            name,
+            arguments,
+        })
     }
 
     /// Names in a value mean what they mean where it stands, or else in the

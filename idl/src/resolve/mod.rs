@@ -95,6 +95,7 @@ pub(crate) fn resolve(
         types,
         constants,
         interfaces,
+        annotations,
         ..
     } = resolver;
     Model {
@@ -103,6 +104,7 @@ pub(crate) fn resolve(
         types,
         constants,
         interfaces,
+        annotations: annotations.into_iter().map(Into::into).collect(),
     }
 }
 

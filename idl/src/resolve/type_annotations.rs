@@ -4,6 +4,7 @@ use super::Resolver;
 use super::annotations::Applied;
 use super::scopes::ScopeId;
 use crate::ast::{Annotation, Arguments, Expr, ExprKind};
+use crate::limits::VERBATIM_LANGUAGE_BYTES_MAX;
 use crate::model::{Extensibility, Placement, Representations, Verbatim};
 
 /// What the modules around a type say of the types in them.
@@ -160,7 +161,7 @@ impl Resolver<'_> {
     }
 
     /// IDL 4.2 §8.3.5.1. Comments become documentation; code for other languages
-    /// is theirs.
+    /// is theirs, and kept for the description of the type.
     pub(super) fn verbatim(
         &mut self,
         scope: ScopeId,
@@ -192,11 +193,21 @@ impl Resolver<'_> {
         let (Some(language), Some(text), Some(placement)) = (language, text, placement) else {
             return;
         };
-        match &*language.to_ascii_lowercase() {
-            "comment" => applied.comments.extend(text.lines().map(String::from)),
-            "rust" | "*" => applied.verbatim.push(Verbatim { placement, text }),
-            _ => {}
+        if language.eq_ignore_ascii_case("comment") {
+            applied.comments.extend(text.lines().map(String::from));
         }
+        if language.len() > VERBATIM_LANGUAGE_BYTES_MAX {
+            let message = format!(
+                "a language of more than {VERBATIM_LANGUAGE_BYTES_MAX} bytes: this `@verbatim` \
+                 is left out of type objects"
+            );
+            self.sink.warning(annotation.span, message);
+        }
+        applied.verbatim.push(Verbatim {
+            language,
+            placement,
+            text,
+        });
     }
 
     fn placement(

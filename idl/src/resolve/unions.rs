@@ -92,6 +92,7 @@ impl Resolver<'_> {
             key: self.is_flagged(scope, &applied, "key"),
             default,
             try_construct: self.try_construct(&applied),
+            custom: applied.custom,
         })
     }
 

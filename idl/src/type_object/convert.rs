@@ -13,6 +13,8 @@ use crate::model::{
 pub(super) struct Converter<'m> {
     pub(super) model: &'m Model,
     pub(super) indices: &'m [Option<graph::TypeIndex>],
+    /// Where annotations are in the graph.
+    pub(super) annotations: &'m [Option<graph::TypeIndex>],
 }
 
 /// A label as the 32 bits that a `TypeObject` has for it.
@@ -72,9 +74,9 @@ impl Converter<'_> {
         Some(match &decl.kind {
             TypeKind::Struct(structure) => Definition::Struct(self.structure(structure)?),
             TypeKind::Union(union) => Definition::Union(self.union(union)?),
-            TypeKind::Enum(enumeration) => Definition::Enum(self::enumeration(enumeration)),
-            TypeKind::Bitmask(bitmask) => Definition::Bitmask(self::bitmask(bitmask)),
-            TypeKind::Bitset(bitset) => Definition::Bitset(self::bitset(bitset)),
+            TypeKind::Enum(enumeration) => Definition::Enum(self.enumeration(enumeration)),
+            TypeKind::Bitmask(bitmask) => Definition::Bitmask(self.bitmask(bitmask)),
+            TypeKind::Bitset(bitset) => Definition::Bitset(self.bitset(bitset)),
             TypeKind::Alias(alias) => Definition::Alias(self.alias(alias)?),
             TypeKind::Native => return None,
         })
@@ -84,7 +86,7 @@ impl Converter<'_> {
         self.indices.get(id.0).copied().flatten()
     }
 
-    fn ty(&self, ty: &Type) -> Option<graph::Type> {
+    pub(super) fn ty(&self, ty: &Type) -> Option<graph::Type> {
         Some(match ty {
             Type::Primitive(one) => graph::Type::Primitive(primitive(*one)),
             Type::String { bound } => graph::Type::String8(*bound),
@@ -124,6 +126,7 @@ impl Converter<'_> {
             ty: self.ty(&alias.ty)?,
             unit,
             range,
+            custom: Vec::new(),
         })
     }
 
@@ -201,6 +204,7 @@ impl Converter<'_> {
             unit,
             range,
             hash_id: member.hash_id.clone(),
+            custom: self.applied(&member.custom),
             default: self.default(member.default.as_ref(), &member.ty),
         })
     }
@@ -238,6 +242,10 @@ impl Converter<'_> {
                 key: discriminator.key,
                 try_construct: try_construct(discriminator.try_construct),
                 default: self.default(discriminator.default.as_ref(), &discriminator.ty),
+                annotations: graph::Annotations {
+                    verbatim: None,
+                    custom: self.applied(&discriminator.custom),
+                },
             },
             branches: union
                 .branches
@@ -255,49 +263,52 @@ impl Converter<'_> {
             member: self.member(&branch.member)?,
         })
     }
-}
 
-fn enumeration(enumeration: &Enum) -> graph::Enum {
-    let literals = enumeration.literals.iter().enumerate();
-    let literals = literals.map(|(index, literal)| graph::Literal {
-        name: Name::from(literal.name.as_str()),
-        value: literal.value,
-        default: index == enumeration.default_literal,
-    });
-    graph::Enum {
-        bit_bound: u16::from(enumeration.bit_bound),
-        extensibility: Some(extensibility(enumeration.extensibility)),
-        ignore_literal_names: enumeration.ignore_literal_names,
-        literals: literals.collect(),
+    fn enumeration(&self, enumeration: &Enum) -> graph::Enum {
+        let literals = enumeration.literals.iter().enumerate();
+        let literals = literals.map(|(index, literal)| graph::Literal {
+            name: Name::from(literal.name.as_str()),
+            value: literal.value,
+            default: index == enumeration.default_literal,
+            custom: self.applied(&literal.custom),
+        });
+        graph::Enum {
+            bit_bound: u16::from(enumeration.bit_bound),
+            extensibility: Some(extensibility(enumeration.extensibility)),
+            ignore_literal_names: enumeration.ignore_literal_names,
+            literals: literals.collect(),
+        }
     }
-}
 
-fn bitmask(bitmask: &Bitmask) -> graph::Bitmask {
-    let flags = bitmask.flags.iter().map(|flag| graph::Flag {
-        name: Name::from(flag.name.as_str()),
-        position: u16::from(flag.position),
-    });
-    graph::Bitmask {
-        bit_bound: u16::from(bitmask.bit_bound),
-        extensibility: Some(extensibility(bitmask.extensibility)),
-        flags: flags.collect(),
+    fn bitmask(&self, bitmask: &Bitmask) -> graph::Bitmask {
+        let flags = bitmask.flags.iter().map(|flag| graph::Flag {
+            name: Name::from(flag.name.as_str()),
+            position: u16::from(flag.position),
+            custom: self.applied(&flag.custom),
+        });
+        graph::Bitmask {
+            bit_bound: u16::from(bitmask.bit_bound),
+            extensibility: Some(extensibility(bitmask.extensibility)),
+            flags: flags.collect(),
+        }
     }
-}
 
-fn bitset(bitset: &Bitset) -> graph::Bitset {
-    let field = |field: &BitField| graph::Field {
-        name: Name::from(field.name.as_str()),
-        position: u16::from(field.offset),
-        bits: field.bits,
-        holder: primitive(field.ty),
-    };
-    graph::Bitset {
-        fields: bitset.fields.iter().map(field).collect(),
+    fn bitset(&self, bitset: &Bitset) -> graph::Bitset {
+        let field = |field: &BitField| graph::Field {
+            name: Name::from(field.name.as_str()),
+            position: u16::from(field.offset),
+            bits: field.bits,
+            holder: primitive(field.ty),
+            custom: self.applied(&field.custom),
+        };
+        graph::Bitset {
+            fields: bitset.fields.iter().map(field).collect(),
+        }
     }
 }
 
 /// A limit as a value of the type that it is of.
-fn limit(primitive: Primitive, value: &Value) -> Option<AnnotationValue> {
+pub(super) fn limit(primitive: Primitive, value: &Value) -> Option<AnnotationValue> {
     let number = match value {
         Value::Integer(number) => *number,
         Value::Boolean(value) => return Some(AnnotationValue::Boolean(*value)),

@@ -10,18 +10,22 @@
 //! - bitsets that are wider than their last named field, in the wire form;
 //! - names of more than 256 bytes.
 //!
-//! Annotations that the IDL declares itself are left out of the complete form, as is
-//! `@verbatim`; `@default` and `@ignore_literal_names` have no place in it. That a key
+//! `@default` and `@ignore_literal_names` have no place in it, nor have annotations of
+//! elements of collections and more than one `@verbatim` of a type. That a key
 //! has to be understood is implied and not said, as other products have it; said or not,
 //! it is the same to assignability.
 
+mod annotations;
 mod convert;
 
 use spindle_dds_idl_runtime::CdrError;
+use spindle_dds_xtypes::graph::Definition;
 use spindle_dds_xtypes::object::{TypeInformation, TypeObjects};
 use spindle_dds_xtypes::{Descriptions, DynamicType, TypeGraph, TypeIndex, describe};
 
-use crate::model::{Element, Member, Model, Type, TypeDecl, TypeId, TypeKind, Value};
+use crate::model::{
+    AnnotationDecl, Element, Member, Model, Type, TypeDecl, TypeId, TypeKind, Value,
+};
 
 /// Longest name in bytes: Annex B.
 const NAME_BYTES_MAX: usize = 256;
@@ -45,14 +49,22 @@ impl TypeDescriptions {
         let describable = describable(model);
         let place = |describable: &bool| describable.then(|| graph.reserve());
         let indices: Vec<Option<TypeIndex>> = describable.iter().map(place).collect();
+        let mut converter = convert::Converter {
+            model,
+            indices: &indices,
+            annotations: &[],
+        };
+        let annotation = |declared: &AnnotationDecl| {
+            let definition = Definition::Annotation(converter.annotation(declared)?);
+            Some(graph.add(&declared.name, definition))
+        };
+        let annotations: Vec<_> = model.annotations.iter().map(annotation).collect();
+        converter.annotations = &annotations;
         for (decl, index) in model.types.iter().zip(&indices) {
             let Some(index) = index else { continue };
-            let converter = convert::Converter {
-                model,
-                indices: &indices,
-            };
             if let Some(definition) = converter.definition(decl) {
                 graph.define(*index, Some(&scoped_name(decl)), definition);
+                graph.annotate(*index, converter.annotations(decl));
             }
         }
         let descriptions = describe(&graph)?;

@@ -14,3 +14,7 @@ pub const DIMENSIONS_MAX: usize = 16;
 
 /// Most values in the default of a type, whose arrays may be of any size.
 pub const DEFAULT_VALUES_MAX: usize = 1 << 20;
+
+/// Most types, members, labels and literals that are looked at to compare two types. Types
+/// that somebody uses take some ten a member; each takes about a tenth of a microsecond.
+pub const COMPARE_STEPS_MAX: usize = 1 << 20;

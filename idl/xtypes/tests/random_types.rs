@@ -6,11 +6,13 @@ mod support;
 use proptest::prelude::*;
 use spindle_dds_idl_runtime::{CdrError, Representation};
 use spindle_dds_xtypes::graph::{
-    Alias, Bitmask, Bitset, Branch, Definition, Discriminator, Element, Enum, Extensibility, Field,
-    Flag, Literal, Member, Name, Primitive, Range, Struct, TryConstruct, Type, TypeIndex, Union,
+    Alias, Annotation, AnnotationParameter, Annotations, Applied, Bitmask, Bitset, Branch,
+    Definition, Discriminator, Element, Enum, Extensibility, Field, Flag, Literal, Member, Name,
+    Primitive, Range, Struct, TryConstruct, Type, TypeIndex, Union,
 };
+use spindle_dds_xtypes::object::{AnnotationValue, AppliedParameter, AppliedVerbatim, NameHash};
 use spindle_dds_xtypes::{
-    Consistency, DataError, DynamicType, Registry, TypeGraph, assignable, describe,
+    Bounded, Consistency, DataError, DynamicType, Registry, TypeGraph, assignable, describe,
 };
 use support::random::Random;
 
@@ -19,9 +21,62 @@ struct Maker {
     random: Random,
     graph: TypeGraph,
     made: Vec<TypeIndex>,
+    annotations: Vec<TypeIndex>,
 }
 
 impl Maker {
+    /// An annotation whose parameters do not stand in the order of their names.
+    fn annotation(&mut self, number: usize) {
+        let parameter = |name: &str, ty: Type, default: AnnotationValue| AnnotationParameter {
+            name: Name::from(name),
+            ty,
+            default,
+        };
+        let text = AnnotationValue::String8(Bounded("none".to_owned()));
+        let long = Type::Primitive(Primitive::Int32);
+        let parameters = vec![
+            parameter("text", Type::String8(None), text),
+            parameter("level", long, AnnotationValue::Int32(number as i32)),
+        ];
+        let definition = Definition::Annotation(Annotation { parameters });
+        let index = self.graph.add(&format!("m::A{number}"), definition);
+        self.annotations.push(index);
+    }
+
+    fn custom(&mut self) -> Vec<Applied> {
+        let mut all = Vec::new();
+        for index in self.annotations.clone() {
+            if self.random.below(4) != 0 {
+                continue;
+            }
+            let level = AnnotationValue::Int32(self.random.below(9) as i32);
+            let text = AnnotationValue::String8(Bounded("text".to_owned()));
+            let values = [("text", text), ("level", level)];
+            let values = values.into_iter().take(self.random.below(3));
+            let parameters = values.map(|(name, value)| AppliedParameter {
+                name_hash: NameHash::of(name),
+                value,
+            });
+            all.push(Applied {
+                annotation: index,
+                parameters: parameters.collect(),
+            });
+        }
+        all
+    }
+
+    fn annotations(&mut self) -> Annotations {
+        let verbatim = || AppliedVerbatim {
+            placement: Bounded("before-declaration".to_owned()),
+            language: Bounded("c++".to_owned()),
+            text: "// text".to_owned(),
+        };
+        Annotations {
+            verbatim: (self.random.below(5) == 0).then(verbatim),
+            custom: self.custom(),
+        }
+    }
+
     fn extensibility(&mut self) -> Extensibility {
         use Extensibility::{Appendable, Final, Mutable};
         [Final, Appendable, Mutable][self.random.below(3)]
@@ -83,6 +138,7 @@ impl Maker {
             try_construct: self.try_construct(),
             unit: (self.random.below(5) == 0).then(|| "m/s".to_owned()),
             hash_id: (self.random.below(9) == 0).then(String::new),
+            custom: self.custom(),
             ..Member::new(&format!("m{id}"), id * 7, self.ty(2))
         }
     }
@@ -132,6 +188,7 @@ impl Maker {
                 key: self.random.below(2) == 0,
                 try_construct: TryConstruct::Discard,
                 default: None,
+                annotations: self.annotations(),
             },
             branches,
         })
@@ -149,6 +206,7 @@ impl Maker {
                 ty: self.ty(2),
                 unit: None,
                 range: Range::default(),
+                custom: self.custom(),
             }),
             1 => Definition::Enum(Enum {
                 bit_bound: bits,
@@ -159,6 +217,7 @@ impl Maker {
                         name: Name::Text(format!("L{value}")),
                         value: value * 3,
                         default: value == 1,
+                        custom: self.custom(),
                     })
                     .collect(),
             }),
@@ -168,6 +227,7 @@ impl Maker {
                 flags: vec![Flag {
                     name: Name::from("F"),
                     position: bits - 1,
+                    custom: self.custom(),
                 }],
             }),
             3 => Definition::Bitset(Bitset {
@@ -176,6 +236,7 @@ impl Maker {
                     position: bits,
                     bits: 1 + self.random.below(16) as u8,
                     holder: Primitive::Int16,
+                    custom: self.custom(),
                 }],
             }),
             4 => self.union(),
@@ -190,13 +251,18 @@ fn graph(seed: u64) -> (TypeGraph, TypeIndex) {
         random: Random::new(seed),
         graph: TypeGraph::new(),
         made: Vec::new(),
+        annotations: Vec::new(),
     };
+    for number in 0..maker.random.below(3) {
+        maker.annotation(number);
+    }
     for number in 0..maker.random.below(7) {
         let index = maker.graph.reserve();
         let definition = maker.definition(index);
-        maker
-            .graph
-            .define(index, Some(&format!("m::T{number}")), definition);
+        let name = format!("m::T{number}");
+        maker.graph.define(index, Some(&name), definition);
+        let annotations = maker.annotations();
+        maker.graph.annotate(index, annotations);
         maker.made.push(index);
     }
     let base = maker.graph.reserve();

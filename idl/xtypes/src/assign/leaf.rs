@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Comparison, Difference, Outcome, Side};
+use super::{Comparison, Difference, Outcome, Side, View};
 use crate::graph::{
     Bitmask, Bitset, Definition, Element, Enum, Extensibility, Literal, Primitive, Type,
 };
@@ -76,12 +76,8 @@ impl Comparison {
     }
 
     /// Enumerations, bitmasks, bitsets, and the integers that bitmasks pass for.
-    fn bits(&self, reader: Side<'_>, writer: Side<'_>) -> Outcome {
-        let definitions = (
-            reader.definition().map(|(one, _)| one),
-            writer.definition().map(|(other, _)| other),
-        );
-        match definitions {
+    fn bits(&mut self, reader: Side<'_>, writer: Side<'_>) -> Outcome {
+        match (reader.definition(), writer.definition()) {
             (Some(Definition::Enum(one)), Some(Definition::Enum(other))) => {
                 self.enumeration(one, other)
             }
@@ -110,7 +106,8 @@ impl Comparison {
         }
     }
 
-    fn enumeration(&self, one: &Enum, other: &Enum) -> Outcome {
+    fn enumeration(&mut self, one: &Enum, other: &Enum) -> Outcome {
+        self.spend(one.literals.len() + other.literals.len())?;
         // Some products say nothing.
         if let (Some(reader), Some(writer)) = (one.extensibility, other.extensibility)
             && reader != writer
@@ -153,7 +150,8 @@ impl Comparison {
         }
     }
 
-    fn bitset(&self, one: &Bitset, other: &Bitset) -> Outcome {
+    fn bitset(&mut self, one: &Bitset, other: &Bitset) -> Outcome {
+        self.spend(one.fields.len() + other.fields.len())?;
         if one.fields.len() != other.fields.len() {
             return Err(Difference::NothingInCommon("set of bit fields"));
         }
@@ -169,15 +167,35 @@ impl Comparison {
         Ok(())
     }
 
-    /// A key of the writer's must not be a literal that the reader does not know.
-    pub(super) fn key_literals(reader: Side<'_>, writer: Side<'_>) -> Outcome {
-        let definitions = (
-            reader.definition().map(|(one, _)| one),
-            writer.definition().map(|(other, _)| other),
-        );
-        let (Some(Definition::Enum(one)), Some(Definition::Enum(other))) = definitions else {
+    /// A key of the writer's must have no value that the reader's cannot have, whatever is
+    /// ignored of other members: a string, a sequence or a map that is longer, a literal that
+    /// the reader does not know (§7.2.4.4.8).
+    pub(super) fn key_values(&mut self, reader: Side<'_>, writer: Side<'_>) -> Outcome {
+        if !self.is_new(reader, writer, View::KeyValues) {
             return Ok(());
-        };
+        }
+        match (reader.ty, writer.ty) {
+            (Type::String8(one), Type::String8(other))
+            | (Type::String16(one), Type::String16(other)) => {
+                bound("string key", *one, *other, false)
+            }
+            (Type::Sequence { bound: one, .. }, Type::Sequence { bound: other, .. }) => {
+                bound("sequence key", *one, *other, false)
+            }
+            (Type::Map { bound: one, .. }, Type::Map { bound: other, .. }) => {
+                bound("map key", *one, *other, false)
+            }
+            _ => match (reader.definition(), writer.definition()) {
+                (Some(Definition::Enum(one)), Some(Definition::Enum(other))) => {
+                    self.key_literals(one, other)
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn key_literals(&mut self, one: &Enum, other: &Enum) -> Outcome {
+        self.spend(one.literals.len() + other.literals.len())?;
         let names: HashSet<NameHash> = one
             .literals
             .iter()
@@ -252,6 +270,7 @@ fn kind(side: Side<'_>) -> String {
                 Definition::Bitset(_) => "bitset",
                 Definition::Struct(_) => "struct",
                 Definition::Union(_) => "union",
+                Definition::Annotation(_) => "annotation",
             };
             return match &declaration.name {
                 Some(name) => format!("{kind} {name}"),

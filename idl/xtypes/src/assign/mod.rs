@@ -7,9 +7,14 @@
 //!
 //! `leaf` compares strings, enumerations, bits and collections, `structure` and
 //! `union` what has members.
+//!
+//! Types may come from strangers, and be made so that there are any number of ways through
+//! them: two uses of types are compared once in each [`View`], and all steps are counted.
 
 mod leaf;
 mod structure;
+#[cfg(test)]
+mod tests;
 mod union;
 
 use std::collections::HashSet;
@@ -17,9 +22,9 @@ use std::fmt;
 
 use spindle_dds_idl_runtime::Representation;
 
-use crate::describe::{self, minimal_identifiers};
-use crate::graph::{Definition, Extensibility, Type, TypeGraph, TypeIndex};
-use crate::limits::DEPTH_MAX;
+use crate::describe::minimal_identifiers;
+use crate::graph::{Definition, Element, Extensibility, Type, TypeGraph, TypeIndex};
+use crate::limits::{COMPARE_STEPS_MAX, DEPTH_MAX};
 use crate::object::TypeIdentifier;
 use crate::registry::Resolved;
 
@@ -169,6 +174,9 @@ pub enum Difference {
     /// The types nest too deeply to be compared.
     #[error("the types nest deeper than {DEPTH_MAX}")]
     TooDeep,
+    /// The types are so large, or so entangled, that comparing them would take too long.
+    #[error("the types cannot be compared in {COMPARE_STEPS_MAX} steps")]
+    TooLarge,
 }
 
 /// Which members count.
@@ -180,6 +188,16 @@ enum View {
     KeyErased,
     /// The key members only: of members that are keys.
     KeyHolder,
+    /// The values that a key may have.
+    KeyValues,
+}
+
+/// A use of a type: a declared one is the same wherever it is used, any other is one by
+/// the place where it stands in its graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Use {
+    Declared(TypeIndex),
+    At(*const Type),
 }
 
 /// A use of a type in one of the graphs.
@@ -197,10 +215,17 @@ impl<'g> Side<'g> {
         }
     }
 
-    fn definition(self) -> Option<(&'g Definition, TypeIndex)> {
+    fn definition(self) -> Option<&'g Definition> {
         match self.ty {
-            Type::Declared(index) => Some((&self.graph.declaration(*index).definition, *index)),
+            Type::Declared(index) => Some(&self.graph.declaration(*index).definition),
             _ => None,
+        }
+    }
+
+    fn of_use(self) -> Use {
+        match self.ty {
+            Type::Declared(index) => Use::Declared(*index),
+            other => Use::At(other),
         }
     }
 }
@@ -231,18 +256,25 @@ pub fn assignable(
             false => Ok(()),
         };
     };
+    compare(reader, writer, representation, consistency).0
+}
+
+/// As [`assignable`], of types that are known; and how many steps it took.
+fn compare(
+    reader: &Resolved,
+    writer: &Resolved,
+    representation: Representation,
+    consistency: &Consistency,
+) -> (Result<(), Mismatch>, usize) {
+    let name = name_of(reader).or_else(|| name_of(writer));
     let mut comparison = Comparison {
         reader_identifiers: minimal_identifiers(&reader.graph),
         writer_identifiers: minimal_identifiers(&writer.graph),
         representation,
         consistency: *consistency,
         assumed: HashSet::new(),
-        path: vec![
-            name_of(reader)
-                .or_else(|| name_of(writer))
-                .unwrap_or("type")
-                .to_owned(),
-        ],
+        steps: 0,
+        path: vec![name.unwrap_or("type").to_owned()],
     };
     let sides = [reader, writer].map(|resolved| Side {
         graph: &resolved.graph,
@@ -250,13 +282,14 @@ pub fn assignable(
     });
     let outcome = match consistency.allow_coercion {
         true => comparison.assignable(sides[0], sides[1], View::Whole),
-        false if comparison.equal(sides[0], sides[1]) => Ok(()),
+        false if comparison.equal(sides[0].ty, sides[1].ty) => Ok(()),
         false => Err(Difference::Coercion),
     };
-    outcome.map_err(|difference| Mismatch {
+    let outcome = outcome.map_err(|difference| Mismatch {
         path: comparison.path.concat(),
         difference,
-    })
+    });
+    (outcome, comparison.steps)
 }
 
 /// The last part of the scoped name.
@@ -275,8 +308,10 @@ struct Comparison {
     representation: Representation,
     consistency: Consistency,
     /// Pairs that are being compared further out, or have been: so types that
-    /// contain themselves come to an end.
-    assumed: HashSet<(TypeIndex, TypeIndex, View)>,
+    /// contain themselves come to an end. (A difference ends the comparison.)
+    assumed: HashSet<(Use, Use, View)>,
+    /// Types, members, labels and literals looked at.
+    steps: usize,
     /// The way to what is being compared; where a difference is found, it stays.
     path: Vec<String>,
 }
@@ -295,15 +330,84 @@ impl Comparison {
         Ok(())
     }
 
-    /// Whether both are the same, but for names in the complete form.
-    fn equal(&self, reader: Side<'_>, writer: Side<'_>) -> bool {
-        let one = describe::identifier_in(&self.reader_identifiers, reader.ty);
-        one == describe::identifier_in(&self.writer_identifiers, writer.ty)
+    /// So many members, labels or literals are to be looked at.
+    fn spend(&mut self, steps: usize) -> Outcome {
+        self.steps = self.steps.saturating_add(steps);
+        match self.steps <= COMPARE_STEPS_MAX {
+            true => Ok(()),
+            false => Err(Difference::TooLarge),
+        }
+    }
+
+    /// Whether it is the first time that these are compared in this view.
+    fn is_new(&mut self, reader: Side<'_>, writer: Side<'_>, view: View) -> bool {
+        let pair = (reader.of_use(), writer.of_use(), view);
+        self.assumed.insert(pair)
+    }
+
+    /// Whether both are the same but for names in the complete form: whether their minimal
+    /// identifiers are equal. A type without one is equal to none.
+    fn equal(&mut self, reader: &Type, writer: &Type) -> bool {
+        self.steps += 1;
+        let bound = |bound: &Option<u32>| bound.unwrap_or(0);
+        match (reader, writer) {
+            (Type::Primitive(one), Type::Primitive(other)) => one == other,
+            (Type::String8(one), Type::String8(other))
+            | (Type::String16(one), Type::String16(other)) => bound(one) == bound(other),
+            (
+                Type::Sequence {
+                    element,
+                    bound: most,
+                },
+                Type::Sequence {
+                    element: other,
+                    bound: others,
+                },
+            ) => bound(most) == bound(others) && self.equal_elements(element, other),
+            (
+                Type::Array {
+                    element,
+                    dimensions,
+                },
+                Type::Array {
+                    element: other,
+                    dimensions: others,
+                },
+            ) => dimensions == others && self.equal_elements(element, other),
+            (
+                Type::Map {
+                    key,
+                    value,
+                    bound: most,
+                },
+                Type::Map {
+                    key: other_key,
+                    value: other_value,
+                    bound: others,
+                },
+            ) => {
+                bound(most) == bound(others)
+                    && self.equal_elements(key, other_key)
+                    && self.equal_elements(value, other_value)
+            }
+            (Type::Declared(one), Type::Declared(other)) => {
+                let one = self.reader_identifiers.get(one.0 as usize);
+                let other = self.writer_identifiers.get(other.0 as usize);
+                one.is_some() && one == other
+            }
+            _ => false,
+        }
+    }
+
+    fn equal_elements(&mut self, one: &Element, other: &Element) -> bool {
+        one.try_construct == other.try_construct
+            && one.external == other.external
+            && self.equal(&one.ty, &other.ty)
     }
 
     /// Whether the reader's type is the writer's, or assignable from it and delimited.
     fn strongly(&mut self, reader: Side<'_>, writer: Side<'_>) -> Outcome {
-        if self.equal(reader, writer) {
+        if self.equal(reader.ty, writer.ty) {
             return Ok(());
         }
         self.assignable(reader, writer, View::Whole)?;
@@ -315,22 +419,15 @@ impl Comparison {
 
     /// Whether the reader's type is assignable from the writer's.
     fn assignable(&mut self, reader: Side<'_>, writer: Side<'_>, view: View) -> Outcome {
-        if self.equal(reader, writer) {
+        self.spend(1)?;
+        if self.equal(reader.ty, writer.ty) || !self.is_new(reader, writer, view) {
             return Ok(());
         }
-        let (Some((one, one_index)), Some((other, other_index))) =
-            (reader.definition(), writer.definition())
-        else {
-            return self.leaf(reader, writer);
-        };
-        if !self.assumed.insert((one_index, other_index, view)) {
-            return Ok(());
-        }
-        match (one, other) {
-            (Definition::Struct(one), Definition::Struct(other)) => {
+        match (reader.definition(), writer.definition()) {
+            (Some(Definition::Struct(one)), Some(Definition::Struct(other))) => {
                 self.structure((reader.graph, one), (writer.graph, other), view)
             }
-            (Definition::Union(one), Definition::Union(other)) => {
+            (Some(Definition::Union(one)), Some(Definition::Union(other))) => {
                 self.union((reader.graph, one), (writer.graph, other), view)
             }
             _ => self.leaf(reader, writer),
@@ -338,21 +435,35 @@ impl Comparison {
     }
 
     /// Whether readers can skip a value without knowing its type: §7.2.4.2.
-    fn is_delimited(&self, side: Side<'_>) -> bool {
-        match side.ty {
-            Type::Primitive(_) | Type::String8(_) | Type::String16(_) => true,
-            Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                self.is_delimited(side.with(&element.ty))
+    fn is_delimited(&mut self, side: Side<'_>) -> bool {
+        let mut seen = HashSet::new();
+        let mut waiting = vec![side];
+        while let Some(side) = waiting.pop() {
+            if !seen.insert(side.of_use()) {
+                continue;
             }
-            Type::Map { key, value, .. } => {
-                self.is_delimited(side.with(&key.ty)) && self.is_delimited(side.with(&value.ty))
+            self.steps += 1;
+            match side.ty {
+                Type::Primitive(_) | Type::String8(_) | Type::String16(_) => {}
+                Type::Sequence { element, .. } | Type::Array { element, .. } => {
+                    waiting.push(side.with(&element.ty));
+                }
+                Type::Map { key, value, .. } => {
+                    waiting.extend([side.with(&key.ty), side.with(&value.ty)]);
+                }
+                Type::Declared(_) => {
+                    let extensibility = match side.definition() {
+                        Some(Definition::Struct(structure)) => structure.extensibility,
+                        Some(Definition::Union(union)) => union.extensibility,
+                        _ => continue,
+                    };
+                    if !self.delimits(extensibility) {
+                        return false;
+                    }
+                }
             }
-            Type::Declared(_) => match side.definition() {
-                Some((Definition::Struct(structure), _)) => self.delimits(structure.extensibility),
-                Some((Definition::Union(union), _)) => self.delimits(union.extensibility),
-                _ => true,
-            },
         }
+        true
     }
 
     fn delimits(&self, extensibility: Extensibility) -> bool {

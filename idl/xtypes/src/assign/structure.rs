@@ -39,7 +39,7 @@ impl<'g> Members<'g> {
     fn is_key(&self, member: &Member) -> bool {
         match self.view {
             View::Whole => member.key,
-            View::KeyErased => false,
+            View::KeyErased | View::KeyValues => false,
             View::KeyHolder => member.key || !self.keyed,
         }
     }
@@ -85,6 +85,7 @@ impl Comparison {
         }
         let one = Members::new(reader_graph, reader, view);
         let other = Members::new(writer_graph, writer, view);
+        self.spend(one.list.len() + other.list.len())?;
         self.names(&one, &other)?;
         if reader.extensibility != Extensibility::Mutable {
             self.in_order(&one, &other)?;
@@ -194,7 +195,7 @@ impl Comparison {
         if !key {
             return Ok(());
         }
-        Self::key_literals(reader, writer)?;
+        self.key_values(reader, writer)?;
         self.assignable(reader, writer, View::KeyErased)
     }
 }
@@ -203,8 +204,8 @@ impl Comparison {
 /// count; of any other, they do not.
 fn member_view(side: Side<'_>, key: bool) -> View {
     match side.definition() {
-        Some((Definition::Struct(_) | Definition::Union(_), _)) if key => View::KeyHolder,
-        Some((Definition::Struct(_) | Definition::Union(_), _)) => View::KeyErased,
+        Some(Definition::Struct(_) | Definition::Union(_)) if key => View::KeyHolder,
+        Some(Definition::Struct(_) | Definition::Union(_)) => View::KeyErased,
         _ => View::Whole,
     }
 }

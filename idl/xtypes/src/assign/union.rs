@@ -1,89 +1,123 @@
 //! Unions: XTypes 1.3 §7.2.4.4.8.
 
+use std::collections::HashMap;
+
 use super::structure::step_to;
 use super::{Comparison, Difference, Outcome, Side, View};
-use crate::graph::{Branch, Extensibility, TypeGraph, Union};
+use crate::graph::{Branch, Extensibility, Type, TypeGraph, Union};
+use crate::object::NameHash;
 
-/// One side.
-type Of<'g> = (&'g TypeGraph, &'g Union);
-
-/// The branch that a label selects, the default perhaps.
-fn selected(union: &Union, label: i32) -> Option<&Branch> {
-    let labelled = union
-        .branches
-        .iter()
-        .find(|branch| branch.labels.contains(&label));
-    labelled.or_else(|| default(union))
+/// One side, and its branches by all that they are found by.
+struct Of<'g> {
+    graph: &'g TypeGraph,
+    union: &'g Union,
+    labels: HashMap<i32, &'g Branch>,
+    ids: HashMap<u32, &'g Branch>,
+    names: HashMap<NameHash, &'g Branch>,
+    default: Option<&'g Branch>,
 }
 
-fn default(union: &Union) -> Option<&Branch> {
-    union.branches.iter().find(|branch| branch.default)
-}
+impl<'g> Of<'g> {
+    fn new(graph: &'g TypeGraph, union: &'g Union) -> Self {
+        let branches = || union.branches.iter();
+        let labels = branches().flat_map(|it| it.labels.iter().map(move |label| (*label, it)));
+        let names = branches().map(|it| (it.member.name.hash(), it));
+        Self {
+            graph,
+            union,
+            labels: labels.collect(),
+            ids: branches().map(|it| (it.member.id, it)).collect(),
+            names: names.collect(),
+            default: branches().find(|branch| branch.default),
+        }
+    }
 
-fn labels(union: &Union) -> impl Iterator<Item = i32> {
-    union
-        .branches
-        .iter()
-        .flat_map(|branch| branch.labels.iter().copied())
+    /// The branch that a label selects, the default perhaps.
+    fn selected(&self, label: i32) -> Option<&'g Branch> {
+        self.labels.get(&label).copied().or(self.default)
+    }
+
+    /// All labels, in the order of their declaration.
+    fn labels(&self) -> impl Iterator<Item = i32> + use<'g> {
+        let branches = self.union.branches.iter();
+        branches.flat_map(|branch| branch.labels.iter().copied())
+    }
+
+    fn side(&self, ty: &'g Type) -> Side<'g> {
+        Side {
+            graph: self.graph,
+            ty: self.graph.resolved(ty),
+        }
+    }
 }
 
 impl Comparison {
-    pub(super) fn union(&mut self, reader: Of<'_>, writer: Of<'_>, view: View) -> Outcome {
-        let (one, other) = (reader.1, writer.1);
-        if one.extensibility != other.extensibility {
+    pub(super) fn union(
+        &mut self,
+        (reader_graph, reader): (&TypeGraph, &Union),
+        (writer_graph, writer): (&TypeGraph, &Union),
+        view: View,
+    ) -> Outcome {
+        if reader.extensibility != writer.extensibility {
             return Err(Difference::Extensibility {
-                reader: one.extensibility,
-                writer: other.extensibility,
+                reader: reader.extensibility,
+                writer: writer.extensibility,
             });
         }
-        self.discriminators(reader, writer, view)?;
-        if view == View::KeyHolder && other.discriminator.key {
+        let one = Of::new(reader_graph, reader);
+        let other = Of::new(writer_graph, writer);
+        for side in [&one, &other] {
+            self.spend(side.union.branches.len() + side.labels.len())?;
+        }
+        self.discriminators(&one, &other, view)?;
+        if view == View::KeyHolder && writer.discriminator.key {
             return Ok(());
         }
-        label_sets(one, other)?;
-        self.branch_names(one, other)?;
-        for label in labels(one).chain(labels(other)) {
-            let found = (selected(one, label), selected(other, label));
-            self.branches(reader, writer, found, view)?;
+        label_sets(&one, &other)?;
+        self.branch_names(&one, &other)?;
+        for label in one.labels().chain(other.labels()) {
+            let found = (one.selected(label), other.selected(label));
+            self.branches(&one, &other, found, view)?;
         }
-        self.branches(reader, writer, (default(one), default(other)), view)
+        self.branches(&one, &other, (one.default, other.default), view)
     }
 
-    fn discriminators(&mut self, reader: Of<'_>, writer: Of<'_>, view: View) -> Outcome {
-        let (one, other) = (&reader.1.discriminator, &writer.1.discriminator);
+    fn discriminators(&mut self, reader: &Of<'_>, writer: &Of<'_>, view: View) -> Outcome {
+        let (one, other) = (&reader.union.discriminator, &writer.union.discriminator);
         if view != View::KeyErased && one.key != other.key {
             return Err(Difference::DiscriminatorKey);
         }
-        let sides = (side(reader, &one.ty), side(writer, &other.ty));
+        let sides = (reader.side(&one.ty), writer.side(&other.ty));
         self.within(".discriminator".to_owned(), |this| {
             this.strongly(sides.0, sides.1)
         })
     }
 
     /// A name has one id, and an id one name.
-    fn branch_names(&mut self, one: &Union, other: &Union) -> Outcome {
+    fn branch_names(&mut self, one: &Of<'_>, other: &Of<'_>) -> Outcome {
         if self.consistency.ignore_member_names {
             return Ok(());
         }
-        for branch in &other.branches {
-            for found in &one.branches {
-                let same_name = found.member.name == branch.member.name;
-                let same_id = found.member.id == branch.member.id;
-                if same_id && !same_name {
-                    return Err(Difference::Name {
-                        id: branch.member.id,
-                        reader: found.member.name.to_string(),
-                        writer: branch.member.name.to_string(),
-                    });
-                }
-                if same_name && !same_id {
-                    let difference = Difference::Id {
-                        reader: found.member.id,
-                        writer: branch.member.id,
-                    };
-                    return self
-                        .within(step_to(&found.member, &branch.member), |_| Err(difference));
-                }
+        for branch in &other.union.branches {
+            let member = &branch.member;
+            if let Some(found) = one.ids.get(&member.id)
+                && found.member.name != member.name
+            {
+                return Err(Difference::Name {
+                    id: member.id,
+                    reader: found.member.name.to_string(),
+                    writer: member.name.to_string(),
+                });
+            }
+            if let Some(found) = one.names.get(&member.name.hash())
+                && found.member.name == member.name
+                && found.member.id != member.id
+            {
+                let difference = Difference::Id {
+                    reader: found.member.id,
+                    writer: member.id,
+                };
+                return self.within(step_to(&found.member, member), |_| Err(difference));
             }
         }
         Ok(())
@@ -92,45 +126,37 @@ impl Comparison {
     /// Branches that one label selects, where there are such in both.
     fn branches(
         &mut self,
-        reader: Of<'_>,
-        writer: Of<'_>,
+        reader: &Of<'_>,
+        writer: &Of<'_>,
         found: (Option<&Branch>, Option<&Branch>),
         view: View,
     ) -> Outcome {
         let (Some(one), Some(other)) = found else {
             return Ok(());
         };
-        let sides = (side(reader, &one.member.ty), side(writer, &other.member.ty));
+        let sides = (reader.side(&one.member.ty), writer.side(&other.member.ty));
         self.within(step_to(&one.member, &other.member), |this| {
             this.assignable(sides.0, sides.1, view)
         })
     }
 }
 
-fn side<'g>((graph, _): Of<'g>, ty: &'g crate::graph::Type) -> Side<'g> {
-    Side {
-        graph,
-        ty: graph.resolved(ty),
-    }
-}
-
 /// Final unions have the same labels, others at least one in common.
-fn label_sets(one: &Union, other: &Union) -> Outcome {
-    let has = |union: &Union, label: i32| labels(union).any(|found| found == label);
-    if one.extensibility != Extensibility::Final {
-        let common = labels(other).any(|label| has(one, label));
-        let none = labels(one).next().is_none() && labels(other).next().is_none();
+fn label_sets(one: &Of<'_>, other: &Of<'_>) -> Outcome {
+    let has = |side: &Of<'_>, label: i32| side.labels.contains_key(&label);
+    if one.union.extensibility != Extensibility::Final {
+        let common = other.labels().any(|label| has(one, label));
+        let none = one.labels.is_empty() && other.labels.is_empty();
         return match common || none {
             true => Ok(()),
             false => Err(Difference::NothingInCommon("label")),
         };
     }
-    let single = labels(other)
-        .find(|label| !has(one, *label))
-        .or_else(|| labels(one).find(|label| !has(other, *label)));
+    let single = (other.labels().find(|label| !has(one, *label)))
+        .or_else(|| one.labels().find(|label| !has(other, *label)));
     match single {
         Some(label) => Err(Difference::Label(label.to_string())),
-        None if default(one).is_some() != default(other).is_some() => {
+        None if one.default.is_some() != other.default.is_some() => {
             Err(Difference::Label("default".to_owned()))
         }
         None => Ok(()),

@@ -1,6 +1,7 @@
 //! Which types contain each other: Tarjan's algorithm, without recursion.
 
 use crate::graph::{TypeGraph, TypeIndex};
+use crate::object::Form;
 
 /// Types each of which contains all others, or one type alone.
 pub(super) struct Component {
@@ -28,9 +29,10 @@ struct Search<'e> {
     found: Vec<Vec<usize>>,
 }
 
-/// The components of a graph, each after those that it is made of.
-pub(super) fn components(graph: &TypeGraph) -> Vec<Component> {
-    let edges: Vec<Vec<usize>> = (0..graph.len()).map(|index| named(graph, index)).collect();
+/// The components of a graph in a form, each after those that it is made of.
+pub(super) fn components<F: Form>(graph: &TypeGraph) -> Vec<Component> {
+    let edges = (0..graph.len()).map(|index| named::<F>(graph, index));
+    let edges: Vec<Vec<usize>> = edges.collect();
     let component = |nodes: Vec<usize>| {
         let recursive = nodes.iter().any(|node| edges[*node].contains(node)) || nodes.len() > 1;
         let mut types: Vec<_> = nodes.iter().map(|node| TypeIndex(*node as u32)).collect();
@@ -65,15 +67,20 @@ pub(crate) fn strongly_connected(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     search.found
 }
 
-/// The types that a type names, itself perhaps among them.
-fn named(graph: &TypeGraph, index: usize) -> Vec<usize> {
+/// The types that a type names in a form, itself perhaps among them.
+fn named<F: Form>(graph: &TypeGraph, index: usize) -> Vec<usize> {
     let mut names = Vec::new();
-    graph.names(TypeIndex(index as u32), &mut |named| {
+    let mut found = |named: TypeIndex| {
         let named = named.0 as usize;
         if named < graph.len() {
             names.push(named);
         }
-    });
+    };
+    let index = TypeIndex(index as u32);
+    graph.names(index, &mut found);
+    if F::IS_ANNOTATED {
+        graph.annotations(index, &mut found);
+    }
     names.sort_unstable();
     names.dedup();
     names
@@ -134,8 +141,8 @@ impl Search<'_> {
     }
 }
 
-/// A type and all that it is made of, itself first, without the same twice.
-pub(super) fn reachable(graph: &TypeGraph, index: TypeIndex) -> Vec<TypeIndex> {
+/// A type and all that it is made of in a form, itself first, without the same twice.
+pub(super) fn reachable<F: Form>(graph: &TypeGraph, index: TypeIndex) -> Vec<TypeIndex> {
     let mut seen = vec![false; graph.len()];
     let mut found: Vec<TypeIndex> = Vec::new();
     let mut waiting = vec![index];
@@ -145,7 +152,7 @@ pub(super) fn reachable(graph: &TypeGraph, index: TypeIndex) -> Vec<TypeIndex> {
             _ => continue,
         }
         found.push(index);
-        let names = named(graph, index.0 as usize);
+        let names = named::<F>(graph, index.0 as usize);
         waiting.extend(names.into_iter().rev().map(|index| TypeIndex(index as u32)));
     }
     found

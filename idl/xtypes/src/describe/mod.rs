@@ -48,12 +48,11 @@ pub struct Described {
 /// # Errors
 /// A name of more than 256 bytes or with a NUL.
 pub fn describe(graph: &TypeGraph) -> Result<Descriptions, CdrError> {
-    let components = component::components(graph);
     let wrap_minimal = |definition| TypeObject::Minimal(Box::new(definition));
     let wrap_complete = |definition| TypeObject::Complete(Box::new(definition));
     Ok(Descriptions {
-        minimal: describe_form::<Minimal>(graph, &components, wrap_minimal)?,
-        complete: describe_form::<Complete>(graph, &components, wrap_complete)?,
+        minimal: describe_form::<Minimal>(graph, wrap_minimal)?,
+        complete: describe_form::<Complete>(graph, wrap_complete)?,
     })
 }
 
@@ -70,28 +69,33 @@ impl Descriptions {
 
     /// What discovery announces of a type of the graph that was described.
     pub fn information(&self, graph: &TypeGraph, index: TypeIndex) -> Option<TypeInformation> {
-        let reachable = component::reachable(graph, index);
+        let minimal = component::reachable::<Minimal>(graph, index);
+        let complete = component::reachable::<Complete>(graph, index);
         Some(TypeInformation {
-            minimal: with_dependencies(&self.minimal, &reachable)?,
-            complete: with_dependencies(&self.complete, &reachable)?,
+            minimal: with_dependencies(&self.minimal, &minimal)?,
+            complete: with_dependencies(&self.complete, &complete)?,
         })
     }
 
     /// The complete objects of a type and of all that it is made of, itself first.
     pub fn objects(&self, graph: &TypeGraph, index: TypeIndex) -> TypeObjects {
-        objects(&self.complete, graph, index)
+        objects(
+            &self.complete,
+            &component::reachable::<Complete>(graph, index),
+        )
     }
 
     /// The minimal objects of a type and of all that it is made of, itself first.
     pub fn minimal_objects(&self, graph: &TypeGraph, index: TypeIndex) -> TypeObjects {
-        objects(&self.minimal, graph, index)
+        objects(
+            &self.minimal,
+            &component::reachable::<Minimal>(graph, index),
+        )
     }
 }
 
-/// The objects of a type and of all that it is made of, itself first; types that are the
-/// same in this form once.
-fn objects(described: &[Described], graph: &TypeGraph, index: TypeIndex) -> TypeObjects {
-    let reachable = component::reachable(graph, index);
+/// The objects of these types; those that are the same in this form once.
+fn objects(described: &[Described], reachable: &[TypeIndex]) -> TypeObjects {
     let mut seen = HashSet::new();
     let found = reachable
         .iter()
@@ -130,14 +134,13 @@ struct Identifiers<'g> {
 
 fn describe_form<F: Form>(
     graph: &TypeGraph,
-    components: &[component::Component],
     wrap: impl Fn(TypeDefinition<F>) -> TypeObject,
 ) -> Result<Vec<Described>, CdrError> {
     let mut identifiers = Identifiers {
         graph,
         found: vec![TypeIdentifier::None; graph.len()],
     };
-    for component in components {
+    for component in component::components::<F>(graph) {
         let types = &component.types;
         if !component.recursive {
             for index in types {
@@ -200,16 +203,6 @@ impl Identifiers<'_> {
 
     /// The identifier of a use of a type; the declared types in it have theirs.
     fn identifier<F: Form>(&self, ty: &Type) -> TypeIdentifier {
-        Found(&self.found).identifier::<F>(ty)
-    }
-}
-
-/// Identifiers by the index of the type.
-#[derive(Clone, Copy)]
-struct Found<'i>(&'i [TypeIdentifier]);
-
-impl Found<'_> {
-    fn identifier<F: Form>(self, ty: &Type) -> TypeIdentifier {
         match ty {
             Type::Primitive(primitive) => TypeIdentifier::Primitive(*primitive),
             Type::String8(bound) => TypeIdentifier::String8 {
@@ -246,14 +239,11 @@ impl Found<'_> {
                     value: Box::new(value),
                 }
             }
-            Type::Declared(index) => {
-                let found = self.0.get(index.0 as usize).cloned();
-                found.unwrap_or(TypeIdentifier::None)
-            }
+            Type::Declared(index) => self.get(*index),
         }
     }
 
-    fn element<F: Form>(self, element: &Element) -> PlainElement {
+    fn element<F: Form>(&self, element: &Element) -> PlainElement {
         PlainElement {
             flags: element_flags(element),
             identifier: self.identifier::<F>(&element.ty),
@@ -280,17 +270,9 @@ pub(crate) fn minimal_identifiers(graph: &TypeGraph) -> Vec<TypeIdentifier> {
     if !graph.minimal().is_empty() {
         return graph.minimal().to_vec();
     }
-    let components = component::components(graph);
     let wrap = |definition| TypeObject::Minimal(Box::new(definition));
-    match describe_form::<Minimal>(graph, &components, wrap) {
+    match describe_form::<Minimal>(graph, wrap) {
         Ok(described) => described.into_iter().map(|one| one.identifier).collect(),
         Err(_) => Vec::new(),
     }
-}
-
-/// The minimal identifier of a use of a type, if it has one.
-pub(crate) fn identifier_in(found: &[TypeIdentifier], ty: &Type) -> Option<TypeIdentifier> {
-    let mut known = true;
-    ty.declared(&mut |index| known &= found.get(index.0 as usize).is_some());
-    known.then(|| Found(found).identifier::<Minimal>(ty))
 }

@@ -109,7 +109,7 @@ impl Plan {
 
     pub(crate) fn declared(&self, index: TypeIndex) -> Option<Declared<'_>> {
         Some(match &self.graph.declaration(index).definition {
-            Definition::Alias(_) => return None,
+            Definition::Alias(_) | Definition::Annotation(_) => return None,
             Definition::Enum(enumeration) => Declared::Enum(enumeration),
             Definition::Bitmask(bitmask) => Declared::Bitmask(bitmask),
             Definition::Bitset(bitset) => Declared::Bitset(bitset),
@@ -280,7 +280,7 @@ impl Plan {
             self.find_size(index, depth);
         }
         self.size_min[at] = match &self.graph.declaration(index).definition {
-            Definition::Alias(_) => 0,
+            Definition::Alias(_) | Definition::Annotation(_) => 0,
             Definition::Enum(one) => enum_size(one),
             Definition::Bitmask(one) => word_size(one.bit_bound),
             Definition::Bitset(one) => word_size(bits(one)),

@@ -6,9 +6,11 @@
 //! writer writes ([`assignable`](crate::assignable)), and types at run time
 //! ([`DynamicType`](crate::DynamicType)).
 
+mod annotation;
 mod primitive;
 mod type_graph;
 
+pub use annotation::{Annotation, AnnotationParameter, Annotations, Applied};
 pub use primitive::Primitive;
 pub use type_graph::TypeGraph;
 
@@ -198,6 +200,8 @@ impl Element {
 pub struct Declaration {
     /// Scoped name, `module::Type`; the minimal form has none.
     pub name: Option<String>,
+    /// What is said of it beside.
+    pub annotations: Annotations,
     /// What it is.
     pub definition: Definition,
 }
@@ -217,6 +221,8 @@ pub enum Definition {
     Struct(Struct),
     /// `union`.
     Union(Union),
+    /// `@annotation`, which is no type of data.
+    Annotation(Annotation),
 }
 
 /// A typedef.
@@ -228,6 +234,8 @@ pub struct Alias {
     pub unit: Option<String>,
     /// `@range`, `@min` and `@max`.
     pub range: Range,
+    /// Annotations of the use of the type that it stands for.
+    pub custom: Vec<Applied>,
 }
 
 /// An enumeration.
@@ -252,6 +260,8 @@ pub struct Literal {
     pub value: i32,
     /// Whether it is the default.
     pub default: bool,
+    /// Annotations that the IDL declares.
+    pub custom: Vec<Applied>,
 }
 
 /// A set of named bits.
@@ -272,6 +282,8 @@ pub struct Flag {
     pub name: Name,
     /// Which bit, 0 for the least significant.
     pub position: u16,
+    /// Annotations that the IDL declares.
+    pub custom: Vec<Applied>,
 }
 
 /// Bit fields side by side in one integer.
@@ -292,6 +304,8 @@ pub struct Field {
     pub bits: u8,
     /// The type of its value.
     pub holder: Primitive,
+    /// Annotations that the IDL declares.
+    pub custom: Vec<Applied>,
 }
 
 /// A structure.
@@ -334,6 +348,8 @@ pub struct Member {
     pub range: Range,
     /// `@hashid`; an empty text for the member's own name.
     pub hash_id: Option<String>,
+    /// Annotations that the IDL declares.
+    pub custom: Vec<Applied>,
     /// `@default`, which is not part of a `TypeObject`. Of a value that is not of the
     /// type, nothing comes.
     pub default: Option<Value>,
@@ -354,6 +370,7 @@ impl Member {
             unit: None,
             range: Range::default(),
             hash_id: None,
+            custom: Vec::new(),
             default: None,
         }
     }
@@ -400,6 +417,8 @@ pub struct Discriminator {
     pub try_construct: TryConstruct,
     /// `@default`, as of a [`Member`].
     pub default: Option<Value>,
+    /// What is said of it beside.
+    pub annotations: Annotations,
 }
 
 /// A branch of a union.

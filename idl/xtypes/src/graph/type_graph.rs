@@ -1,6 +1,7 @@
 //! Declared types, and what can be asked of them all.
 
-use super::{Bitset, Declaration, Definition, Member, Struct, Type, TypeIndex};
+use super::{Annotations, Applied, Bitset, Declaration, Definition, Member};
+use super::{Struct, Type, TypeIndex};
 use crate::object::TypeIdentifier;
 
 /// Declared types that are made of each other.
@@ -15,6 +16,10 @@ pub struct TypeGraph {
 /// Of a graph in which a type was reserved and never defined.
 const MISSING: &Declaration = &Declaration {
     name: None,
+    annotations: Annotations {
+        verbatim: None,
+        custom: Vec::new(),
+    },
     definition: Definition::Bitset(Bitset { fields: Vec::new() }),
 };
 
@@ -38,8 +43,17 @@ impl TypeGraph {
         if let Some(declaration) = self.declarations.get_mut(index.0 as usize) {
             *declaration = Some(Declaration {
                 name: name.map(str::to_owned),
+                annotations: Annotations::default(),
                 definition,
             });
+        }
+    }
+
+    /// Says of a type that is defined what there is beside. What it names must be
+    /// annotations of this graph.
+    pub fn annotate(&mut self, index: TypeIndex, annotations: Annotations) {
+        if let Some(Some(declaration)) = self.declarations.get_mut(index.0 as usize) {
+            declaration.annotations = annotations;
         }
     }
 
@@ -82,10 +96,19 @@ impl TypeGraph {
         self.declarations.is_empty()
     }
 
-    /// The type of this scoped name.
+    /// The type of this scoped name. Annotations have names of their own.
     pub fn find(&self, name: &str) -> Option<TypeIndex> {
-        self.indices()
-            .find(|index| self.declaration(*index).name.as_deref() == Some(name))
+        self.indices().find(|index| {
+            self.declaration(*index).name.as_deref() == Some(name) && !self.is_annotation(*index)
+        })
+    }
+
+    /// Whether it is an annotation, and no type of data.
+    pub fn is_annotation(&self, index: TypeIndex) -> bool {
+        matches!(
+            self.declaration(index).definition,
+            Definition::Annotation(_)
+        )
     }
 
     /// What a type is once typedefs are looked through.
@@ -104,7 +127,7 @@ impl TypeGraph {
         ty
     }
 
-    /// The types that a type's declaration names.
+    /// The types of data that a type's declaration names.
     pub(crate) fn names(&self, index: TypeIndex, found: &mut dyn FnMut(TypeIndex)) {
         match &self.declaration(index).definition {
             Definition::Enum(_) | Definition::Bitmask(_) | Definition::Bitset(_) => {}
@@ -121,6 +144,31 @@ impl TypeGraph {
                     branch.member.ty.declared(found);
                 }
             }
+            Definition::Annotation(annotation) => {
+                for parameter in &annotation.parameters {
+                    parameter.ty.declared(found);
+                }
+            }
+        }
+    }
+
+    /// The annotations that a type's declaration names.
+    pub(crate) fn annotations(&self, index: TypeIndex, found: &mut dyn FnMut(TypeIndex)) {
+        let declaration = self.declaration(index);
+        let mut applied = |all: &[Applied]| all.iter().for_each(|one| found(one.annotation));
+        applied(&declaration.annotations.custom);
+        match &declaration.definition {
+            Definition::Alias(alias) => applied(&alias.custom),
+            Definition::Enum(one) => one.literals.iter().for_each(|it| applied(&it.custom)),
+            Definition::Bitmask(one) => one.flags.iter().for_each(|it| applied(&it.custom)),
+            Definition::Bitset(one) => one.fields.iter().for_each(|it| applied(&it.custom)),
+            Definition::Struct(one) => one.members.iter().for_each(|it| applied(&it.custom)),
+            Definition::Union(one) => {
+                applied(&one.discriminator.annotations.custom);
+                let branches = one.branches.iter();
+                branches.for_each(|branch| applied(&branch.member.custom));
+            }
+            Definition::Annotation(_) => {}
         }
     }
 
@@ -150,6 +198,17 @@ impl TypeGraph {
     pub(crate) fn selects(&self, ty: &Type) -> bool {
         match self.resolved(ty) {
             Type::Primitive(primitive) => primitive.selects(),
+            Type::Declared(index) => {
+                matches!(self.declaration(*index).definition, Definition::Enum(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a parameter of an annotation may be of a type.
+    pub(crate) fn has_constants(&self, ty: &Type) -> bool {
+        match self.resolved(ty) {
+            Type::Primitive(_) | Type::String8(_) | Type::String16(_) => true,
             Type::Declared(index) => {
                 matches!(self.declaration(*index).definition, Definition::Enum(_))
             }

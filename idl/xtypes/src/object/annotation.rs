@@ -219,7 +219,12 @@ record! {
 
 impl MemberAnnotations {
     /// Of what a graph knows.
-    pub(crate) fn of(unit: Option<&String>, range: &Range, hash_id: Option<&String>) -> Self {
+    pub(crate) fn of(
+        unit: Option<&String>,
+        range: &Range,
+        hash_id: Option<&String>,
+        custom: Option<Vec<AppliedAnnotation>>,
+    ) -> Self {
         let any = unit.is_some() || range.min.is_some() || range.max.is_some() || hash_id.is_some();
         Self {
             builtin: any.then(|| MemberBuiltins {
@@ -228,7 +233,7 @@ impl MemberAnnotations {
                 max: range.max.clone(),
                 hash_id: hash_id.cloned(),
             }),
-            custom: None,
+            custom,
         }
     }
 
@@ -249,5 +254,23 @@ impl MemberAnnotations {
                 (unit.clone(), range, hash_id.clone())
             }
         }
+    }
+}
+
+impl TypeAnnotations {
+    /// Of what a graph knows.
+    pub(crate) fn of(
+        verbatim: Option<AppliedVerbatim>,
+        custom: Option<Vec<AppliedAnnotation>>,
+    ) -> Self {
+        let builtin = verbatim.map(|verbatim| TypeBuiltins {
+            verbatim: Some(verbatim),
+        });
+        Self { builtin, custom }
+    }
+
+    /// `@verbatim`.
+    pub(crate) fn verbatim(&self) -> Option<AppliedVerbatim> {
+        self.builtin.as_ref()?.verbatim.clone()
     }
 }

@@ -29,6 +29,8 @@ pub trait Form: Debug + Clone + PartialEq + 'static {
 
     /// Which form it is.
     const EQUIVALENCE: Equivalence;
+    /// Whether annotations are part of it.
+    const IS_ANNOTATED: bool;
     /// `CompleteArrayType` is appendable, `MinimalArrayType` final.
     const ARRAY_EXTENSIBILITY: Extensibility;
 
@@ -37,15 +39,25 @@ pub trait Form: Debug + Clone + PartialEq + 'static {
     /// What the detail of a member says.
     fn member_name(detail: &Self::MemberDetail) -> (Name, MemberAnnotations);
     /// The detail of a type.
-    fn type_detail(name: Option<&str>) -> Self::TypeDetail;
-    /// The name in the detail of a type.
-    fn type_name(detail: &Self::TypeDetail) -> Option<String>;
+    fn type_detail(name: Option<&str>, annotations: TypeAnnotations) -> Self::TypeDetail;
+    /// What the detail of a type says.
+    fn type_name(detail: &Self::TypeDetail) -> (Option<String>, TypeAnnotations);
     /// The annotations of a typedef.
     fn alias(annotations: MemberAnnotations) -> Self::MemberAnnotations;
     /// What the annotations of a typedef say.
     fn alias_annotations(annotations: &Self::MemberAnnotations) -> MemberAnnotations;
-    /// The annotations of a discriminator that has none.
-    fn no_annotations() -> Self::TypeAnnotations;
+    /// The annotations of a discriminator.
+    fn discriminator(annotations: TypeAnnotations) -> Self::TypeAnnotations;
+    /// What the annotations of a discriminator say.
+    fn discriminator_annotations(annotations: &Self::TypeAnnotations) -> TypeAnnotations;
+    /// The name of a parameter.
+    fn parameter_name(name: &Name) -> Self::ParameterName;
+    /// What the name of a parameter says.
+    fn name_of_parameter(name: &Self::ParameterName) -> Name;
+    /// The name of an annotation.
+    fn annotation_name(name: Option<&str>) -> Self::AnnotationName;
+    /// What the name of an annotation says.
+    fn name_of_annotation(name: &Self::AnnotationName) -> Option<String>;
 }
 
 /// A part of a description that differs between the forms.
@@ -88,6 +100,7 @@ impl Form for Complete {
     type ParameterName = Bounded<256>;
     type AnnotationName = Bounded<256>;
     const EQUIVALENCE: Equivalence = Equivalence::Complete;
+    const IS_ANNOTATED: bool = true;
     const ARRAY_EXTENSIBILITY: Extensibility = Extensibility::Appendable;
 
     fn member(name: &Name, annotations: MemberAnnotations) -> CompleteMemberDetail {
@@ -104,15 +117,15 @@ impl Form for Complete {
         )
     }
 
-    fn type_detail(name: Option<&str>) -> CompleteTypeDetail {
+    fn type_detail(name: Option<&str>, annotations: TypeAnnotations) -> CompleteTypeDetail {
         CompleteTypeDetail {
-            annotations: TypeAnnotations::default(),
+            annotations,
             name: Bounded(name.unwrap_or_default().to_owned()),
         }
     }
 
-    fn type_name(detail: &CompleteTypeDetail) -> Option<String> {
-        Some(detail.name.0.clone())
+    fn type_name(detail: &CompleteTypeDetail) -> (Option<String>, TypeAnnotations) {
+        (Some(detail.name.0.clone()), detail.annotations.clone())
     }
 
     fn alias(annotations: MemberAnnotations) -> MemberAnnotations {
@@ -123,8 +136,28 @@ impl Form for Complete {
         annotations.clone()
     }
 
-    fn no_annotations() -> TypeAnnotations {
-        TypeAnnotations::default()
+    fn discriminator(annotations: TypeAnnotations) -> TypeAnnotations {
+        annotations
+    }
+
+    fn discriminator_annotations(annotations: &TypeAnnotations) -> TypeAnnotations {
+        annotations.clone()
+    }
+
+    fn parameter_name(name: &Name) -> Bounded<256> {
+        Bounded(name.to_string())
+    }
+
+    fn name_of_parameter(name: &Bounded<256>) -> Name {
+        Name::Text(name.0.clone())
+    }
+
+    fn annotation_name(name: Option<&str>) -> Bounded<256> {
+        Bounded(name.unwrap_or_default().to_owned())
+    }
+
+    fn name_of_annotation(name: &Bounded<256>) -> Option<String> {
+        Some(name.0.clone())
     }
 }
 
@@ -137,6 +170,7 @@ impl Form for Minimal {
     type ParameterName = NameHash;
     type AnnotationName = ();
     const EQUIVALENCE: Equivalence = Equivalence::Minimal;
+    const IS_ANNOTATED: bool = false;
     const ARRAY_EXTENSIBILITY: Extensibility = Extensibility::Final;
 
     fn member(name: &Name, _annotations: MemberAnnotations) -> NameHash {
@@ -147,10 +181,10 @@ impl Form for Minimal {
         (Name::Hash(*detail), MemberAnnotations::default())
     }
 
-    fn type_detail(_name: Option<&str>) {}
+    fn type_detail(_name: Option<&str>, _annotations: TypeAnnotations) {}
 
-    fn type_name(_detail: &()) -> Option<String> {
-        None
+    fn type_name(_detail: &()) -> (Option<String>, TypeAnnotations) {
+        (None, TypeAnnotations::default())
     }
 
     fn alias(_annotations: MemberAnnotations) {}
@@ -159,5 +193,23 @@ impl Form for Minimal {
         MemberAnnotations::default()
     }
 
-    fn no_annotations() {}
+    fn discriminator(_annotations: TypeAnnotations) {}
+
+    fn discriminator_annotations(_annotations: &()) -> TypeAnnotations {
+        TypeAnnotations::default()
+    }
+
+    fn parameter_name(name: &Name) -> NameHash {
+        name.hash()
+    }
+
+    fn name_of_parameter(name: &NameHash) -> Name {
+        Name::Hash(*name)
+    }
+
+    fn annotation_name(_name: Option<&str>) {}
+
+    fn name_of_annotation(_name: &()) -> Option<String> {
+        None
+    }
 }

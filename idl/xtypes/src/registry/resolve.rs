@@ -34,11 +34,12 @@ pub(super) fn resolve(
         {
             registry.check_component(id)?;
         }
-        let (name, definition) = match object {
+        let (name, annotations, definition) = match object {
             TypeObject::Complete(object) => resolver.definition(object)?,
             TypeObject::Minimal(object) => resolver.definition(object)?,
         };
         resolver.graph.define(index, name.as_deref(), definition);
+        resolver.graph.annotate(index, annotations);
     }
     check(&resolver.graph)?;
     resolver.keep_minimal();
@@ -149,6 +150,16 @@ fn check(graph: &TypeGraph) -> Result<(), TypeError> {
             name: name.clone(),
             reason,
         };
+        let (mut is_data, mut are_annotations) = (true, true);
+        graph.names(index, &mut |named| is_data &= !graph.is_annotation(named));
+        graph.annotations(index, &mut |named| {
+            are_annotations &= graph.is_annotation(named)
+        });
+        if !is_data || !are_annotations {
+            return Err(malformed(
+                "it takes an annotation for a type, or a type for one",
+            ));
+        }
         match &declaration.definition {
             Definition::Alias(alias) => {
                 if let Type::Declared(inner) = graph.resolved(&alias.ty)
@@ -173,6 +184,12 @@ fn check(graph: &TypeGraph) -> Result<(), TypeError> {
                     return Err(malformed(
                         "the discriminator is of a type that selects nothing",
                     ));
+                }
+            }
+            Definition::Annotation(annotation) => {
+                let mut parameters = annotation.parameters.iter();
+                if !parameters.all(|parameter| graph.has_constants(&parameter.ty)) {
+                    return Err(malformed("a parameter is of a type that has no constants"));
                 }
             }
             Definition::Enum(_) | Definition::Bitmask(_) | Definition::Bitset(_) => {}

@@ -1,0 +1,31 @@
+//! Key hashes of writers whose type hashes keys in another way than the reader's.
+//!
+//! A key hash is the key itself where no key of the type can exceed 16 bytes, and else a
+//! digest of it (XTypes 1.3 §7.6.8.4). A reader's key may be longer than the writer's
+//! (§7.2.4.4.8), so of one and the same key the writer may send itself, and the reader's
+//! type make a digest. The reader knows instances by the hash of its own type: it makes that
+//! of the key that is in every message.
+
+use spindle_dds_core::Kind;
+use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyHash, TopicType};
+
+/// Makes the key hash of a message anew; see [`rekey`].
+pub(crate) type Rekey = fn(Kind, &[u8], Encapsulation) -> Result<KeyHash, CdrError>;
+
+/// The key hash that `T` makes of the payload of a message. That of a sample allocates
+/// nothing.
+///
+/// # Errors
+/// What is wrong with the payload.
+pub(crate) fn rekey<T: TopicType>(
+    kind: Kind,
+    bytes: &[u8],
+    encapsulation: Encapsulation,
+) -> Result<KeyHash, CdrError> {
+    match kind {
+        Kind::Data => Ok(T::view_key_hash(&T::view(bytes, encapsulation)?)),
+        Kind::Dispose | Kind::Unregister | Kind::DisposeUnregister | Kind::Control => {
+            Ok(T::decode_key(bytes, encapsulation)?.key_hash())
+        }
+    }
+}

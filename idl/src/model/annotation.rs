@@ -1,0 +1,74 @@
+//! What is said of declarations beside what they are.
+
+use super::{Type, Value};
+
+/// Index of an annotation in [`Model::annotations`](super::Model::annotations).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AnnotationId(pub usize);
+
+/// An annotation that was declared by `@annotation`: IDL 4.2 §7.4.15.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnnotationDecl {
+    /// Its scoped name.
+    pub name: String,
+    /// Its parameters in the order of their declaration.
+    pub parameters: Vec<AnnotationParameter>,
+}
+
+/// A parameter of an annotation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnnotationParameter {
+    /// IDL identifier, unescaped.
+    pub name: String,
+    /// Its type: one that constants have; `None` for `any`.
+    pub ty: Option<Type>,
+    /// Its default, if it has one.
+    pub default: Option<Value>,
+}
+
+/// A use of an annotation that was declared by `@annotation`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CustomAnnotation {
+    /// Which annotation.
+    pub declaration: AnnotationId,
+    /// Its scoped name.
+    pub name: String,
+    /// All its parameters in the order of their declaration, with the values
+    /// given, or else their defaults; without those that have neither.
+    pub arguments: Vec<(String, Value)>,
+}
+
+/// IDL 4.2 §8.3.5.1: text for generated code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verbatim {
+    /// For which language it is, as written: `rust`, `*` for all, `comment`, ...
+    pub language: String,
+    /// Where it goes.
+    pub placement: Placement,
+    /// The text.
+    pub text: String,
+}
+
+impl Verbatim {
+    /// Whether it goes into generated Rust.
+    pub fn is_rust(&self) -> bool {
+        self.language == "*" || self.language.eq_ignore_ascii_case("rust")
+    }
+}
+
+/// Where `@verbatim` text goes, seen from the declaration that it stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// `BEGIN_FILE`.
+    BeginFile,
+    /// `BEFORE_DECLARATION`, the default.
+    BeforeDeclaration,
+    /// `BEGIN_DECLARATION`.
+    BeginDeclaration,
+    /// `END_DECLARATION`.
+    EndDeclaration,
+    /// `AFTER_DECLARATION`.
+    AfterDeclaration,
+    /// `END_FILE`.
+    EndFile,
+}
