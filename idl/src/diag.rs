@@ -127,11 +127,15 @@ impl Sink {
     /// A construct of IDL 4.2 that data for DDS has no use for, and the building
     /// block that it belongs to.
     pub(crate) fn refuse(&mut self, span: Span, construct: &str, block: &str) {
-        self.error_hint(
-            span,
-            format!("{construct} is not supported"),
-            format!("it belongs to the building block {block} of IDL, which is not one for DDS"),
+        let instead = match block {
+            "Any" => "; a union holds values of several types",
+            "Value Types" => "; a struct can inherit too: `struct Derived : Base`",
+            _ => "",
+        };
+        let hint = format!(
+            "it belongs to the building block {block} of IDL, which is not one for DDS{instead}"
         );
+        self.error_hint(span, format!("{construct} is not supported"), hint);
     }
 
     pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
@@ -162,9 +166,9 @@ impl Sink {
         self.errors
     }
 
-    /// Whether another finding would only be counted: its hint is not worth work.
+    /// Whether another error would only be counted: its hint is not worth work.
     pub(crate) fn is_full(&self) -> bool {
-        self.findings.len() + 1 >= DIAGNOSTICS_MAX
+        self.errors + 1 >= DIAGNOSTICS_MAX
     }
 
     /// All findings in the order of the files and of the text in them.
@@ -207,9 +211,15 @@ impl Sink {
     fn push(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
         self.errors += usize::from(severity == Severity::Error);
         // Room is kept for the one that says how many are missing.
-        if self.is_full() {
+        if self.findings.len() + 1 >= DIAGNOSTICS_MAX {
             self.dropped += 1;
-            return;
+            // No error is missing for a warning.
+            let warning = |one: &Finding| one.severity == Severity::Warning;
+            let last = self.findings.iter().rposition(warning);
+            match last.filter(|_| severity == Severity::Error) {
+                Some(last) => self.findings.swap_remove(last),
+                None => return,
+            };
         }
         self.findings.push(Finding {
             severity,
@@ -299,6 +309,25 @@ mod tests {
             "a.idl:2:2: error: no member here\n 2 | \tlong x;\n   | \t^^^^\n   \
              = hint: put it in a struct\n"
         );
+    }
+
+    #[test]
+    fn an_error_is_not_hidden_by_warnings() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.idl".into(), None, b"x");
+        let (start, end) = (0, 1);
+        let span = Span { file, start, end };
+        let mut sink = Sink::default();
+        for _ in 0..1000 {
+            sink.warning(span, "again");
+        }
+        sink.error(span, "the fault");
+        let all = sink.finish(&sources);
+        assert_eq!(all.len(), DIAGNOSTICS_MAX);
+        let faults = all.iter().filter(|one| one.message == "the fault");
+        assert_eq!(faults.count(), 1);
+        let last = all.last().map(|one| one.message.as_str());
+        assert_eq!(last, Some("802 more diagnostics are not shown"));
     }
 
     #[test]
