@@ -99,7 +99,7 @@ struct Finding {
     hint: Option<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Place {
     Span(Span),
     File(PathBuf),
@@ -210,6 +210,10 @@ impl Sink {
 
     fn push(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
         self.errors += usize::from(severity == Severity::Error);
+        let same = |one: &Finding| one.place == place && one.message == message;
+        if self.findings.iter().any(same) {
+            return;
+        }
         // Room is kept for the one that says how many are missing.
         if self.findings.len() + 1 >= DIAGNOSTICS_MAX {
             self.dropped += 1;
@@ -318,9 +322,10 @@ mod tests {
         let (start, end) = (0, 1);
         let span = Span { file, start, end };
         let mut sink = Sink::default();
-        for _ in 0..1000 {
-            sink.warning(span, "again");
+        for n in 0..1000 {
+            sink.warning(span, format!("warning {n}"));
         }
+        sink.error(span, "the fault");
         sink.error(span, "the fault");
         let all = sink.finish(&sources);
         assert_eq!(all.len(), DIAGNOSTICS_MAX);
@@ -335,14 +340,14 @@ mod tests {
         let mut sources = Sources::default();
         let file = sources.add("a.idl".into(), None, b"x");
         let mut sink = Sink::default();
-        for _ in 0..1000 {
+        for n in 0..1000 {
             sink.warning(
                 Span {
                     file,
                     start: 0,
                     end: 1,
                 },
-                "again",
+                format!("warning {n}"),
             );
         }
         let all = sink.finish(&sources);

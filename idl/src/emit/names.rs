@@ -7,7 +7,9 @@ use quote::quote;
 
 use super::{EmitOptions, Scope};
 use crate::mapping;
-use crate::model::{InterfaceDecl, InterfaceId, Item, Model, Struct, TypeId, TypeKind};
+use crate::model::{
+    Alias, InterfaceDecl, InterfaceId, Item, Model, Struct, Type, TypeDecl, TypeId, TypeKind,
+};
 
 /// Generated names beside a structure or union.
 pub(super) struct Companions {
@@ -21,6 +23,8 @@ pub(super) struct Companions {
 /// All names of a model.
 pub(super) struct Names {
     companions: BTreeMap<TypeId, Companions>,
+    /// Types that are not named as in IDL, by scope and name.
+    renamed: BTreeMap<(Vec<String>, String), Ident>,
     /// Modules of what interfaces declare inside, by their scope in IDL.
     modules: BTreeMap<Vec<String>, Ident>,
     /// Errors of the methods of interfaces.
@@ -35,6 +39,7 @@ impl Names {
     pub(super) fn new(model: &Model, options: &EmitOptions) -> Self {
         let mut names = Self {
             companions: BTreeMap::new(),
+            renamed: BTreeMap::new(),
             modules: BTreeMap::new(),
             failures: BTreeMap::new(),
             declared: BTreeSet::new(),
@@ -47,13 +52,21 @@ impl Names {
     fn collect(&mut self, model: &Model, items: &[Item]) {
         let mut taken: BTreeSet<String> = items
             .iter()
-            .map(|item| match item {
-                Item::Module(inner) => mapping::identifier(&inner.name),
-                Item::Type(id) => mapping::identifier(&model.types[id.0].name),
-                Item::Const(id) => mapping::identifier(&model.constants[id.0].name),
-                Item::Interface(id) => mapping::identifier(&model.interfaces[id.0].name),
+            .filter_map(|item| match item {
+                Item::Module(inner) => Some(mapping::identifier(&inner.name)),
+                Item::Type(id) => {
+                    let name = &model.types[id.0].name;
+                    (type_identifier(model, *id) == *name).then(|| name.clone())
+                }
+                Item::Const(id) => Some(mapping::identifier(&model.constants[id.0].name)),
+                Item::Interface(id) => Some(mapping::identifier(&model.interfaces[id.0].name)),
             })
             .collect();
+        for item in items {
+            if let Item::Type(id) = item {
+                self.rename(model, *id, &mut taken);
+            }
+        }
         self.declared.extend(taken.iter().cloned());
         for item in items {
             match item {
@@ -66,6 +79,25 @@ impl Names {
                 Item::Const(_) => {}
             }
         }
+    }
+
+    fn rename(&mut self, model: &Model, id: TypeId, taken: &mut BTreeSet<String>) {
+        let decl = &model.types[id.0];
+        let wanted = type_identifier(model, id);
+        if wanted != decl.name {
+            let name = ident(&fresh(taken, &wanted));
+            let place = (decl.scope.clone(), decl.name.clone());
+            self.renamed.insert(place, name);
+        }
+    }
+
+    /// The Rust name of a declared type.
+    pub(super) fn declared_type(&self, decl: &TypeDecl) -> Ident {
+        let other = match self.renamed.is_empty() {
+            true => None,
+            false => self.renamed.get(&(decl.scope.clone(), decl.name.clone())),
+        };
+        other.map_or_else(|| ident(&decl.name), Ident::clone)
     }
 
     fn collect_type(&mut self, model: &Model, id: TypeId, taken: &mut BTreeSet<String>) {
@@ -197,6 +229,32 @@ impl Names {
         let here = (from.len() == shared).then(|| quote!(self::));
         quote!(#here #(#up)* #(#down::)* #item)
     }
+}
+
+/// What a type would be named if nothing else were. The derives of serde say `str`, `u8`
+/// and `u64`, and mean those of Rust.
+fn type_identifier(model: &Model, id: TypeId) -> String {
+    let decl = &model.types[id.0];
+    let mut name = mapping::identifier(&decl.name);
+    let mut meant = &decl.kind;
+    while let TypeKind::Alias(Alias {
+        ty: Type::Named(id),
+        ..
+    }) = meant
+    {
+        meant = &model.types[id.0].kind;
+    }
+    let harmless = match meant {
+        TypeKind::Alias(Alias {
+            ty: Type::Primitive(primitive),
+            ..
+        }) => mapping::primitive(*primitive) == name,
+        _ => false,
+    };
+    if matches!(&*name, "str" | "u8" | "u64") && !harmless {
+        name.push('_');
+    }
+    name
 }
 
 /// `name`, or with as many underscores as it takes to be new.

@@ -242,6 +242,14 @@ impl Resolver<'_> {
                 .warning_hint(span, message, format!("write `'\\x{byte:02x}'`"));
             return Some(Value::Char(byte));
         }
+        if let (Value::Integer(code), Target::WChar) = (&value, target)
+            && let Ok(unit) = u16::try_from(*code)
+        {
+            let message = format!("{code} is taken for the character of this code");
+            let hint = format!("write `L'\\u{unit:04x}'`");
+            self.sink.warning_hint(span, message, hint);
+            return Some(Value::WChar(unit));
+        }
         if let (Value::Fixed { .. }, Target::Float(_)) = (&value, target) {
             let text = fixed::shown(&value);
             let message = format!("`{text}d` is taken for a floating-point number");
