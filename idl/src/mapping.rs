@@ -379,6 +379,46 @@ pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "as_struct", "parse_
 /// Methods of generated builders that a member cannot be named as.
 pub const BUILDER_METHODS: &[&str] = &["publish"];
 
+/// Variables of generated code: a constant of such a name beside it would be a pattern, to
+/// which nothing is bound.
+pub const VARIABLES: &[&str] = &[
+    "at",
+    "bits",
+    "build",
+    "builder",
+    "bytes",
+    "count",
+    "cursor",
+    "discriminator",
+    "encapsulation",
+    "encoder",
+    "end",
+    "exception",
+    "f",
+    "fill",
+    "hasher",
+    "inside",
+    "key",
+    "last",
+    "len",
+    "measure",
+    "open",
+    "other",
+    "out",
+    "outer",
+    "reader",
+    "representation",
+    "room",
+    "sample",
+    "scope",
+    "site",
+    "slot",
+    "value",
+    "values",
+    "view",
+    "word",
+];
+
 /// Functions of generated bitmasks that a flag cannot be named as.
 pub const BITMASK_METHODS: &[&str] = &[
     "empty",

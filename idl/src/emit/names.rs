@@ -23,7 +23,7 @@ pub(super) struct Companions {
 /// All names of a model.
 pub(super) struct Names {
     companions: BTreeMap<TypeId, Companions>,
-    /// Types that are not named as in IDL, by scope and name.
+    /// Types and constants that are not named as in IDL, by scope and name.
     renamed: BTreeMap<(Vec<String>, String), Ident>,
     /// Modules of what interfaces declare inside, by their scope in IDL.
     modules: BTreeMap<Vec<String>, Ident>,
@@ -50,21 +50,34 @@ impl Names {
     }
 
     fn collect(&mut self, model: &Model, items: &[Item]) {
+        let plain = |name: &String, wanted: String| (wanted == *name).then_some(wanted);
         let mut taken: BTreeSet<String> = items
             .iter()
             .filter_map(|item| match item {
                 Item::Module(inner) => Some(mapping::identifier(&inner.name)),
-                Item::Type(id) => {
-                    let name = &model.types[id.0].name;
-                    (type_identifier(model, *id) == *name).then(|| name.clone())
+                Item::Type(id) => plain(&model.types[id.0].name, type_identifier(model, *id)),
+                Item::Const(id) => {
+                    let name = &model.constants[id.0].name;
+                    plain(name, constant_identifier(name))
                 }
-                Item::Const(id) => Some(mapping::identifier(&model.constants[id.0].name)),
                 Item::Interface(id) => Some(mapping::identifier(&model.interfaces[id.0].name)),
             })
             .collect();
         for item in items {
-            if let Item::Type(id) = item {
-                self.rename(model, *id, &mut taken);
+            let (scope, name, wanted) = match item {
+                Item::Type(id) => {
+                    let decl = &model.types[id.0];
+                    (&decl.scope, &decl.name, type_identifier(model, *id))
+                }
+                Item::Const(id) => {
+                    let decl = &model.constants[id.0];
+                    (&decl.scope, &decl.name, constant_identifier(&decl.name))
+                }
+                _ => continue,
+            };
+            if wanted != *name {
+                let other = ident(&fresh(&mut taken, &wanted));
+                self.renamed.insert((scope.clone(), name.clone()), other);
             }
         }
         self.declared.extend(taken.iter().cloned());
@@ -81,23 +94,18 @@ impl Names {
         }
     }
 
-    fn rename(&mut self, model: &Model, id: TypeId, taken: &mut BTreeSet<String>) {
-        let decl = &model.types[id.0];
-        let wanted = type_identifier(model, id);
-        if wanted != decl.name {
-            let name = ident(&fresh(taken, &wanted));
-            let place = (decl.scope.clone(), decl.name.clone());
-            self.renamed.insert(place, name);
-        }
-    }
-
     /// The Rust name of a declared type.
     pub(super) fn declared_type(&self, decl: &TypeDecl) -> Ident {
+        self.declared(&decl.scope, &decl.name)
+    }
+
+    /// The Rust name of a declared type or constant.
+    pub(super) fn declared(&self, scope: &Scope, name: &str) -> Ident {
         let other = match self.renamed.is_empty() {
             true => None,
-            false => self.renamed.get(&(decl.scope.clone(), decl.name.clone())),
+            false => self.renamed.get(&(scope.to_vec(), name.to_owned())),
         };
-        other.map_or_else(|| ident(&decl.name), Ident::clone)
+        other.map_or_else(|| ident(name), Ident::clone)
     }
 
     fn collect_type(&mut self, model: &Model, id: TypeId, taken: &mut BTreeSet<String>) {
@@ -251,10 +259,17 @@ fn type_identifier(model: &Model, id: TypeId) -> String {
         }) => mapping::primitive(*primitive) == name,
         _ => false,
     };
-    if matches!(&*name, "str" | "u8" | "u64") && !harmless {
+    // A bitmask is a tuple: its name is one of a value too.
+    let value = matches!(decl.kind, TypeKind::Bitmask(_));
+    let variable = value && mapping::VARIABLES.contains(&&*name);
+    if matches!(&*name, "str" | "u8" | "u64") && !harmless || variable {
         name.push('_');
     }
     name
+}
+
+fn constant_identifier(name: &str) -> String {
+    mapping::identifier_beside(name, mapping::VARIABLES)
 }
 
 /// `name`, or with as many underscores as it takes to be new.
