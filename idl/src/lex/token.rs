@@ -16,7 +16,7 @@ pub(crate) struct Token {
     /// The comment block that ends on the line before it.
     pub(crate) doc: Option<Rc<[String]>>,
     /// Behind a `;`: the annotations in a comment, as they would stand in code.
-    pub(crate) behind: Option<Rc<[Token]>>,
+    pub(crate) behind: Option<Rc<[Self]>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

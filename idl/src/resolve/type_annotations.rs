@@ -86,7 +86,7 @@ impl Resolver<'_> {
         let top_level = applied
             .get("top_level")
             .and_then(|annotation| self.flag(scope, annotation));
-        let nested = nested.or(top_level.map(|top_level| !top_level));
+        let nested = nested.or_else(|| top_level.map(|top_level| !top_level));
         let Some(topic) = applied.get("topic") else {
             return nested.unwrap_or_else(|| self.inherited(scope).nested);
         };
