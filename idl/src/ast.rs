@@ -47,6 +47,8 @@ pub(crate) type Doc = Option<Rc<[String]>>;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Annotation {
+    /// In a comment behind what it is about.
+    pub(crate) behind: bool,
     pub(crate) name: ScopedName,
     pub(crate) arguments: Arguments,
     pub(crate) span: Span,

@@ -99,7 +99,7 @@ struct Finding {
     hint: Option<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Place {
     Span(Span),
     File(PathBuf),
@@ -127,11 +127,15 @@ impl Sink {
     /// A construct of IDL 4.2 that data for DDS has no use for, and the building
     /// block that it belongs to.
     pub(crate) fn refuse(&mut self, span: Span, construct: &str, block: &str) {
-        self.error_hint(
-            span,
-            format!("{construct} is not supported"),
-            format!("it belongs to the building block {block} of IDL, which is not one for DDS"),
+        let instead = match block {
+            "Any" => "; a union holds values of several types",
+            "Value Types" => "; a struct can inherit too: `struct Derived : Base`",
+            _ => "",
+        };
+        let hint = format!(
+            "it belongs to the building block {block} of IDL, which is not one for DDS{instead}"
         );
+        self.error_hint(span, format!("{construct} is not supported"), hint);
     }
 
     pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
@@ -162,9 +166,9 @@ impl Sink {
         self.errors
     }
 
-    /// Whether another finding would only be counted: its hint is not worth work.
+    /// Whether another error would only be counted: its hint is not worth work.
     pub(crate) fn is_full(&self) -> bool {
-        self.findings.len() + 1 >= DIAGNOSTICS_MAX
+        self.errors + 1 >= DIAGNOSTICS_MAX
     }
 
     /// All findings in the order of the files and of the text in them.
@@ -206,10 +210,20 @@ impl Sink {
 
     fn push(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
         self.errors += usize::from(severity == Severity::Error);
-        // Room is kept for the one that says how many are missing.
-        if self.is_full() {
-            self.dropped += 1;
+        let same = |one: &Finding| one.place == place && one.message == message;
+        if self.findings.iter().any(same) {
             return;
+        }
+        // Room is kept for the one that says how many are missing.
+        if self.findings.len() + 1 >= DIAGNOSTICS_MAX {
+            self.dropped += 1;
+            // No error is missing for a warning.
+            let warning = |one: &Finding| one.severity == Severity::Warning;
+            let last = self.findings.iter().rposition(warning);
+            match last.filter(|_| severity == Severity::Error) {
+                Some(last) => self.findings.swap_remove(last),
+                None => return,
+            };
         }
         self.findings.push(Finding {
             severity,
@@ -302,18 +316,38 @@ mod tests {
     }
 
     #[test]
+    fn an_error_is_not_hidden_by_warnings() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.idl".into(), None, b"x");
+        let (start, end) = (0, 1);
+        let span = Span { file, start, end };
+        let mut sink = Sink::default();
+        for n in 0..1000 {
+            sink.warning(span, format!("warning {n}"));
+        }
+        sink.error(span, "the fault");
+        sink.error(span, "the fault");
+        let all = sink.finish(&sources);
+        assert_eq!(all.len(), DIAGNOSTICS_MAX);
+        let faults = all.iter().filter(|one| one.message == "the fault");
+        assert_eq!(faults.count(), 1);
+        let last = all.last().map(|one| one.message.as_str());
+        assert_eq!(last, Some("802 more diagnostics are not shown"));
+    }
+
+    #[test]
     fn findings_are_bounded_and_the_rest_is_counted() {
         let mut sources = Sources::default();
         let file = sources.add("a.idl".into(), None, b"x");
         let mut sink = Sink::default();
-        for _ in 0..1000 {
+        for n in 0..1000 {
             sink.warning(
                 Span {
                     file,
                     start: 0,
                     end: 1,
                 },
-                "again",
+                format!("warning {n}"),
             );
         }
         let all = sink.finish(&sources);

@@ -60,6 +60,7 @@ const ANONYMOUS: &str = "Anonymous Types";
 const ANY: &str = "Any";
 const ANNOTATIONS: &str = "Annotations";
 const INTERFACES: &str = "Interfaces - Basic";
+const FIELD: &str = "No IDL 4.2, found in the field";
 const OTHER: &str = "CORBA, CCM, value types, templates";
 
 /// All of IDL 4.2.
@@ -260,6 +261,33 @@ pub const TABLE: &[Row] = &[
         "exception E",
         "pub struct E with Display and Error",
     ),
+    done(
+        FIELD,
+        "long id; //@key",
+        "annotations in comments behind a declaration (XTypes 1.0, Connext DDS) as before it, \
+         and a warning for each file",
+    ),
+    done(
+        FIELD,
+        "#pragma keylist, DCPS_DATA_KEY, DCPS_DATA_TYPE",
+        "@key, @topic; an element of an array cannot be a key",
+    ),
+    done(
+        FIELD,
+        "__dds_key, @top_level(FALSE), @Shared, @MustUnderstand, T * name",
+        "@key, @nested, @external, @must_understand, @external",
+    ),
+    done(FIELD, "A = 5 in an enum", "@value(5) A"),
+    done(
+        FIELD,
+        "a literal of several enums",
+        "each where a value of its enum is wanted, or as Enum::LITERAL",
+    ),
+    done(
+        FIELD,
+        "a type inside a member",
+        "a type beside the one around",
+    ),
     planned(
         OTHER,
         "valuetype, component, home, porttype, template modules",
@@ -354,6 +382,46 @@ pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "as_struct", "parse_
 
 /// Methods of generated builders that a member cannot be named as.
 pub const BUILDER_METHODS: &[&str] = &["publish"];
+
+/// Variables of generated code: a constant of such a name beside it would be a pattern, to
+/// which nothing is bound.
+pub const VARIABLES: &[&str] = &[
+    "at",
+    "bits",
+    "build",
+    "builder",
+    "bytes",
+    "count",
+    "cursor",
+    "discriminator",
+    "encapsulation",
+    "encoder",
+    "end",
+    "exception",
+    "f",
+    "fill",
+    "hasher",
+    "inside",
+    "key",
+    "last",
+    "len",
+    "measure",
+    "open",
+    "other",
+    "out",
+    "outer",
+    "reader",
+    "representation",
+    "room",
+    "sample",
+    "scope",
+    "site",
+    "slot",
+    "value",
+    "values",
+    "view",
+    "word",
+];
 
 /// Functions of generated bitmasks that a flag cannot be named as.
 pub const BITMASK_METHODS: &[&str] = &[

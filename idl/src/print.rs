@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::model::{
-    AnnotationDecl, AnnotationParameter, Attribute, Branch, CustomAnnotation, Direction, Element,
-    InterfaceDecl, InterfaceId, Item, Member, Model, Module, Operation, Range, Representations,
-    Struct, TryConstruct, Type, TypeDecl, TypeId, TypeKind, Value,
+    Alias, AnnotationDecl, AnnotationParameter, Attribute, Branch, CustomAnnotation, Direction,
+    Element, InterfaceDecl, InterfaceId, Item, Member, Model, Module, Operation, Range,
+    Representations, Struct, TryConstruct, Type, TypeDecl, TypeId, TypeKind, Value,
 };
 
 /// A model as text, one declaration or member a line, in the order of the source.
@@ -124,7 +124,13 @@ impl Printer<'_> {
         match &decl.kind {
             TypeKind::Alias(alias) => {
                 let ty = self.ty(&alias.ty);
-                let values = self.values(&alias.range, alias.unit.as_deref());
+                let Alias {
+                    default,
+                    range,
+                    unit,
+                    ..
+                } = alias;
+                let values = self.values(default.as_ref(), range, unit.as_deref());
                 self.line(depth, &format!("typedef {name} = {ty}{values}"));
             }
             TypeKind::Struct(structure) => self.structure(name, structure, depth),
@@ -245,15 +251,21 @@ impl Printer<'_> {
         text.push_str(&try_construct(member.try_construct));
         let ty = self.ty(&member.ty);
         let _ = write!(text, "{} {}: {ty}", member.id, member.name);
-        if let Some(value) = &member.default {
-            let _ = write!(text, " = {}", self.value(value));
-        }
-        text.push_str(&self.values(&member.range, member.unit.as_deref()));
+        let Member {
+            default,
+            range,
+            unit,
+            ..
+        } = member;
+        text.push_str(&self.values(default.as_ref(), range, unit.as_deref()));
         text
     }
 
-    fn values(&self, range: &Range, unit: Option<&str>) -> String {
+    fn values(&self, default: Option<&Value>, range: &Range, unit: Option<&str>) -> String {
         let mut text = String::new();
+        if let Some(value) = default {
+            let _ = write!(text, " = {}", self.value(value));
+        }
         if let Some(min) = &range.min {
             let _ = write!(text, " >= {}", self.value(min));
         }

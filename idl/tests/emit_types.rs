@@ -1,6 +1,9 @@
 //! Generated code of what is not a structure, to be read by a person.
 
+use std::collections::BTreeSet;
+
 use spindle_dds_idl::emit::{EmitError, EmitOptions, emit};
+use spindle_dds_idl::mapping::VARIABLES;
 use spindle_dds_idl::{Options, compile_str};
 
 fn bare() -> EmitOptions {
@@ -248,4 +251,90 @@ fn items_stand_once_and_in_their_order() {
     }
     assert_eq!(found, 200);
     assert_eq!(text, generate(&idl, &options));
+}
+
+/// What generated code may bind: behind `let`, between bars, and before a colon.
+fn bindings(text: &str) -> BTreeSet<&str> {
+    let word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let mut found = BTreeSet::new();
+    for line in text.lines().map(str::trim_start) {
+        if line.starts_with("///") || line.starts_with("pub const ") {
+            continue;
+        }
+        let lets = line.split("let ").skip(1);
+        let lets = lets.filter_map(|rest| rest.trim_start_matches("mut ").split([' ', ':']).next());
+        let bars = line.split('|').skip(1).step_by(2);
+        let closures = bars.flat_map(|inside| inside.split(", "));
+        let colons = line
+            .split(": ")
+            .filter_map(|before| before.rsplit([' ', '(']).next());
+        found.extend(lets.chain(closures).chain(colons).filter(|it| word(it)));
+    }
+    found
+}
+
+#[test]
+fn constants_and_bitmasks_are_no_patterns_of_generated_code() {
+    let constants: String = VARIABLES
+        .iter()
+        .map(|name| format!("const long {name} = 1;"))
+        .collect();
+    let bitmasks: String = VARIABLES
+        .iter()
+        .map(|name| format!("bitmask {name} {{ A }};"))
+        .collect();
+    let idl = format!(
+        "module constants {{ {constants} const long value_ = 2;
+           @mutable struct M {{ @key long m1; @optional string m2; sequence<M> m3; }};
+           struct S {{ @key M m1; @max(4) long m2; map<string, M> m3; wstring<3> m4; }};
+           @final struct P {{ double m1; octet m2[9]; }};
+           union U switch (long) {{ case 1: case 2: S m1; case 3: P m2; }};
+           enum E {{ A1, A2 }}; bitset B {{ bitfield<3> m1; }};
+           exception X {{ E m1; }};
+           interface I {{ void m1(in S m2) raises (X); attribute B m3; }};
+         }};
+         module bitmasks {{ {bitmasks} }};"
+    );
+    let text = generate(&idl, &EmitOptions::default());
+    let bound = bindings(&text);
+    // Fields of the runtime's, and words of Rust.
+    let fields = [
+        "align",
+        "depth",
+        "first",
+        "information",
+        "objects",
+        "offset",
+        "path",
+        "self",
+        "size",
+        "stage",
+        "unused_variables",
+        "where",
+    ];
+    let lower = |name: &&&str| name.starts_with(|c: char| c.is_ascii_lowercase());
+    let members = ["m1", "m2", "m3", "m4"];
+    for name in bound.iter().filter(lower) {
+        let known = [VARIABLES, &fields, &members];
+        assert!(
+            known.iter().any(|all| all.contains(name)),
+            "`{name}` is a variable too"
+        );
+    }
+    for line in text.lines().map(str::trim_start) {
+        let constant = line.strip_prefix("pub const ");
+        let bitmask = line.strip_prefix("pub struct ");
+        let name = constant
+            .or(bitmask)
+            .and_then(|rest| rest.split([':', '(', ' ']).next());
+        let declared = name.filter(|name| name.ends_with('_') || VARIABLES.contains(name));
+        if let Some(name) = declared {
+            assert!(!bound.contains(name), "`{name}` is bound too");
+        }
+    }
+    assert!(
+        text.contains("pub const value__: i32 = 1;"),
+        "beside value_"
+    );
+    assert!(text.contains("pub struct value_(u32);"));
 }

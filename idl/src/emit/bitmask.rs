@@ -14,7 +14,7 @@ impl Emitter<'_> {
     pub(super) fn bitmask(&self, decl: &TypeDecl, bitmask: &Bitmask) -> TokenStream {
         let rt = self.rt(&decl.scope);
         let doc = docs(&decl.doc);
-        let name = names::ident(&mapping::identifier(&decl.name));
+        let name = self.names.declared_type(decl);
         let word_name = mapping::unsigned_bits(bitmask.bit_bound);
         let word = self.names.primitive(word_name);
         let serde = self.options.serde.then(|| {

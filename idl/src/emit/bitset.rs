@@ -13,7 +13,7 @@ impl Emitter<'_> {
         let rt = self.rt(&decl.scope);
         let doc = docs(&decl.doc);
         let serde = self.serde_derive(&decl.scope);
-        let name = names::ident(&mapping::identifier(&decl.name));
+        let name = self.names.declared_type(decl);
         let word = self.names.primitive(mapping::unsigned_bits(bitset.bits));
         let [u64, i64] = ["u64", "i64"].map(|name| self.names.primitive(name));
         let type_name = type_name(decl);

@@ -3,14 +3,13 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{Emitter, docs, names};
-use crate::mapping;
+use super::{Emitter, docs};
 use crate::model::{ConstDecl, Type};
 
 impl Emitter<'_> {
     pub(super) fn constant(&self, decl: &ConstDecl) -> TokenStream {
         let docs = docs(&decl.doc);
-        let name = names::ident(&mapping::identifier(&decl.name));
+        let name = self.names.declared(&decl.scope, &decl.name);
         let ty = match self.resolve(&decl.ty) {
             Type::String { .. } | Type::WString { .. } => {
                 let str = self.names.primitive("str");

@@ -14,7 +14,7 @@ impl Emitter<'_> {
         let rt = self.rt(&decl.scope);
         let doc = docs(&decl.doc);
         let serde = self.serde_derive(&decl.scope);
-        let name = names::ident(&mapping::identifier(&decl.name));
+        let name = self.names.declared_type(decl);
         let bits = self
             .names
             .primitive(mapping::enum_bits(enumeration.bit_bound));

@@ -297,7 +297,7 @@ impl<'m> Emitter<'m> {
         };
         let name = self.names.module(&inner);
         let allow = scope.is_empty().then(allowed_lints);
-        let has_code = items.iter().any(|item| matches!(item, Item::Type(_)));
+        let has_code = items.iter().any(|item| !matches!(item, Item::Module(_)));
         let runtime = has_code.then(|| {
             let path = names::path(&self.options.runtime_path);
             quote!(#[allow(unused_imports)] use #path as __rt;)
@@ -329,7 +329,7 @@ impl<'m> Emitter<'m> {
             TypeKind::Bitset(bitset) => self.bitset(decl, bitset),
             TypeKind::Alias(alias) => {
                 let docs = docs(&decl.doc);
-                let name = names::ident(&mapping::identifier(&decl.name));
+                let name = self.names.declared_type(decl);
                 let ty = self.owned(&alias.ty, &decl.scope);
                 quote!(#docs pub type #name = #ty;)
             }
@@ -341,7 +341,7 @@ impl<'m> Emitter<'m> {
     /// `native`: the type that the user names.
     fn native(&self, decl: &TypeDecl) -> TokenStream {
         let docs = docs(&decl.doc);
-        let name = names::ident(&mapping::identifier(&decl.name));
+        let name = self.names.declared_type(decl);
         let path = self.options.natives.get(&structure::type_name(decl));
         let path = path.map(|path| names::path(path));
         quote!(#docs pub type #name = #path;)

@@ -7,7 +7,9 @@ use quote::quote;
 
 use super::{EmitOptions, Scope};
 use crate::mapping;
-use crate::model::{InterfaceDecl, InterfaceId, Item, Model, Struct, TypeId, TypeKind};
+use crate::model::{
+    Alias, InterfaceDecl, InterfaceId, Item, Model, Struct, Type, TypeDecl, TypeId, TypeKind,
+};
 
 /// Generated names beside a structure or union.
 pub(super) struct Companions {
@@ -21,6 +23,8 @@ pub(super) struct Companions {
 /// All names of a model.
 pub(super) struct Names {
     companions: BTreeMap<TypeId, Companions>,
+    /// Types and constants that are not named as in IDL, by scope and name.
+    renamed: BTreeMap<(Vec<String>, String), Ident>,
     /// Modules of what interfaces declare inside, by their scope in IDL.
     modules: BTreeMap<Vec<String>, Ident>,
     /// Errors of the methods of interfaces.
@@ -35,6 +39,7 @@ impl Names {
     pub(super) fn new(model: &Model, options: &EmitOptions) -> Self {
         let mut names = Self {
             companions: BTreeMap::new(),
+            renamed: BTreeMap::new(),
             modules: BTreeMap::new(),
             failures: BTreeMap::new(),
             declared: BTreeSet::new(),
@@ -45,15 +50,36 @@ impl Names {
     }
 
     fn collect(&mut self, model: &Model, items: &[Item]) {
+        let plain = |name: &String, wanted: String| (wanted == *name).then_some(wanted);
         let mut taken: BTreeSet<String> = items
             .iter()
-            .map(|item| match item {
-                Item::Module(inner) => mapping::identifier(&inner.name),
-                Item::Type(id) => mapping::identifier(&model.types[id.0].name),
-                Item::Const(id) => mapping::identifier(&model.constants[id.0].name),
-                Item::Interface(id) => mapping::identifier(&model.interfaces[id.0].name),
+            .filter_map(|item| match item {
+                Item::Module(inner) => Some(mapping::identifier(&inner.name)),
+                Item::Type(id) => plain(&model.types[id.0].name, type_identifier(model, *id)),
+                Item::Const(id) => {
+                    let name = &model.constants[id.0].name;
+                    plain(name, constant_identifier(name))
+                }
+                Item::Interface(id) => Some(mapping::identifier(&model.interfaces[id.0].name)),
             })
             .collect();
+        for item in items {
+            let (scope, name, wanted) = match item {
+                Item::Type(id) => {
+                    let decl = &model.types[id.0];
+                    (&decl.scope, &decl.name, type_identifier(model, *id))
+                }
+                Item::Const(id) => {
+                    let decl = &model.constants[id.0];
+                    (&decl.scope, &decl.name, constant_identifier(&decl.name))
+                }
+                _ => continue,
+            };
+            if wanted != *name {
+                let other = ident(&fresh(&mut taken, &wanted));
+                self.renamed.insert((scope.clone(), name.clone()), other);
+            }
+        }
         self.declared.extend(taken.iter().cloned());
         for item in items {
             match item {
@@ -66,6 +92,20 @@ impl Names {
                 Item::Const(_) => {}
             }
         }
+    }
+
+    /// The Rust name of a declared type.
+    pub(super) fn declared_type(&self, decl: &TypeDecl) -> Ident {
+        self.declared(&decl.scope, &decl.name)
+    }
+
+    /// The Rust name of a declared type or constant.
+    pub(super) fn declared(&self, scope: &Scope, name: &str) -> Ident {
+        let other = match self.renamed.is_empty() {
+            true => None,
+            false => self.renamed.get(&(scope.to_vec(), name.to_owned())),
+        };
+        other.map_or_else(|| ident(name), Ident::clone)
     }
 
     fn collect_type(&mut self, model: &Model, id: TypeId, taken: &mut BTreeSet<String>) {
@@ -197,6 +237,39 @@ impl Names {
         let here = (from.len() == shared).then(|| quote!(self::));
         quote!(#here #(#up)* #(#down::)* #item)
     }
+}
+
+/// What a type would be named if nothing else were. The derives of serde say `str`, `u8`
+/// and `u64`, and mean those of Rust.
+fn type_identifier(model: &Model, id: TypeId) -> String {
+    let decl = &model.types[id.0];
+    let mut name = mapping::identifier(&decl.name);
+    let mut meant = &decl.kind;
+    while let TypeKind::Alias(Alias {
+        ty: Type::Named(id),
+        ..
+    }) = meant
+    {
+        meant = &model.types[id.0].kind;
+    }
+    let harmless = match meant {
+        TypeKind::Alias(Alias {
+            ty: Type::Primitive(primitive),
+            ..
+        }) => mapping::primitive(*primitive) == name,
+        _ => false,
+    };
+    // A bitmask is a tuple: its name is one of a value too.
+    let value = matches!(decl.kind, TypeKind::Bitmask(_));
+    let variable = value && mapping::VARIABLES.contains(&&*name);
+    if matches!(&*name, "str" | "u8" | "u64") && !harmless || variable {
+        name.push('_');
+    }
+    name
+}
+
+fn constant_identifier(name: &str) -> String {
+    mapping::identifier_beside(name, mapping::VARIABLES)
 }
 
 /// `name`, or with as many underscores as it takes to be new.

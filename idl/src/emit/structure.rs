@@ -4,7 +4,6 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::{Emitter, Scope, docs, member_docs, names};
-use crate::mapping;
 use crate::model::{Extensibility, Member, Struct, TryConstruct, Type, TypeDecl, TypeId};
 
 /// Most values in a structure whose reading is inlined.
@@ -145,7 +144,7 @@ impl Emitter<'_> {
             id,
             decl,
             structure,
-            name: names::ident(&mapping::identifier(&decl.name)),
+            name: self.names.declared_type(decl),
             rt: self.rt(&decl.scope),
             fields,
             hidden,

@@ -3,7 +3,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::{Emitter, Scope, names};
+use super::{Emitter, Scope};
 use crate::mapping;
 use crate::model::{Extensibility, Member, Primitive, Type, TypeId, TypeKind};
 
@@ -54,11 +54,8 @@ impl Emitter<'_> {
     /// Path of a declared type.
     pub(super) fn named(&self, id: TypeId, from: &Scope) -> TokenStream {
         let decl = self.decl(id);
-        self.names.path(
-            from,
-            &decl.scope,
-            &names::ident(&mapping::identifier(&decl.name)),
-        )
+        let name = self.names.declared_type(decl);
+        self.names.path(from, &decl.scope, &name)
     }
 
     /// Path of a structure's view.

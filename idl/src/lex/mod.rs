@@ -4,6 +4,7 @@
 //! [`TokenKind::Error`] that says why. It is reported only when it reaches the
 //! parser, so that text in a group skipped by `#if` may be anything.
 
+mod behind;
 mod comments;
 mod literals;
 mod token;
@@ -18,19 +19,24 @@ pub(crate) use token::{Pragma, Token, TokenKind, keyword_ignoring_case};
 
 /// All tokens of a text. There is no token for the end.
 pub(crate) fn lex(file: FileId, text: &str) -> Vec<Token> {
+    let mark = text.starts_with('\u{FEFF}');
+    lex_from(file, text, if mark { '\u{FEFF}'.len_utf8() } else { 0 })
+}
+
+/// The tokens of a text from a place in it on.
+fn lex_from(file: FileId, text: &str, at: usize) -> Vec<Token> {
     let mut lexer = Lexer {
         file,
         text,
-        at: 0,
+        at,
         line: 1,
         first_on_line: true,
         glued: false,
         comments: Comments::default(),
+        behind: Vec::new(),
+        behind_line: None,
         tokens: Vec::new(),
     };
-    if text.starts_with('\u{FEFF}') {
-        lexer.at = '\u{FEFF}'.len_utf8();
-    }
     lexer.run();
     lexer.tokens
 }
@@ -43,6 +49,9 @@ struct Lexer<'a> {
     first_on_line: bool,
     glued: bool,
     comments: Comments,
+    /// Annotations in the comments behind the last token, and the line of the last one.
+    behind: Vec<Token>,
+    behind_line: Option<usize>,
     tokens: Vec<Token>,
 }
 
@@ -59,6 +68,15 @@ impl Lexer<'_> {
             } else if !self.white_space(c) && !self.comment() {
                 self.token(c);
             }
+        }
+        self.end_behind();
+    }
+
+    /// Gives the last token what the comments behind it say.
+    fn end_behind(&mut self) {
+        let behind = std::mem::take(&mut self.behind);
+        if let Some(last) = self.tokens.last_mut().filter(|_| !behind.is_empty()) {
+            last.behind = Some(behind.into());
         }
     }
 
@@ -127,9 +145,34 @@ impl Lexer<'_> {
             return false;
         }
         self.glued = false;
-        let text = self.text.get(start..self.at).unwrap_or("");
-        self.comments
-            .add(text, line, self.line, !self.first_on_line);
+        if !self.annotates(start, line) {
+            let text = self.text.get(start..self.at).unwrap_or("");
+            self.comments
+                .add(text, line, self.line, !self.first_on_line);
+        }
+        true
+    }
+
+    /// Takes a comment from `start` to here for annotations, if it is behind a `;` on
+    /// its line, or right below one that is.
+    fn annotates(&mut self, start: usize, line: usize) -> bool {
+        let below = self.behind_line.is_some_and(|last| last + 1 == line);
+        if self.first_on_line && !below {
+            return false;
+        }
+        if self
+            .tokens
+            .last()
+            .is_none_or(|last| !last.kind.is_punct(';'))
+        {
+            return false;
+        }
+        let text = self.text.get(..self.at).unwrap_or("");
+        let Some(found) = behind::annotations(self.file, text, start) else {
+            return false;
+        };
+        self.behind.extend(found);
+        self.behind_line = Some(line);
         true
     }
 
@@ -163,6 +206,7 @@ impl Lexer<'_> {
             start,
             end: self.at,
         };
+        self.end_behind();
         let doc = self.comments.take(self.line);
         let (first_on_line, glued) = (self.first_on_line, self.glued);
         self.tokens.push(Token {
@@ -171,6 +215,7 @@ impl Lexer<'_> {
             first_on_line,
             glued,
             doc,
+            behind: None,
         });
         self.first_on_line = false;
         self.glued = true;

@@ -15,6 +15,8 @@ pub(crate) struct Token {
     pub(crate) glued: bool,
     /// The comment block that ends on the line before it.
     pub(crate) doc: Option<Rc<[String]>>,
+    /// Behind a `;`: the annotations in a comment, as they would stand in code.
+    pub(crate) behind: Option<Rc<[Self]>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -370,6 +370,9 @@ pub struct Alias {
     pub range: Range,
     /// `@unit`, its own or that of typedefs that it is of.
     pub unit: Option<String>,
+    /// `@default`, its own or that of typedefs that it is of: for members of this type
+    /// without one.
+    pub default: Option<Value>,
 }
 
 /// A constant.

@@ -6,17 +6,48 @@ use crate::ast::{
     Annotation, AnnotationDeclaration, AnnotationItem, Arguments, Definition, DefinitionKind,
     Ident, ScopedName,
 };
+use crate::diag::Sink;
 use crate::lex::TokenKind;
+use crate::source::Span;
+
+/// What `@key` is called in the files of CoreDX DDS, as a rule by a macro `DDS_KEY`.
+const COREDX_KEY: &str = "__dds_key";
 
 impl Parser<'_> {
     /// All annotations that stand here. One that cannot be read is reported and
     /// left out.
     pub(super) fn annotations(&mut self) -> Vec<Annotation> {
         let mut all = Vec::new();
-        while self.at_punct('@') && !self.at_annotation_declaration() {
-            if let Ok(annotation) = self.annotation() {
+        loop {
+            if self.kind().word() == Some(COREDX_KEY) {
+                all.push(plain_annotation("key", self.span()));
+                self.bump();
+            } else if !self.at_punct('@') || self.at_annotation_declaration() {
+                return all;
+            } else if let Ok(annotation) = self.annotation() {
                 all.push(annotation);
             }
+        }
+    }
+
+    /// The annotations in comments behind the `;` that was just taken. What cannot be
+    /// read was no annotation.
+    pub(super) fn annotations_behind(&mut self) -> Vec<Annotation> {
+        let Some(last) = self.at.checked_sub(1).filter(|last| *last >= self.behind) else {
+            return Vec::new();
+        };
+        self.behind = self.at;
+        let Some(tokens) = self.tokens.get(last).and_then(|it| it.behind.as_deref()) else {
+            return Vec::new();
+        };
+        let mut unread = Sink::default();
+        let mut parser = Parser::new(tokens, &[], &mut unread);
+        let mut all = parser.annotations();
+        if unread.error_count() > 0 {
+            return Vec::new();
+        }
+        for annotation in &mut all {
+            annotation.behind = true;
         }
         all
     }
@@ -67,6 +98,7 @@ impl Parser<'_> {
         }
         let span = start.to(self.previous_span());
         Ok(Annotation {
+            behind: false,
             name,
             arguments,
             span,
@@ -162,5 +194,24 @@ impl Parser<'_> {
         };
         self.semicolon("the parameter")?;
         Ok(AnnotationItem::Parameter { ty, name, default })
+    }
+}
+
+/// `@name`, which is written otherwise.
+pub(super) fn plain_annotation(name: &str, span: Span) -> Annotation {
+    let first = Ident {
+        name: name.into(),
+        span,
+    };
+    Annotation {
+        behind: false,
+        name: ScopedName {
+            absolute: false,
+            first,
+            rest: Vec::new(),
+            span,
+        },
+        arguments: Arguments::None,
+        span,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::annotations::plain_annotation;
 use super::{Abandoned, END, Parsed, Parser};
 use crate::ast::{
     Const, Definition, DefinitionKind, Enum, Expr, ForwardKind, Ident, Literal, Member, Module,
@@ -56,7 +57,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         let doc = self.token().and_then(|token| token.doc.clone());
-        let annotations = self.annotations();
+        let mut annotations = self.annotations();
         let kind = match self.inner_definition()? {
             Some(kind) => kind,
             None if self.at_keyword("module") => self.module()?,
@@ -67,6 +68,7 @@ impl Parser<'_> {
                 None => return self.expected("a declaration"),
             },
         };
+        annotations.extend(self.annotations_behind());
         Ok(Some(Definition {
             doc,
             annotations,
@@ -213,16 +215,48 @@ impl Parser<'_> {
 
     pub(super) fn member(&mut self) -> Parsed<Member> {
         let doc = self.token().and_then(|token| token.doc.clone());
-        let annotations = self.annotations();
-        let ty = self.type_spec()?;
+        let mut annotations = self.annotations();
+        let ty = self.member_type()?;
+        let star = self.span();
+        if self.take('*') {
+            let message = "`*` is no IDL, and is taken for `@external`";
+            let hint = "write `@external` before the type";
+            self.sink.warning_hint(star, message, hint);
+            annotations.push(plain_annotation("external", star));
+        }
         let declarators = self.declarators("the name of a member")?;
         self.semicolon("the member")?;
+        annotations.extend(self.annotations_behind());
         Ok(Member {
             doc,
             annotations,
             ty,
             declarators,
         })
+    }
+
+    /// The type of a member. Before version 4, IDL let it be declared there.
+    fn member_type(&mut self) -> Parsed<TypeSpec> {
+        let word = match self.kind() {
+            TokenKind::Keyword(word @ ("struct" | "union" | "enum")) => *word,
+            _ => return self.type_spec(),
+        };
+        let begins = self.kind_at(2);
+        if !(begins.is_punct('{') || begins.is_punct(':') || begins.is_keyword("switch")) {
+            return self.type_spec();
+        }
+        let span = self.span();
+        let constructed = self.nested(|parser| parser.constructed(word))?;
+        match constructed {
+            Some((kind, true)) if !self.at_punct(';') => {
+                let message = "a type inside another is taken for one that stands before it";
+                let hint = "declare it before: IDL 4 has types in modules and interfaces only";
+                self.sink.warning_hint(span, message, hint);
+                Ok(declared(kind, span))
+            }
+            Some((_, true)) => self.expected("the name of a member"),
+            _ => Err(Abandoned),
+        }
     }
 
     /// An enum or a bitmask. The second value says whether the end was found, up
@@ -331,16 +365,7 @@ impl Parser<'_> {
         if !ended {
             return Err(Abandoned);
         }
-        let definition = Definition {
-            doc: None,
-            annotations: Vec::new(),
-            kind,
-        };
-        self.typedef_names(TypeSpec {
-            annotations: Vec::new(),
-            kind: TypeKind::Declared(Box::new(definition)),
-            span,
-        })
+        self.typedef_names(declared(kind, span))
     }
 
     fn typedef_names(&mut self, ty: TypeSpec) -> Parsed<Typedef> {
@@ -369,6 +394,20 @@ impl Parser<'_> {
         let value = self.expression()?;
         self.semicolon("the constant")?;
         Ok(value)
+    }
+}
+
+/// A type that is declared where it is used.
+fn declared(kind: DefinitionKind, span: Span) -> TypeSpec {
+    let definition = Definition {
+        doc: None,
+        annotations: Vec::new(),
+        kind,
+    };
+    TypeSpec {
+        annotations: Vec::new(),
+        kind: TypeKind::Declared(Box::new(definition)),
+        span,
     }
 }
 

@@ -31,14 +31,7 @@ pub(crate) type Parsed<T> = Result<T, Abandoned>;
 /// Parses the tokens of one root file.
 pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
     let (tokens, pragmas) = without_pragmas(tokens);
-    let mut parser = Parser {
-        tokens: &tokens,
-        pragmas: &pragmas,
-        at: 0,
-        sink,
-        depth: 0,
-        in_template: false,
-    };
+    let mut parser = Parser::new(&tokens, &pragmas, sink);
     let mut all = Vec::new();
     loop {
         all.append(&mut parser.definitions());
@@ -143,6 +136,8 @@ struct Parser<'a> {
     /// Those that were not yet met, with the number of tokens before them.
     pragmas: &'a [(usize, Token)],
     at: usize,
+    /// How many tokens there were when the comments behind one were last read.
+    behind: usize,
     sink: &'a mut Sink,
     depth: usize,
     /// Inside `<` and `>`, where `>>` closes two of them.
@@ -152,6 +147,18 @@ struct Parser<'a> {
 const END: &TokenKind = &TokenKind::End;
 
 impl<'a> Parser<'a> {
+    fn new(tokens: &'a [Token], pragmas: &'a [(usize, Token)], sink: &'a mut Sink) -> Self {
+        Self {
+            tokens,
+            pragmas,
+            at: 0,
+            behind: 0,
+            sink,
+            depth: 0,
+            in_template: false,
+        }
+    }
+
     fn token(&self) -> Option<&'a Token> {
         self.tokens.get(self.at)
     }

@@ -44,6 +44,7 @@ impl Preprocessor<'_> {
             None => self.rest_of_line(directive),
         };
         let Some((name, quoted)) = included_name(&raw) else {
+            self.include_missing = true;
             self.sink.error(span, "`#include` wants \"file\" or <file>");
             return;
         };

@@ -106,6 +106,7 @@ impl<'a> Preprocessor<'a> {
             first_on_line: true,
             glued: false,
             doc: None,
+            behind: None,
         });
         std::mem::take(&mut self.out)
     }
@@ -151,19 +152,23 @@ impl<'a> Preprocessor<'a> {
             self.sink
                 .warning_hint(span, "bytes that are not UTF-8", hint);
         }
-        self.comments_like_annotations(file);
         let tokens: Rc<[Token]> = lex(file, self.sources.text(file)).into();
+        self.comments_like_keys(file, &tokens);
         self.lexed[file.0] = Some(Rc::clone(&tokens));
         tokens
     }
 
-    /// Before IDL had annotations, some tools read `//@key`. Whoever does not know
-    /// that it says nothing here would have a topic without a key.
-    fn comments_like_annotations(&mut self, file: FileId) {
+    /// Where a comment is not behind a declaration, or says more, it is none of the
+    /// annotations in comments. Whoever does not know that would have a topic without
+    /// a key.
+    fn comments_like_keys(&mut self, file: FileId, tokens: &[Token]) {
         const MARK: &str = "//@key";
         let text = self.sources.text(file);
+        let behind = tokens.iter().filter_map(|token| token.behind.as_deref());
+        let taken: HashSet<usize> = behind.flatten().map(|token| token.span.start).collect();
         let found = text.match_indices(MARK).map(|(start, _)| start);
         let spans: Vec<Span> = found
+            .filter(|start| !taken.contains(&(start + 2)))
             .take(DIAGNOSTICS_MAX)
             .map(|start| Span {
                 file,
@@ -172,7 +177,7 @@ impl<'a> Preprocessor<'a> {
             })
             .collect();
         for span in spans {
-            let message = "`//@key` is a comment, and makes nothing a key";
+            let message = "`//@key` is a comment here, and makes nothing a key";
             let hint = "write `@key` before the member";
             self.sink.warning_hint(span, message, hint);
         }

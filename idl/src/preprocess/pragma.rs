@@ -71,6 +71,7 @@ impl Preprocessor<'_> {
             first_on_line: true,
             glued: false,
             doc: None,
+            behind: None,
         });
     }
 }

@@ -144,7 +144,12 @@ const KNOWN: &[(&str, Support)] = &[
     ),
     (
         "default",
-        Support::At(&[Place::Member, Place::Branch, Place::Discriminator]),
+        Support::At(&[
+            Place::Member,
+            Place::Branch,
+            Place::Discriminator,
+            Place::Typedef,
+        ]),
     ),
     ("default_literal", Support::At(&[Place::Literal])),
     ("default_nested", Support::At(&[Place::Module])),
@@ -169,6 +174,7 @@ const KNOWN: &[(&str, Support)] = &[
     ("position", Support::At(&[Place::Flag])),
     ("range", Support::At(VALUES)),
     ("service", Support::At(&[Place::Interface])),
+    ("top_level", Support::At(TYPES)),
     ("topic", Support::At(AGGREGATES)),
     (
         "try_construct",
@@ -183,6 +189,22 @@ const KNOWN: &[(&str, Support)] = &[
     ("value", Support::At(&[Place::Literal])),
     ("verbatim", Support::Remark),
 ];
+
+/// Names that annotations had before, or have elsewhere, without their underscores:
+/// XTypes 1.0 and Connext DDS.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("alloweddatarepresentation", "data_representation"),
+    ("shared", "external"),
+];
+
+/// The standard annotation that is meant by another spelling: `@MustUnderstand`.
+fn other_spelling(written: &str) -> Option<&'static (&'static str, Support)> {
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let meant = plain(written);
+    let other = OTHER_NAMES.iter().find(|(name, _)| *name == meant);
+    let meant = other.map_or(meant, |(_, name)| plain(name));
+    KNOWN.iter().find(|(name, _)| plain(name) == meant)
+}
 
 /// Whether this is the name of a standard annotation.
 pub(super) fn is_standard(name: &str) -> bool {
@@ -257,8 +279,13 @@ impl Resolver<'_> {
                 }
                 Support::At(places) if !places.contains(&place) => {
                     let message = format!("`@{name}` cannot stand on {}", place.describe());
-                    self.sink.error(annotation.span, message);
+                    match annotation.behind {
+                        true => self.sink.warning(annotation.span, message),
+                        false => self.sink.error(annotation.span, message),
+                    }
                 }
+                // Some files have it in both ways, for two tools.
+                _ if applied.get(name).is_some() && annotation.behind => {}
                 _ if applied.get(name).is_some() => {
                     self.sink
                         .error(annotation.span, format!("`@{name}` stands here twice"));
@@ -279,6 +306,7 @@ impl Resolver<'_> {
     ) -> Option<(&'static str, Support)> {
         let written = annotation.name.to_string();
         if let Some(known) = KNOWN.iter().find(|(name, _)| *name == written) {
+            self.count_behind(annotation);
             return Some(*known);
         }
         if let Some(declared) = self.declared_annotation(scope, &annotation.name) {
@@ -286,12 +314,19 @@ impl Resolver<'_> {
             applied.custom.extend(custom);
             return None;
         }
-        let alike = |(name, _): &&(&str, Support)| name.eq_ignore_ascii_case(&written);
-        if let Some(known) = KNOWN.iter().find(alike) {
+        if let Some(known) = other_spelling(&written) {
+            if annotation.behind {
+                self.count_behind(annotation);
+                return Some(*known);
+            }
             let message = format!("annotation `@{written}` is taken for `@{}`", known.0);
             let hint = format!("write `@{}`", known.0);
             self.sink.warning_hint(annotation.span, message, hint);
             return Some(*known);
+        }
+        if annotation.behind {
+            // A comment as any other.
+            return None;
         }
         let message = format!("unknown annotation `@{written}` is ignored");
         match closest(&written, KNOWN.iter().map(|(name, _)| *name)) {
@@ -302,6 +337,26 @@ impl Resolver<'_> {
             None => self.sink.warning(annotation.span, message),
         }
         None
+    }
+
+    /// One warning for each file tells of its annotations in comments.
+    fn count_behind(&mut self, annotation: &Annotation) {
+        if annotation.behind {
+            let file = annotation.span.file;
+            let (_, count) = self.behind.entry(file).or_insert((annotation.span, 0));
+            *count += 1;
+        }
+    }
+
+    pub(super) fn tell_of_annotations_behind(&mut self) {
+        for (span, count) in std::mem::take(&mut self.behind).into_values() {
+            let message = match count {
+                1 => "the annotation in this comment has its effect".into(),
+                _ => format!("annotations in comments have their effect: {count} in this file"),
+            };
+            let hint = "write them before what they are about, as IDL 4 has it";
+            self.sink.warning_hint(span, message, hint);
+        }
     }
 
     /// The argument of this name. One that stands alone without a name is

@@ -93,6 +93,18 @@ impl Resolver<'_> {
                 return self.constants.get(id.0).map(|decl| decl.value.clone());
             }
             Symbol::Literal(id, index) => return self.literal_of(id, index),
+            Symbol::Literals => {
+                if let Target::Enum { id, .. } = target
+                    && let Some(part) = name.parts().last()
+                    && let Some(index) = self.literal(*id, &part.name)
+                {
+                    return self.literal_of(*id, index);
+                }
+                let message = format!("several enums have a literal `{name}`");
+                let hint = "write it with the name of its enum in front, as in `Enum::LITERAL`";
+                self.sink.error_hint(name.span, message, hint);
+                return None;
+            }
             Symbol::Refused => return None,
             other => other.describe(),
         };
@@ -229,6 +241,14 @@ impl Resolver<'_> {
             self.sink
                 .warning_hint(span, message, format!("write `'\\x{byte:02x}'`"));
             return Some(Value::Char(byte));
+        }
+        if let (Value::Integer(code), Target::WChar) = (&value, target)
+            && let Ok(unit) = u16::try_from(*code)
+        {
+            let message = format!("{code} is taken for the character of this code");
+            let hint = format!("write `L'\\u{unit:04x}'`");
+            self.sink.warning_hint(span, message, hint);
+            return Some(Value::WChar(unit));
         }
         if let (Value::Fixed { .. }, Target::Float(_)) = (&value, target) {
             let text = fixed::shown(&value);

@@ -40,8 +40,18 @@ pub(super) fn of_applied(applied: &Applied<'_>, doc: &[String]) -> usize {
 }
 
 pub(super) fn of_member(member: &Member) -> usize {
-    let default = member.default.as_ref().map_or(0, of_value);
-    MEMBER_BYTES + member.name.len() + of_lines(&member.doc) + of_custom(&member.custom) + default
+    let named = MEMBER_BYTES + member.name.len() + of_lines(&member.doc);
+    named + of_custom(&member.custom) + of_texts(member)
+}
+
+/// What a member has of its annotations, or of those of its type, beside comments.
+pub(super) fn of_texts(member: &Member) -> usize {
+    let hash_id = member.hash_id.as_ref().map_or(0, String::len);
+    of_default(member.default.as_ref(), member.unit.as_deref()) + hash_id
+}
+
+pub(super) fn of_default(default: Option<&Value>, unit: Option<&str>) -> usize {
+    default.map_or(0, of_value) + unit.map_or(0, str::len)
 }
 
 pub(super) fn of_custom(all: &[CustomAnnotation]) -> usize {

@@ -135,7 +135,18 @@ impl Resolver<'_> {
             let facts = self.facts_of(&ty);
             let range = self.member_range(scope, &applied, &ty);
             let unit = unit.clone().or_else(|| self.alias_unit(&ty));
-            let kind = TypeKind::Alias(Alias { ty, range, unit });
+            let default = self.member_default(scope, &applied, &ty);
+            self.check_default(&applied, default.as_ref(), &range);
+            let texts = copies::of_default(default.as_ref(), unit.as_deref());
+            if !self.may_copy(texts, declarator.name.span) {
+                return;
+            }
+            let kind = TypeKind::Alias(Alias {
+                ty,
+                range,
+                unit,
+                default,
+            });
             let applied = applied.clone();
             self.add_type(scope, &declarator.name, doc.clone(), applied, kind, facts);
         }

@@ -53,11 +53,29 @@ impl Resolver<'_> {
             .iter()
             .map(|literal| literal.name.name.to_string());
         self.literals.insert(id, names.zip(0..).collect());
-        // §7.5: the literals are names of the scope around the enum.
         for (index, literal) in enumeration.literals.iter().enumerate() {
-            self.declare(scope, &literal.name, Symbol::Literal(id, index));
+            self.declare_literal(scope, &literal.name, Symbol::Literal(id, index));
         }
         Some(id)
+    }
+
+    /// §7.5: the literals are names of the scope around the enum. Many a file has one
+    /// in several enums all the same: it is found where a value of its enum is wanted,
+    /// and with the name of the enum in front.
+    fn declare_literal(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) {
+        let other = self.scopes.local(scope, &name.name).filter(|entry| {
+            let literal = matches!(entry.symbol, Symbol::Literal(..) | Symbol::Literals);
+            literal && *entry.spelling == *name.name && entry.span != name.span
+        });
+        let Some(span) = other.map(|entry| entry.span) else {
+            self.declare(scope, name, symbol);
+            return;
+        };
+        let message = format!("`{}` is a literal of another enum here too", name.name);
+        let place = self.place(span);
+        let hint = format!("the other one stands in {place}; other IDL compilers refuse that");
+        self.sink.warning_hint(name.span, message, hint);
+        self.scopes.replace(scope, name, Symbol::Literals);
     }
 
     /// `@bit_bound`, 32 without it, at most `most`.

@@ -260,7 +260,7 @@ impl Resolver<'_> {
         let fits = |symbol: Symbol| match symbol {
             Symbol::Module(_) => true,
             Symbol::Type(_) | Symbol::Forward(_) | Symbol::Interface(_) => types,
-            Symbol::Const(_) | Symbol::Literal(..) => !types,
+            Symbol::Const(_) | Symbol::Literal(..) | Symbol::Literals => !types,
             Symbol::Feature | Symbol::Annotation(_) | Symbol::Refused => false,
         };
         let entries = scopes

@@ -11,7 +11,7 @@ use super::types::Facts;
 use super::{Resolver, copies, hash};
 use crate::ast::{self, ExprKind};
 use crate::limits::MEMBER_ID_MAX;
-use crate::model::{Member, Primitive, TryConstruct, Type, TypeKind, Value};
+use crate::model::{Alias, Member, Primitive, TryConstruct, Type, TypeKind, Value};
 use crate::source::Span;
 
 /// The members of one type while they are read.
@@ -109,9 +109,11 @@ impl Resolver<'_> {
             self.check_trim(&applied, marks.try_construct, &ty);
             let range = self.member_range(scope, &applied, &ty);
             let default = self.member_default(scope, &applied, &ty);
+            // That of a typedef is none for who may be absent.
+            let default = default.filter(|_| !marks.optional || applied.get("default").is_some());
             self.check_default(&applied, default.as_ref(), &range);
             self.weigh(&applied, &ty, &marks, name.span, members);
-            members.all.push(Member {
+            let member = Member {
                 name: name.name.to_string(),
                 doc: marks.doc.clone(),
                 custom: applied.custom.clone(),
@@ -128,7 +130,11 @@ impl Resolver<'_> {
                 try_construct: marks.try_construct,
                 default,
                 range,
-            });
+            };
+            if !self.may_copy(copies::of_texts(&member), name.span) {
+                return false;
+            }
+            members.all.push(member);
         }
         complete
     }
@@ -269,13 +275,16 @@ impl Resolver<'_> {
         }
     }
 
-    fn member_default(
+    /// `@default`, or else that of the typedef it is declared by.
+    pub(super) fn member_default(
         &mut self,
         scope: ScopeId,
         applied: &Applied<'_>,
         ty: &Type,
     ) -> Option<Value> {
-        let annotation = applied.get("default")?;
+        let Some(annotation) = applied.get("default") else {
+            return self.alias(ty)?.default.clone();
+        };
         let expr = self.required(annotation)?;
         let Some(target) = self.target(ty) else {
             // As ROS 2 writes it: a string that only its own tools understand.
@@ -302,11 +311,15 @@ impl Resolver<'_> {
     }
 
     pub(super) fn alias_unit(&self, ty: &Type) -> Option<String> {
+        self.alias(ty)?.unit.clone()
+    }
+
+    fn alias(&self, ty: &Type) -> Option<&Alias> {
         let Type::Named(id) = ty else {
             return None;
         };
         match &self.types.get(id.0)?.kind {
-            TypeKind::Alias(alias) => alias.unit.clone(),
+            TypeKind::Alias(alias) => Some(alias),
             _ => None,
         }
     }

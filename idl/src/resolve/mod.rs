@@ -80,6 +80,7 @@ pub(crate) fn resolve(
         annotations: Vec::new(),
         literals: HashMap::new(),
         included_twice: HashSet::new(),
+        behind: HashMap::new(),
         in_members: false,
         copied: 0,
     };
@@ -90,6 +91,7 @@ pub(crate) fn resolve(
     resolver.close_interfaces();
     resolver.apply_pragmas();
     resolver.close_recursion();
+    resolver.tell_of_annotations_behind();
     let Resolver {
         nodes,
         types,
@@ -139,6 +141,8 @@ struct Resolver<'a> {
     literals: HashMap<TypeId, HashMap<String, usize>>,
     /// Files that were reported as included twice.
     included_twice: HashSet<FileId>,
+    /// The first annotation in a comment of each file, and how many there are.
+    behind: HashMap<FileId, (Span, usize)>,
     /// Inside a struct or union, which is a scope of its own: what is used there is
     /// not used in the scope around.
     in_members: bool,

@@ -52,8 +52,8 @@ impl Resolver<'_> {
                 self.sink.warning(span, message);
                 continue;
             }
-            if let Some(message) = self.unfit_key(&paths) {
-                self.sink.error(span, message);
+            if let Some((message, hint)) = unfit_key(&paths) {
+                self.sink.error_hint(span, message, hint);
                 continue;
             }
             let paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
@@ -61,18 +61,6 @@ impl Resolver<'_> {
         }
         self.inherit_keys();
         self.check_all_keys();
-    }
-
-    /// What is wrong with a key as a whole.
-    fn unfit_key(&self, paths: &[Vec<String>]) -> Option<String> {
-        let indexed = paths.iter().flatten().find(|name| name.contains('['));
-        if let Some(name) = indexed {
-            return Some(format!(
-                "`{name}` in the key: members belong to a key as a whole, not by element"
-            ));
-        }
-        let deep = paths.iter().any(|path| path.len() > NESTING_MAX);
-        deep.then(|| format!("the key goes more than {NESTING_MAX} types deep"))
     }
 
     /// Whether a type has a key by annotation, and not this one. Some files have it
@@ -282,4 +270,21 @@ impl Resolver<'_> {
                 .extend(keys.into_iter().zip(span.into_iter().cycle()));
         }
     }
+}
+
+/// What is wrong with a key as a whole, and what would be right.
+fn unfit_key(paths: &[Vec<String>]) -> Option<(String, String)> {
+    if let Some(name) = paths.iter().flatten().find(|name| name.contains('[')) {
+        let array = name.split('[').next().unwrap_or("");
+        let message = format!("`{name}` in the key: a key has members, never elements of them");
+        let hint = format!(
+            "make the element a member of its own; or all of `{array}` is the key, by `@key` before it"
+        );
+        return Some((message, hint));
+    }
+    let deep = paths.iter().any(|path| path.len() > NESTING_MAX);
+    deep.then(|| {
+        let message = format!("the key goes more than {NESTING_MAX} types deep");
+        (message, "put `@key` into the types inside".into())
+    })
 }

@@ -98,20 +98,22 @@ impl Resolver<'_> {
         }
     }
 
-    /// A default must lie in the range.
+    /// A default must lie in the range, whichever of them comes from a typedef.
     pub(super) fn check_default(
         &mut self,
         applied: &Applied<'_>,
         default: Option<&Value>,
         range: &Range,
     ) {
-        let (Some(annotation), Some(default)) = (applied.get("default"), default) else {
+        let mut annotations = ["default", "range", "min", "max"].into_iter();
+        let own = annotations.find_map(|name| applied.get(name));
+        let (Some(annotation), Some(default)) = (own, default) else {
             return;
         };
         let below = |min: &Value| compare(default, min) == Some(Ordering::Less);
         let above = |max: &Value| compare(default, max) == Some(Ordering::Greater);
         if range.min.as_ref().is_some_and(below) || range.max.as_ref().is_some_and(above) {
-            let message = "the default is out of the range of this member";
+            let message = "the default is out of the range";
             self.sink.error(annotation.span, message);
         }
     }

@@ -32,6 +32,8 @@ pub(super) enum Symbol {
     Const(ConstId),
     /// A literal of an enum, by index.
     Literal(TypeId, usize),
+    /// The literals of several enums.
+    Literals,
     /// Something that was reported; its uses are not.
     Refused,
 }
@@ -47,6 +49,7 @@ impl Symbol {
             Self::Annotation(_) => "an annotation",
             Self::Const(_) => "a constant",
             Self::Literal(..) => "a literal of an enum",
+            Self::Literals => "a literal of several enums",
             Self::Refused => "something else",
         }
     }

@@ -31,9 +31,8 @@ impl Resolver<'_> {
                 continue;
             };
             let word = if name == "extensibility" {
-                let words = ["FINAL", "APPENDABLE", "MUTABLE"];
                 self.required(annotation)
-                    .and_then(|expr| self.word(annotation, expr, &words))
+                    .and_then(|expr| self.extensibility_kind(annotation, expr))
             } else {
                 Some(name)
             };
@@ -51,17 +50,44 @@ impl Resolver<'_> {
         given
     }
 
+    /// `FINAL`, or `FINAL_EXTENSIBILITY` as in XTypes 1.0, where `EXTENSIBLE` was the
+    /// name of `APPENDABLE`.
+    fn extensibility_kind(&mut self, annotation: &Annotation, expr: &Expr) -> Option<&'static str> {
+        const OLD: [(&str, &str); 4] = [
+            ("FINAL_EXTENSIBILITY", "FINAL"),
+            ("EXTENSIBLE_EXTENSIBILITY", "APPENDABLE"),
+            ("APPENDABLE_EXTENSIBILITY", "APPENDABLE"),
+            ("MUTABLE_EXTENSIBILITY", "MUTABLE"),
+        ];
+        if let ExprKind::Name(name) = &expr.kind
+            && let Some((old, new)) = OLD.iter().find(|(old, _)| *old == name.to_string())
+        {
+            if !annotation.behind {
+                let message = format!("`{old}` is taken for `{new}`");
+                let hint = format!("write `@extensibility({new})`");
+                self.sink.warning_hint(expr.span, message, hint);
+            }
+            return Some(*new);
+        }
+        self.word(annotation, expr, &["FINAL", "APPENDABLE", "MUTABLE"])
+    }
+
     /// As [`Self::extensibility`], with the default of the standard.
     pub(super) fn extensibility_or_default(&mut self, applied: &Applied<'_>) -> Extensibility {
         self.extensibility(applied)
             .map_or(Extensibility::Appendable, |(kind, _)| kind)
     }
 
-    /// `@nested` and `@topic`, or else what the modules around say.
+    /// `@nested` and `@topic`, or else what the modules around say. `@top_level` is the
+    /// opposite of `@nested`, from before there was that.
     pub(super) fn nested(&mut self, scope: ScopeId, applied: &Applied<'_>) -> bool {
         let nested = applied
             .get("nested")
             .and_then(|annotation| self.flag(scope, annotation));
+        let top_level = applied
+            .get("top_level")
+            .and_then(|annotation| self.flag(scope, annotation));
+        let nested = nested.or_else(|| top_level.map(|top_level| !top_level));
         let Some(topic) = applied.get("topic") else {
             return nested.unwrap_or_else(|| self.inherited(scope).nested);
         };
@@ -150,6 +176,11 @@ impl Resolver<'_> {
         if let ExprKind::Integer(bits) = &expr.kind {
             given.xcdr1 |= bits & 1 != 0;
             given.xcdr2 |= bits & 4 != 0;
+            return Some(());
+        }
+        // What Connext DDS calls the first one.
+        if matches!(&expr.kind, ExprKind::Name(name) if name.to_string() == "XCDR") {
+            given.xcdr1 = true;
             return Some(());
         }
         match self.word(annotation, expr, &["XCDR1", "XCDR2", "XML"])? {

@@ -3,6 +3,7 @@
 use super::scopes::{ScopeId, Symbol};
 use super::{Place, Resolver};
 use crate::ast::{self, Expr, TypeSpec};
+use crate::lex::keyword_ignoring_case;
 use crate::limits::{TYPE_BYTES_MAX, TYPE_DEPTH_MAX};
 use crate::model::{Element, Primitive, Type, TypeId, TypeKind};
 
@@ -270,7 +271,32 @@ impl Resolver<'_> {
         })
     }
 
+    /// `String`, as other languages have it, where nothing of this name is declared.
+    fn misspelled(&mut self, name: &ast::ScopedName) -> Option<Type> {
+        let written = &*name.first.name;
+        let plain = name.rest.is_empty() && !name.absolute;
+        let declared = self.declared.contains_key(&written.to_ascii_lowercase());
+        let keyword = keyword_ignoring_case(written).filter(|_| plain && !declared)?;
+        let ty = match keyword {
+            "string" => Type::String { bound: None },
+            "wstring" => Type::WString { bound: None },
+            "boolean" => Type::Primitive(Primitive::Boolean),
+            "octet" => Type::Primitive(Primitive::Octet),
+            "char" => Type::Primitive(Primitive::Char),
+            "float" => Type::Primitive(Primitive::Float32),
+            "double" => Type::Primitive(Primitive::Float64),
+            _ => return None,
+        };
+        let message = format!("`{written}` is taken for `{keyword}`");
+        let hint = format!("write `{keyword}`");
+        self.sink.warning_hint(name.span, message, hint);
+        Some(ty)
+    }
+
     fn named_type(&mut self, scope: ScopeId, name: &ast::ScopedName) -> Option<Type> {
+        if let Some(ty) = self.misspelled(name) {
+            return Some(ty);
+        }
         let what = match self.lookup(scope, name, "type")? {
             Symbol::Type(id) if self.is_exception(id) => "an exception, which has no values",
             Symbol::Type(id) => return Some(Type::Named(id)),

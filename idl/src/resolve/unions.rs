@@ -80,7 +80,13 @@ impl Resolver<'_> {
         });
         let Some(target) = target else {
             let message = "a union switches on an integer, a character, a boolean or an enum";
-            self.sink.error(spec.span, message);
+            match self.target(&ty) {
+                Some(Target::Bitmask { .. }) => {
+                    let hint = "switch on an unsigned integer of as many bits as the bitmask";
+                    self.sink.error_hint(spec.span, message, hint);
+                }
+                _ => self.sink.error(spec.span, message),
+            }
             return None;
         };
         let default = applied

@@ -215,6 +215,8 @@ fn nesting_without_end_is_a_diagnostic() {
         format!("{}{}", "#if 1\n".repeat(deep), "#endif\n".repeat(deep)),
         format!("typedef map<{}", "map<".repeat(deep)),
         "struct S { struct ".repeat(deep),
+        "struct S { ".repeat(deep),
+        "struct S { union U switch (long) { case 1: ".repeat(deep),
         "{".repeat(deep),
         "}".repeat(deep),
         "\"a\" ".repeat(deep),
@@ -329,6 +331,22 @@ fn types_that_repeat_others_without_end_are_diagnostics() {
             "declarations repeat more than 67108864 bytes",
         ),
         (
+            format!(
+                "@unit(\"{}\") typedef long T; struct S {{ {} }};",
+                "x".repeat(60_000),
+                members(3000, "T m")
+            ),
+            "declarations repeat more than 67108864 bytes",
+        ),
+        (
+            format!(
+                "struct S {{ @default(\"{}\") string m{} }};",
+                "x".repeat(60_000),
+                members(3000, ", m").replace(';', "") + ";"
+            ),
+            "declarations repeat more than 67108864 bytes",
+        ),
+        (
             lines("interface T0 { };", 400, |n, last| {
                 format!("interface T{n} : T{last} {{ }};")
             }),
@@ -417,6 +435,8 @@ fn long_lists_take_no_time_by_the_square() {
         ),
         list(&|n| format!("struct S{n};\n"))
             + &list(&|n| format!("struct S{n} {{ sequence<S{n}> a; }};\n")),
+        format!("struct S {{ long a; {}}};", list(&|_| "//@key\n".into())),
+        format!("struct S {{ long a; {}\n}};", list(&|_| "//@key".into())),
         list(&|n| format!("#define M{n}(x) x\nM{n}(struct S{n} {{ }};)\n")),
         list(&|n| format!("#line {n} \"f\"\nstruct S{n} {{ Missing a; }};\n")),
     ];
