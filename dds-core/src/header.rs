@@ -76,13 +76,45 @@ pub(crate) const WRITER_SEQ_WORD: usize = 3;
 pub(crate) const WORDS: usize = HEADER_LEN / 8;
 
 impl Header {
+    /// Of no message.
+    pub(crate) const EMPTY: Self = Self {
+        index: 0,
+        offset: 0,
+        len: 0,
+        kind: Kind::Control,
+        flags: 0,
+        encapsulation: 0,
+        writer: 0,
+        writer_seq: 0,
+        timestamp: 0,
+        topic: 0,
+        key_hash: [0; 16],
+    };
+
+    /// Of a message of so many bytes at that place, for tests.
+    #[cfg(test)]
+    pub(crate) const fn test(index: u64, offset: u64, len: u32) -> Self {
+        Self {
+            index,
+            offset,
+            len,
+            ..Self::EMPTY
+        }
+    }
+
+    /// Word 1: where its payload begins, in granules | its length in bytes << 32.
+    #[inline]
+    pub(crate) const fn place(&self) -> u64 {
+        self.offset / GRANULE as u64 | (self.len as u64) << 32
+    }
+
     /// The eight words of the header.
     #[inline]
     pub fn to_words(&self) -> [u64; WORDS] {
         let key_hash = u128::from_le_bytes(self.key_hash);
         [
             self.index + 1,
-            self.offset / GRANULE as u64 | u64::from(self.len) << 32,
+            self.place(),
             self.kind as u64
                 | u64::from(self.flags) << 8
                 | u64::from(self.encapsulation) << 16

@@ -49,9 +49,11 @@ impl<F: Fabric> Held<F> {
     }
 
     /// The payload, in place, aligned to 16.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `Delivery::hold` found these bytes in a row of the lane, which keeps its
-        // rows mapped where they are. Not changed while this
+        // rows mapped where they are. Vouched for by the guard that covered their header,
+        // loaded with acquire before that was taken. Not changed while this
         // lives: `released` stays at or below this message, its owner reuses
         // the extent only above it (members of the same user keep to the
         // protocol), and this member does not leave while it holds a message
@@ -213,10 +215,11 @@ pub struct Delivery<'a, F: Fabric> {
     pub position: u64,
     /// Its header, checked.
     pub header: &'a Header,
-    pub(crate) sender_at: usize,
+    pub(crate) sender_at: u32,
     pub(crate) real: u64,
-    /// Where the sender's ring begins in its row.
-    pub(crate) payload: usize,
+    /// Its payload, which lies in the sender's row.
+    pub(crate) bytes: NonNull<u8>,
+    pub(crate) len: u32,
     pub(crate) inbox: &'a Inbox,
     pub(crate) tickets: &'a Tickets<F>,
     /// Somebody holds it.
@@ -227,24 +230,18 @@ impl<F: Fabric> Delivery<'_, F> {
     /// Keeps the message in its sender's ring until the result is dropped: no
     /// copy, but its sender's room. Without it the bytes may be reused as soon
     /// as the upcall returns.
-    #[inline]
+    #[inline(always)]
     pub fn hold(&self) -> Held<F> {
         if self.is_held.replace(true) {
             self.inbox.hold(self.real);
         } else {
             self.inbox.hold_first(self.real);
         }
-        let (row, len) = (self.lane.fabric.row(self.sender), self.header.len);
-        let at = self.payload + self.header.offset as usize;
-        // SAFETY: in bounds: `Header::from_words` checked offset and length against the ring
-        // when the header was taken. Vouched for by the guard that covered the header, loaded
-        // with acquire. Not changed while it is held: see `Held::bytes`.
-        let bytes = unsafe { row.bytes(at, len as usize) };
         Held {
             lane: self.tickets.take(),
-            bytes: NonNull::from(bytes).cast(),
-            len,
-            sender: self.sender_at as u32,
+            bytes: self.bytes,
+            len: self.len,
+            sender: self.sender_at,
             real: self.real,
             ring: self.ring,
         }

@@ -9,6 +9,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use crate::header::Header;
 use crate::layout::RingColumns;
 use crate::limits::GRANULE;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -16,21 +17,22 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Accounting of one ring of one sender at one receiver.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    /// By header slot.
+    /// Holders of the message in each header slot. Close together: engine and readers write
+    /// them, mostly of many messages in a row.
+    holds: Box<[AtomicU32]>,
+    /// By header slot. The engine alone writes them.
     slots: Box<[Slot]>,
     /// The engine writes it for each message: not on a line of those who let go.
     passed: CachePadded<Passed>,
     released: CachePadded<Released>,
 }
 
-/// A message, from its delivery to its release.
+/// A message, from its passing to its release.
 #[derive(Debug)]
 struct Slot {
-    /// Holders of it.
-    holds: AtomicU32,
-    /// Its message index, valid from passing to release.
+    /// Its message index.
     index: AtomicU64,
-    /// First byte of its payload | byte after it << 32, in granules.
+    /// Where its payload begins, in granules | its length in bytes << 32.
     place: AtomicU64,
 }
 
@@ -56,11 +58,11 @@ struct Released {
 impl Inbox {
     pub(crate) fn new(messages: u32) -> Self {
         let slot = |_| Slot {
-            holds: AtomicU32::new(0),
             index: AtomicU64::new(0),
             place: AtomicU64::new(0),
         };
         Self {
+            holds: (0..messages).map(|_| AtomicU32::new(0)).collect(),
             slots: (0..messages).map(slot).collect(),
             passed: CachePadded::new(Passed {
                 real: AtomicU64::new(0),
@@ -74,29 +76,36 @@ impl Inbox {
         }
     }
 
+    #[inline]
     fn slot(&self, real: u64) -> &Slot {
         &self.slots[(real & (self.slots.len() as u64 - 1)) as usize]
     }
 
+    #[inline]
+    fn holds(&self, real: u64) -> &AtomicU32 {
+        &self.holds[(real & (self.holds.len() as u64 - 1)) as usize]
+    }
+
     /// Adds the first holder of a message: by the engine before it passes it.
+    #[inline]
     pub(crate) fn hold_first(&self, real: u64) {
         // No locked instruction: nobody else knows of the message yet, and those who held
         // the last one in this slot let go before it was released, which the engine saw
         // (acquire in `released_real`) before it took this one.
-        self.slot(real).holds.store(1, Ordering::Relaxed);
+        self.holds(real).store(1, Ordering::Relaxed);
     }
 
     /// Adds another one: by the engine before it passes the message, or by somebody who
     /// holds it already.
     pub(crate) fn hold(&self, real: u64) {
-        self.slot(real).holds.fetch_add(1, Ordering::Relaxed);
+        self.holds(real).fetch_add(1, Ordering::Relaxed);
     }
 
     /// Takes a holder away. Returns whether it was the last: then account. `passed` is what
     /// [`passed_real`](Self::passed_real) gave some time before.
     #[inline]
     pub(crate) fn let_go(&self, real: u64, passed: u64) -> bool {
-        let holds = &self.slot(real).holds;
+        let holds = self.holds(real);
         // Who alone holds what was passed finds nobody adding a holder, and needs no locked
         // instruction. Acquire: the reads of those who let go before come before the store.
         if real < passed && holds.load(Ordering::Acquire) == 1 {
@@ -114,15 +123,12 @@ impl Inbox {
         self.passed.real.load(Ordering::Acquire)
     }
 
-    /// The engine has handed over the real message number `real`, which is
-    /// message `index` of its sender and has `len` bytes at `offset`.
+    /// The engine has handed over the real message number `real`, which has this header.
     #[inline]
-    pub(crate) fn pass_real(&self, real: u64, index: u64, offset: u64, len: u32) {
+    pub(crate) fn pass_real(&self, real: u64, header: &Header) {
         let slot = self.slot(real);
-        let begin = offset / GRANULE as u64;
-        let end = (offset + u64::from(len)).div_ceil(GRANULE as u64);
-        slot.index.store(index, Ordering::Relaxed);
-        slot.place.store(begin | end << 32, Ordering::Relaxed);
+        slot.index.store(header.index, Ordering::Relaxed);
+        slot.place.store(header.place(), Ordering::Relaxed);
         // Release: pairs with the acquire of `passed_real` in `release`.
         self.passed.real.store(real + 1, Ordering::Release);
     }
@@ -164,13 +170,15 @@ impl Inbox {
         if messages == 0 {
             return 0;
         }
-        let begin = self.slot(oldest).place.load(Ordering::Relaxed) & 0xffff_ffff;
-        let newest = self.slot(passed - 1).place.load(Ordering::Relaxed);
-        let end = newest >> 32;
+        let place = |real| {
+            let place = self.slot(real).place.load(Ordering::Relaxed);
+            (place & 0xffff_ffff, (place >> 32).div_ceil(GRANULE as u64))
+        };
+        let ((begin, _), (newest, len)) = (place(oldest), place(passed - 1));
         let granules = columns.spec.bytes / GRANULE as u64;
-        let held = match end.wrapping_sub(begin) & (granules - 1) {
+        let held = match (newest + len).wrapping_sub(begin) & (granules - 1) {
             // All of the ring looks like nothing of it.
-            0 if newest & 0xffff_ffff != end => granules,
+            0 if len != 0 => granules,
             held => held,
         };
         let by_messages = messages * 256 / u64::from(columns.spec.messages);
@@ -217,10 +225,9 @@ impl Inbox {
             if real == passed_real {
                 break passed;
             }
-            let slot = self.slot(real);
             // Acquire: pairs with the releases in `let_go`.
-            if slot.holds.load(Ordering::Acquire) != 0 {
-                break slot.index.load(Ordering::Relaxed);
+            if self.holds(real).load(Ordering::Acquire) != 0 {
+                break self.slot(real).index.load(Ordering::Relaxed);
             }
             real += 1;
         };
@@ -250,16 +257,16 @@ mod tests {
         let check = |expected: u32| assert_eq!(inbox.held_parts(&columns), expected);
         check(0);
         inbox.hold(0);
-        inbox.pass_real(0, 0, 128, 128);
+        inbox.pass_real(0, &Header::test(0, 128, 128));
         check(128);
-        inbox.pass_real(1, 1, 0, 128);
+        inbox.pass_real(1, &Header::test(1, 0, 128));
         check(256);
         inbox.pass(2);
         inbox.let_go(0, 0);
         inbox.release(|_| {});
         check(0);
         assert!(!inbox.is_held());
-        inbox.pass_real(2, 2, 128, 0);
+        inbox.pass_real(2, &Header::test(2, 128, 0));
         check(64);
     }
 
@@ -270,7 +277,7 @@ mod tests {
         // Messages 0 (real), 1 and 2 (nulls), 3 and 4 (real).
         for (real, index) in [(0, 0), (1, 3), (2, 4)] {
             inbox.hold(real);
-            inbox.pass_real(real, index, 0, 0);
+            inbox.pass_real(real, &Header::test(index, 0, 0));
         }
         inbox.pass(5);
         inbox.release(|value| column.push(value));

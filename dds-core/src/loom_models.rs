@@ -12,6 +12,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::gate::Gate;
+use crate::header::Header;
 use crate::inbox::Inbox;
 use crate::lane::TicketCount;
 use crate::outbox::{Outbox, Published};
@@ -297,7 +298,7 @@ fn loom_whoever_lets_go_accounts_for_all() {
         };
         for real in 0..2 {
             inbox.hold_first(real);
-            inbox.pass_real(real, real, 0, 16);
+            inbox.pass_real(real, &Header::test(real, 0, 16));
         }
         let holder = {
             let (inbox, column) = (inbox.clone(), column.clone());
@@ -421,7 +422,7 @@ fn loom_of_two_holders_one_accounts() {
             let (inbox, bytes) = (inbox.clone(), bytes.clone());
             thread::spawn(move || reader(&inbox, &bytes))
         };
-        inbox.pass_real(0, 0, 0, 16);
+        inbox.pass_real(0, &Header::test(0, 0, 16));
         inbox.pass(1);
         inbox.release(|_| ());
         if inbox.released() == 1 {

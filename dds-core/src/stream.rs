@@ -23,8 +23,13 @@ pub(crate) struct Stream {
     newest: u64,
     /// Real messages delivered.
     delivered: u64,
-    /// Headers of `delivered..real`, by slot.
+    /// Headers of `delivered..real`. Message `first` stands in the first place, and places
+    /// go round.
     headers: Box<[Header]>,
+    /// All below it were delivered when it was set: who keeps up uses few of the places.
+    first: u64,
+    /// Source timestamp of the message before that one; 0 before there is one.
+    timestamp: i64,
 }
 
 /// What makes no sense in a peer's row.
@@ -49,20 +54,7 @@ pub enum Nonsense {
 
 impl Stream {
     pub(crate) fn new(columns: RingColumns) -> Self {
-        let empty = Header {
-            index: 0,
-            offset: 0,
-            len: 0,
-            kind: crate::header::Kind::Control,
-            flags: 0,
-            encapsulation: 0,
-            writer: 0,
-            writer_seq: 0,
-            timestamp: 0,
-            topic: 0,
-            key_hash: [0; 16],
-        };
-        let headers = vec![empty; columns.spec.messages as usize].into_boxed_slice();
+        let headers = vec![Header::EMPTY; columns.spec.messages as usize].into_boxed_slice();
         Self {
             columns,
             count: 0,
@@ -70,6 +62,8 @@ impl Stream {
             newest: 0,
             delivered: 0,
             headers,
+            first: 0,
+            timestamp: 0,
         }
     }
 
@@ -97,9 +91,9 @@ impl Stream {
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
 
-    /// Byte offset of the payload ring in the sender's row.
-    pub(crate) fn payload(&self) -> usize {
-        self.columns.payload
+    /// The payload ring in the sender's row: byte offset and length.
+    pub(crate) fn payload(&self) -> (usize, usize) {
+        (self.columns.payload, self.columns.spec.bytes as usize)
     }
 
     /// Byte offset of the guard in the sender's row.
@@ -125,26 +119,34 @@ impl Stream {
         if guard > reach.min(MESSAGE_INDEX_MAX + 1) {
             return Err(Nonsense::GuardTooFar);
         }
+        self.begin_anew();
         let before = self.real;
+        let messages = u64::from(self.columns.spec.messages);
+        // It only rises: what it was is enough, for as long as there is room by that.
+        let mut released = inbox.released_real();
         while self.count < guard && self.real - before < limit {
-            let at = self.columns.header(self.real);
+            let words = row.words_at::<WORDS>(self.columns.header(self.real));
             // A stale header carries less, one that is not vouched for more.
-            let index_end = row.load(at);
+            let index_end = words.load(0);
             let hasty =
                 config.plants(PlantedBug::NullsBeforeHeaders) && index_end != self.count + 1;
             if index_end <= self.count || index_end > guard || hasty {
                 self.count = guard;
                 break;
             }
-            if self.real - inbox.released_real() >= self.columns.spec.messages.into() {
-                return Err(Nonsense::Overrun);
+            if self.real - released >= messages {
+                released = inbox.released_real();
+                if self.real - released >= messages {
+                    return Err(Nonsense::Overrun);
+                }
             }
-            let header = self.read(row, at).ok_or(Nonsense::BadHeader)?;
+            let header = Header::from_words(&words.copy(), self.columns.spec.bytes);
+            let header = header.ok_or(Nonsense::BadHeader)?;
             if header.index + 1 != index_end {
                 return Err(Nonsense::BadHeader);
             }
-            let slot = self.columns.slot(self.real);
-            self.headers[slot] = header;
+            let place = self.place(self.real);
+            self.headers[place] = header;
             self.real += 1;
             self.count = index_end;
             self.newest = index_end;
@@ -152,27 +154,43 @@ impl Stream {
         Ok(self.real - before)
     }
 
-    fn read(&self, row: &Region, at: usize) -> Option<Header> {
-        let words: [u64; WORDS] = row.copy_words(at);
-        Header::from_words(&words, self.columns.spec.bytes)
+    /// Where the header of a real message is kept.
+    #[inline]
+    fn place(&self, real: u64) -> usize {
+        self.columns.slot(real - self.first)
+    }
+
+    /// Where nothing waits, the next message takes the first place again.
+    fn begin_anew(&mut self) {
+        if self.delivered == self.real {
+            (self.timestamp, self.first) = (self.last_timestamp(), self.real);
+        }
     }
 
     /// The oldest message that is not delivered, and which real one it is.
     #[inline]
     pub(crate) fn front(&self) -> Option<(u64, &Header)> {
         let waiting = self.delivered < self.real;
-        waiting.then(|| {
-            (
-                self.delivered,
-                &self.headers[self.columns.slot(self.delivered)],
-            )
-        })
+        waiting.then(|| (self.delivered, &self.headers[self.place(self.delivered)]))
+    }
+
+    /// Messages that are not delivered, from the oldest on, as many as stand one behind the
+    /// other; and how many real ones are delivered, which rises as they are handed over (see
+    /// [`Inbox::pass_real`]).
+    #[inline]
+    pub(crate) fn waiting_run(&mut self) -> (&[Header], &mut u64) {
+        let at = self.place(self.delivered);
+        let run = self.headers.get(at..).unwrap_or_default();
+        let waiting = (self.real - self.delivered) as usize;
+        (&run[..run.len().min(waiting)], &mut self.delivered)
     }
 
     /// Source timestamp of the last message that was delivered; 0 before there is one.
     pub(crate) fn last_timestamp(&self) -> i64 {
-        let last = self.delivered.checked_sub(1);
-        last.map_or(0, |last| self.headers[self.columns.slot(last)].timestamp)
+        if self.delivered == self.first {
+            return self.timestamp;
+        }
+        self.headers[self.place(self.delivered - 1)].timestamp
     }
 
     /// Real messages that are received and not delivered.
@@ -189,13 +207,119 @@ impl Stream {
     /// The oldest one has been handed over.
     #[inline]
     pub(crate) fn pop(&mut self, inbox: &Inbox) {
-        let header = &self.headers[self.columns.slot(self.delivered)];
-        inbox.pass_real(self.delivered, header.index, header.offset, header.len);
+        inbox.pass_real(self.delivered, &self.headers[self.place(self.delivered)]);
         self.delivered += 1;
     }
 
     /// Whether so many messages are half of what the ring holds.
     pub(crate) fn fills_half(&self, messages: u64) -> bool {
         messages * 2 >= self.columns.spec.messages.into()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use spindle_dds_transport::sim::{SimNetwork, SimOptions};
+    use spindle_dds_transport::{FABRIC_AREA, Fabric};
+
+    use super::*;
+    use crate::spec::RingSpec;
+
+    const COLUMNS: RingColumns = RingColumns {
+        guard: FABRIC_AREA,
+        headers: FABRIC_AREA + 64,
+        payload: FABRIC_AREA + 64 + 4 * 64,
+        spec: RingSpec {
+            messages: 4,
+            bytes: 64,
+        },
+    };
+
+    /// Messages come and go, so many at a time: over the end of the ring, with some that
+    /// wait or none. What is handed over is what came, in order.
+    #[test]
+    fn messages_that_wait_stand_in_a_row() {
+        let (_network, fabrics) = SimNetwork::group(1, &[1024], SimOptions::default());
+        let [fabric] = &fabrics[..] else {
+            unreachable!("one fabric")
+        };
+        let row = fabric.row(fabric.me());
+        let (mut stream, inbox) = (Stream::new(COLUMNS), Inbox::new(4));
+        let (mut sent, mut taken) = (0, 0);
+        let mut first_places = Vec::new();
+        for (come, go) in [(3, 2), (3, 1), (1, 4), (2, 1), (1, 2), (4, 4)] {
+            for _ in 0..come {
+                let header = Header {
+                    timestamp: 100 + sent as i64,
+                    ..Header::test(sent, 0, 8)
+                };
+                fabric.store_words(COLUMNS.header(sent), &header.to_words());
+                sent += 1;
+            }
+            let was_empty = stream.waiting() == 0;
+            let received =
+                stream.receive(row, &inbox, sent, sent, u64::MAX, &EngineConfig::SPINDLE);
+            assert_eq!(received, Ok(come));
+            assert_eq!(stream.waiting(), sent - taken);
+            if was_empty {
+                first_places.push(stream.waiting_run().0.as_ptr());
+            }
+            let until = taken + go;
+            while taken < until {
+                assert_eq!(
+                    stream.front().map(|(real, it)| (real, it.index)),
+                    Some((taken, taken))
+                );
+                let (run, delivered) = stream.waiting_run();
+                for header in run.iter().take((until - taken) as usize) {
+                    assert_eq!((header.index, *delivered), (taken, taken));
+                    inbox.pass_real(taken, header);
+                    *delivered += 1;
+                    taken += 1;
+                }
+                assert_eq!(stream.last_timestamp(), 99 + taken as i64);
+            }
+            inbox.pass(taken);
+            inbox.release(|_| ());
+        }
+        assert_eq!((sent, taken), (14, 14));
+        let [first, .., last] = first_places[..] else {
+            unreachable!("it was empty more than once")
+        };
+        assert_eq!(first, last, "who keeps up uses the same places");
+        assert_eq!(stream.waiting_run().0, []);
+        stream.begin_anew();
+        assert_eq!(stream.last_timestamp(), 113);
+    }
+
+    /// Whoever overwrites what is held, or waits, is named.
+    #[test]
+    fn who_overruns_its_ring_is_named() {
+        let (_network, fabrics) = SimNetwork::group(1, &[1024], SimOptions::default());
+        let [fabric] = &fabrics[..] else {
+            unreachable!("one fabric")
+        };
+        let row = fabric.row(fabric.me());
+        let (mut stream, inbox) = (Stream::new(COLUMNS), Inbox::new(4));
+        let mut receive = |sent: u64, inbox: &Inbox| {
+            let header = Header::test(sent - 1, 0, 8);
+            fabric.store_words(COLUMNS.header(sent - 1), &header.to_words());
+            let limit = u64::MAX;
+            let taken = stream.receive(row, inbox, sent, sent, limit, &EngineConfig::SPINDLE);
+            while let Some((real, &header)) = stream.front() {
+                inbox.hold_first(real);
+                inbox.pass_real(real, &header);
+                stream.delivered += 1;
+            }
+            inbox.pass(sent);
+            taken
+        };
+        for sent in 1..=4 {
+            assert_eq!(receive(sent, &inbox), Ok(1));
+        }
+        assert_eq!(receive(5, &inbox), Err(Nonsense::Overrun));
+        assert!(inbox.let_go(0, 4));
+        inbox.release(|_| ());
+        assert_eq!(receive(5, &inbox), Ok(1));
     }
 }

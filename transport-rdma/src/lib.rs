@@ -59,7 +59,7 @@ pub use fabric::{
     Berths, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Message, Park, Sleeper,
     Want,
 };
-pub use mem::Region;
+pub use mem::{Region, Words};
 pub use news::{Event, MESSAGE_LEN_MAX};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};

@@ -203,18 +203,26 @@ impl Region {
         }
     }
 
+    /// Words in a row, from `at`: for who looks at them more than once. Panics like
+    /// [`load`](Self::load).
+    #[inline]
+    pub fn words_at<const N: usize>(&self, at: usize) -> Words<'_, N> {
+        assert!(
+            at.is_multiple_of(8) && self.contains(at, N * 8),
+            "{N} words at {at} of {}",
+            self.len
+        );
+        // SAFETY: in bounds by the assertion above.
+        let words = unsafe { self.base.add(at) };
+        // SAFETY: aligned to 8, mapped for as long as `self` lives, and words are only
+        // accessed atomically; through these only loads are made.
+        Words(unsafe { words.cast().as_ref() })
+    }
+
     /// Copies words from `at`, as [`copy_out`](Self::copy_out) does bytes.
     #[inline]
     pub fn copy_words<const N: usize>(&self, at: usize) -> [u64; N] {
-        assert!(at.is_multiple_of(8));
-        let words = &self.words()[at / 8..][..N];
-        let mut values = [0; N];
-        for (value, word) in values.iter_mut().zip(words) {
-            *value = word.load(Ordering::Relaxed);
-        }
-        // Orders the copies above before whatever re-check follows.
-        fence(Ordering::Acquire);
-        values
+        self.words_at(at).copy()
     }
 
     /// Copies `into.len()` bytes from `at`, word by word, each read atomically:
@@ -259,17 +267,20 @@ impl Region {
         unsafe { core::slice::from_raw_parts(base.as_ptr(), len) }
     }
 
-    /// Where the bytes `at..at + len` of the own row begin: for who writes parts of them
-    /// under the conditions of [`bytes_mut`](Self::bytes_mut), while a clone of the region
-    /// lives.
-    pub fn place(&self, at: usize, len: usize) -> NonNull<u8> {
-        assert!(
-            self.writable && self.contains(at, len),
-            "{at}+{len} of {}",
-            self.len
-        );
+    /// Where the bytes `at..at + len` begin: for who reads parts of them under the conditions
+    /// of [`bytes`](Self::bytes), while a clone of the region lives. Panics when outside.
+    #[inline]
+    pub fn begin(&self, at: usize, len: usize) -> NonNull<u8> {
+        assert!(self.contains(at, len), "{at}+{len} of {}", self.len);
         // SAFETY: in bounds by the assertion above.
         unsafe { self.base.add(at) }
+    }
+
+    /// The same of the own row, for who also writes them, under the conditions of
+    /// [`bytes_mut`](Self::bytes_mut).
+    pub fn place(&self, at: usize, len: usize) -> NonNull<u8> {
+        assert!(self.writable, "a peer's row is read-only");
+        self.begin(at, len)
     }
 
     /// The bytes `at..at + len` of the own row, to be written.
@@ -289,6 +300,30 @@ impl Region {
         let base = unsafe { self.base.add(at) };
         // SAFETY: mapped writable for the life of `self`; exclusive by the contract.
         unsafe { core::slice::from_raw_parts_mut(base.as_ptr(), len) }
+    }
+}
+
+/// Some words of a row, see [`Region::words_at`].
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a, const N: usize>(&'a [AtomicU64; N]);
+
+impl<const N: usize> Words<'_, N> {
+    /// One of them, as [`Region::load`] reads it.
+    #[inline]
+    pub fn load(self, at: usize) -> u64 {
+        self.0[at].load(Ordering::Acquire)
+    }
+
+    /// A copy of all, as by [`Region::copy_words`].
+    #[inline]
+    pub fn copy(self) -> [u64; N] {
+        let mut values = [0; N];
+        for (value, word) in values.iter_mut().zip(self.0) {
+            *value = word.load(Ordering::Relaxed);
+        }
+        // Orders the copies above before whatever re-check follows.
+        fence(Ordering::Acquire);
+        values
     }
 }
 

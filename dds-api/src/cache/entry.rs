@@ -19,6 +19,19 @@ pub(crate) struct EntryRef {
     serial: u64,
 }
 
+impl EntryRef {
+    /// Names none.
+    pub(crate) const NONE: Self = Self {
+        id: NONE,
+        serial: 0,
+    };
+
+    #[cfg(test)]
+    pub(crate) const fn test(id: EntryId) -> Self {
+        Self { id, serial: 1 }
+    }
+}
+
 /// What is known of a sample beside its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Origin {

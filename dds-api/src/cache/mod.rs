@@ -15,6 +15,7 @@
 //! once the slabs have grown, only for an instance never seen before.
 
 mod entry;
+mod filling;
 mod instance;
 mod query;
 #[cfg(test)]
@@ -66,24 +67,6 @@ pub(crate) enum Offer<P> {
         /// What was refused.
         payload: P,
     },
-}
-
-/// An instance that takes more samples of a writer, as they are: nothing is refused or
-/// replaced, nothing is new. For as long as nothing else is done to the cache.
-#[derive(Debug)]
-pub(crate) struct Roomy {
-    instance: u32,
-    key: KeyHash,
-    writer: u32,
-    left: u64,
-}
-
-impl Roomy {
-    /// Whether it takes one of this instance and writer.
-    #[inline]
-    pub(crate) fn is_for(&self, key: KeyHash, writer: u32) -> bool {
-        self.left > 0 && self.writer == writer && self.key == key
-    }
 }
 
 /// The samples of one reader.
@@ -194,38 +177,6 @@ impl<P> Cache<P> {
         self.push(at, origin, None)
     }
 
-    /// The instance with this key, if samples of it by this writer go into the cache as they
-    /// are.
-    pub(crate) fn room_for(&mut self, key: KeyHash, writer: u32) -> Option<Roomy> {
-        let at = self.instances.find_next(key)?;
-        let instance = &mut self.instances[at];
-        let of_instance = instance.samples;
-        let keeps = match self.history.kind {
-            HistoryKind::KeepAll => u64::MAX,
-            HistoryKind::KeepLast => u64::from(self.history.depth).saturating_sub(of_instance),
-        };
-        let left = keeps
-            .min(self.limits.max_samples.left(self.samples))
-            .min(self.limits.max_samples_per_instance.left(of_instance));
-        if left == 0 {
-            return None;
-        }
-        instance.written_by(writer);
-        Some(Roomy {
-            instance: at,
-            key,
-            writer,
-            left,
-        })
-    }
-
-    /// Takes in a sample for which there is room.
-    #[inline(always)]
-    pub(crate) fn take_in(&mut self, room: &mut Roomy, origin: Origin, payload: P) -> EntryRef {
-        room.left -= 1;
-        self.push(room.instance, origin, Some(payload))
-    }
-
     fn refuse(&self, reason: RejectedReason, payload: P) -> Offer<P> {
         match self.history.kind {
             HistoryKind::KeepAll if self.holds_back => Offer::Full(payload),
@@ -298,7 +249,7 @@ impl<P> Cache<P> {
         let has_data = payload.is_some();
         self.samples += u64::from(has_data);
         instance.samples += u64::from(has_data);
-        self.writers.entry_came(origin.writer);
+        self.writers.entries_came(origin.writer, 1);
         let lists = [&self.order, &instance.entries];
         let what = (at, instance.generations);
         let entry = self.entries.insert(what, origin, payload, lists);

@@ -4,7 +4,7 @@ use spindle_dds_core::Kind;
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_qos::{History, Length, ResourceLimits};
 
-use super::{Arrived, Cache, Offer, Origin, Query, Roomy, Whose};
+use super::{Arrived, Cache, Offer, Origin, Query, Whose};
 use crate::condition::{InstanceStateMask, SampleStateMask, StateMasks};
 use crate::handle::{Guid, InstanceHandle};
 use crate::status::RejectedReason;
@@ -403,7 +403,6 @@ fn the_straight_way_leads_where_the_others_do() {
             state ^= state << 17;
             state % below
         };
-        let mut room = None::<Roomy>;
         for payload in 0..40 {
             let (instance, writer) = (next(instances) as u8, next(2) as u32);
             let kind = match next(6) {
@@ -412,25 +411,34 @@ fn the_straight_way_leads_where_the_others_do() {
                 _ => Kind::Data,
             };
             let [plain, quick] = &mut caches;
-            let expected = plain.offer(kind, instance, writer, payload);
-            let is_for = |it: &Roomy| it.is_for(key(instance), writer);
-            if kind != Kind::Data {
-                room = None;
-            } else if room.as_ref().is_some_and(is_for) {
-                again += 1;
+            let left = match kind {
+                Kind::Data => quick.cache.fill(key(instance), writer),
+                _ => None,
+            };
+            let left = left.map_or(0, |filling| filling.left());
+            let many = left.min(1 + next(3)) as u32;
+            let payloads = (payload * 10..).take(many.max(1) as usize);
+            let mut offer = |it: u32| plain.offer(kind, instance, writer, it);
+            if many == 0 {
+                let payload = payload * 10;
+                assert_eq!(offer(payload), quick.offer(kind, instance, writer, payload));
             } else {
-                room = quick.cache.room_for(key(instance), writer);
-            }
-            if let Some(room) = &mut room {
+                let origins: Vec<_> = payloads.clone().map(|_| quick.origin(writer)).collect();
+                let filling = quick.cache.fill(key(instance), writer);
+                let mut filling = filling.expect("there was room");
+                let taken = payloads.clone().zip(origins);
+                let taken = taken.map(|(payload, origin)| filling.take_in(origin, payload));
+                let taken: Vec<_> = taken.map(Offer::Kept).collect();
+                drop(filling);
+                assert_eq!(
+                    payloads.map(offer).collect::<Vec<_>>(),
+                    taken,
+                    "seed {seed}"
+                );
                 straight += 1;
-                let origin = quick.origin(writer);
-                let entry = quick.cache.take_in(room, origin, payload);
-                assert_eq!(expected, Offer::Kept(entry), "seed {seed}");
-            } else {
-                assert_eq!(expected, quick.offer(kind, instance, writer, payload));
+                again += many - 1;
             }
             if next(5) == 0 {
-                room = None;
                 let max = 1 + next(4) as usize;
                 let query = plain.query(max, StateMasks::ANY, Whose::Any);
                 oldest += u32::from(quick.cache.only_instance(&query).is_some());

@@ -58,9 +58,9 @@ impl Writers {
         }
     }
 
-    /// An entry names this writer.
-    pub(super) fn entry_came(&mut self, index: u32) {
-        self.rows[index as usize].entries += 1;
+    /// More entries name this writer.
+    pub(super) fn entries_came(&mut self, index: u32, entries: u64) {
+        self.rows[index as usize].entries += entries;
     }
 
     /// Entries that named this writer are no more.

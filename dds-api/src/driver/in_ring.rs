@@ -1,6 +1,5 @@
 //! Samples of a reader that still lie in the rings of their senders.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spindle_dds_core::{Lane, Ring};
@@ -16,7 +15,73 @@ struct InRing<F: Fabric> {
     lane: Arc<Lane<F>>,
     sender: Rank,
     ring: Ring,
-    entries: VecDeque<EntryRef>,
+    entries: Entries,
+}
+
+/// In the order in which they came: a ring, whose room is a power of two.
+#[derive(Debug)]
+pub(super) struct Entries {
+    places: Box<[EntryRef]>,
+    /// Counts of those that came, and of those of them that are gone.
+    end: usize,
+    first: usize,
+}
+
+impl Entries {
+    /// With room for so many.
+    fn new(len_max: usize) -> Self {
+        let len = len_max.next_power_of_two();
+        Self {
+            places: vec![EntryRef::NONE; len].into(),
+            end: 0,
+            first: 0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.end == self.first
+    }
+
+    fn clear(&mut self) {
+        (self.end, self.first) = (0, 0);
+    }
+
+    fn front(&self) -> Option<EntryRef> {
+        let is_there = !self.is_empty();
+        is_there.then(|| self.places[self.first & (self.places.len() - 1)])
+    }
+
+    fn pop(&mut self) -> Option<EntryRef> {
+        let front = self.front()?;
+        self.first += 1;
+        if self.is_empty() {
+            self.clear();
+        }
+        Some(front)
+    }
+
+    /// How many more it takes.
+    pub(super) fn room(&self) -> usize {
+        self.places.len() - (self.end - self.first)
+    }
+
+    /// One more, for which there is room.
+    #[inline]
+    pub(super) fn push(&mut self, entry: EntryRef) {
+        debug_assert!(self.room() > 0);
+        self.places[self.end & (self.places.len() - 1)] = entry;
+        self.end += 1;
+    }
+
+    /// There is room, if there was none.
+    #[cold]
+    fn grow(&mut self) {
+        let mut grown = Self::new(2 * self.places.len());
+        while let Some(entry) = self.pop() {
+            grown.push(entry);
+        }
+        *self = grown;
+    }
 }
 
 /// Those of all rings.
@@ -48,12 +113,20 @@ impl<F: Fabric> InRing<F> {
         self.sender == sender && self.ring == ring && std::ptr::eq(&*self.lane, lane)
     }
 
+    #[cold]
+    fn make_room(&mut self, cache: &mut Cache<Payload<F>>) {
+        self.pass_taken(cache);
+        if self.entries.room() == 0 {
+            self.entries.grow();
+        }
+    }
+
     /// Forgets the oldest as far as they were taken or replaced meanwhile.
     fn pass_taken(&mut self, cache: &mut Cache<Payload<F>>) {
         while let Some(oldest) = self.entries.front()
-            && cache.payload_mut(*oldest).is_none()
+            && cache.payload_mut(oldest).is_none()
         {
-            self.entries.pop_front();
+            self.entries.pop();
         }
     }
 }
@@ -70,7 +143,7 @@ impl<F: Fabric> InRings<F> {
                 lane: lane.clone(),
                 sender,
                 ring,
-                entries: VecDeque::with_capacity(len_max),
+                entries: Entries::new(len_max),
             });
         }
     }
@@ -84,14 +157,21 @@ impl<F: Fabric> InRings<F> {
         }
     }
 
-    /// The cache keeps that sample.
+    /// Where samples are noted that the cache keeps from now on, one at least: `None` if they
+    /// come by no ring that is known here.
     #[inline]
+    pub(super) fn kept(&mut self, cache: &mut Cache<Payload<F>>) -> Option<&mut Entries> {
+        let ring = self.rings.get_mut(self.last)?;
+        if ring.entries.room() == 0 {
+            ring.make_room(cache);
+        }
+        Some(&mut ring.entries)
+    }
+
+    /// The cache keeps that sample.
     pub(super) fn keep(&mut self, entry: EntryRef, cache: &mut Cache<Payload<F>>) {
-        if let Some(ring) = self.rings.get_mut(self.last) {
-            if ring.entries.len() == ring.entries.capacity() {
-                ring.pass_taken(cache);
-            }
-            ring.entries.push_back(entry);
+        if let Some(kept) = self.kept(cache) {
+            kept.push(entry);
         }
     }
 
@@ -141,7 +221,7 @@ impl<F: Fabric> InRings<F> {
                     self.linger = true;
                     return true;
                 }
-                let Some(oldest) = entries.pop_front() else {
+                let Some(oldest) = entries.pop() else {
                     break;
                 };
                 if let Some(payload) = cache.payload_mut(oldest) {
@@ -157,5 +237,37 @@ impl<F: Fabric> InRings<F> {
             self.linger = rings.iter().any(|it| !last.is_of(&it.lane));
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::EntryRef;
+
+    #[test]
+    fn entries_go_round_and_grow_in_order() {
+        let mut entries = Entries::new(3);
+        let (mut next, mut oldest) = (0, 0);
+        // So many come, and so many go: over the end, and beyond the room.
+        for (come, go) in [(3, 2), (3, 3), (4, 1), (9, 5), (2, 9), (1, 0)] {
+            for _ in 0..come {
+                if entries.room() == 0 {
+                    entries.grow();
+                }
+                entries.push(EntryRef::test(next));
+                next += 1;
+            }
+            for _ in 0..go {
+                assert_eq!(entries.pop(), Some(EntryRef::test(oldest)));
+                oldest += 1;
+            }
+            assert_eq!(
+                entries.front(),
+                (oldest < next).then(|| EntryRef::test(oldest))
+            );
+        }
+        entries.clear();
+        assert_eq!(entries.pop(), None);
     }
 }

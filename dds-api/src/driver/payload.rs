@@ -18,6 +18,7 @@ pub(crate) enum Payload<F: Fabric> {
 pub(crate) type Item<F> = (SampleInfo, Option<Payload<F>>);
 
 impl<F: Fabric> Payload<F> {
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Ring(held) => held.bytes(),

@@ -36,6 +36,18 @@ pub(crate) struct ReaderStatuses {
     pub(crate) writers: Vec<InstanceHandle>,
 }
 
+impl ReaderStatuses {
+    /// So many samples were lost. The status that changed, if any were.
+    #[inline]
+    fn count_lost(&mut self, samples: u64) -> StatusMask {
+        if samples == 0 {
+            return StatusMask::NONE;
+        }
+        self.lost.add(i32::try_from(samples).unwrap_or(i32::MAX));
+        StatusMask::SAMPLE_LOST
+    }
+}
+
 pub(super) struct Shelf<F: Fabric> {
     cache: Cache<Payload<F>>,
     /// From where arrivals come.
@@ -270,14 +282,8 @@ impl<F: Fabric> Shelf<F> {
     fn count_lost(&mut self, origin: &Origin) -> StatusMask {
         let last = &mut self.sequences[origin.writer as usize];
         let before = std::mem::replace(last, origin.writer_sequence);
-        let lost = left_out(before, origin.writer_sequence);
-        if lost == 0 {
-            return StatusMask::NONE;
-        }
         self.statuses
-            .lost
-            .add(i32::try_from(lost).unwrap_or(i32::MAX));
-        StatusMask::SAMPLE_LOST
+            .count_lost(left_out(before, origin.writer_sequence))
     }
 
     fn offer(&mut self, message: Message<F>) -> StatusMask {

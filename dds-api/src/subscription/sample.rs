@@ -132,6 +132,7 @@ impl<'a, T> Sample<'a, T> {
     }
 
     /// States, ranks, times and handles.
+    #[inline]
     pub fn info(&self) -> &'a SampleInfo {
         &self.item.0
     }
@@ -140,6 +141,7 @@ impl<'a, T> Sample<'a, T> {
     ///
     /// # Errors
     /// NO_DATA when the sample only tells of a state (`valid_data` is false).
+    #[inline]
     pub fn bytes(&self) -> Result<&'a [u8]> {
         let no_data = || Error::NoData("the sample tells of a change of state only");
         self.item
@@ -156,6 +158,7 @@ impl<'a, T: TopicType> Sample<'a, T> {
     /// # Errors
     /// NO_DATA as for [`bytes`](Self::bytes); BAD_PARAMETER when the bytes were
     /// altered since they were checked.
+    #[inline]
     pub fn view(&self) -> Result<T::View<'a>> {
         Ok(T::view(self.bytes()?, self.info().encapsulation())?)
     }
@@ -164,6 +167,7 @@ impl<'a, T: TopicType> Sample<'a, T> {
     ///
     /// # Errors
     /// As for [`view`](Self::view).
+    #[inline]
     pub fn data(&self) -> Result<T> {
         Ok(T::decode(self.bytes()?, self.info().encapsulation())?)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::run::{Order, Run};
+use super::run::{Handed, Order, Run, Source};
 use super::{Context, Found, Group, Trouble};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
@@ -185,14 +185,19 @@ impl<F: Fabric> Group<F> {
         stream.front()?;
         let is_ordered = ring == Ring::Ordered;
         let batched = context.config.batched_upcalls;
-        let mut run = Run {
+        let (payload, len) = stream.payload();
+        let source = Source {
             lane,
             ring,
             sender: sender.rank,
             sender_at: at,
-            stream,
+            payload: lane.fabric.row(sender.rank).begin(payload, len),
             inbox,
             tickets: &self.tickets,
+        };
+        let mut run = Run {
+            source,
+            stream,
             order: Order {
                 senders: if is_ordered { lane.ordered } else { 1 },
                 at: if is_ordered { sender.order } else { 0 },
@@ -202,7 +207,7 @@ impl<F: Fabric> Group<F> {
                 wrong: context.config.plants(PlantedBug::WrongDigest).into(),
             },
             left: if batched { limit } else { limit.min(1) },
-            handed: (0, 0),
+            handed: Handed::default(),
             behind: 0,
             is_out: false,
         };
@@ -211,9 +216,9 @@ impl<F: Fabric> Group<F> {
         while let Some(delivery) = run.next() {
             context.sink.deliver(&delivery);
         }
-        self.delivered.0 += run.handed.0;
-        self.delivered.1 += run.handed.1;
-        let behind = run.behind;
+        let (handed, behind) = (run.handed, run.behind);
+        self.delivered.0 += handed.messages;
+        self.delivered.1 += handed.bytes;
         if !batched {
             bump(&lane.common.counters.upcalls, 1);
             context.sink.batch_end();

@@ -1,14 +1,14 @@
 //! The straight way of samples into the cache: from the engine, with nothing in between.
 
-use spindle_dds_core::{Kind, Run};
+use spindle_dds_core::{Header, Kind, Run};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
 use super::super::arrival::{BATCH_MAX, Batch, Message};
 use super::super::link::{Link, LinkedWriter};
 use super::super::payload::Payload;
-use super::Shelf;
-use crate::cache::{Origin, Roomy};
+use super::{Shelf, left_out};
+use crate::cache::Origin;
 use crate::status::StatusMask;
 
 impl<F: Fabric> Shelf<F> {
@@ -30,61 +30,119 @@ impl<F: Fabric> Shelf<F> {
         }
         let whose = (run.lane(), run.sender(), run.ring());
         self.in_rings.come_to(whose);
-        let mut taken = 0;
-        let mut came = [0; 2];
-        // Messages that follow each other are often of one writer, and of one instance.
-        let mut of = None::<(u32, u32, &LinkedWriter)>;
-        let mut room = None::<Roomy>;
-        let mut changed = batch.changed;
-        while taken < BATCH_MAX
+        let mut left = BATCH_MAX as u64;
+        let mut of = None::<Known<'_>>;
+        while left > 0
             && !self.is_blocked()
-            && let Some(delivery) =
-                run.next_if(|header| header.topic == topic && header.kind == Kind::Data)
+            && let Some(header) = run.peek()
+            && is_sample(header, topic)
         {
-            taken += 1;
-            let header = delivery.header;
+            let (number, key) = (header.writer, KeyHash(header.key_hash));
             let by = match &of {
-                Some(it) if it.0 == header.writer => it,
-                _ => {
-                    let found = link.writer(delivery.sender, header.writer);
-                    let Some((at, linked)) = found else { continue };
-                    let writer = self.writers[at as usize];
-                    of.insert((header.writer, writer, linked))
-                }
+                Some(known) if known.number == number => known,
+                _ => match link.writer(run.sender(), number) {
+                    Some((at, linked)) => of.insert(Known {
+                        number,
+                        index: self.writers[at as usize],
+                        linked,
+                    }),
+                    // It is gone: nothing of it is taken any more.
+                    None => {
+                        left -= 1;
+                        run.next();
+                        continue;
+                    }
+                },
             };
-            by.2.came_at(header.timestamp);
-            came[0] += 1;
-            came[1] += u64::from(header.len);
-            let key = KeyHash(header.key_hash);
-            let origin = Origin {
-                writer: by.1,
-                ..Origin::of(&delivery)
-            };
-            changed |= self.count_lost(&origin);
-            let held = delivery.hold();
-            if !room
-                .as_ref()
-                .is_some_and(|it| it.is_for(key, origin.writer))
-            {
-                room = self.cache.room_for(key, origin.writer);
-            }
-            let Some(room) = &mut room else {
-                changed |= self.offer_next(Message {
-                    kind: header.kind,
-                    key,
-                    origin,
-                    held,
-                });
-                continue;
-            };
-            let entry = self.cache.take_in(room, origin, Payload::Ring(held));
-            self.in_rings.keep(entry, &mut self.cache);
-            changed |= StatusMask::DATA_AVAILABLE;
+            left -= self.take_alike((topic, key), by, left, run, batch);
         }
-        batch.count_all(came);
-        batch.changed = changed;
         self.let_go_replaced();
         self.relieve_if_due(span_max, false);
-        taken > 0
+        left < BATCH_MAX as u64
     }
+
+    /// Of the samples that are next, one at least, and at most so many: those that are alike
+    /// in topic, instance and writer. How many.
+    #[inline]
+    fn take_alike(
+        &mut self,
+        (topic, key): (u64, KeyHash),
+        by: &Known<'_>,
+        max: u64,
+        run: &mut Run<'_, F>,
+        batch: &mut Batch<F>,
+    ) -> u64 {
+        let Self {
+            cache,
+            in_rings,
+            sequences,
+            statuses,
+            ..
+        } = self;
+        let mut kept = in_rings.kept(cache);
+        let Some(mut filling) = cache.fill(key, by.index) else {
+            self.take_next(by, run, batch);
+            return 1;
+        };
+        let room = kept.as_ref().map_or(u64::MAX, |kept| kept.room() as u64);
+        let max = max.min(filling.left()).min(room);
+        let last = &mut sequences[by.index as usize];
+        let (mut bytes, mut lost, mut timestamp) = (0, 0_u64, 0);
+        let alike = |header: &Header| {
+            is_sample(header, topic) && header.writer == by.number && header.key_hash == key.0
+        };
+        let taken = run.each(max, alike, |delivery| {
+            let header = delivery.header;
+            bytes += u64::from(header.len);
+            timestamp = header.timestamp;
+            let before = std::mem::replace(last, header.writer_seq);
+            lost = lost.saturating_add(left_out(before, header.writer_seq));
+            let origin = Origin {
+                writer: by.index,
+                ..Origin::of(delivery)
+            };
+            let entry = filling.take_in(origin, Payload::Ring(delivery.hold()));
+            if let Some(kept) = &mut kept {
+                kept.push(entry);
+            }
+        });
+        drop(filling);
+        by.linked.came_at(timestamp);
+        batch.count_all([taken, bytes]);
+        batch.changed |= StatusMask::DATA_AVAILABLE | statuses.count_lost(lost);
+        taken
+    }
+
+    /// The next sample, which may be refused, replace another, or be of a new instance.
+    #[inline(never)]
+    fn take_next(&mut self, by: &Known<'_>, run: &mut Run<'_, F>, batch: &mut Batch<F>) {
+        let Some(delivery) = run.next() else { return };
+        let header = delivery.header;
+        by.linked.came_at(header.timestamp);
+        batch.count(header.len);
+        let origin = Origin {
+            writer: by.index,
+            ..Origin::of(&delivery)
+        };
+        batch.changed |= self.count_lost(&origin);
+        batch.changed |= self.offer_next(Message {
+            kind: header.kind,
+            key: KeyHash(header.key_hash),
+            origin,
+            held: delivery.hold(),
+        });
+    }
+}
+
+/// A writer of samples that follow each other.
+struct Known<'l> {
+    /// Its own number in its participant.
+    number: u32,
+    /// That of the cache.
+    index: u32,
+    linked: &'l LinkedWriter,
+}
+
+fn is_sample(header: &Header, topic: u64) -> bool {
+    header.topic == topic && header.kind == Kind::Data
 }

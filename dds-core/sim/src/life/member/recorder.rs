@@ -160,9 +160,11 @@ impl Sink<SimFabric> for Recorder {
 
     /// Takes some of it, and leaves the rest.
     fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
-        while let Some(delivery) = run.next_if(|next| next.timestamp % 3 != 0) {
-            self.deliver(&delivery);
-        }
+        run.each(
+            5,
+            |next| next.timestamp % 3 != 0,
+            |delivery| self.deliver(delivery),
+        );
     }
 
     fn batch_end(&mut self) {}

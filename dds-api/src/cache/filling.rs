@@ -1,0 +1,84 @@
+//! Many samples of one writer and one instance at once.
+
+use spindle_dds_idl_runtime::KeyHash;
+use spindle_dds_qos::HistoryKind;
+
+use super::Cache;
+use super::entry::{EntryRef, List, Origin, Slab};
+use super::instance::{Generations, Instance};
+use super::writers::Writers;
+
+/// An instance that takes more samples of a writer, as they are: nothing is refused or
+/// replaced, nothing is new. They are counted when it is dropped.
+pub(crate) struct Filling<'c, P> {
+    instance: &'c mut Instance,
+    what: (u32, Generations),
+    writer: u32,
+    left: u64,
+    taken: u64,
+    entries: &'c mut Slab<P>,
+    order: &'c mut List,
+    /// Those of the cache.
+    samples: &'c mut u64,
+    writers: &'c mut Writers,
+}
+
+impl<P> Cache<P> {
+    /// The instance with this key, if samples of it by this writer go into the cache as they
+    /// are.
+    #[inline]
+    pub(crate) fn fill(&mut self, key: KeyHash, writer: u32) -> Option<Filling<'_, P>> {
+        let at = self.instances.find_next(key)?;
+        let instance = &mut self.instances[at];
+        let of_instance = instance.samples;
+        let keeps = match self.history.kind {
+            HistoryKind::KeepAll => u64::MAX,
+            HistoryKind::KeepLast => u64::from(self.history.depth).saturating_sub(of_instance),
+        };
+        let left = keeps
+            .min(self.limits.max_samples.left(self.samples))
+            .min(self.limits.max_samples_per_instance.left(of_instance));
+        if left == 0 {
+            return None;
+        }
+        instance.written_by(writer);
+        Some(Filling {
+            what: (at, instance.generations),
+            instance,
+            writer,
+            left,
+            taken: 0,
+            entries: &mut self.entries,
+            order: &mut self.order,
+            samples: &mut self.samples,
+            writers: &mut self.writers,
+        })
+    }
+}
+
+impl<P> Filling<'_, P> {
+    /// How many it takes at most; one at least.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Takes in a sample of that writer and instance.
+    #[inline(always)]
+    pub(crate) fn take_in(&mut self, origin: Origin, payload: P) -> EntryRef {
+        debug_assert!(self.taken < self.left && origin.writer == self.writer);
+        self.taken += 1;
+        let lists = [&*self.order, &self.instance.entries];
+        let entry = self.entries.insert(self.what, origin, Some(payload), lists);
+        let lists = [&mut *self.order, &mut self.instance.entries];
+        List::append_to(lists, self.entries, entry.id);
+        entry
+    }
+}
+
+impl<P> Drop for Filling<'_, P> {
+    fn drop(&mut self) {
+        *self.samples += self.taken;
+        self.instance.samples += self.taken;
+        self.writers.entries_came(self.writer, self.taken);
+    }
+}
