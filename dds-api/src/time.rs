@@ -1,8 +1,7 @@
 //! Points in time.
 
-use std::time::{Duration as Span, Instant};
+use std::time::{Duration as Span, Instant, SystemTime};
 
-use rustix::time::{ClockId, clock_gettime};
 use spindle_dds_qos::Duration;
 
 /// When to give up; never, for an infinite duration.
@@ -45,25 +44,15 @@ impl Deadline {
 /// Now, in nanoseconds since 1970. No system call.
 #[inline]
 pub(crate) fn source_timestamp() -> i64 {
-    // Not by `SystemTime`, which is made to be subtracted: this is asked for each sample.
-    let now = clock_gettime(ClockId::Realtime);
-    let seconds = now.tv_sec.saturating_mul(1_000_000_000);
-    seconds.saturating_add(now.tv_nsec)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timestamps_are_of_the_clock_of_the_system() {
-        let since_epoch = || {
-            let now = std::time::SystemTime::now();
-            let since = now.duration_since(std::time::UNIX_EPOCH);
-            since.expect("after 1970").as_nanos() as i64
-        };
-        let before = since_epoch();
-        let stamps = [source_timestamp(), source_timestamp()];
-        assert!(before <= stamps[0] && stamps[0] <= stamps[1] && stamps[1] <= since_epoch());
+    // Not as one number of 128 bits: this is asked for each sample.
+    let nanos = |span: Span| match span.as_secs() {
+        seconds @ ..9_000_000_000 => {
+            (seconds * 1_000_000_000 + u64::from(span.subsec_nanos())) as i64
+        }
+        _ => i64::MAX,
+    };
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => nanos(since),
+        Err(before) => -nanos(before.duration()),
     }
 }

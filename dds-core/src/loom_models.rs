@@ -505,7 +505,7 @@ fn loom_tickets_keep_a_lane_to_the_last() {
 /// Two threads that try to have the turn; it is given back with this ordering.
 fn take_turns(given: Ordering) {
     let turn = Arc::new(Turn::new(UnsafeCell::new(0)));
-    let attempt = |turn: &Turn<UnsafeCell<u64>>| {
+    let attempt = move |turn: &Turn<UnsafeCell<u64>>| {
         let owner = turn.try_take();
         let had = owner.is_some();
         if let Some(owner) = owner {

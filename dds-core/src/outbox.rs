@@ -453,6 +453,20 @@ mod tests {
     }
 
     #[test]
+    fn less_than_a_line_stays_but_goes_with_a_withdrawn_claim() {
+        let outbox = outbox(8, 1024);
+        let tight = outbox.reserve(64).unwrap();
+        outbox.commit(tight, 10).unwrap();
+        let roomy = outbox.reserve(80).unwrap();
+        assert_eq!(roomy.offset(), 64, "48 bytes are not worth it");
+        outbox.commit(roomy, 10).unwrap();
+        let small = outbox.reserve(16).unwrap();
+        assert_eq!(small.offset(), 80, "64 bytes are");
+        outbox.withdraw(small);
+        assert_eq!(outbox.reserve(16).unwrap().offset(), 80);
+    }
+
+    #[test]
     fn held_claims_keep_nothing_but_room() {
         let outbox = outbox(4, 256);
         let mut published = Published::default();
