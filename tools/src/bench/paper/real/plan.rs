@@ -36,17 +36,27 @@ impl Plan {
         }
     }
 
-    /// Messages of a sender in each run.
+    /// Messages of a sender in each run of panels, and of tables.
     #[cfg(test)]
-    pub(in crate::bench::paper) fn messages(&self) -> Vec<u32> {
-        self.runs().map(|run| run.messages).collect()
+    pub(in crate::bench::paper) fn messages(&self) -> [Vec<u32>; 2] {
+        [
+            self.of_panels().map(|run| run.messages).collect(),
+            self.of_tables().map(|run| run.messages).collect(),
+        ]
     }
 
     /// All that is run for it.
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.of_panels().chain(self.of_tables())
+    }
+
+    fn of_panels(&self) -> impl Iterator<Item = &Run> {
         let lines = self.panels.iter().flat_map(|panel| &panel.lines);
-        let of_lines = lines.flat_map(|line| line.runs.iter().map(|(_, run)| run));
+        lines.flat_map(|line| line.runs.iter().map(|(_, run)| run))
+    }
+
+    fn of_tables(&self) -> impl Iterator<Item = &Run> {
         let rows = self.tables.iter().flat_map(|table| &table.rows);
-        of_lines.chain(rows.map(|(_, run)| run))
+        rows.map(|(_, run)| run)
     }
 }

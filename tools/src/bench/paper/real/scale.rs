@@ -7,6 +7,9 @@ use super::run::{Run, Who};
 use crate::bench::paper::plan::{Line, Reading};
 use crate::bench::paper::systems::Stage;
 
+/// Messages of a sender in a table's rows.
+pub(in crate::bench::paper) const TABLE_MESSAGES_MAX: u32 = 10 * MESSAGES_MAX;
+
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::bench::paper) struct Scale {
@@ -38,6 +41,17 @@ impl Scale {
         // Message by message takes longer.
         let part = if stage.has("send_batching") { 1 } else { 4 };
         Run::new(members, stage, self.messages_by(part))
+    }
+
+    /// For a row whose rate is compared with another's: in a fifth of a second or more it does
+    /// not depend on how a run begins. As many messages as the paper's curves have last 15 ms.
+    pub(super) fn long_run(self, members: usize, stage: Stage) -> Run {
+        let part = if self.quick {
+            1
+        } else {
+            TABLE_MESSAGES_MAX / MESSAGES_MAX
+        };
+        Run::new(members, stage, self.messages() * part)
     }
 
     /// A line over numbers of members.

@@ -73,7 +73,7 @@ fn drill(scale: Scale) -> TablePlan {
     let third = |last| Run {
         last,
         still: (!scale.quick).then_some("5s"),
-        ..scale.run(3, Stage::Bounded)
+        ..scale.long_run(3, Stage::Bounded)
     };
     // One that is stopped for 2 s is that slow, however many messages there are.
     let stopped = |last| {

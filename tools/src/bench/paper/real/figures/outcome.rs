@@ -63,7 +63,7 @@ const ALL: &str = "all members send";
 
 pub(super) fn figure_16(scale: Scale) -> Plan {
     let members = if scale.quick { 2 } else { 4 };
-    let run = |senders| scale.run(members, Stage::Bounded).senders(senders);
+    let run = |senders| scale.long_run(members, Stage::Bounded).senders(senders);
     Plan {
         notes: vec![
             "There is no network, so utilisation is not compared, and GB/s are those of messages \

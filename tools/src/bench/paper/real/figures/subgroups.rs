@@ -59,7 +59,10 @@ const UNPOLLED: &str = "the same without summary_polling";
 
 pub(super) fn figure_9(scale: Scale) -> Plan {
     let members = *scale.members().last().unwrap_or(&2);
-    let run = |idle_topics| scale.run(members, Stage::Bounded).idle_topics(idle_topics);
+    let run = |idle_topics| {
+        let run = scale.long_run(members, Stage::Bounded);
+        run.idle_topics(idle_topics)
+    };
     Plan {
         notes: vec![
             NOTE,
