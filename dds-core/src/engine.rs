@@ -7,7 +7,7 @@
 //! simulator on virtual time.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
 
@@ -28,7 +28,6 @@ use crate::rest::{Kind, LANES_A_LOOK, Rota};
 use crate::spec::{LaneSpec, SpecError};
 use crate::stream::Nonsense;
 use crate::sync::Ordering;
-use crate::turn::{Owner, Turn};
 use crate::views::{Views, describe};
 
 /// The layer above: what the engine hands messages and events to. Called by
@@ -204,7 +203,7 @@ enum Look {
 /// A participant's engine: its lanes, over the segments that it is given.
 pub struct Engine<F: Fabric, S> {
     participant: Arc<Participant<F>>,
-    state: Turn<State<F, S>>,
+    state: Mutex<State<F, S>>,
 }
 
 pub(crate) struct State<F, S> {
@@ -249,7 +248,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         };
         Self {
             participant: Arc::new(participant),
-            state: Turn::new(state),
+            state: Mutex::new(state),
         }
     }
 
@@ -263,13 +262,17 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// Waits for a step that is under way.
-    pub(crate) fn state(&self) -> Owner<'_, State<F, S>> {
-        self.state.take()
+    pub(crate) fn state(&self) -> MutexGuard<'_, State<F, S>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[inline]
-    fn try_state(&self) -> Option<Owner<'_, State<F, S>>> {
-        self.state.try_take()
+    fn try_state(&self) -> Option<MutexGuard<'_, State<F, S>>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            // A sink that panicked has lost its own state, not the engine's.
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Opens a lane over a segment whose rows have at least the lengths of the

@@ -51,7 +51,6 @@ mod rest;
 mod spec;
 mod stream;
 mod sync;
-mod turn;
 mod views;
 
 pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
