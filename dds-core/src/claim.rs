@@ -112,16 +112,18 @@ pub struct Claim<F: Fabric> {
     lane: Arc<Lane<F>>,
     /// Where the ring's payload begins, in my own row.
     payload: NonNull<u8>,
+    /// Where the room of this claim begins in it.
+    begin: NonNull<u8>,
     reserved: Reserved,
     ring: Ring,
     /// Neither committed nor withdrawn.
     is_open: bool,
 }
 
-// SAFETY: `payload` points into a row that `lane` keeps mapped. Nothing is reached through it
+// SAFETY: both pointers are into a row that `lane` keeps mapped. Nothing is reached through them
 // but the reserved bytes, which are this claim's alone while it is open, on any thread.
 unsafe impl<F: Fabric> Send for Claim<F> {}
-// SAFETY: nothing is reached through `payload` but by `&mut self`.
+// SAFETY: nothing is reached through them but by `&mut self`.
 unsafe impl<F: Fabric> Sync for Claim<F> {}
 
 impl<F: Fabric> Claim<F> {
@@ -132,6 +134,7 @@ impl<F: Fabric> Claim<F> {
         });
         Self {
             payload,
+            begin: begin(payload, &reserved),
             lane,
             reserved,
             ring,
@@ -146,6 +149,7 @@ impl<F: Fabric> Claim<F> {
     pub fn renew(&mut self, len: u32) -> Result<(), ClaimError> {
         self.withdraw();
         self.reserved = self.lane.reserve(self.ring, len)?;
+        self.begin = begin(self.payload, &self.reserved);
         self.is_open = true;
         Ok(())
     }
@@ -190,17 +194,14 @@ impl<F: Fabric> Claim<F> {
     /// participant's ring held before.
     #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
-        if !self.is_open {
-            return &mut [];
-        }
-        let (at, len) = (self.reserved.offset() as usize, self.reserved.len as usize);
-        // SAFETY: the extent lies in the payload of my own ring (`reserve` sees to it), all
-        // of which lies in my row (`place` has checked it).
-        let begin = unsafe { self.payload.add(at) };
+        let len = match self.is_open {
+            true => self.reserved.len as usize,
+            false => 0,
+        };
         // SAFETY: mapped for as long as the lane lives. The extent is this claim's alone
         // until it is ended (invariant of `Outbox`), and `&mut self` makes this the only
         // reference to it.
-        unsafe { std::slice::from_raw_parts_mut(begin.as_ptr(), len) }
+        unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), len) }
     }
 
     /// Takes the next place in the order of this participant's messages for the
@@ -289,6 +290,14 @@ impl<F: Fabric> Claim<F> {
             index,
         }
     }
+}
+
+/// Where what is reserved begins, in a ring whose payload begins there.
+#[inline]
+fn begin(payload: NonNull<u8>, reserved: &Reserved) -> NonNull<u8> {
+    // SAFETY: the extent lies in the payload of my own ring (`Outbox::reserve` sees to it), all
+    // of which lies in my row (`Region::place` has checked it).
+    unsafe { payload.add(reserved.offset() as usize) }
 }
 
 impl<F: Fabric> Drop for Claim<F> {

@@ -724,7 +724,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let ready = self.groups.iter().all(ready);
         if ready {
             self.left = true;
-            self.pushes.address(&self.present);
+            self.pushes.address(&self.present, self.present.len());
             self.pushes.word(&participant.control, LEFT_WORD, 1);
             self.pushes.flush(&participant.control);
         }

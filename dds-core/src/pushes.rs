@@ -45,13 +45,12 @@ impl Pushes {
         }
     }
 
-    /// Following pushes, until the next flush, go to `to`.
+    /// Following pushes, until the next flush, go to `to`, who are so many: whoever pushes
+    /// again and again does not count them each time.
     #[inline]
-    pub(crate) fn address(&mut self, to: &PeerSet) {
-        debug_assert!(self.list.is_empty());
-        if self.to != *to {
-            (self.to, self.peers) = (*to, to.len());
-        }
+    pub(crate) fn address(&mut self, to: &PeerSet, peers: usize) {
+        debug_assert!(self.list.is_empty() && peers == to.len());
+        (self.to, self.peers) = (*to, peers);
     }
 
     /// A range, issued with the next push at the latest.
@@ -114,11 +113,11 @@ impl Pushes {
         }
         self.issue(fabric);
         (self.issued, self.data) = (true, true);
+        fabric.push_message(message, &self.to, self.peers);
         let counters = &self.common.counters;
         counters
             .data
             .add_all(self.peers * message.pushes(), self.peers * message.bytes());
-        fabric.push_message(message, &self.to);
     }
 
     #[cold]
@@ -204,7 +203,7 @@ mod tests {
                 unreachable!("a fabric for each")
             };
             let mut pushes = Pushes::new(late, Arc::new(Common::new()));
-            pushes.address(&[Rank(1)].into_iter().collect());
+            pushes.address(&[Rank(1)].into_iter().collect(), 1);
             pushes.digest_word(from, FABRIC_AREA, 7);
             pushes.flush(from);
             network.settle();

@@ -166,7 +166,12 @@ impl Rota {
 
     pub(crate) fn wake(&mut self, at: usize) {
         let lane = 1 << (at % 64);
-        self.awake[at / 64] |= lane;
+        let awake = &mut self.awake[at / 64];
+        if *awake & lane != 0 {
+            // Who is awake neither waits in the list of those at rest nor sleeps.
+            return;
+        }
+        *awake |= lane;
         self.wanting[at / 64] &= !lane;
         self.asleep[at / 64] &= !lane;
     }

@@ -118,8 +118,11 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// Stores the words of a message's header, and pushes its payload, if there is any, its
     /// header and the guard: as [`store_words`](Self::store_words) and
-    /// [`push_guarded`](Self::push_guarded) do one after the other. One thread at a time.
-    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet) {
+    /// [`push_guarded`](Self::push_guarded) do one after the other. `peers` is how many `to`
+    /// has: who pushes again and again does not have them counted each time. One thread at a
+    /// time.
+    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet, peers: usize) {
+        debug_assert_eq!(peers, to.len());
         self.store_words(message.header, message.words);
         let ranges = [message.payload, (message.header, N * 8)];
         let ranges = &ranges[usize::from(message.payload.1 == 0)..];

@@ -132,25 +132,34 @@ impl Port {
         len: usize,
         patience: impl FnOnce() -> Option<Duration>,
     ) -> Result<bool> {
+        let refused = match (claim.as_mut(), u32::try_from(len)) {
+            (Some(known), Ok(len)) => match known.renew(len) {
+                Ok(()) => return Ok(true),
+                Err(error) => Some(error),
+            },
+            _ => None,
+        };
+        self.claim_otherwise(claim, len, patience(), refused)
+    }
+
+    /// The claim that there is cannot be used again; why, if there is one.
+    #[cold]
+    fn claim_otherwise(
+        &self,
+        claim: &mut Option<Claim<Wire>>,
+        len: usize,
+        patience: Option<Duration>,
+        refused: Option<ClaimError>,
+    ) -> Result<bool> {
         let Ok(len) = u32::try_from(len) else {
             let lane = self.lane();
             let max = lane.and_then(|lane| lane.message_len_max(self.ring));
             return Err(too_large(len as u64, max.unwrap_or_default()));
         };
-        match self.attempt(claim, len) {
-            Ok(()) => Ok(true),
-            Err(obstacle) => self.claim_later(claim, len, patience(), obstacle),
-        }
-    }
-
-    #[cold]
-    fn claim_later(
-        &self,
-        claim: &mut Option<Claim<Wire>>,
-        len: u32,
-        patience: Option<Duration>,
-        obstacle: Obstacle,
-    ) -> Result<bool> {
+        let obstacle = match self.attempt_after(claim, len, refused) {
+            Ok(()) => return Ok(true),
+            Err(obstacle) => obstacle,
+        };
         match (obstacle, patience) {
             (Obstacle::Error(error), _) => Err(error),
             (_, Some(patience)) => self.wait_for_room(claim, len, patience).map(|()| true),
@@ -166,7 +175,6 @@ impl Port {
         }
     }
 
-    #[inline]
     fn attempt(
         &self,
         claim: &mut Option<Claim<Wire>>,
@@ -174,13 +182,25 @@ impl Port {
     ) -> std::result::Result<(), Obstacle> {
         match claim.as_mut().map(|claim| claim.renew(len)) {
             Some(Ok(())) => Ok(()),
-            // Another lane may have begun.
-            None | Some(Err(ClaimError::Wedged)) => self.attempt_anew(claim, len),
-            Some(Err(error)) => Err(self.obstacle(Some(error))),
+            Some(Err(error)) => self.attempt_after(claim, len, Some(error)),
+            None => self.attempt_after(claim, len, None),
         }
     }
 
-    #[cold]
+    /// The same without a claim that can be used again: there is none, or this is why not.
+    fn attempt_after(
+        &self,
+        claim: &mut Option<Claim<Wire>>,
+        len: u32,
+        refused: Option<ClaimError>,
+    ) -> std::result::Result<(), Obstacle> {
+        match refused {
+            // Another lane may have begun.
+            None | Some(ClaimError::Wedged) => self.attempt_anew(claim, len),
+            Some(error) => Err(self.obstacle(Some(error))),
+        }
+    }
+
     fn attempt_anew(
         &self,
         claim: &mut Option<Claim<Wire>>,

@@ -284,6 +284,7 @@ impl WriterCore {
             port.writer_deleted(self.settings.number, self.autodisposes());
             port.close();
         }
+        self.drafts.end();
         self.roll.remove(self.settings.number);
     }
 

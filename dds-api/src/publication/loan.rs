@@ -18,7 +18,7 @@ use crate::time::source_timestamp;
 /// builder builds in. Dropped without publishing, it is withdrawn without a
 /// trace; held for long, it costs room in this participant's own ring only.
 pub struct Loan<T> {
-    drafting: Drafting<Arc<WriterCore>>,
+    drafting: Drafting,
     marker: PhantomData<fn() -> T>,
 }
 
@@ -30,7 +30,7 @@ impl<T> Loan<T> {
         len: usize,
         timestamp: Option<i64>,
     ) -> Result<Self> {
-        let mut drafting = Drafting::new(writer.clone());
+        let mut drafting = Drafting::new(writer);
         if let Some((writer, draft)) = drafting.parts() {
             writer.reserve(draft, len, Purpose::Sample(None))?;
             draft.timestamp = timestamp;
@@ -49,8 +49,7 @@ impl<T> Slot for Loan<T> {
 
     #[inline]
     fn bytes(&mut self) -> &mut [u8] {
-        let parts = self.drafting.parts();
-        parts.map_or(&mut [], |(_, draft)| draft.bytes())
+        self.drafting.bytes()
     }
 
     #[inline]

@@ -51,7 +51,9 @@ impl WriterCore {
             }
             left = patience;
         }
-        draft.lanes = self.drafts.lanes();
+        if draft.claim.is_none() {
+            draft.lanes = self.drafts.lanes();
+        }
         let patience = || left.or_else(|| self.patience());
         if !port.claim(&mut draft.claim, len, patience)? {
             draft.scratch(len);
@@ -150,11 +152,11 @@ impl WriterCore {
             _ => Purpose::Sample(Some(key)),
         };
         let mut drafting = Drafting::new(self);
-        let Some((_, draft)) = drafting.parts() else {
+        let Some((writer, draft)) = drafting.parts() else {
             return Err(Error::IllegalOperation("there is no draft".to_owned()));
         };
-        self.reserve(draft, len, purpose)?;
+        writer.reserve(draft, len, purpose)?;
         let used = encode(draft.bytes())?;
-        self.send(draft, used, kind, key, timestamp)
+        writer.send(draft, used, kind, key, timestamp)
     }
 }

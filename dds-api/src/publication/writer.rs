@@ -216,7 +216,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     /// As [`loan`](Self::loan), with room for `max_bytes`; what the sample does
-    /// not use goes back when it is published.
+    /// not use goes back when it is published, unless that is less than a line of 64 bytes.
     ///
     /// # Errors
     /// As for [`loan`](Self::loan).

@@ -116,7 +116,7 @@ impl<F: Fabric> Group<F> {
         }
         let _ = self.heed_ack(lane, place);
         self.members[place.index()].fenced = true;
-        self.others.remove(place);
+        self.push_no_more_to(place);
     }
 
     /// Delivers what is below the cut, which has a count for each sender in

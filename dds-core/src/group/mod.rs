@@ -55,6 +55,8 @@ pub(crate) struct Group<F> {
     pub(crate) spec: LaneSpec,
     phase: Phase,
     others: PeerSet,
+    /// How many these are.
+    peers: usize,
     /// By place.
     members: Vec<Member>,
     senders: Vec<Sender>,
@@ -204,6 +206,7 @@ impl<F: Fabric> Group<F> {
         Self {
             phase: Phase::Open,
             others: places().filter(|place| *place != me).collect(),
+            peers: spec.members.len() - 1,
             members: places().map(member).collect(),
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].streams[0].is_some())
@@ -242,7 +245,12 @@ impl<F: Fabric> Group<F> {
             sender.left = !forgets;
         }
         self.members[place.index()].left = true;
+        self.push_no_more_to(place);
+    }
+
+    fn push_no_more_to(&mut self, place: Rank) {
         self.others.remove(place);
+        self.peers = self.others.len();
     }
 
     /// Receives, sends, delivers, releases. Events go to the sink.
@@ -267,7 +275,7 @@ impl<F: Fabric> Group<F> {
         context: &mut Context<'_, S>,
     ) -> Result<(Progress, bool), Trouble> {
         let lane = &self.lane.clone();
-        context.pushes.address(&self.others);
+        context.pushes.address(&self.others, self.peers);
         let stepped = self.evaluate(lane, context);
         let pushed = context.pushes.flush(&lane.fabric);
         stepped.map(|progress| (progress, progress.is_any() || pushed))
@@ -311,7 +319,7 @@ impl<F: Fabric> Group<F> {
     /// receipt here, and its delivery, until the next step.
     pub(crate) fn publish<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
         if self.phase < Phase::Frozen {
-            context.pushes.address(&self.others);
+            context.pushes.address(&self.others, self.peers);
             self.send_rings(lane, context, true);
             context.pushes.flush(&lane.fabric);
         }
@@ -333,7 +341,7 @@ impl<F: Fabric> Group<F> {
         match &mut self.outgoing[ring] {
             // Who waits for nulls behind it is not kept waiting by this.
             Some(outgoing) if outgoing.is_next(place) && !planted => {
-                context.pushes.address(&self.others);
+                context.pushes.address(&self.others, self.peers);
                 let header = claim.header(place, used, meta);
                 let len = header.len.into();
                 outgoing.send_next(&lane.fabric, header, context.seqs, context.pushes);

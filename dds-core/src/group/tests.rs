@@ -453,7 +453,7 @@ impl Order {
     fn take_checkpoints(&mut self, count: u64) {
         let Self { lane, group } = self;
         let mut pushes = Pushes::new(true, lane.common.clone());
-        pushes.address(&group.others);
+        pushes.address(&group.others, group.peers);
         let mut context = Context {
             config: &EngineConfig::SPINDLE,
             pushes: &mut pushes,

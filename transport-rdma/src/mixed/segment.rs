@@ -134,9 +134,9 @@ impl Fabric for MixedSegment {
     }
 
     #[inline]
-    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet) {
+    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet, peers: usize) {
         if self.away.is_none() {
-            return self.host.push_message(message, to);
+            return self.host.push_message(message, to, peers);
         }
         self.store_words(message.header, message.words);
         if message.payload.1 > 0 {

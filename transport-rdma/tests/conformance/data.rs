@@ -128,7 +128,7 @@ pub(crate) fn f1b_a_guard_vouches_for_what_was_pushed_before_it<H: Harness>(grou
             guard,
             count: sent,
         };
-        fabric.push_message(&message, &to);
+        fabric.push_message(&message, &to, to.len());
         Ok(Turn::Busy)
     });
     let reader = |rank: usize| {
@@ -307,7 +307,7 @@ pub(crate) fn counters_count_what_was_sent<H: Harness>(group: &H) -> Outcome {
             guard: B,
             count: 2,
         };
-        fabric.push_message(&message, &to);
+        fabric.push_message(&message, &to, to.len());
     }
     let counted = fabric.counters();
     ensure!(counted.pushes == peers * 4, "{counted:?}");

@@ -50,8 +50,7 @@ impl<'p, T: Shape, E: From<CdrError>> Elements<'p, T, E> {
             part,
             first: Site {
                 position: offset(position),
-                depth,
-                ..site
+                ..site.at_depth(depth)
             },
             stride: behind() - second,
             second,

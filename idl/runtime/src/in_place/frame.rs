@@ -43,11 +43,11 @@ impl Frame {
             }
             false => Ok(None),
         };
-        let delimiter = word(head.delimited && site.representation == Representation::Xcdr2)?;
+        let delimiter = word(head.delimited && site.representation() == Representation::Xcdr2)?;
         let count_at = word(head.counted)?;
         Ok(Self {
             end: writer.position(),
-            site: Site { depth, ..site },
+            site: site.at_depth(depth),
             count: 0,
             count_max: head.count_max,
             delimiter,

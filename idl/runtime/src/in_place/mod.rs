@@ -82,7 +82,8 @@ impl<R: Room, const N: usize> InPlace<R, N> {
             writer.primitive(0_u32)?;
         }
         let (end, depth) = (writer.position(), *writer.depth_mut());
-        (structure.end, structure.site.depth) = (length_u32(end)?, depth);
+        structure.end = length_u32(end)?;
+        structure.site = structure.site.at_depth(depth);
         Ok(structure)
     }
 
@@ -91,7 +92,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     pub fn reopen(room: R, site: Site, extensibility: Extensibility) -> Self {
         let mut structure = Self::unwritten(room, site);
         structure.end = structure.body(extensibility);
-        structure.site.depth = site.depth.saturating_add(1);
+        structure.site = site.at_depth(site.depth().saturating_add(1));
         structure
     }
 
@@ -159,7 +160,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     #[inline]
     fn value<M: Member>(&self) -> Site {
         let start = self.at[M::INDEX];
-        match (self.site.representation, M::EXTENSIBILITY) {
+        match (self.site.representation(), M::EXTENSIBILITY) {
             (Representation::Xcdr1, Extensibility::Mutable) => Site {
                 origin: start,
                 ..self.here(start)
@@ -268,10 +269,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// Replaces all members of a structure of fixed size, which is an `S`.
     #[inline]
     pub fn set_all<S: Shape>(&mut self, value: &S::Borrowed) {
-        let site = Site {
-            depth: self.site.depth.saturating_sub(1),
-            ..self.site
-        };
+        let site = self.site.at_depth(self.site.depth().saturating_sub(1));
         if let Err(error) = S::write(value, &mut site.writer(self.bytes())) {
             self.fault().note(error);
         }

@@ -66,7 +66,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     #[inline]
     pub(super) fn open<M: Member>(&mut self) -> Result<OpenMember, CdrError> {
         self.only_once::<M>()?;
-        let xcdr1 = self.site.representation == Representation::Xcdr1;
+        let xcdr1 = self.site.representation() == Representation::Xcdr1;
         let mut writer = self.writer();
         let mut parameter = None;
         if is_parameter::<M>() || (M::Shape::OPTIONAL && xcdr1) {

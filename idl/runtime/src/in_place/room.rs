@@ -33,39 +33,62 @@ impl Fault {
 /// Where and how something starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
-    pub(super) representation: Representation,
     /// Offset in the sample of the first byte, padding included. (Builders are moved:
     /// offsets are no longer than those in samples.)
     pub(super) position: u32,
     /// Offset that alignment counts from.
     pub(super) origin: u32,
-    /// Structures and collections around it.
-    pub(super) depth: u8,
+    /// Whether it is XCDR2, and how many structures and collections are around it: twice that.
+    /// (One word like the others, without values that cannot be: where a builder stands in a
+    /// `Result`, it is moved as a whole, and not around a tag.)
+    pub(super) manner: u32,
 }
 
 impl Site {
     /// The start of a sample.
     pub const fn top(representation: Representation) -> Self {
         Self {
-            representation,
             position: 0,
             origin: 0,
-            depth: 0,
+            manner: matches!(representation, Representation::Xcdr2) as u32,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn representation(self) -> Representation {
+        match self.manner & 1 {
+            0 => Representation::Xcdr1,
+            _ => Representation::Xcdr2,
+        }
+    }
+
+    /// Structures and collections around it.
+    #[inline]
+    pub(super) const fn depth(self) -> u8 {
+        (self.manner >> 1) as u8
+    }
+
+    /// The same with so many structures and collections around it.
+    #[inline]
+    pub(super) const fn at_depth(self, depth: u8) -> Self {
+        Self {
+            manner: self.manner & 1 | (depth as u32) << 1,
+            ..self
         }
     }
 
     /// Whether a structure has its length before it.
     #[inline]
     pub(super) fn is_delimited(self, extensibility: Extensibility) -> bool {
-        self.representation == Representation::Xcdr2 && extensibility != Extensibility::Final
+        self.representation() == Representation::Xcdr2 && extensibility != Extensibility::Final
     }
 
     /// A writer at the start of it.
     #[inline]
     pub(super) fn writer(self, bytes: &mut [u8]) -> Writer<'_, AllMembers> {
         let (position, origin) = (self.position as usize, self.origin as usize);
-        let mut writer = Writer::resume(self.representation, bytes, position, origin);
-        *writer.depth_mut() = self.depth;
+        let mut writer = Writer::resume(self.representation(), bytes, position, origin);
+        *writer.depth_mut() = self.depth();
         writer
     }
 
@@ -73,14 +96,14 @@ impl Site {
     #[inline]
     pub(super) fn counter(self) -> Counter {
         let (position, origin) = (self.position as usize, self.origin as usize);
-        Counter::resume(self.representation, position, origin, self.depth)
+        Counter::resume(self.representation(), position, origin, self.depth())
     }
 
     /// A reader of what has been written there.
     #[inline]
     pub(super) fn reader(self, bytes: &[u8]) -> Reader<'_> {
         let (position, origin) = (self.position as usize, self.origin as usize);
-        Reader::own(bytes, self.representation, position, origin)
+        Reader::own(bytes, self.representation(), position, origin)
     }
 }
 

@@ -82,6 +82,12 @@ impl Contact {
             rung_at: AtomicU64::new(0),
         }
     }
+
+    /// Whether it has announced that it sleeps.
+    #[inline]
+    pub(super) fn sleeps(&self, fenced: &Fenced) -> bool {
+        Want::of_sleep_word(fenced.epoch(self.row.word(SLEEP_WORD))).is_some()
+    }
 }
 
 /// A bell that its owner rings for me.
@@ -272,8 +278,7 @@ impl Bed {
         self.word().load(Ordering::Relaxed) & !HOW
     }
 
-    /// Wakes a peer if it sleeps and `wants` says that it is to be woken.
-    #[inline]
+    /// Wakes a peer if it sleeps and `wanted` says that it is to be woken.
     pub(super) fn ring(&self, peer: &Contact, fenced: &Fenced, wanted: impl Fn(Want) -> bool) {
         let epoch = fenced.epoch(peer.row.word(SLEEP_WORD));
         let asks = Want::of_sleep_word(epoch).is_some_and(wanted);

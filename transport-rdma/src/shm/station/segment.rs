@@ -13,7 +13,7 @@ use crate::mapping::Mapping;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentKey;
-use crate::sleep;
+use crate::sleep::{self, Fenced};
 
 /// A [`Fabric`] over memory that the members of a segment map.
 ///
@@ -30,6 +30,8 @@ pub struct ShmSegment {
     key: SegmentKey,
     me: Rank,
     rows: Vec<Region>,
+    /// Of these, mine.
+    own: Region,
     mappings: Vec<Arc<Mapping>>,
     contacts: Vec<Option<Arc<Contact>>>,
     fenced: Vec<Mutex<bool>>,
@@ -74,11 +76,13 @@ impl ShmSegment {
     ) -> Self {
         let ranks = (0..).map(Rank).zip(&places);
         let absent = ranks.filter(|(_, place)| !place.is_real);
+        let rows: Vec<_> = places.iter().map(|place| place.mapping.region()).collect();
         Self {
+            own: rows[me.index()].clone(),
             shared,
             key,
             me,
-            rows: places.iter().map(|place| place.mapping.region()).collect(),
+            rows,
             // Zeros stand still as they are.
             fenced: places
                 .iter()
@@ -115,9 +119,17 @@ impl ShmSegment {
         }
     }
 
+    /// Wakes a peer if there is what it sleeps for: data, or acknowledgements, which it may not
+    /// wait for.
+    #[cold]
+    fn wake(&self, contact: &Contact, fenced: &Fenced, is_data: bool) {
+        let wanted = |want| is_data || want == Want::DataAndAcks;
+        self.shared.bed.ring(contact, fenced, wanted);
+    }
+
     #[inline]
     fn own_row(&self) -> &Region {
-        self.row(self.me)
+        &self.own
     }
 }
 
@@ -170,12 +182,13 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet) {
+    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet, peers: usize) {
+        debug_assert_eq!(peers, to.len());
         let row = self.own_row();
         row.store_words(message.header, message.words);
         row.store(message.guard, message.count);
         let (pushes, bytes) = (message.pushes() - 1, message.bytes());
-        self.counters.pushed_all(to.len() as u64, pushes, bytes);
+        self.counters.pushed_all(peers as u64, pushes, bytes);
     }
 
     #[inline]
@@ -183,18 +196,16 @@ impl Fabric for ShmSegment {
         let fenced = sleep::before_ring();
         // Those who have contacts, and no more words than that takes.
         for (at, contacts) in self.contacts.chunks(64).enumerate() {
-            let (data, acks) = (data.word(at), acks.word(at));
-            let mut peers = data | acks;
+            let data = data.word(at);
+            let mut peers = data | acks.word(at);
             while peers != 0 {
                 let bit = peers.trailing_zeros();
                 peers &= peers - 1;
                 // Nobody is there for me and for those who never were.
-                if let Some(Some(contact)) = contacts.get(bit as usize) {
-                    let wanted = |want| match want {
-                        Want::Data => data >> bit & 1 == 1,
-                        Want::DataAndAcks => true,
-                    };
-                    self.shared.bed.ring(contact, &fenced, wanted);
+                if let Some(Some(contact)) = contacts.get(bit as usize)
+                    && contact.sleeps(&fenced)
+                {
+                    self.wake(contact, &fenced, data >> bit & 1 == 1);
                 }
             }
         }
