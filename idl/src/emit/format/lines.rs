@@ -275,13 +275,14 @@ impl<'t> Lines<'t> {
         indent: usize,
         trailing: usize,
     ) {
-        let mut start = range.start;
+        let inner = indent + STEP;
+        let (mut start, mut column) = (range.start, indent);
         for place in places {
-            self.groups(start..*place, indent, 0);
-            self.line(indent + STEP);
-            start = *place;
+            self.groups(start..*place, column, 0);
+            self.line(inner);
+            (start, column) = (*place, inner);
         }
-        self.groups(start..range.end, indent + STEP, trailing);
+        self.groups(start..range.end, column, trailing);
     }
 
     /// From left to right, where brackets that do not fit are broken.

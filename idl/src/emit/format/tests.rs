@@ -68,6 +68,7 @@ fn what_is_long_is_broken_from_the_outside() {
          let variable: Type = call_of_a_function_with(one_argument_of_some_length, another_one_like_it_and_more); \
          let chain = outer(middle(inner_argument_number_one_of_two, inner_argument_number_two_of_two, three)); \
          let another = outer(middle(inner_argument_number_one_of_two, inner_argument_number_two_of_two, number_three)); \
+         (0 | a(the_first_argument_of_a_call_that_is_rather_long, the_second_argument_of_it_too).unsigned(number)? | b); \
          Ok(Literal { a_field_of_some_length: 1, another_field_of_some_length: 2, a_third_field_of_it: 3 }) } }",
         "
 impl A {
@@ -89,6 +90,14 @@ impl A {
             inner_argument_number_two_of_two,
             number_three,
         ));
+        (
+            0
+                | a(
+                    the_first_argument_of_a_call_that_is_rather_long,
+                    the_second_argument_of_it_too,
+                ).unsigned(number)?
+                | b
+        );
         Ok(Literal {
             a_field_of_some_length: 1,
             another_field_of_some_length: 2,
