@@ -130,29 +130,12 @@ pub mod older {
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
-<<<<<<< HEAD
 
-                match reader.block(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-=======
-                let [m0, m1] = reader
-                    .located_together(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                            both: true,
-                        },
-                        together_0,
-                    )?;
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
                 [m0, m1]
->>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -328,29 +311,12 @@ pub mod older {
                     reader.member::<TrackMembers::altitude>()?,
                 ))
             }
-<<<<<<< HEAD
 
-            let value = match reader.block(
-                __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
-                members_,
-            ) {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-            };
-=======
-            let (m0, m1) = reader
-                .together(
-                    __rt::Layout {
-                        size: 8,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                        both: true,
-                    },
-                    together_0,
-                )?;
+            let (m0, m1) = reader.together(
+                __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                together_0,
+            )?;
             let value = Self { icao: m0, altitude: m1 };
->>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -370,29 +336,12 @@ pub mod older {
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
-<<<<<<< HEAD
 
-                match reader.block(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-=======
-                let [m0, m1] = reader
-                    .located_together(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                            both: true,
-                        },
-                        together_0,
-                    )?;
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
                 [m0, m1]
->>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -568,29 +517,12 @@ pub mod older {
                         reader.check_member::<PairMembers::second>()?,
                     ])
                 }
-<<<<<<< HEAD
 
-                match reader.block(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-=======
-                let [m0, m1] = reader
-                    .located_together(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                            both: true,
-                        },
-                        together_0,
-                    )?;
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
                 [m0, m1]
->>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -764,29 +696,12 @@ pub mod older {
                     reader.member::<PairMembers::second>()?,
                 ))
             }
-<<<<<<< HEAD
 
-            let value = match reader.block(
-                __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
-                members_,
-            ) {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-            };
-=======
-            let (m0, m1) = reader
-                .together(
-                    __rt::Layout {
-                        size: 8,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                        both: true,
-                    },
-                    together_0,
-                )?;
+            let (m0, m1) = reader.together(
+                __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                together_0,
+            )?;
             let value = Self { first: m0, second: m1 };
->>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -806,29 +721,12 @@ pub mod older {
                         reader.check_member::<PairMembers::second>()?,
                     ])
                 }
-<<<<<<< HEAD
 
-                match reader.block(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-=======
-                let [m0, m1] = reader
-                    .located_together(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                            both: true,
-                        },
-                        together_0,
-                    )?;
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
                 [m0, m1]
->>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1768,24 +1666,7 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-<<<<<<< HEAD
-            let at = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([reader.check_member::<SpeedMembers::speed>()?])
-                }
-
-                match reader.block(
-                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
-=======
             let at = [reader.check_member::<SpeedMembers::speed>()?];
->>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -1923,24 +1804,7 @@ pub mod older {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-<<<<<<< HEAD
-
-            #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
-                ::core::result::Result::Ok(Speed { speed: reader.member::<SpeedMembers::speed>()? })
-            }
-
-            let value = match reader.block(
-                __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                members_,
-            ) {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-=======
-            let value = Self {
-                speed: reader.member::<SpeedMembers::speed>()?,
->>>>>>> h/track
-            };
+            let value = Self { speed: reader.member::<SpeedMembers::speed>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -1952,24 +1816,7 @@ pub mod older {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-<<<<<<< HEAD
-            let _: [u32; 1] = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([reader.check_member::<SpeedMembers::speed>()?])
-                }
-
-                match reader.block(
-                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
-=======
             let _: [u32; 1] = [reader.check_member::<SpeedMembers::speed>()?];
->>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
@@ -2662,17 +2509,11 @@ pub mod newer {
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
-                let [m0, m1] = reader
-                    .located_together(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                            both: true,
-                        },
-                        together_0,
-                    )?;
+
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
                 let m2 = reader.check_member::<TrackMembers::callsign>()?;
                 let m3 = reader.check_member::<TrackMembers::feed>()?;
                 [m0, m1, m2, m3]
@@ -2877,6 +2718,7 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
+
             #[inline(always)]
             fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32)> {
                 ::core::result::Result::Ok((
@@ -2884,25 +2726,14 @@ pub mod newer {
                     reader.member::<TrackMembers::altitude>()?,
                 ))
             }
-            let (m0, m1) = reader
-                .together(
-                    __rt::Layout {
-                        size: 8,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                        both: true,
-                    },
-                    together_0,
-                )?;
+
+            let (m0, m1) = reader.together(
+                __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                together_0,
+            )?;
             let m2 = reader.member::<TrackMembers::callsign>()?;
             let m3 = reader.member::<TrackMembers::feed>()?;
-            let value = Self {
-                icao: m0,
-                altitude: m1,
-                callsign: m2,
-                feed: m3,
-            };
+            let value = Self { icao: m0, altitude: m1, callsign: m2, feed: m3 };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -2922,17 +2753,11 @@ pub mod newer {
                         reader.check_member::<TrackMembers::altitude>()?,
                     ])
                 }
-                let [m0, m1] = reader
-                    .located_together(
-                        __rt::Layout {
-                            size: 8,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                            both: true,
-                        },
-                        together_0,
-                    )?;
+
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
                 let m2 = reader.check_member::<TrackMembers::callsign>()?;
                 let m3 = reader.check_member::<TrackMembers::feed>()?;
                 [m0, m1, m2, m3]
@@ -3085,29 +2910,12 @@ pub mod newer {
                         reader.check_member::<PairMembers::third>()?,
                     ])
                 }
-<<<<<<< HEAD
 
-                match reader.block(
-                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-=======
-                let [m0, m1, m2] = reader
-                    .located_together(
-                        __rt::Layout {
-                            size: 12,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                            both: true,
-                        },
-                        together_0,
-                    )?;
+                let [m0, m1, m2] = reader.located_together(
+                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
                 [m0, m1, m2]
->>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -3314,41 +3122,19 @@ pub mod newer {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
 
             #[inline(always)]
-            fn together_0(
-                reader: &mut __rt::Reader<'_>,
-            ) -> __rt::Result<(u32, u32, u32)> {
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, u32, u32)> {
                 ::core::result::Result::Ok((
                     reader.member::<PairMembers::first>()?,
                     reader.member::<PairMembers::second>()?,
                     reader.member::<PairMembers::third>()?,
                 ))
             }
-<<<<<<< HEAD
 
-            let value = match reader.block(
-                __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
-                members_,
-            ) {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-=======
-            let (m0, m1, m2) = reader
-                .together(
-                    __rt::Layout {
-                        size: 12,
-                        first: 4,
-                        align: 4,
-                        depth: 0,
-                        both: true,
-                    },
-                    together_0,
-                )?;
-            let value = Self {
-                first: m0,
-                second: m1,
-                third: m2,
->>>>>>> h/track
-            };
+            let (m0, m1, m2) = reader.together(
+                __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true },
+                together_0,
+            )?;
+            let value = Self { first: m0, second: m1, third: m2 };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -3369,29 +3155,12 @@ pub mod newer {
                         reader.check_member::<PairMembers::third>()?,
                     ])
                 }
-<<<<<<< HEAD
 
-                match reader.block(
-                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-=======
-                let [m0, m1, m2] = reader
-                    .located_together(
-                        __rt::Layout {
-                            size: 12,
-                            first: 4,
-                            align: 4,
-                            depth: 0,
-                            both: true,
-                        },
-                        together_0,
-                    )?;
+                let [m0, m1, m2] = reader.located_together(
+                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
                 [m0, m1, m2]
->>>>>>> h/track
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -4418,24 +4187,7 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
-<<<<<<< HEAD
-            let at = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([reader.check_member::<SpeedMembers::velocity>()?])
-                }
-
-                match reader.block(
-                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
-=======
             let at = [reader.check_member::<SpeedMembers::velocity>()?];
->>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -4573,26 +4325,7 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-<<<<<<< HEAD
-
-            #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Speed> {
-                ::core::result::Result::Ok(Speed {
-                    velocity: reader.member::<SpeedMembers::velocity>()?,
-                })
-            }
-
-            let value = match reader.block(
-                __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                members_,
-            ) {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-=======
-            let value = Self {
-                velocity: reader.member::<SpeedMembers::velocity>()?,
->>>>>>> h/track
-            };
+            let value = Self { velocity: reader.member::<SpeedMembers::velocity>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -4604,24 +4337,7 @@ pub mod newer {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
-<<<<<<< HEAD
-            let _: [u32; 1] = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([reader.check_member::<SpeedMembers::velocity>()?])
-                }
-
-                match reader.block(
-                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
-=======
             let _: [u32; 1] = [reader.check_member::<SpeedMembers::velocity>()?];
->>>>>>> h/track
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())

@@ -138,13 +138,24 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
-            let at = [
-                reader.check_member::<StateMembers::icao>()?,
-                reader.check_member::<StateMembers::altitude>()?,
-                reader.check_member::<StateMembers::number>()?,
-                reader.check_member::<StateMembers::feed>()?,
-                reader.check_member::<StateMembers::callsign>()?,
-            ];
+            let at = {
+                #[inline(always)]
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 4]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<StateMembers::icao>()?,
+                        reader.check_member::<StateMembers::altitude>()?,
+                        reader.check_member::<StateMembers::number>()?,
+                        reader.check_member::<StateMembers::feed>()?,
+                    ])
+                }
+
+                let [m0, m1, m2, m3] = reader.located_together(
+                    __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
+                let m4 = reader.check_member::<StateMembers::callsign>()?;
+                [m0, m1, m2, m3, m4]
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -347,13 +358,23 @@ pub mod flight {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
-            let value = Self {
-                icao: reader.member::<StateMembers::icao>()?,
-                altitude: reader.member::<StateMembers::altitude>()?,
-                number: reader.member::<StateMembers::number>()?,
-                feed: reader.member::<StateMembers::feed>()?,
-                callsign: reader.member::<StateMembers::callsign>()?,
-            };
+
+            #[inline(always)]
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32, u32, u16)> {
+                ::core::result::Result::Ok((
+                    reader.member::<StateMembers::icao>()?,
+                    reader.member::<StateMembers::altitude>()?,
+                    reader.member::<StateMembers::number>()?,
+                    reader.member::<StateMembers::feed>()?,
+                ))
+            }
+
+            let (m0, m1, m2, m3) = reader.together(
+                __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true },
+                together_0,
+            )?;
+            let m4 = reader.member::<StateMembers::callsign>()?;
+            let value = Self { icao: m0, altitude: m1, number: m2, feed: m3, callsign: m4 };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -365,13 +386,24 @@ pub mod flight {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
-            let _: [u32; 5] = [
-                reader.check_member::<StateMembers::icao>()?,
-                reader.check_member::<StateMembers::altitude>()?,
-                reader.check_member::<StateMembers::number>()?,
-                reader.check_member::<StateMembers::feed>()?,
-                reader.check_member::<StateMembers::callsign>()?,
-            ];
+            let _: [u32; 5] = {
+                #[inline(always)]
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 4]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<StateMembers::icao>()?,
+                        reader.check_member::<StateMembers::altitude>()?,
+                        reader.check_member::<StateMembers::number>()?,
+                        reader.check_member::<StateMembers::feed>()?,
+                    ])
+                }
+
+                let [m0, m1, m2, m3] = reader.located_together(
+                    __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true },
+                    together_0,
+                )?;
+                let m4 = reader.check_member::<StateMembers::callsign>()?;
+                [m0, m1, m2, m3, m4]
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
@@ -808,20 +840,7 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
-            let at = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([reader.check_member::<OtherMembers::icao>()?])
-                }
-
-                match reader.block(
-                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
+            let at = [reader.check_member::<OtherMembers::icao>()?];
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -963,19 +982,7 @@ pub mod flight {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
-
-            #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Other> {
-                ::core::result::Result::Ok(Other { icao: reader.member::<OtherMembers::icao>()? })
-            }
-
-            let value = match reader.block(
-                __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                members_,
-            ) {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-            };
+            let value = Self { icao: reader.member::<OtherMembers::icao>()? };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -987,20 +994,7 @@ pub mod flight {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
-            let _: [u32; 1] = {
-                #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 1]> {
-                    ::core::result::Result::Ok([reader.check_member::<OtherMembers::icao>()?])
-                }
-
-                match reader.block(
-                    __rt::Layout { size: 4, first: 4, align: 4, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
-            };
+            let _: [u32; 1] = [reader.check_member::<OtherMembers::icao>()?];
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
@@ -1167,20 +1161,18 @@ pub mod flight {
             let inside = *reader;
             let at = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<CompactMembers::icao>()?,
                         reader.check_member::<CompactMembers::at>()?,
                     ])
                 }
 
-                match reader.block(
-                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false },
+                    together_0,
+                )?;
+                [m0, m1]
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1352,20 +1344,18 @@ pub mod flight {
             let scope = reader.begin(__rt::Extensibility::Final)?;
 
             #[inline(always)]
-            fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<Compact> {
-                ::core::result::Result::Ok(Compact {
-                    icao: reader.member::<CompactMembers::icao>()?,
-                    at: reader.member::<CompactMembers::at>()?,
-                })
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, f64)> {
+                ::core::result::Result::Ok((
+                    reader.member::<CompactMembers::icao>()?,
+                    reader.member::<CompactMembers::at>()?,
+                ))
             }
 
-            let value = match reader.block(
-                __rt::Layout { size: 16, first: 4, align: 8, depth: 0 },
-                members_,
-            ) {
-                ::core::option::Option::Some((value, _)) => value,
-                ::core::option::Option::None => members_(reader)?,
-            };
+            let (m0, m1) = reader.together(
+                __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false },
+                together_0,
+            )?;
+            let value = Self { icao: m0, at: m1 };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -1379,20 +1369,18 @@ pub mod flight {
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let _: [u32; 2] = {
                 #[inline(always)]
-                fn members_(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
                     ::core::result::Result::Ok([
                         reader.check_member::<CompactMembers::icao>()?,
                         reader.check_member::<CompactMembers::at>()?,
                     ])
                 }
 
-                match reader.block(
-                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0 },
-                    members_,
-                ) {
-                    ::core::option::Option::Some((at, start)) => at.map(|at| start + at),
-                    ::core::option::Option::None => members_(reader)?,
-                }
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false },
+                    together_0,
+                )?;
+                [m0, m1]
             };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1502,11 +1490,22 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
-            let at = [
-                reader.check_member::<LegMembers::length>()?,
-                reader.check_member::<LegMembers::number>()?,
-                reader.check_member::<LegMembers::name>()?,
-            ];
+            let at = {
+                #[inline(always)]
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<LegMembers::length>()?,
+                        reader.check_member::<LegMembers::number>()?,
+                    ])
+                }
+
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true },
+                    together_0,
+                )?;
+                let m2 = reader.check_member::<LegMembers::name>()?;
+                [m0, m1, m2]
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(Self { reader: inside, at })
@@ -1654,11 +1653,21 @@ pub mod flight {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
-            let value = Self {
-                length: reader.member::<LegMembers::length>()?,
-                number: reader.member::<LegMembers::number>()?,
-                name: reader.member::<LegMembers::name>()?,
-            };
+
+            #[inline(always)]
+            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(f64, u16)> {
+                ::core::result::Result::Ok((
+                    reader.member::<LegMembers::length>()?,
+                    reader.member::<LegMembers::number>()?,
+                ))
+            }
+
+            let (m0, m1) = reader.together(
+                __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true },
+                together_0,
+            )?;
+            let m2 = reader.member::<LegMembers::name>()?;
+            let value = Self { length: m0, number: m1, name: m2 };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(value)
@@ -1670,11 +1679,22 @@ pub mod flight {
             let mut cursor = *outer;
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
-            let _: [u32; 3] = [
-                reader.check_member::<LegMembers::length>()?,
-                reader.check_member::<LegMembers::number>()?,
-                reader.check_member::<LegMembers::name>()?,
-            ];
+            let _: [u32; 3] = {
+                #[inline(always)]
+                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
+                    ::core::result::Result::Ok([
+                        reader.check_member::<LegMembers::length>()?,
+                        reader.check_member::<LegMembers::number>()?,
+                    ])
+                }
+
+                let [m0, m1] = reader.located_together(
+                    __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true },
+                    together_0,
+                )?;
+                let m2 = reader.check_member::<LegMembers::name>()?;
+                [m0, m1, m2]
+            };
             reader.end(scope);
             outer.follow(&cursor);
             ::core::result::Result::Ok(())
