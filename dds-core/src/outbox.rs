@@ -31,10 +31,6 @@ use crate::limits::{GRANULE, MESSAGE_INDEX_MAX};
 use crate::spec::RingSpec;
 use crate::sync::{AtomicU64, Ordering};
 
-/// What a message does not use of its extent goes back when it is committed, if it is more
-/// granules than this: for less than a line it is not worth a swap.
-const REST_MAX: u32 = 64 / GRANULE as u32 - 1;
-
 const REAL_BITS: u32 = 16;
 const REAL_MASK: u64 = (1 << REAL_BITS) - 1;
 
@@ -264,12 +260,12 @@ impl Outbox {
     #[inline]
     fn close(&self, reserved: Reserved, used: u32, state: u64) {
         let mut span = reserved.span;
-        let (shorter, rest_max) = match state {
-            WITHDRAWN => (0, 0),
-            _ if self.slot.is_some() => (span, 0),
-            _ => (reserved.skipped + used.div_ceil(GRANULE as u32), REST_MAX),
+        let shorter = match state {
+            WITHDRAWN => 0,
+            _ if self.slot.is_some() => span,
+            _ => reserved.skipped + used.div_ceil(GRANULE as u32),
         };
-        if span.saturating_sub(shorter) > rest_max {
+        if shorter < span {
             let begin = reserved.end.wrapping_sub(span);
             let ticket = reserved.ticket.wrapping_add(1);
             // Relaxed failure: somebody claimed behind us, the extent keeps its
@@ -450,20 +446,6 @@ mod tests {
         let third = outbox.reserve(64).unwrap();
         outbox.withdraw(third);
         assert_eq!(outbox.reserve(64).unwrap().offset(), third.offset());
-    }
-
-    #[test]
-    fn less_than_a_line_stays_but_goes_with_a_withdrawn_claim() {
-        let outbox = outbox(8, 1024);
-        let tight = outbox.reserve(64).unwrap();
-        outbox.commit(tight, 10).unwrap();
-        let roomy = outbox.reserve(80).unwrap();
-        assert_eq!(roomy.offset(), 64, "48 bytes are not worth it");
-        outbox.commit(roomy, 10).unwrap();
-        let small = outbox.reserve(16).unwrap();
-        assert_eq!(small.offset(), 80, "64 bytes are");
-        outbox.withdraw(small);
-        assert_eq!(outbox.reserve(16).unwrap().offset(), 80);
     }
 
     #[test]

@@ -166,12 +166,7 @@ impl Rota {
 
     pub(crate) fn wake(&mut self, at: usize) {
         let lane = 1 << (at % 64);
-        let awake = &mut self.awake[at / 64];
-        if *awake & lane != 0 {
-            // Who is awake neither waits in the list of those at rest nor sleeps.
-            return;
-        }
-        *awake |= lane;
+        self.awake[at / 64] |= lane;
         self.wanting[at / 64] &= !lane;
         self.asleep[at / 64] &= !lane;
     }

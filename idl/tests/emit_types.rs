@@ -300,6 +300,7 @@ fn constants_and_bitmasks_are_no_patterns_of_generated_code() {
     // Fields of the runtime's, and words of Rust.
     let fields = [
         "align",
+        "both",
         "depth",
         "first",
         "information",
