@@ -25,7 +25,7 @@ pub(super) struct Sent {
     pub(super) samples: u64,
     /// By phase: samples whose write began in it.
     pub(super) by_phase: Vec<u64>,
-    /// By phase: how long the longest write took that began in it.
+    /// By phase: how long the longest write took of those that lasted in it.
     pub(super) longest_ns: Vec<u64>,
 }
 
@@ -62,11 +62,18 @@ impl Pacer {
     fn timed_send(&self, sent: &mut Sent) -> Result<(), Failure> {
         let began_ns = clock::monotonic_ns();
         send(&self.writer, sent.samples, began_ns, self.size)?;
+        let ended_ns = clock::monotonic_ns();
         sent.samples += 1;
-        if let Some(phase) = self.timetable.phase_at(began_ns) {
+        let [began, ended] = [began_ns, ended_ns].map(|at_ns| self.timetable.phase_at(at_ns));
+        if let Some(phase) = began {
             sent.by_phase[phase] += 1;
-            let longest_ns = &mut sent.longest_ns[phase];
-            *longest_ns = (*longest_ns).max(clock::monotonic_ns() - began_ns);
+        }
+        // Who waits from one phase to the end of the next has waited in both.
+        let over = self.timetable.is_over(ended_ns).then_some(PHASES.len() - 1);
+        if let (Some(first), Some(last)) = (began, ended.or(over)) {
+            for longest_ns in &mut sent.longest_ns[first..=last] {
+                *longest_ns = (*longest_ns).max(ended_ns - began_ns);
+            }
         }
         Ok(())
     }
