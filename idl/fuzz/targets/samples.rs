@@ -4,8 +4,8 @@
 use std::fmt::Debug;
 
 use spindle_dds_idl_fixtures as fixtures;
-use spindle_dds_idl_runtime::codec::Sample;
-use spindle_dds_idl_runtime::{ByteOrder, Encapsulation, Representation};
+
+use spindle_dds_idl_runtime::{ByteOrder, Encapsulation, Representation, TopicType};
 
 /// The first byte chooses the type, the second one the byte order; the rest is the sample.
 pub fn check(bytes: &[u8], representation: Representation) {
@@ -116,7 +116,7 @@ const TYPES: &[Check] = &[
     one::<fixtures::union_construct::union_construct::read::Holder>,
 ];
 
-fn one<T: Sample + Debug>(bytes: &[u8], representation: Representation, order: ByteOrder)
+fn one<T: TopicType + Debug>(bytes: &[u8], representation: Representation, order: ByteOrder)
 where
     for<'a> T::View<'a>: Debug,
 {
@@ -141,7 +141,7 @@ where
 
 /// What was read is written, in either representation, to as many bytes as announced, and
 /// read again.
-fn again<T: Sample + Debug>(value: &T) {
+fn again<T: TopicType + Debug>(value: &T) {
     for representation in [Representation::Xcdr1, Representation::Xcdr2] {
         let mut out = vec![0xaa; value.size(representation)];
         let used = value
