@@ -4,7 +4,6 @@
 use std::fmt::Debug;
 
 use spindle_dds_idl_fixtures as fixtures;
-
 use spindle_dds_idl_runtime::{ByteOrder, Encapsulation, Representation, TopicType};
 
 /// The first byte chooses the type, the second one the byte order; the rest is the sample.
