@@ -86,6 +86,8 @@ impl Encode<'_> {
             }
             (Type::Declared(index), value) => match self.0.declared(*index) {
                 Some(declared) => self.declared_value(&declared, value, encoder),
+                // An annotation has no values, and is read as nothing.
+                None if *value == Value::Struct(Vec::new()) => Ok(()),
                 None => Err(foreign(encoder)),
             },
             _ => Err(foreign(encoder)),
