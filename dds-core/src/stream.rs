@@ -3,6 +3,8 @@
 //! A row is input from another process. Each header is copied once, checked,
 //! and kept here until its message is delivered; nothing is read twice.
 
+use std::ptr::NonNull;
+
 use spindle_dds_transport::Region;
 
 use crate::config::{EngineConfig, PlantedBug};
@@ -15,6 +17,8 @@ use crate::limits::MESSAGE_INDEX_MAX;
 #[derive(Debug)]
 pub(crate) struct Stream {
     columns: RingColumns,
+    /// The sender's, where its payload lies: rows stay where they are.
+    row: Region,
     /// Messages received, nulls included.
     count: u64,
     /// Real messages received.
@@ -53,10 +57,12 @@ pub enum Nonsense {
 }
 
 impl Stream {
-    pub(crate) fn new(columns: RingColumns) -> Self {
+    /// Of a ring in this row.
+    pub(crate) fn new(columns: RingColumns, row: Region) -> Self {
         let headers = vec![Header::EMPTY; columns.spec.messages as usize].into_boxed_slice();
         Self {
             columns,
+            row,
             count: 0,
             real: 0,
             newest: 0,
@@ -91,9 +97,10 @@ impl Stream {
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
 
-    /// The payload ring in the sender's row: byte offset and length.
-    pub(crate) fn payload(&self) -> (usize, usize) {
-        (self.columns.payload, self.columns.spec.bytes as usize)
+    /// Where the payload ring begins, all of which lies in the sender's row.
+    pub(crate) fn payload(&self) -> NonNull<u8> {
+        let len = self.columns.spec.bytes as usize;
+        self.row.begin(self.columns.payload, len)
     }
 
     /// Byte offset of the guard in the sender's row.
@@ -244,7 +251,7 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (Stream::new(COLUMNS), Inbox::new(4));
+        let (mut stream, inbox) = (Stream::new(COLUMNS, row.clone()), Inbox::new(4));
         let (mut sent, mut taken) = (0, 0);
         let mut first_places = Vec::new();
         for (come, go) in [(3, 2), (3, 1), (1, 4), (2, 1), (1, 2), (4, 4)] {
@@ -300,7 +307,7 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (Stream::new(COLUMNS), Inbox::new(4));
+        let (mut stream, inbox) = (Stream::new(COLUMNS, row.clone()), Inbox::new(4));
         let mut receive = |sent: u64, inbox: &Inbox| {
             let header = Header::test(sent - 1, 0, 8);
             fabric.store_words(COLUMNS.header(sent - 1), &header.to_words());

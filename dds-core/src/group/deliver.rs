@@ -185,13 +185,12 @@ impl<F: Fabric> Group<F> {
         stream.front()?;
         let is_ordered = ring == Ring::Ordered;
         let batched = context.config.batched_upcalls;
-        let (payload, len) = stream.payload();
         let source = Source {
             lane,
             ring,
             sender: sender.rank,
             sender_at: at,
-            payload: lane.fabric.row(sender.rank).begin(payload, len),
+            payload: stream.payload(),
             inbox,
             tickets: &self.tickets,
         };

@@ -178,7 +178,11 @@ impl<F: Fabric> Group<F> {
     pub(crate) fn new(lane: Arc<Lane<F>>, spec: LaneSpec, layout: &Layout) -> Self {
         let me = lane.fabric.me();
         let places = || (0..spec.members.len() as u16).map(Rank);
-        let stream = |ring: Ring, sender: usize| lane.rings[ring.index()][sender].map(Stream::new);
+        let stream = |ring: Ring, sender: usize| {
+            let columns = lane.rings[ring.index()][sender]?;
+            let row = lane.fabric.row(spec.senders[sender].rank);
+            Some(Stream::new(columns, row.clone()))
+        };
         let mut ordered = 0;
         let mut order = |sender: &SenderSpec| {
             ordered += u64::from(sender.rings[0].is_some());
