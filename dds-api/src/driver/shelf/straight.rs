@@ -25,7 +25,7 @@ impl<F: Fabric> Shelf<F> {
         run: &mut Run<'_, F>,
         batch: &mut Batch<F>,
     ) -> bool {
-        if !std::ptr::eq(&*self.link, link) || self.has_arrivals() {
+        if !self.course.is_at(link) || self.has_arrivals() {
             return false;
         }
         let whose = (run.lane(), run.sender(), run.ring());
