@@ -128,37 +128,48 @@ impl Stream {
         }
         self.begin_anew();
         let before = self.real;
-        let messages = u64::from(self.columns.spec.messages);
+        let messages = self.headers.len() as u64;
+        let hasty = config.plants(PlantedBug::NullsBeforeHeaders);
         // It only rises: what it was is enough, for as long as there is room by that.
         let mut released = inbox.released_real();
-        while self.count < guard && self.real - before < limit {
-            let words = row.words_at::<WORDS>(self.columns.header(self.real));
-            // A stale header carries less, one that is not vouched for more.
-            let index_end = words.load(0);
-            let hasty =
-                config.plants(PlantedBug::NullsBeforeHeaders) && index_end != self.count + 1;
-            if index_end <= self.count || index_end > guard || hasty {
-                self.count = guard;
-                break;
-            }
-            if self.real - released >= messages {
-                released = inbox.released_real();
-                if self.real - released >= messages {
-                    return Err(Nonsense::Overrun);
+        let (mut real, mut count) = (before, self.count);
+        let mut result = Ok(());
+        'stretches: while real - before < limit {
+            // Up to the end of the ring, or of the places.
+            let stretch = self.columns.stretch(real).min(limit - (real - before));
+            let headers = row.word_groups::<WORDS>(self.columns.header(real), stretch as usize);
+            let place = self.place(real);
+            let places = self.headers.get_mut(place..).unwrap_or_default();
+            for (words, place) in headers.zip(places) {
+                if count >= guard {
+                    break 'stretches;
                 }
+                // A stale header carries less, one that is not vouched for more.
+                let index_end = words.load(0);
+                if index_end <= count || index_end > guard || hasty && index_end != count + 1 {
+                    count = guard;
+                    break 'stretches;
+                }
+                if real - released >= messages {
+                    released = inbox.released_real();
+                    if real - released >= messages {
+                        result = Err(Nonsense::Overrun);
+                        break 'stretches;
+                    }
+                }
+                let header = Header::from_words(&words.copy(), self.columns.spec.bytes);
+                let Some(header) = header.filter(|header| header.index + 1 == index_end) else {
+                    result = Err(Nonsense::BadHeader);
+                    break 'stretches;
+                };
+                *place = header;
+                real += 1;
+                count = index_end;
+                self.newest = index_end;
             }
-            let header = Header::from_words(&words.copy(), self.columns.spec.bytes);
-            let header = header.ok_or(Nonsense::BadHeader)?;
-            if header.index + 1 != index_end {
-                return Err(Nonsense::BadHeader);
-            }
-            let place = self.place(self.real);
-            self.headers[place] = header;
-            self.real += 1;
-            self.count = index_end;
-            self.newest = index_end;
         }
-        Ok(self.real - before)
+        (self.real, self.count) = (real, count);
+        result.map(|()| real - before)
     }
 
     /// Where the header of a real message is kept.
@@ -214,7 +225,8 @@ impl Stream {
     /// The oldest one has been handed over.
     #[inline]
     pub(crate) fn pop(&mut self, inbox: &Inbox) {
-        inbox.pass_real(self.delivered, &self.headers[self.place(self.delivered)]);
+        let header = &self.headers[self.place(self.delivered)];
+        inbox.pass_real(self.delivered, inbox.place(self.delivered), header);
         self.delivered += 1;
     }
 
@@ -280,7 +292,7 @@ mod tests {
                 let (run, delivered) = stream.waiting_run();
                 for header in run.iter().take((until - taken) as usize) {
                     assert_eq!((header.index, *delivered), (taken, taken));
-                    inbox.pass_real(taken, header);
+                    inbox.pass_real(taken, inbox.place(taken), header);
                     *delivered += 1;
                     taken += 1;
                 }
@@ -314,8 +326,9 @@ mod tests {
             let limit = u64::MAX;
             let taken = stream.receive(row, inbox, sent, sent, limit, &EngineConfig::SPINDLE);
             while let Some((real, &header)) = stream.front() {
-                inbox.hold_first(real);
-                inbox.pass_real(real, &header);
+                let place = inbox.place(real);
+                place.hold_first();
+                inbox.pass_real(real, place, &header);
                 stream.delivered += 1;
             }
             inbox.pass(sent);

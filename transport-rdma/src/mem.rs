@@ -219,6 +219,19 @@ impl Region {
         Words(unsafe { words.cast().as_ref() })
     }
 
+    /// Groups of so many words one behind the other, from `at`: what they lie in is looked
+    /// at once. Panics like [`load`](Self::load).
+    #[inline]
+    pub fn word_groups<const N: usize>(
+        &self,
+        at: usize,
+        groups: usize,
+    ) -> impl Iterator<Item = Words<'_, N>> {
+        assert!(at.is_multiple_of(8));
+        let words = &self.words()[at / 8..][..groups * N];
+        words.as_chunks().0.iter().map(Words)
+    }
+
     /// Copies words from `at`, as [`copy_out`](Self::copy_out) does bytes.
     #[inline]
     pub fn copy_words<const N: usize>(&self, at: usize) -> [u64; N] {

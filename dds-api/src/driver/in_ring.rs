@@ -61,13 +61,30 @@ impl Entries {
     }
 
     /// How many more it takes.
-    pub(super) fn room(&self) -> usize {
+    fn room(&self) -> usize {
         self.places.len() - (self.end - self.first)
     }
 
-    /// One more, for which there is room.
+    /// Where the next ones go, one behind the other: as many as there is room for before the
+    /// places begin again.
     #[inline]
-    pub(super) fn push(&mut self, entry: EntryRef) {
+    pub(super) fn vacant(&mut self) -> &mut [EntryRef] {
+        let at = self.end & (self.places.len() - 1);
+        let room = self.room();
+        let vacant = self.places.get_mut(at..).unwrap_or_default();
+        let len = vacant.len().min(room);
+        &mut vacant[..len]
+    }
+
+    /// So many stand there now, of those that are [`vacant`](Self::vacant).
+    #[inline]
+    pub(super) fn came(&mut self, entries: usize) {
+        debug_assert!(entries <= self.room());
+        self.end += entries;
+    }
+
+    /// One more, for which there is room.
+    fn push(&mut self, entry: EntryRef) {
         debug_assert!(self.room() > 0);
         self.places[self.end & (self.places.len() - 1)] = entry;
         self.end += 1;

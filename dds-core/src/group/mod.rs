@@ -31,7 +31,7 @@ use spindle_dds_transport::{Fabric, PeerSet, Rank};
 pub use end::Counts;
 pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
 pub(crate) use rest::Seen;
-pub use run::Run;
+pub use run::{Handed, Run};
 
 use crate::claim::{Claim, ClaimError, Meta};
 use crate::config::{EngineConfig, PlantedBug};
