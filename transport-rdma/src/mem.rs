@@ -433,6 +433,22 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_words_follow_each_other() {
+        let region = Region::heap(128);
+        region.store_words(96, &[1, 2, 3, 4]);
+        let groups = region.word_groups::<2>(88, 2);
+        let groups: Vec<_> = groups.map(|words| words.copy()).collect();
+        assert_eq!(groups, [[0, 1], [2, 3]]);
+        assert_eq!(region.word_groups::<2>(128, 0).count(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "range end index")]
+    fn groups_of_words_end_with_their_region() {
+        let _ = Region::heap(128).word_groups::<2>(104, 2).count();
+    }
+
+    #[test]
     fn heaps_of_all_lengths_are_aligned() {
         for len in (1..5000).step_by(97) {
             let region = Region::heap(len);

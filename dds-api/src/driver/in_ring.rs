@@ -287,4 +287,27 @@ mod tests {
         entries.clear();
         assert_eq!(entries.pop(), None);
     }
+
+    #[test]
+    fn entries_are_noted_where_they_are_vacant_and_come_in_order() {
+        let mut entries = Entries::new(4);
+        let (mut next, mut oldest) = (0, 0);
+        // What is vacant in one piece, before so many go: up to the end of the places, then
+        // up to the oldest.
+        for (vacant, go) in [(4, 0), (0, 3), (3, 3), (1, 1), (3, 4), (4, 4)] {
+            let places = entries.vacant();
+            assert_eq!(places.len(), vacant);
+            for place in places {
+                *place = EntryRef::test(next);
+                next += 1;
+            }
+            entries.came(vacant);
+            for _ in 0..go {
+                assert_eq!(entries.pop(), Some(EntryRef::test(oldest)));
+                oldest += 1;
+            }
+        }
+        assert_eq!((next, oldest), (15, 15));
+        assert_eq!(entries.pop(), None);
+    }
 }
