@@ -298,8 +298,8 @@ fn loom_whoever_lets_go_accounts_for_all() {
             });
         };
         for real in 0..2 {
-            inbox.hold_first(real);
-            inbox.pass_real(real, &Header::test(real, 0, 16));
+            inbox.place(real).hold_first();
+            inbox.pass_real(real, inbox.place(real), &Header::test(real, 0, 16));
         }
         let holder = {
             let (inbox, column) = (inbox.clone(), column.clone());
@@ -413,17 +413,17 @@ fn loom_of_two_holders_one_accounts() {
                 inbox.release(|_| ());
             }
         };
-        inbox.hold_first(0);
+        inbox.place(0).hold_first();
         let first = {
             let (inbox, bytes) = (inbox.clone(), bytes.clone());
             thread::spawn(move || reader(&inbox, &bytes))
         };
-        inbox.hold(0);
+        inbox.place(0).hold();
         let second = {
             let (inbox, bytes) = (inbox.clone(), bytes.clone());
             thread::spawn(move || reader(&inbox, &bytes))
         };
-        inbox.pass_real(0, &Header::test(0, 0, 16));
+        inbox.pass_real(0, inbox.place(0), &Header::test(0, 0, 16));
         inbox.pass(1);
         inbox.release(|_| ());
         if inbox.released() == 1 {

@@ -250,6 +250,19 @@ impl Region {
         Words(unsafe { words.cast().as_ref() })
     }
 
+    /// Groups of so many words one behind the other, from `at`: what they lie in is looked
+    /// at once. Panics like [`load`](Self::load).
+    #[inline]
+    pub fn word_groups<const N: usize>(
+        &self,
+        at: usize,
+        groups: usize,
+    ) -> impl Iterator<Item = Words<'_, N>> {
+        assert!(at.is_multiple_of(8));
+        let words = &self.words()[at / 8..][..groups * N];
+        words.as_chunks().0.iter().map(Words)
+    }
+
     /// Copies words from `at`, as [`copy_out`](Self::copy_out) does bytes.
     #[inline]
     pub fn copy_words<const N: usize>(&self, at: usize) -> [u64; N] {
@@ -480,6 +493,22 @@ mod tests {
             region.expect_write(at, len);
         }
         assert_eq!(region.copy_words(0), [7; 32]);
+    }
+
+    #[test]
+    fn groups_of_words_follow_each_other() {
+        let region = Region::heap(128);
+        region.store_words(96, &[1, 2, 3, 4]);
+        let groups = region.word_groups::<2>(88, 2);
+        let groups: Vec<_> = groups.map(|words| words.copy()).collect();
+        assert_eq!(groups, [[0, 1], [2, 3]]);
+        assert_eq!(region.word_groups::<2>(128, 0).count(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "range end index")]
+    fn groups_of_words_end_with_their_region() {
+        let _ = Region::heap(128).word_groups::<2>(104, 2).count();
     }
 
     #[test]
