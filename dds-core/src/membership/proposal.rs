@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::row::Nonsense;
-use super::view::{Endpoint, Member, MemberId, View};
+use super::view::{Endpoint, Member, MemberId, Note, View};
 use crate::ids::SubgroupId;
 use crate::limits::REQUEST_LEN_MAX;
 use crate::spec::LaneSpec;
@@ -60,8 +60,8 @@ pub struct Refusal {
     pub why: String,
 }
 
-/// A request as it stands in a row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A request as it is read in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asking {
     /// As it is.
     Plainly(Request),
@@ -78,7 +78,7 @@ pub(super) enum Added {
     Waits,
 }
 
-/// A change of a member's endpoints.
+/// A change of a member's endpoints and notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Update {
     /// Whose.
@@ -88,6 +88,18 @@ pub struct Update {
     /// New endpoints, and those that changed, by the member's numbers.
     pub put: Vec<(u64, Endpoint)>,
     /// Those that are no more.
+    pub remove: Vec<u64>,
+    /// What it notes. It travels apart: hardly any update has any.
+    #[serde(skip)]
+    pub notes: Notes,
+}
+
+/// A change of a member's notes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Notes {
+    /// New ones, by the member's numbers.
+    pub put: Vec<(u64, Note)>,
+    /// Those that are taken back.
     pub remove: Vec<u64>,
 }
 
@@ -146,8 +158,8 @@ pub enum Touched {
 }
 
 impl Update {
-    /// Does the update, if it is this member's next.
-    pub(super) fn apply(&self, member: &mut Member) {
+    /// Does the update, if it is this member's next; `notes` are its own, as they are kept.
+    pub(super) fn apply(&self, member: &mut Member, notes: Vec<(u64, Note)>) {
         if self.number != member.updates + 1 {
             return;
         }
@@ -156,6 +168,10 @@ impl Update {
             member.endpoints.remove(number);
         }
         member.endpoints.extend(self.put.iter().cloned());
+        for number in &self.notes.remove {
+            member.notes.remove(number);
+        }
+        member.notes.extend(notes);
     }
 
     /// The subgroups where something changes.
@@ -285,11 +301,33 @@ impl Proposal {
         }
     }
 
+    /// As it stands in a row. Behind it, if any update notes anything: which, and what.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        // Nothing in it can fail to be written into memory.
+        let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
+        let updates = (0..).zip(&self.updates);
+        let noting = updates.filter(|(_, update)| update.notes != Notes::default());
+        let notes: Vec<(u32, &Notes)> = noting.map(|(at, update)| (at, &update.notes)).collect();
+        if !notes.is_empty() {
+            bytes.extend(postcard::to_allocvec(&notes).unwrap_or_default());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (mut proposal, rest) = postcard::take_from_bytes::<Self>(bytes).ok()?;
+        if !rest.is_empty() {
+            for (at, notes) in postcard::from_bytes::<Vec<(u32, Notes)>>(rest).ok()? {
+                proposal.updates.get_mut(at as usize)?.notes = notes;
+            }
+        }
+        Some(proposal)
+    }
+
     /// Tells proposals apart that make the same view of one (when all of its members
     /// leave, those who come are the next, however it ends): FNV-1a of its bytes.
     pub fn digest(&self) -> u64 {
-        // Nothing in it can fail to be written into memory.
-        let bytes = postcard::to_allocvec(self).unwrap_or_default();
+        let bytes = self.to_bytes();
         let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
     }
@@ -316,7 +354,7 @@ impl Proposal {
     /// Reads a proposal for `view` out of a peer's row, and checks all that the
     /// reader relies on.
     pub(super) fn read(bytes: &[u8], view: &View) -> Option<(Self, View)> {
-        let proposal: Self = postcard::from_bytes(bytes).ok()?;
+        let proposal = Self::from_bytes(bytes)?;
         let members = view.members.len();
         let sound = proposal.view == view.id
             && proposal.joins.len() <= MEMBERS_MAX
@@ -354,7 +392,8 @@ impl Proposal {
 mod tests {
     use super::*;
     use crate::ids::TopicKey;
-    use crate::membership::HostId;
+    use crate::limits::NOTES_LEN_MAX;
+    use crate::membership::{HostId, ViewError};
 
     const ME: MemberId = MemberId(1);
 
@@ -375,6 +414,7 @@ mod tests {
             info: Vec::new(),
             updates: 0,
             endpoints: (0..).zip(endpoints.iter().cloned()).collect(),
+            notes: Default::default(),
         }
     }
 
@@ -384,6 +424,7 @@ mod tests {
             number,
             put: vec![(number, put)],
             remove: Vec::new(),
+            notes: Notes::default(),
         }))
     }
 
@@ -442,6 +483,92 @@ mod tests {
         let (proposal, next) = asked(&[join.clone(), join, update(1, endpoint(1, 1))]);
         assert_eq!((next.members.len(), next.members[0].updates), (1, 1));
         assert_eq!(proposal.refusals.len(), 1);
+    }
+
+    fn noted(number: u64, notes: &[(u64, &[u8])], forget: &[u64]) -> Asking {
+        let notes = notes.iter().map(|(number, note)| (*number, (*note).into()));
+        Asking::Plainly(Request::Update(Update {
+            member: ME,
+            number,
+            put: Vec::new(),
+            remove: Vec::new(),
+            notes: Notes {
+                put: notes.collect(),
+                remove: forget.to_vec(),
+            },
+        }))
+    }
+
+    /// And each is taken back, or another one.
+    #[test]
+    fn notes_are_kept_and_touch_no_subgroup() {
+        let (proposal, next) = asked(&[
+            noted(1, &[(1, b"one"), (2, b"two")], &[]),
+            noted(2, &[(3, b"one"), (2, b"other")], &[1, 9]),
+        ]);
+        let notes = &next.members[0].notes;
+        let said: Vec<(u64, &[u8])> = notes.iter().map(|(it, note)| (*it, &**note)).collect();
+        assert_eq!(said, [(2, &b"other"[..]), (3, &b"one"[..])]);
+        assert_eq!(next.lanes[0].epoch, 1, "its lane goes on");
+        let view = View::first(member(1, &[endpoint(0, 7)])).expect("a view");
+        assert_eq!(proposal.touched(&view), Touched::Only(BTreeSet::new()));
+        assert_eq!(View::from_bytes(&next.to_bytes()), Ok(next.clone()));
+        assert_eq!(
+            Proposal::read(&proposal.to_bytes(), &view),
+            Some((proposal, next))
+        );
+    }
+
+    /// So that many members may note the same.
+    #[test]
+    fn what_is_noted_twice_counts_and_travels_once() {
+        let note = [7; 1 << 15];
+        let notes: Vec<(u64, &[u8])> = (0..2).map(|number| (number, &note[..])).collect();
+        let (_, next) = asked(&[noted(1, &notes[..1], &[]), noted(2, &notes[1..], &[])]);
+        let one = |view: &View| {
+            let notes = &view.members[0].notes;
+            std::sync::Arc::ptr_eq(&notes[&0], &notes[&1])
+        };
+        assert!(one(&next));
+        let bytes = next.to_bytes();
+        assert!(bytes.len() < note.len() * 3 / 2, "{} bytes", bytes.len());
+        assert!(one(&View::from_bytes(&bytes).expect("a view")));
+    }
+
+    #[test]
+    fn more_notes_than_a_newcomer_can_be_told_are_refused() {
+        let view = View::first(member(1, &[])).expect("a view");
+        let mut full = Proposal::empty(1);
+        let mut add = |number: u64, note: &[u8]| {
+            let asking = noted(number, &[(number, note)], &[]);
+            assert_eq!(full.add(&view, Rank(0), &asking, None), Ok(Added::Settled));
+            full.refusals.len()
+        };
+        // In four notes, as large as can be, and one that is like another.
+        let quarter = |number: u8| vec![number; NOTES_LEN_MAX / 4];
+        for number in [1, 2, 3, 4] {
+            assert_eq!(add(u64::from(number), &quarter(number)), 0);
+        }
+        assert_eq!(add(5, &quarter(2)), 0);
+        assert_eq!(add(6, b""), 1);
+        assert_eq!(
+            reasons(&full),
+            ["the notes of all members together take more than 8388608 bytes"]
+        );
+    }
+
+    /// Members that are not there, and notes that are not there.
+    #[test]
+    fn a_view_with_notes_of_nobody_is_none() {
+        let (_, next) = asked(&[noted(1, &[(1, b"one")], &[])]);
+        let bytes = next.to_bytes();
+        let [rank, _, place] = bytes.last_chunk().copied().expect("who noted what");
+        assert_eq!((rank, place), (0, 0));
+        for at in [bytes.len() - 3, bytes.len() - 1] {
+            let mut altered = bytes.clone();
+            altered[at] = 1;
+            assert_eq!(View::from_bytes(&altered), Err(ViewError::Unreadable));
+        }
     }
 
     #[test]
