@@ -48,7 +48,7 @@ pub(crate) enum Nonsense {
     #[error("its participant has not noted its type")]
     NotNoted,
     #[error("what is noted of its type: {0}")]
-    Noted(Arc<Nonsense>),
+    Noted(Arc<Self>),
 }
 
 /// A participant, in the info of its member.
