@@ -51,6 +51,7 @@ mod rest;
 mod spec;
 mod stream;
 mod sync;
+mod turn;
 mod views;
 
 pub use claim::{Claim, ClaimError, Committed, Meta, Refused};

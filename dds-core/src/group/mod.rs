@@ -350,6 +350,7 @@ impl<F: Fabric> Group<F> {
                     self.send_rings(lane, context, true);
                 }
                 context.pushes.flush(&lane.fabric);
+                claim.expect_another();
             }
             _ => {
                 claim.write(place, &claim.header(place, used, meta));
