@@ -47,6 +47,13 @@ pub const REPORT_LEN_MAX: usize = 1 << 16;
 /// Bytes of a proposal. Half of it is for the trims.
 pub const PROPOSAL_LEN_MAX: usize = 1 << 18;
 
+/// Bytes of the notes of all members of a view together, where what several of them note
+/// alike counts once. A newcomer is told all of a view at once.
+pub const NOTES_LEN_MAX: usize = 8 << 20;
+
+/// Bytes that a note takes of [`NOTES_LEN_MAX`], however short it is.
+pub const NOTE_LEN_MIN: usize = 64;
+
 /// Bytes of the words in which a proposal says why a member failed, or why a request
 /// is refused; what is longer is cut.
 pub const REASON_LEN_MAX: usize = 160;

@@ -1,11 +1,11 @@
 //! What a hostile member may announce: bytes as they are, types that are made up of bytes and
-//! have the hashes that go with them, and such announcements with some bytes altered. Whatever
-//! makes sense is announced again, and two of them are matched, from both sides.
+//! have the hashes that go with them, noted or not, and such announcements with some bytes
+//! altered. Whatever makes sense is announced again, and two of them are matched, from both sides.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use spindle_dds::idl::Representation;
-use spindle_dds::testing::{announce, meet};
+use spindle_dds::testing::{Announced, announce, meet};
 use spindle_dds::xtypes::graph::{
     Alias, Annotations, Branch, Definition, Discriminator, Element, Enum, Extensibility, Literal,
     Member, Name, Primitive, Range, Struct, TryConstruct, Type, TypeIndex, Union,
@@ -16,9 +16,11 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((choice, bytes)) = bytes.split_first() else {
         return;
     };
+    let piece_len = (choice & 16 != 0).then(|| 1 + usize::from(choice >> 5) * 40);
     if choice % 4 == 0 {
         let (writer, reader) = bytes.split_at(bytes.len() / 2);
-        let _ = meet(writer, reader);
+        let [writer, reader] = [writer, reader].map(|bytes| made_up(bytes, piece_len));
+        let _ = meet(&writer, &reader);
         return;
     }
     let representation = match choice & 4 {
@@ -34,13 +36,18 @@ fuzz_target!(|bytes: &[u8]| {
     alter(&mut altered, *place, *new);
     let reads = ty(&altered);
     let digests_key = choice & 8 != 0;
-    let told = |writes, ty| announce(writes, ty, digests_key);
+    let told = |writes, ty| announce(writes, ty, digests_key, piece_len);
     let (writer, reader) = (told(Some(representation), &writes), told(None, &reads));
     let (Ok(mut writer), Ok(reader)) = (writer, reader) else {
         return;
     };
     if choice % 4 == 1 {
-        alter(&mut writer, *new, *place);
+        // Of what is said of the endpoint, or of a note.
+        let notes = writer.notes.len();
+        match writer.notes.get_mut(usize::from(*place) % (notes + 1)) {
+            Some(note) => alter(note, *new, *place),
+            None => alter(&mut writer.info, *new, *place),
+        }
         let _ = meet(&writer, &reader);
         return;
     }
@@ -48,6 +55,17 @@ fuzz_target!(|bytes: &[u8]| {
     let same = told(None, &writes).expect("the same as the writer's");
     assert_eq!(meet(&writer, &same), Ok(None), "a type meets itself");
 });
+
+/// What is said of an endpoint, as it is; or only its beginning, and the rest is noted.
+fn made_up(bytes: &[u8], piece_len: Option<usize>) -> Announced {
+    let len = piece_len.map_or(bytes.len(), |_| bytes.len() / 2);
+    let (info, rest) = bytes.split_at(len);
+    let notes = rest.chunks(piece_len.unwrap_or(1));
+    Announced {
+        info: info.to_vec(),
+        notes: notes.map(<[u8]>::to_vec).collect(),
+    }
+}
 
 /// Some byte at a place, which is counted in parts of the whole, becomes another.
 fn alter(bytes: &mut [u8], place: u8, new: u8) {

@@ -1,15 +1,17 @@
 //! What participants tell each other of themselves and of their endpoints: JSON, and behind
 //! that of an endpoint its type in the binary form of XTypes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Member};
+use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Member, Note};
 use spindle_dds_core::{Ring, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos};
 use spindle_dds_xtypes::TypeError;
 
-use super::described::{AnnouncedType, Types};
+use super::described::{AnnouncedType, INLINE_LEN_MAX, TYPE_LEN_MAX, Types};
+use super::notebook::Noted;
 use crate::error::{Error, Result};
 use crate::handle::Guid;
 use crate::properties::ParticipantConfig;
@@ -18,15 +20,20 @@ use crate::subscription::{ReaderCore, SubscriberCore};
 use crate::topic::TopicCore;
 
 /// Rises with every change of what stands in here, or of the layout of rows.
-pub(crate) const PROTOCOL: u32 = 5;
+pub(crate) const PROTOCOL: u32 = 6;
 
+/// Most bytes that are said of one endpoint beside its type.
+const SAID_LEN_MAX: usize = 16 << 10;
 /// Most bytes that are said of one endpoint.
-const ENDPOINT_LEN_MAX: usize = 16 << 10;
+const ENDPOINT_LEN_MAX: usize = SAID_LEN_MAX + INLINE_LEN_MAX;
 
 /// Why what somebody announced makes no sense.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Nonsense {
-    #[error("{0} bytes are said of one endpoint, at most {ENDPOINT_LEN_MAX} can be")]
+    #[error(
+        "{0} bytes are said of one endpoint or type, at most {ENDPOINT_LEN_MAX} or \
+         {TYPE_LEN_MAX} can be"
+    )]
     TooLong(usize),
     #[error("it ends too soon")]
     Truncated,
@@ -38,6 +45,10 @@ pub(crate) enum Nonsense {
     Json(#[from] serde_json::Error),
     #[error("its type makes no sense: {0}")]
     Type(#[from] TypeError),
+    #[error("its participant has not noted its type")]
+    NotNoted,
+    #[error("what is noted of its type: {0}")]
+    Noted(Arc<Self>),
 }
 
 /// A participant, in the info of its member.
@@ -150,39 +161,46 @@ impl Entry {
         }
     }
 
+    /// Its type, if that has to be noted before it is announced.
+    pub(super) fn noted_type(&self) -> Option<&Arc<AnnouncedType>> {
+        self.endpoint().ty.as_ref().filter(|ty| ty.is_noted())
+    }
+
     /// As the group needs to know it. A writer asks for a ring of this size. A type that is
-    /// too large is announced by its identifiers, and matches itself alone.
+    /// too large even to be `noted` is announced by its identifiers, and matches itself alone.
     ///
     /// # Errors
     /// OUT_OF_RESOURCES when its QoS is too long.
-    pub(crate) fn to_group(&self, ring: Option<(Ring, RingSpec)>) -> Result<GroupEndpoint> {
+    pub(super) fn to_group(
+        &self,
+        ring: Option<(Ring, RingSpec)>,
+        noted: Option<Noted>,
+    ) -> Result<GroupEndpoint> {
         let endpoint = self.endpoint();
         let said = to_bytes(self)?;
+        if said.len() + 4 > SAID_LEN_MAX {
+            return Err(Error::OutOfResources(format!(
+                "topic, name of the type and QoS of the endpoint on {} take {} bytes, at most \
+                 {SAID_LEN_MAX} can be announced",
+                endpoint.topic,
+                said.len() + 4
+            )));
+        }
         let mut info = (said.len() as u32).to_le_bytes().to_vec();
         info.extend(said);
         if let Some(ty) = &endpoint.ty {
-            let len = info.len() + ty.bytes().len();
-            if len <= ENDPOINT_LEN_MAX {
-                info.extend(ty.bytes());
-            } else {
+            let len = ty.bytes().len();
+            if len > TYPE_LEN_MAX {
                 tracing::warn!(
                     topic = endpoint.topic,
                     type_name = endpoint.type_name,
                     len,
-                    len_max = ENDPOINT_LEN_MAX,
+                    len_max = TYPE_LEN_MAX,
                     "the type is too large to be announced: it is by its hash, and matches no \
                      other one"
                 );
-                info.extend(ty.bytes_without_objects());
             }
-        }
-        if info.len() > ENDPOINT_LEN_MAX {
-            return Err(Error::OutOfResources(format!(
-                "topic, type and QoS of the endpoint on {} take {} bytes, at most \
-                 {ENDPOINT_LEN_MAX} can be announced",
-                endpoint.topic,
-                info.len()
-            )));
+            info.extend(ty.announced(noted));
         }
         Ok(GroupEndpoint {
             subgroup: SubgroupId(endpoint.subgroup),
@@ -192,12 +210,13 @@ impl Entry {
         })
     }
 
-    /// Reads what somebody announced.
+    /// Reads what somebody announced who has noted this.
     ///
     /// # Errors
     /// Why it makes no sense.
     pub(crate) fn from_group(
         endpoint: &GroupEndpoint,
+        notes: &BTreeMap<u64, Note>,
         types: &mut Types,
     ) -> Result<Self, Nonsense> {
         let info = &endpoint.info;
@@ -209,7 +228,7 @@ impl Entry {
         let (said, ty) = rest.split_at_checked(len).ok_or(Nonsense::Truncated)?;
         let mut entry: Self = serde_json::from_slice(said)?;
         if !ty.is_empty() {
-            entry.endpoint_mut().ty = Some(types.read(ty)?);
+            entry.endpoint_mut().ty = Some(types.read(ty, notes)?);
         }
         let ring = match &entry {
             Self::Writer(writer) => Some(writer.ring()),
@@ -283,15 +302,15 @@ mod tests {
     #[test]
     fn what_is_announced_is_read() {
         let entry = example();
-        let told = entry.to_group(None).unwrap();
+        let told = entry.to_group(None, None).unwrap();
         assert!(told.info.len() < 512, "{} bytes", told.info.len());
-        let read = Entry::from_group(&told, &mut Types::default());
+        let read = Entry::from_group(&told, &BTreeMap::new(), &mut Types::default());
         assert_eq!(read.unwrap(), entry);
     }
 
     #[test]
     fn what_makes_no_sense_is_no_entry() {
-        let told = example().to_group(None).unwrap();
+        let told = example().to_group(None, None).unwrap();
         let elsewhere = GroupEndpoint {
             subgroup: SubgroupId(4),
             ..told.clone()
@@ -315,11 +334,15 @@ mod tests {
                 ..told.clone()
             }
         };
-        let read = Entry::from_group(&blown_up(ENDPOINT_LEN_MAX), &mut Types::default());
+        let read = Entry::from_group(
+            &blown_up(ENDPOINT_LEN_MAX),
+            &BTreeMap::new(),
+            &mut Types::default(),
+        );
         assert_eq!(read.unwrap(), example());
         let long = blown_up(ENDPOINT_LEN_MAX + 1);
         for endpoint in [elsewhere, writes, cut, long] {
-            let read = Entry::from_group(&endpoint, &mut Types::default());
+            let read = Entry::from_group(&endpoint, &BTreeMap::new(), &mut Types::default());
             assert!(read.is_err(), "{read:?}");
         }
     }

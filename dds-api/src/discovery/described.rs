@@ -5,12 +5,14 @@
 //! ```
 //!
 //! There is no service that types are asked of: each endpoint brings along what it takes to
-//! compare its type with another. Where that is too long, the objects are left out, and the
-//! type is known by its identifier alone.
+//! compare its type with another. Where that is longer than [`INLINE_LEN_MAX`], it stands in
+//! its participant's notes ([`notebook`](super::notebook)), and the endpoint says where. What
+//! is longer than [`TYPE_LEN_MAX`] is announced without the objects: by its identifier alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
+use spindle_dds_core::membership::Note;
 use spindle_dds_idl_runtime::TypeDescription;
 use spindle_dds_xtypes::graph::Type;
 use spindle_dds_xtypes::object::{
@@ -21,9 +23,17 @@ use spindle_dds_xtypes::{
 };
 
 use super::announcement::Nonsense;
+use super::notebook::{Library, Noted};
 
 /// The key hash is a digest of the key.
 const DIGESTS_KEY: u8 = 1;
+/// Nothing follows but where the type is noted.
+const NOTED: u8 = 2;
+
+/// Most bytes of a type that are announced with each endpoint.
+pub(super) const INLINE_LEN_MAX: usize = 16 << 10;
+/// Most bytes of a type that are announced at all.
+pub(super) const TYPE_LEN_MAX: usize = 1 << 20;
 
 /// A type as an endpoint announces it.
 #[derive(Debug)]
@@ -169,6 +179,20 @@ impl AnnouncedType {
     pub(super) fn bytes_without_objects(&self) -> &[u8] {
         &self.bytes[..self.objects_at]
     }
+
+    /// Whether it is announced by notes.
+    pub(super) fn is_noted(&self) -> bool {
+        (INLINE_LEN_MAX + 1..=TYPE_LEN_MAX).contains(&self.bytes.len())
+    }
+
+    /// What an endpoint says of it, and where it is noted if it is.
+    pub(super) fn announced(&self, noted: Option<Noted>) -> Vec<u8> {
+        match noted {
+            Some(noted) => [&[NOTED][..], &noted.to_bytes()].concat(),
+            None if self.bytes.len() <= INLINE_LEN_MAX => self.bytes.to_vec(),
+            None => self.bytes_without_objects().to_vec(),
+        }
+    }
 }
 
 /// Puts a type together from minimal objects. A registry of its own: nobody else's objects
@@ -186,26 +210,37 @@ fn resolve(identifier: &TypeIdentifier, objects: &[u8]) -> Result<Resolved, Nons
 
 /// Announced types that somebody has: one, however many endpoints announce it.
 #[derive(Debug, Default)]
-pub(crate) struct Types(HashMap<Box<[u8]>, Weak<AnnouncedType>>);
+pub(crate) struct Types {
+    inline: HashMap<Box<[u8]>, Weak<AnnouncedType>>,
+    noted: Library,
+}
 
 impl Types {
-    /// The type of these bytes.
-    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<Arc<AnnouncedType>, Nonsense> {
-        if let Some(known) = self.0.get(bytes).and_then(Weak::upgrade) {
+    /// The type of which an endpoint says this, of a participant with these notes.
+    pub(super) fn read(
+        &mut self,
+        bytes: &[u8],
+        notes: &BTreeMap<u64, Note>,
+    ) -> Result<Arc<AnnouncedType>, Nonsense> {
+        if let Some((&NOTED, noted)) = bytes.split_first() {
+            return self.noted.read(Noted::from_bytes(noted)?, notes);
+        }
+        if let Some(known) = self.inline.get(bytes).and_then(Weak::upgrade) {
             return Ok(known);
         }
         let read = Arc::new(AnnouncedType::from_bytes(bytes)?);
-        self.0.insert(bytes.into(), Arc::downgrade(&read));
+        self.inline.insert(bytes.into(), Arc::downgrade(&read));
         Ok(read)
     }
 
     /// Forgets those that nobody has.
     pub(super) fn tidy(&mut self) {
-        self.0.retain(|_, ty| ty.strong_count() != 0);
+        self.inline.retain(|_, ty| ty.strong_count() != 0);
+        self.noted.tidy();
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.inline.is_empty() && self.noted.is_empty()
     }
 }

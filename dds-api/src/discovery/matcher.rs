@@ -228,7 +228,7 @@ impl Matcher {
                 let name = (member.id, *number);
                 let entry = match before.remove(&name) {
                     Some(entry) => entry,
-                    None => match Entry::from_group(endpoint, &mut self.types) {
+                    None => match Entry::from_group(endpoint, &member.notes, &mut self.types) {
                         Ok(entry) => Arc::new(entry),
                         Err(why) => {
                             tracing::warn!(pid, number, %why, "an announced endpoint makes no sense");

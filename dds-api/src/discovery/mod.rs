@@ -12,6 +12,7 @@ mod announcement;
 mod described;
 mod matcher;
 mod matching;
+mod notebook;
 mod roll;
 pub(crate) mod strangers;
 #[cfg(test)]

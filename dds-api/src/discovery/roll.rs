@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use spindle_dds_core::membership::{Endpoint, MemberId, Update};
-use spindle_dds_core::{RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::membership::{Endpoint, MemberId, Note, Notes, Update};
+use spindle_dds_core::{Ring, RingSpec, SubgroupId, TopicKey};
 
 use super::announcement::Entry;
+use super::notebook::Notebook;
 use crate::driver::{Port, Session};
 use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
@@ -42,6 +43,8 @@ struct State {
     updates: Vec<Update>,
     /// How many there have been.
     count: u64,
+    /// What it has noted.
+    notebook: Notebook,
     /// Once it is in a group.
     group: Option<(MemberId, Weak<Session>)>,
     /// Where the view has topics, and in which process it is said.
@@ -62,27 +65,21 @@ impl fmt::Debug for Roll {
 }
 
 impl Own {
-    /// What is announced of it; `None` if it is deleted.
-    fn announce(&self, config: &ParticipantConfig) -> Result<Option<(Entry, Endpoint)>> {
-        let (entry, ring) = match self {
+    /// What is announced of it, and the ring that it asks for; `None` if it is deleted.
+    fn announce(&self, config: &ParticipantConfig) -> Option<(Entry, Option<(Ring, RingSpec)>)> {
+        Some(match self {
             Self::Writer(writer) => {
-                let Some(publisher) = writer.publisher.upgrade() else {
-                    return Ok(None);
-                };
+                let publisher = writer.publisher.upgrade()?;
                 let size = writer.settings.ring_size;
                 let ring = RingSpec::at_least(size.messages, size.bytes);
                 let ring = Some((writer.settings.ring, ring));
                 (Entry::of_writer(config, &publisher, writer), ring)
             }
             Self::Reader(reader) => {
-                let Some(subscriber) = reader.subscriber.upgrade() else {
-                    return Ok(None);
-                };
+                let subscriber = reader.subscriber.upgrade()?;
                 (Entry::of_reader(config, &subscriber, reader), None)
             }
-        };
-        let endpoint = entry.to_group(ring)?;
-        Ok(Some((entry, endpoint)))
+        })
     }
 
     fn kind(&self) -> &'static str {
@@ -161,9 +158,9 @@ impl Roll {
         let mut state = self.state();
         let session = state.session();
         if let Some(session) = &session {
-            if let Some((entry, endpoint)) = own.announce(&self.config)? {
+            if let Some((entry, ring)) = own.announce(&self.config) {
                 state.check(&entry)?;
-                state.tell(vec![(number, endpoint)], Vec::new());
+                state.put(number, &entry, ring)?;
             }
             own.enable(&self.config, session);
         }
@@ -185,7 +182,7 @@ impl Roll {
         let removed = state.own.remove(&number);
         let session = state.session();
         if removed.is_some() && session.is_some() {
-            state.tell(Vec::new(), vec![number]);
+            state.remove(number);
         }
         drop(state);
         drop(removed);
@@ -198,15 +195,19 @@ impl Roll {
     }
 
     /// Those endpoints with which this participant comes into a group: as many as
-    /// fit in what its sponsor asks for.
+    /// fit in what its sponsor asks for. A newcomer has noted nothing.
     pub(crate) fn first(&self) -> Result<BTreeMap<u64, Endpoint>> {
         let mut state = self.state();
         let mut first = BTreeMap::new();
         let mut len = 0;
         for (number, own) in &state.own {
-            let Some((_, endpoint)) = own.announce(&self.config)? else {
+            let Some((entry, ring)) = own.announce(&self.config) else {
                 continue;
             };
+            if entry.noted_type().is_some() {
+                continue;
+            }
+            let endpoint = entry.to_group(ring, None)?;
             len += endpoint.info.len() + 64;
             if len > FIRST_LEN_MAX {
                 break;
@@ -224,14 +225,12 @@ impl Roll {
         state.group = Some((me, Arc::downgrade(session)));
         let gone = state.told.iter().filter(|it| !state.own.contains_key(it));
         let gone: Vec<u64> = gone.copied().collect();
-        if !gone.is_empty() {
-            state.tell(Vec::new(), gone);
-        }
+        gone.into_iter().for_each(|number| state.remove(number));
         let new = state.own.iter().filter(|(it, _)| !state.told.contains(it));
         let new: Vec<(u64, Own)> = new.map(|(it, own)| (*it, own.clone())).collect();
         for (number, own) in new {
-            if let Some((_, endpoint)) = own.announce(&self.config)? {
-                state.tell(vec![(number, endpoint)], Vec::new());
+            if let Some((entry, ring)) = own.announce(&self.config) {
+                state.put(number, &entry, ring)?;
             }
         }
         let all = state.own.values();
@@ -246,6 +245,7 @@ impl Roll {
         let mut state = self.state();
         state.group = None;
         state.updates.clear();
+        state.notebook = Notebook::default();
         let own = std::mem::take(&mut state.own);
         drop(state);
         drop(own);
@@ -257,10 +257,17 @@ impl Roll {
         std::mem::take(&mut self.state().updates)
     }
 
-    /// The group does not take these endpoints, now or later: they match with nobody, and
-    /// whoever uses them is told why.
+    /// The group does not take these endpoints, or what is noted for them, now or later: they
+    /// match with nobody, and whoever uses them is told why.
     pub(crate) fn refused(&self, update: &Update, why: &str) {
-        for number in update.put.iter().map(|(number, _)| *number) {
+        let mut state = self.state();
+        let notes = update.notes.put.iter().map(|(note, _)| *note);
+        let without: BTreeSet<u64> = notes.flat_map(|it| state.notebook.users(it)).collect();
+        // Nobody could make sense of them.
+        without.iter().for_each(|number| state.remove(*number));
+        drop(state);
+        let put = update.put.iter().map(|(number, _)| *number);
+        for number in put.chain(without) {
             // Deleted meanwhile, or not.
             let Some(own) = self.state().own.get(&number).cloned() else {
                 continue;
@@ -310,17 +317,46 @@ impl State {
         self.group.as_ref()?.1.upgrade()
     }
 
-    fn tell(&mut self, put: Vec<(u64, Endpoint)>, remove: Vec<u64>) {
+    /// An endpoint is announced, and noted before if its type takes that.
+    fn put(&mut self, number: u64, entry: &Entry, ring: Option<(Ring, RingSpec)>) -> Result<()> {
+        let noted = entry.noted_type().map(|ty| {
+            let (noted, notes) = self.notebook.put(number, ty);
+            notes.into_iter().for_each(|note| self.note(note));
+            noted
+        });
+        let endpoint = entry.to_group(ring, noted);
+        let endpoint = endpoint.inspect_err(|_| self.remove(number))?;
+        self.tell(|update| update.put.push((number, endpoint)));
+        Ok(())
+    }
+
+    /// Each is a request of its own: as many as a row has room for are done at once.
+    fn note(&mut self, note: (u64, Note)) {
+        self.tell(|update| update.notes.put.push(note));
+    }
+
+    fn remove(&mut self, number: u64) {
+        let forget = self.notebook.remove(number);
+        self.tell(|update| {
+            update.remove.push(number);
+            update.notes.remove = forget;
+        });
+    }
+
+    fn tell(&mut self, say: impl FnOnce(&mut Update)) {
         let Some((member, _)) = self.group else {
             return;
         };
         self.count += 1;
-        self.updates.push(Update {
+        let mut update = Update {
             member,
             number: self.count,
-            put,
-            remove,
-        });
+            put: Vec::new(),
+            remove: Vec::new(),
+            notes: Notes::default(),
+        };
+        say(&mut update);
+        self.updates.push(update);
     }
 
     fn check(&self, entry: &Entry) -> Result<()> {

@@ -1,6 +1,6 @@
 //! What somebody else may announce, read as a view's beginning reads it: for fuzzing.
 
-use spindle_dds_core::membership::Endpoint as GroupEndpoint;
+use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Note};
 use spindle_dds_core::{Ring, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_idl_runtime::Representation;
 use spindle_dds_qos::{DataReaderQos, DataRepresentationId, DataWriterQos};
@@ -10,11 +10,22 @@ use spindle_dds_xtypes::{Resolved, TypeError};
 use super::announcement::{Endpoint, Entry, Nonsense, ReaderEntry, WriterEntry};
 use super::described::{AnnouncedType, Types};
 use super::matching::{Comparisons, Match};
+use super::notebook::cut;
 use crate::handle::Guid;
 
 const TOPIC: &str = "Topic";
 
-/// What a writer or a reader would announce whose topic has this type.
+/// What is said of an endpoint, and what its participant has noted.
+#[derive(Debug, Clone, Default)]
+pub struct Announced {
+    /// Of the endpoint.
+    pub info: Vec<u8>,
+    /// The pieces of type 0, in order.
+    pub notes: Vec<Vec<u8>>,
+}
+
+/// What a writer or a reader would announce whose topic has this type; `noted` in pieces of so
+/// many bytes, if at all.
 ///
 /// # Errors
 /// Why the type cannot be announced, or would not be understood.
@@ -22,7 +33,8 @@ pub fn announce(
     writes: Option<Representation>,
     ty: &Resolved,
     digests_key: bool,
-) -> Result<Vec<u8>, String> {
+    noted: Option<usize>,
+) -> Result<Announced, String> {
     let announced = || {
         let Type::Declared(index) = ty.ty else {
             return Err(Nonsense::NoTopicType);
@@ -58,10 +70,17 @@ pub fn announce(
             subscriber: Default::default(),
         }),
     };
+    let ty = entry.endpoint().ty.as_ref();
+    let cut = noted.zip(ty).map(|(len, ty)| cut(0, ty, len.max(1)));
+    let (noted, notes) = cut.unzip();
     let told = entry
-        .to_group(ring(&entry))
+        .to_group(ring(&entry), noted)
         .map_err(|why| why.to_string())?;
-    Ok(told.info)
+    let notes = notes.into_iter().flatten();
+    Ok(Announced {
+        info: told.info,
+        notes: notes.map(|(_, note)| note.to_vec()).collect(),
+    })
 }
 
 fn ring(entry: &Entry) -> Option<(Ring, RingSpec)> {
@@ -78,18 +97,21 @@ fn ring(entry: &Entry) -> Option<(Ring, RingSpec)> {
 ///
 /// # Panics
 /// When what was understood is said in other words.
-fn understand(info: &[u8], writes: bool, types: &mut Types) -> Result<Entry, String> {
+fn understand(said: &Announced, writes: bool, types: &mut Types) -> Result<Entry, String> {
+    let notes = said.notes.iter().map(|note| Note::from(&note[..]));
+    let notes = (0..).zip(notes).collect();
     let told = |info: &[u8]| GroupEndpoint {
         subgroup: SubgroupId(0),
         topic: TopicKey::of_name(TOPIC),
         ring: writes.then(|| (Ring::Ordered, RingSpec::at_least(2, 128))),
         info: info.to_vec(),
     };
-    let entry = Entry::from_group(&told(info), types).map_err(|why| why.to_string())?;
+    let entry =
+        Entry::from_group(&told(&said.info), &notes, types).map_err(|why| why.to_string())?;
     let again = entry
-        .to_group(ring(&entry))
+        .to_group(ring(&entry), None)
         .map_err(|why| why.to_string())?;
-    let read = Entry::from_group(&told(&again.info), types);
+    let read = Entry::from_group(&told(&again.info), &notes, types);
     assert_eq!(
         read.ok().as_ref(),
         Some(&entry),
@@ -106,7 +128,7 @@ fn understand(info: &[u8], writes: bool, types: &mut Types) -> Result<Entry, Str
 ///
 /// # Panics
 /// When the two sides decide differently.
-pub fn meet(writer: &[u8], reader: &[u8]) -> Result<Option<String>, String> {
+pub fn meet(writer: &Announced, reader: &Announced) -> Result<Option<String>, String> {
     let mut types = Types::default();
     let writer = understand(writer, true, &mut types)?;
     let reader = understand(reader, false, &mut types)?;

@@ -1,20 +1,27 @@
 //! Types as they are announced, and compared.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spindle_dds_core::membership::Endpoint as GroupEndpoint;
+use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Note};
 use spindle_dds_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, PublisherQos, SubscriberQos,
     TypeConsistencyEnforcement, TypeConsistencyKind,
 };
-use spindle_dds_xtypes::graph::{Definition, Extensibility, Member, Primitive, Struct, Type};
+use spindle_dds_xtypes::graph::{
+    Annotations, Branch, Definition, Discriminator, Extensibility, Member, Primitive, Struct,
+    TryConstruct, Type, Union,
+};
 use spindle_dds_xtypes::object::TypeObjects;
 use spindle_dds_xtypes::{Resolved, TypeGraph, describe};
 
 use super::announcement::{Endpoint, Entry, Nonsense, ReaderEntry, WriterEntry};
 use super::described::{OwnType, Types};
 use super::matching::{Comparisons, Conflict, Match};
+use super::notebook::Notebook;
 use crate::handle::Guid;
+
+mod noted;
 
 const LONG: Type = Type::Primitive(Primitive::Int32);
 
@@ -41,6 +48,34 @@ fn outer(extensibility: Extensibility, members: Vec<Member>) -> OwnType {
 fn long(members: u32) -> OwnType {
     let member = |id: u32| Member::new(&format!("member_{id}"), id, LONG);
     outer(Extensibility::Mutable, (0..members).map(member).collect())
+}
+
+/// One with a union of so many labels, of four bytes each.
+fn labelled(labels: i32) -> OwnType {
+    let branch = |labels: Vec<i32>, default, name: &str, id| Branch {
+        labels,
+        default,
+        member: Member::new(name, id, LONG),
+    };
+    let mut graph = TypeGraph::new();
+    let union = Definition::Union(Union {
+        extensibility: Extensibility::Mutable,
+        nested: false,
+        autoid_hash: false,
+        discriminator: Discriminator {
+            ty: LONG,
+            key: false,
+            try_construct: TryConstruct::Discard,
+            default: None,
+            annotations: Annotations::default(),
+        },
+        branches: vec![
+            branch((0..labels).collect(), false, "number", 1),
+            branch(Vec::new(), true, "other", 2),
+        ],
+    });
+    let ty = Type::Declared(graph.add("m::Choice", union));
+    OwnType::of_resolved(Resolved { graph, ty }).unwrap()
 }
 
 fn text(bound: Option<u32>) -> Vec<Member> {
@@ -89,18 +124,27 @@ fn reader(
     }
 }
 
+/// What is announced of an endpoint, and what its participant notes for it.
+fn tell(entry: &Entry) -> (GroupEndpoint, BTreeMap<u64, Note>) {
+    let ring = match entry {
+        Entry::Writer(writer) => {
+            Some((writer.ring(), spindle_dds_core::RingSpec::at_least(2, 128)))
+        }
+        Entry::Reader(_) => None,
+    };
+    let mut notebook = Notebook::default();
+    let noted = entry.noted_type().map(|ty| notebook.put(1, ty));
+    let (noted, notes) = noted.unzip();
+    let told = entry.to_group(ring, noted).unwrap();
+    (told, notes.into_iter().flatten().collect())
+}
+
 /// What keeps a writer and a reader apart, as both of them see it, once what each announces
 /// has gone through the group.
 fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&OwnType>; 2]) -> String {
     let through = |entry: &Entry| {
-        let ring = match entry {
-            Entry::Writer(writer) => {
-                Some((writer.ring(), spindle_dds_core::RingSpec::at_least(2, 128)))
-            }
-            Entry::Reader(_) => None,
-        };
-        let told = entry.to_group(ring).unwrap();
-        Entry::from_group(&told, &mut Types::default()).unwrap()
+        let (told, notes) = tell(entry);
+        Entry::from_group(&told, &notes, &mut Types::default()).unwrap()
     };
     let entries = [
         through(&Entry::Writer(writer.clone())),
@@ -220,11 +264,11 @@ fn of_a_topic_in_common_only() {
 #[test]
 fn what_is_too_large_matches_itself_alone() {
     let any = policy(|_| {});
-    let (large, larger, small) = (long(1100), long(1101), long(3));
+    let (large, larger, small) = (labelled(270_000), labelled(270_001), labelled(3));
     let told = |ty: &OwnType| {
-        let entry = Entry::Reader(reader(Some(ty), "m::T", any));
-        let told = entry.to_group(None).unwrap();
-        let read = Entry::from_group(&told, &mut Types::default()).unwrap();
+        let (told, notes) = tell(&Entry::Reader(reader(Some(ty), "m::T", any)));
+        assert!(notes.is_empty());
+        let read = Entry::from_group(&told, &notes, &mut Types::default()).unwrap();
         let is_known = read.endpoint().ty.as_ref().unwrap().resolved.is_some();
         (told.info.len(), is_known)
     };
@@ -243,7 +287,7 @@ fn what_is_too_large_matches_itself_alone() {
 
 fn announced(ty: &OwnType) -> GroupEndpoint {
     let entry = Entry::Reader(reader(Some(ty), "m::T", policy(|_| {})));
-    entry.to_group(None).unwrap()
+    tell(&entry).0
 }
 
 /// As `told`, but for these bytes.
@@ -252,7 +296,7 @@ fn read(told: &GroupEndpoint, info: Vec<u8>) -> Result<Entry, Nonsense> {
         info,
         ..told.clone()
     };
-    Entry::from_group(&endpoint, &mut Types::default())
+    Entry::from_group(&endpoint, &BTreeMap::new(), &mut Types::default())
 }
 
 /// Whatever is done to an announcement, it is refused, or the type is what it was: hashes
@@ -328,7 +372,7 @@ fn a_type_that_many_announce_is_kept_once_and_as_long_as_somebody_does() {
     let told = announced(&ty);
     let mut types = Types::default();
     let mut read = || {
-        let entry = Entry::from_group(&told, &mut types).unwrap();
+        let entry = Entry::from_group(&told, &BTreeMap::new(), &mut types).unwrap();
         entry.endpoint().ty.clone().unwrap()
     };
     let [one, other] = [read(), read()];

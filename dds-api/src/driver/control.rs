@@ -376,7 +376,7 @@ impl Control {
         reach::check(&self.view, newcomer)?;
         let mut types = Types::default();
         for endpoint in newcomer.endpoints.values() {
-            match discovery::Entry::from_group(endpoint, &mut types) {
+            match discovery::Entry::from_group(endpoint, &newcomer.notes, &mut types) {
                 Ok(entry) => self.roll.check(&entry)?,
                 Err(why) => {
                     let text = format!("an endpoint of process {} makes no sense: {why}", info.pid);

@@ -61,6 +61,7 @@ mod tests {
             info: info.to_bytes().unwrap(),
             updates: 0,
             endpoints: Default::default(),
+            notes: Default::default(),
         };
         (member, directory)
     }

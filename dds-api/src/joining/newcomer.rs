@@ -85,6 +85,7 @@ impl Newcomer {
             info: info.to_bytes()?,
             updates: 0,
             endpoints: participant.roll.first()?,
+            notes: Default::default(),
         };
         let directory = config.directory.as_deref();
         let register = Register::open(participant.domain_id, directory, entry);

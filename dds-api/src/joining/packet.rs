@@ -232,6 +232,7 @@ mod tests {
             info: b"what it says of itself".to_vec(),
             updates: 0,
             endpoints: Default::default(),
+            notes: Default::default(),
         };
         let entry = |id| Entry {
             id,

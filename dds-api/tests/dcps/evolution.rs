@@ -21,13 +21,13 @@ const ENCODINGS: [DataRepresentationId; 2] =
     [DataRepresentationId::Xcdr1, DataRepresentationId::Xcdr2];
 
 /// A participant's topic, with a writer and a reader.
-struct Side<T> {
-    topic: Topic<T>,
-    writer: DataWriter<T>,
-    reader: DataReader<T>,
+pub(crate) struct Side<T> {
+    pub(crate) topic: Topic<T>,
+    pub(crate) writer: DataWriter<T>,
+    pub(crate) reader: DataReader<T>,
 }
 
-fn side<T: TopicType>(
+pub(crate) fn side<T: TopicType>(
     participant: &DomainParticipant,
     encoding: DataRepresentationId,
     policy: TypeConsistencyEnforcement,
@@ -53,7 +53,10 @@ fn side<T: TopicType>(
 }
 
 /// Blocks until so many samples with data are taken.
-fn take<T: TopicType + Debug>(reader: &DataReader<T>, count: usize) -> Vec<(T, InstanceHandle)>
+pub(crate) fn take<T: TopicType + Debug>(
+    reader: &DataReader<T>,
+    count: usize,
+) -> Vec<(T, InstanceHandle)>
 where
     for<'a> T::View<'a>: Debug,
 {

@@ -5,7 +5,7 @@ use spindle_dds_idl::Builder;
 #[test]
 fn the_types_are_those_of_the_idl() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/idl");
-    for name in ["flight", "evolution"] {
+    for name in ["flight", "evolution", "large"] {
         let builder = Builder::new()
             .file(format!("{folder}/{name}.idl"))
             .serde(false);

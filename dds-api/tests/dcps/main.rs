@@ -13,6 +13,7 @@ mod hosts;
 mod idle;
 mod instances;
 mod joining;
+mod large_types;
 mod late;
 mod lifecycle;
 mod limits;
@@ -31,10 +32,11 @@ mod rekeyed;
 mod representations;
 mod streams;
 
-/// Made of `tests/idl/flight.idl` and `tests/idl/evolution.idl`.
+/// Made of `flight.idl`, `evolution.idl` and `large.idl` in `tests/idl`.
 mod types {
     include!("../idl/flight.rs");
     include!("../idl/evolution.rs");
+    include!("../idl/large.rs");
 }
 
-pub(crate) use types::{flight, newer, older};
+pub(crate) use types::{flight, large, newer, older};

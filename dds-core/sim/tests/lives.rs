@@ -95,6 +95,20 @@ fn the_same_seed_is_the_same_life() {
     }
 }
 
+/// What members note is the same in everybody's view, whoever fails meanwhile, and whatever rows
+/// are overwritten.
+#[test]
+fn notes_come_and_go_with_those_who_noted_them() {
+    let noting = |plan| LifePlan {
+        notes: 0.7,
+        updates: 0.02,
+        ..plan
+    };
+    let mut plans: Vec<LifePlan> = (0..60).map(LifePlan::draw).map(noting).collect();
+    plans.extend((0..20).map(|seed| noting(LifePlan::hostile(seed, 400))));
+    assert_sound(&plans);
+}
+
 /// When the change of views is under way in `quiet` lives: from here on.
 const BEGINS: usize = 600;
 /// By then it is over, in nearly all of them.

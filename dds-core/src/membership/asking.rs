@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::proposal::{Added, Asking, Proposal, Request, Touched, Why};
+use super::proposal::{Added, Asked, Asking, Notes, Proposal, Request, Touched, Update, Why};
 use super::protocol::{LaneEnds, Membership};
 use super::row::{Nonsense, Text};
 use crate::config::PlantedBug;
@@ -124,14 +125,28 @@ impl<F: Fabric> Membership<F> {
     }
 }
 
+/// A request as it stands in a row.
+#[derive(Serialize, Deserialize)]
+enum Said {
+    Plainly(Request),
+    TooLong(Asked),
+    /// An update that notes something.
+    Noting(Update, Notes),
+}
+
 /// A request as it is said.
 fn written(request: &Request) -> Vec<u8> {
     // Nothing in it can fail to be written into memory.
-    let bytes = |asking| postcard::to_allocvec(&asking).unwrap_or_default();
-    let plainly = bytes(Asking::Plainly(request.clone()));
+    let bytes = |said| postcard::to_allocvec(&said).unwrap_or_default();
+    let whole = bytes(match request {
+        Request::Update(update) if update.notes != Notes::default() => {
+            Said::Noting(update.clone(), update.notes.clone())
+        }
+        _ => Said::Plainly(request.clone()),
+    });
     match request.asked() {
-        Some(asked) if plainly.len() > Text::Request.len_max() => bytes(Asking::TooLong(asked)),
-        _ => plainly,
+        Some(asked) if whole.len() > Text::Request.len_max() => bytes(Said::TooLong(asked)),
+        _ => whole,
     }
 }
 
@@ -139,8 +154,14 @@ fn written(request: &Request) -> Vec<u8> {
 fn read(mut said: &[u8]) -> Option<Vec<Asking>> {
     let mut all = Vec::new();
     while !said.is_empty() {
-        let (asking, rest) = postcard::take_from_bytes(said).ok()?;
-        all.push(asking);
+        let (one, rest) = postcard::take_from_bytes(said).ok()?;
+        all.push(match one {
+            Said::Plainly(request) => Asking::Plainly(request),
+            Said::TooLong(asked) => Asking::TooLong(asked),
+            Said::Noting(update, notes) => {
+                Asking::Plainly(Request::Update(Update { notes, ..update }))
+            }
+        });
         said = rest;
     }
     Some(all)
@@ -149,5 +170,5 @@ fn read(mut said: &[u8]) -> Option<Vec<Asking>> {
 /// Whether a proposal can be said, trims and all.
 fn fits(proposal: &Proposal) -> bool {
     // Half of the room is for the trims.
-    postcard::to_allocvec(proposal).is_ok_and(|bytes| bytes.len() <= Text::Proposal.len_max() / 2)
+    proposal.to_bytes().len() <= Text::Proposal.len_max() / 2
 }

@@ -124,11 +124,10 @@ impl<F: Fabric> Membership<F> {
             }
         };
         proposal.trims = self.trims(&proposal.touched(&self.view), &reports);
-        let (Ok(next), Ok(bytes)) = (self.view.next(&proposal), postcard::to_allocvec(&proposal))
-        else {
+        let Ok(next) = self.view.next(&proposal) else {
             return false;
         };
-        self.rows.tell(Text::Proposal, &bytes);
+        self.rows.tell(Text::Proposal, &proposal.to_bytes());
         self.echo = Some((Arc::new(proposal), Arc::new(next)));
         true
     }

@@ -32,9 +32,9 @@ mod tests;
 mod view;
 
 pub use detector::Detection;
-pub use proposal::{Asked, Proposal, Refusal, Removal, Request, Touched, Trim, Update, Why};
+pub use proposal::{Asked, Notes, Proposal, Refusal, Removal, Request, Touched, Trim, Update, Why};
 pub use protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason, Rules};
 pub use row::CONTROL_ROW_LEN;
 #[cfg(feature = "planted")]
 pub(crate) use row::control_landmarks;
-pub use view::{Endpoint, HostId, Member, MemberId, View, ViewError};
+pub use view::{Endpoint, HostId, Member, MemberId, Note, View, ViewError};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::row::Nonsense;
-use super::view::{Endpoint, Member, MemberId, View};
+use super::view::{Endpoint, Member, MemberId, Note, View};
 use crate::ids::SubgroupId;
 use crate::limits::REQUEST_LEN_MAX;
 use crate::spec::LaneSpec;
@@ -60,8 +60,8 @@ pub struct Refusal {
     pub why: String,
 }
 
-/// A request as it stands in a row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A request as it is read in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asking {
     /// As it is.
     Plainly(Request),
@@ -78,7 +78,7 @@ pub(super) enum Added {
     Waits,
 }
 
-/// A change of a member's endpoints.
+/// A change of a member's endpoints and notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Update {
     /// Whose.
@@ -88,6 +88,18 @@ pub struct Update {
     /// New endpoints, and those that changed, by the member's numbers.
     pub put: Vec<(u64, Endpoint)>,
     /// Those that are no more.
+    pub remove: Vec<u64>,
+    /// What it notes. It travels apart: hardly any update has any.
+    #[serde(skip)]
+    pub notes: Notes,
+}
+
+/// A change of a member's notes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Notes {
+    /// New ones, by the member's numbers.
+    pub put: Vec<(u64, Note)>,
+    /// Those that are taken back.
     pub remove: Vec<u64>,
 }
 
@@ -146,8 +158,8 @@ pub enum Touched {
 }
 
 impl Update {
-    /// Does the update, if it is this member's next.
-    pub(super) fn apply(&self, member: &mut Member) {
+    /// Does the update, if it is this member's next; `notes` are its own, as they are kept.
+    pub(super) fn apply(&self, member: &mut Member, notes: Vec<(u64, Note)>) {
         if self.number != member.updates + 1 {
             return;
         }
@@ -156,6 +168,10 @@ impl Update {
             member.endpoints.remove(number);
         }
         member.endpoints.extend(self.put.iter().cloned());
+        for number in &self.notes.remove {
+            member.notes.remove(number);
+        }
+        member.notes.extend(notes);
     }
 
     /// The subgroups where something changes.
@@ -285,11 +301,33 @@ impl Proposal {
         }
     }
 
+    /// As it stands in a row. Behind it, if any update notes anything: which, and what.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        // Nothing in it can fail to be written into memory.
+        let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
+        let updates = (0..).zip(&self.updates);
+        let noting = updates.filter(|(_, update)| update.notes != Notes::default());
+        let notes: Vec<(u32, &Notes)> = noting.map(|(at, update)| (at, &update.notes)).collect();
+        if !notes.is_empty() {
+            bytes.extend(postcard::to_allocvec(&notes).unwrap_or_default());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (mut proposal, rest) = postcard::take_from_bytes::<Self>(bytes).ok()?;
+        if !rest.is_empty() {
+            for (at, notes) in postcard::from_bytes::<Vec<(u32, Notes)>>(rest).ok()? {
+                proposal.updates.get_mut(at as usize)?.notes = notes;
+            }
+        }
+        Some(proposal)
+    }
+
     /// Tells proposals apart that make the same view of one (when all of its members
     /// leave, those who come are the next, however it ends): FNV-1a of its bytes.
     pub fn digest(&self) -> u64 {
-        // Nothing in it can fail to be written into memory.
-        let bytes = postcard::to_allocvec(self).unwrap_or_default();
+        let bytes = self.to_bytes();
         let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
     }
@@ -316,7 +354,7 @@ impl Proposal {
     /// Reads a proposal for `view` out of a peer's row, and checks all that the
     /// reader relies on.
     pub(super) fn read(bytes: &[u8], view: &View) -> Option<(Self, View)> {
-        let proposal: Self = postcard::from_bytes(bytes).ok()?;
+        let proposal = Self::from_bytes(bytes)?;
         let members = view.members.len();
         let sound = proposal.view == view.id
             && proposal.joins.len() <= MEMBERS_MAX
@@ -351,121 +389,4 @@ impl Proposal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ids::TopicKey;
-    use crate::membership::HostId;
-
-    const ME: MemberId = MemberId(1);
-
-    fn endpoint(subgroup: u32, topic: u128) -> Endpoint {
-        Endpoint {
-            subgroup: SubgroupId(subgroup),
-            topic: TopicKey(topic),
-            ring: None,
-            info: Vec::new(),
-        }
-    }
-
-    fn member(id: u128, endpoints: &[Endpoint]) -> Member {
-        Member {
-            id: MemberId(id),
-            host: HostId(1),
-            address: Vec::new(),
-            info: Vec::new(),
-            updates: 0,
-            endpoints: (0..).zip(endpoints.iter().cloned()).collect(),
-        }
-    }
-
-    fn update(number: u64, put: Endpoint) -> Asking {
-        Asking::Plainly(Request::Update(Update {
-            member: ME,
-            number,
-            put: vec![(number, put)],
-            remove: Vec::new(),
-        }))
-    }
-
-    /// What a view of one member, with a topic in subgroup 0, makes of requests.
-    fn asked(asking: &[Asking]) -> (Proposal, View) {
-        let view = View::first(member(1, &[endpoint(0, 7)])).expect("a view");
-        let mut proposal = Proposal::empty(1);
-        for asking in asking {
-            let added = proposal.add(&view, Rank(0), asking, None);
-            assert_eq!(added, Ok(Added::Settled), "{asking:?}");
-        }
-        let next = view.next(&proposal).expect("a view");
-        (proposal, next)
-    }
-
-    fn reasons(proposal: &Proposal) -> Vec<&str> {
-        let refusals = proposal.refusals.iter();
-        refusals.map(|refusal| &*refusal.why).collect()
-    }
-
-    #[test]
-    fn updates_after_one_that_is_refused_are_done() {
-        let clash = endpoint(0, 7 | 1 << 100);
-        let too_long = Asking::TooLong(Asked::Update {
-            member: ME,
-            number: 4,
-        });
-        let beyond = endpoint(9999, 3);
-        let (proposal, next) = asked(&[
-            update(1, endpoint(1, 1)),
-            update(2, clash),
-            update(3, endpoint(2, 2)),
-            too_long,
-            update(5, beyond),
-        ]);
-        let known: Vec<u64> = next.members[0].endpoints.keys().copied().collect();
-        assert_eq!((known, next.members[0].updates), (vec![0, 1, 3], 5));
-        assert_eq!(
-            reasons(&proposal),
-            [
-                "subgroup 0: two topics have the same key; rename one of them",
-                "it takes more than 65536 bytes",
-                "subgroup 9999 does not exist: there are 4096",
-            ]
-        );
-        // What is asked for again, by then, has been settled.
-        let again = proposal
-            .clone()
-            .add(&next, Rank(0), &update(2, endpoint(1, 1)), None);
-        assert_eq!(again, Ok(Added::Settled));
-    }
-
-    #[test]
-    fn newcomers_that_no_view_can_have_are_refused_once() {
-        let join = Asking::Plainly(Request::Join(member(2, &[endpoint(0, 7 | 1 << 90)])));
-        let (proposal, next) = asked(&[join.clone(), join, update(1, endpoint(1, 1))]);
-        assert_eq!((next.members.len(), next.members[0].updates), (1, 1));
-        assert_eq!(proposal.refusals.len(), 1);
-    }
-
-    #[test]
-    fn what_cannot_have_been_asked_for_makes_no_sense() {
-        let view = View::first(member(1, &[])).expect("a view");
-        let check = |asking: Asking| {
-            let mut proposal = Proposal::empty(1);
-            assert_eq!(proposal.add(&view, Rank(0), &asking, None), Err(Nonsense));
-        };
-        check(update(2, endpoint(0, 1)));
-        check(Asking::TooLong(Asked::Update {
-            member: MemberId(2),
-            number: 1,
-        }));
-    }
-
-    #[test]
-    fn what_touches_more_than_was_intended_waits() {
-        let view = View::first(member(1, &[])).expect("a view");
-        let mut proposal = Proposal::empty(1);
-        let inside = BTreeSet::from([SubgroupId(0)]);
-        let mut add = |asking| proposal.add(&view, Rank(0), &asking, Some(&inside));
-        assert_eq!(add(update(1, endpoint(0, 1))), Ok(Added::Settled));
-        assert_eq!(add(update(2, endpoint(1, 1))), Ok(Added::Waits));
-        assert_eq!((proposal.updates.len(), proposal.refusals.len()), (1, 0));
-    }
-}
+mod tests;

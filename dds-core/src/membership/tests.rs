@@ -447,6 +447,10 @@ impl World {
                     number: node.updates,
                     put,
                     remove,
+                    notes: Notes {
+                        put: vec![(node.updates % 3, vec![7; at + 1].into())],
+                        remove: vec![(node.updates + 1) % 3],
+                    },
                 };
                 node.membership.request(Request::Update(update));
             }
@@ -649,6 +653,7 @@ fn member(id: u128, rng: &mut Rng) -> Member {
         endpoints: (0..rng.below(3) as u64)
             .map(|number| (number, endpoint(rng)))
             .collect(),
+        notes: Default::default(),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::proposal::{Asked, Proposal, Touched};
 use crate::ids::{Ring, SubgroupId, TopicKey};
-use crate::limits::{REPORT_LEN_MAX, SUBGROUPS_MAX};
+use crate::limits::{NOTE_LEN_MIN, NOTES_LEN_MAX, REPORT_LEN_MAX, SUBGROUPS_MAX};
 use crate::spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
 
 /// Identity of a participant: never used twice, by anybody.
@@ -58,7 +59,14 @@ pub struct Member {
     pub updates: u64,
     /// Its endpoints, by its own numbers.
     pub endpoints: BTreeMap<u64, Endpoint>,
+    /// What it has noted for the layer above, by its own numbers: what all are to know, and
+    /// no subgroup has anything to do with. A newcomer has noted nothing yet.
+    #[serde(skip)]
+    pub notes: BTreeMap<u64, Note>,
 }
+
+/// Something that a member has noted. Equal ones of a view are one.
+pub type Note = Arc<[u8]>;
 
 /// A view: agreed by all its members, and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +94,9 @@ pub enum ViewError {
     /// More senders in more subgroups than a member can report of.
     #[error("the endpoints of all members together make too many senders in too many subgroups")]
     TooLarge,
+    /// More notes than a newcomer can be told.
+    #[error("the notes of all members together take more than {NOTES_LEN_MAX} bytes")]
+    Notes,
     /// Two members are the same.
     #[error("member {0} is there twice")]
     Twice(MemberId),
@@ -101,6 +112,10 @@ struct Wire {
     members: Vec<Member>,
     /// Subgroup, epoch, base.
     lanes: Vec<(u32, u64, u64)>,
+    /// What is noted, each once.
+    notes: Vec<Note>,
+    /// By whom: rank, number, place among the notes.
+    noted: Vec<(u16, u64, u32)>,
 }
 
 impl View {
@@ -136,6 +151,11 @@ impl View {
         if counts.sum::<usize>() > REPORT_LEN_MAX {
             return Err(ViewError::TooLarge);
         }
+        let notes = distinct(&members);
+        let len = notes.iter().map(|note| note.len().max(NOTE_LEN_MIN));
+        if len.sum::<usize>() > NOTES_LEN_MAX {
+            return Err(ViewError::Notes);
+        }
         Ok(Self { id, members, lanes })
     }
 
@@ -154,10 +174,23 @@ impl View {
     /// The view as bytes, for joiners.
     pub fn to_bytes(&self) -> Vec<u8> {
         let lane = |lane: &LaneSpec| (lane.subgroup.0, lane.epoch, lane.base);
+        let notes = distinct(&self.members);
+        let places: BTreeMap<_, _> = (0..)
+            .zip(&notes)
+            .map(|(at, it)| (it.as_ptr(), at))
+            .collect();
+        let members = (0..).zip(&self.members);
+        let noted = members.flat_map(|(rank, member)| {
+            let place = |note: &Note| places.get(&note.as_ptr()).copied();
+            let notes = member.notes.iter();
+            notes.filter_map(move |(number, note)| Some((rank, *number, place(note)?)))
+        });
         let wire = Wire {
             id: self.id,
             members: self.members.clone(),
             lanes: self.lanes.iter().map(lane).collect(),
+            noted: noted.collect(),
+            notes,
         };
         // Nothing in it can fail to be written into memory.
         postcard::to_allocvec(&wire).unwrap_or_default()
@@ -165,7 +198,13 @@ impl View {
 
     /// Reads and checks what [`to_bytes`](Self::to_bytes) wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ViewError> {
-        let wire: Wire = postcard::from_bytes(bytes).map_err(|_| ViewError::Unreadable)?;
+        let mut wire: Wire = postcard::from_bytes(bytes).map_err(|_| ViewError::Unreadable)?;
+        for (rank, number, place) in &wire.noted {
+            let member = wire.members.get_mut(usize::from(*rank));
+            let note = wire.notes.get(*place as usize);
+            let (member, note) = member.zip(note).ok_or(ViewError::Unreadable)?;
+            member.notes.insert(*number, note.clone());
+        }
         let lanes: BTreeMap<u32, (u64, u64)> = wire
             .lanes
             .iter()
@@ -205,9 +244,10 @@ impl View {
             }
         };
         for update in &proposal.updates {
+            let notes = as_noted(&update.notes.put, &members);
             if let Some(member) = members.iter_mut().find(|member| member.id == update.member) {
                 skip(member);
-                update.apply(member);
+                update.apply(member, notes);
             }
         }
         members.iter_mut().for_each(skip);
@@ -228,6 +268,26 @@ impl Member {
     fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
         self.endpoints.values().map(|endpoint| endpoint.subgroup)
     }
+}
+
+/// The notes of members, each once.
+fn distinct(members: &[Member]) -> Vec<Note> {
+    let notes = members.iter().flat_map(|member| member.notes.values());
+    let mut known = BTreeSet::new();
+    let new = notes.filter(|note| known.insert(note.as_ptr()));
+    new.cloned().collect()
+}
+
+/// New notes; those that somebody has already are the same memory.
+fn as_noted(notes: &[(u64, Note)], members: &[Member]) -> Vec<(u64, Note)> {
+    let known = |note: &Note| {
+        let mut all = members.iter().flat_map(|member| member.notes.values());
+        all.find(|known| *known == note).unwrap_or(note).clone()
+    };
+    notes
+        .iter()
+        .map(|(number, note)| (*number, known(note)))
+        .collect()
 }
 
 /// The lane of a subgroup: everybody with an endpoint on one of its topics. A

@@ -50,6 +50,7 @@ fn member(directory: &Path, id: u128) -> (Station, Member) {
         info: info.to_bytes().unwrap(),
         updates: 0,
         endpoints: Default::default(),
+        notes: Default::default(),
     };
     (station, member)
 }

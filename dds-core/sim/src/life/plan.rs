@@ -54,6 +54,8 @@ pub struct LifePlan {
     pub updates: f64,
     /// Chance that what somebody asks for is something that no view can do.
     pub odd: f64,
+    /// Chance that who changes its endpoints notes something, too.
+    pub notes: f64,
     /// Chance that a member is not ready for messages of a new lane for a while.
     pub shy: f64,
     /// Chance that an application waits until all have its message.
@@ -107,6 +109,7 @@ impl LifePlan {
             leaves: 0.0,
             updates: 0.0,
             odd: 0.0,
+            notes: 0.0,
             shy: 0.0,
             awaits: 0.0,
             hostile: 0,
@@ -166,6 +169,7 @@ impl LifePlan {
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
             odd: among(&mut more, &[0.0, 0.0, 0.1, 0.5]),
+            notes: 0.0,
             shy: among(&mut more, &[0.0, 0.0, 0.3, 0.9]),
             awaits: among(&mut more, &[0.0, 0.2, 1.0]),
             hostile: 0,

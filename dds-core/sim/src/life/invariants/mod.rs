@@ -126,6 +126,7 @@ pub(super) mod made {
             info: Vec::new(),
             updates: 0,
             endpoints: BTreeMap::from([(0, endpoint)]),
+            notes: BTreeMap::new(),
         };
         View::first(founder).expect("a view")
     }

@@ -69,6 +69,7 @@ mod tests {
             number: 1,
             put: Vec::new(),
             remove: Vec::new(),
+            notes: Default::default(),
         };
         let mut proposal = proposal();
         proposal.updates.push(update.clone());

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    Detection, Endpoint, Member as ViewMember, MemberId, Request, Rules, Update, View,
+    Detection, Endpoint, Member as ViewMember, MemberId, Notes, Request, Rules, Update, View,
 };
 use spindle_dds_core::{
     AckWait, Committed, Engine, Outcome, Prepared, Ring, StopReason, SubgroupId,
@@ -186,11 +186,19 @@ impl Member {
             self.endpoints.remove(number);
         }
         self.endpoints.extend(put.iter().cloned());
+        let mut notes = Notes::default();
+        if plan.notes > 0.0 && self.odds.chance(plan.notes) {
+            // Much of it is what others note, too.
+            let note = vec![self.odds.below(3) as u8; 1 << self.odds.below(12)];
+            notes.put.push((self.odds.below(4) as u64, note.into()));
+            notes.remove.push(self.odds.below(4) as u64);
+        }
         self.engine.request(Request::Update(Update {
             member: self.id,
             number: self.updates,
             put,
             remove,
+            notes,
         }));
     }
 

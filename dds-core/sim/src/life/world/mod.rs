@@ -168,6 +168,7 @@ impl<'a> World<'a> {
             info: Vec::new(),
             updates: 0,
             endpoints,
+            notes: BTreeMap::new(),
         }
     }
 
