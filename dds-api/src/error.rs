@@ -105,6 +105,7 @@ impl From<spindle_dds_qos::ImmutablePolicy> for Error {
 }
 
 impl From<spindle_dds_idl_runtime::CdrError> for Error {
+    #[cold]
     fn from(found: spindle_dds_idl_runtime::CdrError) -> Self {
         use spindle_dds_idl_runtime::CdrError;
         match found {

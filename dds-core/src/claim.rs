@@ -11,6 +11,7 @@ use crate::header::{Header, Kind};
 use crate::ids::{Ring, SubgroupId};
 use crate::lane::{ENDED, LEAVING, Lane, OPEN, WEDGED};
 use crate::layout::RingColumns;
+use crate::limits::HEADER_LEN;
 use crate::outbox::{Outbox, Place, Reserved};
 
 /// Why a claim was refused.
@@ -278,6 +279,18 @@ impl<F: Fabric> Claim<F> {
             let at = columns.header(place.real.into());
             self.lane.fabric.store_words(at, &header.to_words());
             outbox.written(place);
+        }
+    }
+
+    /// It is sent; another one like it is probably built next.
+    #[inline]
+    pub(crate) fn expect_another(&self) {
+        if let Some((outbox, columns)) = self.parts() {
+            let row = self.lane.fabric.row(self.lane.fabric.me());
+            let len = self.reserved.len;
+            let (offset, real) = outbox.expected(len);
+            row.expect_write(columns.payload + offset, len as usize);
+            row.expect_write(columns.header(real), HEADER_LEN);
         }
     }
 

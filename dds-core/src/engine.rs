@@ -7,7 +7,7 @@
 //! simulator on virtual time.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
 
@@ -28,6 +28,7 @@ use crate::rest::{Kind, LANES_A_LOOK, Rota};
 use crate::spec::{LaneSpec, SpecError};
 use crate::stream::Nonsense;
 use crate::sync::Ordering;
+use crate::turn::{Owner, Turn};
 use crate::views::{Views, describe};
 
 /// The layer above: what the engine hands messages and events to. Called by
@@ -203,7 +204,7 @@ enum Look {
 /// A participant's engine: its lanes, over the segments that it is given.
 pub struct Engine<F: Fabric, S> {
     participant: Arc<Participant<F>>,
-    state: Mutex<State<F, S>>,
+    state: Turn<State<F, S>>,
 }
 
 pub(crate) struct State<F, S> {
@@ -248,7 +249,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         };
         Self {
             participant: Arc::new(participant),
-            state: Mutex::new(state),
+            state: Turn::new(state),
         }
     }
 
@@ -262,17 +263,13 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// Waits for a step that is under way.
-    pub(crate) fn state(&self) -> MutexGuard<'_, State<F, S>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn state(&self) -> Owner<'_, State<F, S>> {
+        self.state.take()
     }
 
-    fn try_state(&self) -> Option<MutexGuard<'_, State<F, S>>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(state),
-            // A sink that panicked has lost its own state, not the engine's.
-            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    #[inline]
+    fn try_state(&self) -> Option<Owner<'_, State<F, S>>> {
+        self.state.try_take()
     }
 
     /// Opens a lane over a segment whose rows have at least the lengths of the
@@ -327,8 +324,9 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             return self.leave_commit(lane);
         };
         if state.publish(&self.participant, lane) == Want::DataAndAcks {
-            // The sleeper may have announced that it wants data only.
-            lane.fabric.nudge();
+            // The sleeper may have announced that it wants data only. It has not looked at
+            // what it sleeps on unless it has had the state since.
+            lane.fabric.nudge_as_owner();
         }
     }
 
@@ -354,7 +352,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         let (index, want) = state.send(&self.participant, claim, used, meta)?;
         if want == Want::DataAndAcks {
             // As above.
-            claim.lane().fabric.nudge();
+            claim.lane().fabric.nudge_as_owner();
         }
         drop(state);
         Ok(claim.committed(index))

@@ -10,7 +10,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use crate::header::Header;
 use crate::ids::Ring;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Place};
 use crate::lane::Lane;
 
 /// A received message that stays in its sender's ring until this is dropped.
@@ -66,13 +66,15 @@ impl<F: Fabric> Held<F> {
     /// Lets go of many at once: of messages of one sender in a row, that sender is told
     /// once.
     pub fn let_go(many: impl IntoIterator<Item = Self>) {
-        let mut run: Option<Run<F>> = None;
+        let mut many = many.into_iter().map(ManuallyDrop::new);
+        let Some(first) = many.next() else { return };
+        let mut run = Run::of(&first);
+        run.leave(first.real);
         for held in many {
-            let held = ManuallyDrop::new(held);
-            match &mut run {
-                Some(run) if run.goes_on_with(&held) => run.leave(held.real),
-                run => run.insert(Run::of(&held)).leave(held.real),
+            if !run.goes_on_with(&held) {
+                run = Run::of(&held);
             }
+            run.leave(held.real);
         }
     }
 }
@@ -220,7 +222,8 @@ pub struct Delivery<'a, F: Fabric> {
     /// Its payload, which lies in the sender's row.
     pub(crate) bytes: NonNull<u8>,
     pub(crate) len: u32,
-    pub(crate) inbox: &'a Inbox,
+    /// Where it is accounted for.
+    pub(crate) place: Place<'a>,
     pub(crate) tickets: &'a Tickets<F>,
     /// Somebody holds it.
     pub(crate) is_held: Cell<bool>,
@@ -233,9 +236,9 @@ impl<F: Fabric> Delivery<'_, F> {
     #[inline(always)]
     pub fn hold(&self) -> Held<F> {
         if self.is_held.replace(true) {
-            self.inbox.hold(self.real);
+            self.place.hold();
         } else {
-            self.inbox.hold_first(self.real);
+            self.place.hold_first();
         }
         Held {
             lane: self.tickets.take(),

@@ -36,6 +36,30 @@ struct Slot {
     place: AtomicU64,
 }
 
+/// Where a message is accounted for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    holds: &'a AtomicU32,
+    slot: &'a Slot,
+}
+
+impl Place<'_> {
+    /// Adds the first holder of the message: by the engine before it passes it.
+    #[inline]
+    pub(crate) fn hold_first(self) {
+        // No locked instruction: nobody else knows of the message yet, and those who held
+        // the last one in this slot let go before it was released, which the engine saw
+        // (acquire in `released_real`) before it took this one.
+        self.holds.store(1, Ordering::Relaxed);
+    }
+
+    /// Adds another one: by the engine before it passes the message, or by somebody who
+    /// holds it already.
+    pub(crate) fn hold(self) {
+        self.holds.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 #[derive(Debug)]
 struct Passed {
     /// Real messages.
@@ -81,24 +105,28 @@ impl Inbox {
         &self.slots[(real & (self.slots.len() as u64 - 1)) as usize]
     }
 
+    /// Where a real message is accounted for.
+    #[inline]
+    pub(crate) fn place(&self, real: u64) -> Place<'_> {
+        Place {
+            holds: self.holds(real),
+            slot: self.slot(real),
+        }
+    }
+
+    /// The same of those that follow each other from that one on, up to the end of the ring.
+    #[inline]
+    pub(crate) fn places(&self, from: u64) -> impl Iterator<Item = Place<'_>> {
+        let at = (from & (self.slots.len() as u64 - 1)) as usize;
+        let holds = self.holds.get(at..).unwrap_or_default();
+        let slots = self.slots.get(at..).unwrap_or_default();
+        let places = holds.iter().zip(slots);
+        places.map(|(holds, slot)| Place { holds, slot })
+    }
+
     #[inline]
     fn holds(&self, real: u64) -> &AtomicU32 {
         &self.holds[(real & (self.holds.len() as u64 - 1)) as usize]
-    }
-
-    /// Adds the first holder of a message: by the engine before it passes it.
-    #[inline]
-    pub(crate) fn hold_first(&self, real: u64) {
-        // No locked instruction: nobody else knows of the message yet, and those who held
-        // the last one in this slot let go before it was released, which the engine saw
-        // (acquire in `released_real`) before it took this one.
-        self.holds(real).store(1, Ordering::Relaxed);
-    }
-
-    /// Adds another one: by the engine before it passes the message, or by somebody who
-    /// holds it already.
-    pub(crate) fn hold(&self, real: u64) {
-        self.holds(real).fetch_add(1, Ordering::Relaxed);
     }
 
     /// Takes a holder away. Returns whether it was the last: then account. `passed` is what
@@ -123,12 +151,12 @@ impl Inbox {
         self.passed.real.load(Ordering::Acquire)
     }
 
-    /// The engine has handed over the real message number `real`, which has this header.
+    /// The engine has handed over the real message number `real`, which has this header and
+    /// is accounted for here.
     #[inline]
-    pub(crate) fn pass_real(&self, real: u64, header: &Header) {
-        let slot = self.slot(real);
-        slot.index.store(header.index, Ordering::Relaxed);
-        slot.place.store(header.place(), Ordering::Relaxed);
+    pub(crate) fn pass_real(&self, real: u64, at: Place<'_>, header: &Header) {
+        at.slot.index.store(header.index, Ordering::Relaxed);
+        at.slot.place.store(header.place(), Ordering::Relaxed);
         // Release: pairs with the acquire of `passed_real` in `release`.
         self.passed.real.store(real + 1, Ordering::Release);
     }
@@ -256,17 +284,17 @@ mod tests {
         let inbox = Inbox::new(4);
         let check = |expected: u32| assert_eq!(inbox.held_parts(&columns), expected);
         check(0);
-        inbox.hold(0);
-        inbox.pass_real(0, &Header::test(0, 128, 128));
+        inbox.place(0).hold();
+        inbox.pass_real(0, inbox.place(0), &Header::test(0, 128, 128));
         check(128);
-        inbox.pass_real(1, &Header::test(1, 0, 128));
+        inbox.pass_real(1, inbox.place(1), &Header::test(1, 0, 128));
         check(256);
         inbox.pass(2);
         inbox.let_go(0, 0);
         inbox.release(|_| {});
         check(0);
         assert!(!inbox.is_held());
-        inbox.pass_real(2, &Header::test(2, 128, 0));
+        inbox.pass_real(2, inbox.place(2), &Header::test(2, 128, 0));
         check(64);
     }
 
@@ -276,8 +304,8 @@ mod tests {
         let mut column = Vec::new();
         // Messages 0 (real), 1 and 2 (nulls), 3 and 4 (real).
         for (real, index) in [(0, 0), (1, 3), (2, 4)] {
-            inbox.hold(real);
-            inbox.pass_real(real, &Header::test(index, 0, 0));
+            inbox.place(real).hold();
+            inbox.pass_real(real, inbox.place(real), &Header::test(index, 0, 0));
         }
         inbox.pass(5);
         inbox.release(|value| column.push(value));
@@ -285,7 +313,7 @@ mod tests {
         assert!(inbox.let_go(1, 3));
         inbox.release(|value| column.push(value));
         assert_eq!(column, [], "the oldest is held");
-        inbox.hold(0);
+        inbox.place(0).hold();
         assert!(!inbox.let_go(0, 3));
         assert!(inbox.let_go(0, 3));
         inbox.release(|value| column.push(value));

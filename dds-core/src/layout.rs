@@ -99,6 +99,11 @@ impl RingColumns {
         self.headers + self.slot(real) * HEADER_LEN
     }
 
+    /// How many headers stand one behind the other from that one on.
+    pub(crate) const fn stretch(&self, real: u64) -> u64 {
+        self.spec.messages as u64 - self.slot(real) as u64
+    }
+
     pub(crate) const fn slot(&self, real: u64) -> usize {
         (real & (self.spec.messages as u64 - 1)) as usize
     }

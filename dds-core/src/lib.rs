@@ -51,6 +51,7 @@ mod rest;
 mod spec;
 mod stream;
 mod sync;
+mod turn;
 mod views;
 
 pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
@@ -60,7 +61,7 @@ pub use config::{EngineConfig, SWITCHES, Switch};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::{Engine, Event, Outcome, Position, Sink, StopReason};
 pub use figures::{Figures, WriterFigures};
-pub use group::{Counts, LaneFigures, LanePhase, RingFigures, Run, Wait};
+pub use group::{Counts, Handed, LaneFigures, LanePhase, RingFigures, Run, Wait};
 pub use handle::{AckWait, Handle};
 pub use header::{Header, Kind};
 pub use held::{Delivery, Held};

@@ -31,6 +31,10 @@ use crate::limits::{GRANULE, MESSAGE_INDEX_MAX};
 use crate::spec::RingSpec;
 use crate::sync::{AtomicU64, Ordering};
 
+/// What a message does not use of its extent goes back when it is committed, if it is more
+/// granules than this: for less than a line it is not worth a swap.
+const REST_MAX: u32 = 64 / GRANULE as u32 - 1;
+
 const REAL_BITS: u32 = 16;
 const REAL_MASK: u64 = (1 << REAL_BITS) - 1;
 
@@ -260,12 +264,12 @@ impl Outbox {
     #[inline]
     fn close(&self, reserved: Reserved, used: u32, state: u64) {
         let mut span = reserved.span;
-        let shorter = match state {
-            WITHDRAWN => 0,
-            _ if self.slot.is_some() => span,
-            _ => reserved.skipped + used.div_ceil(GRANULE as u32),
+        let (shorter, rest_max) = match state {
+            WITHDRAWN => (0, 0),
+            _ if self.slot.is_some() => (span, 0),
+            _ => (reserved.skipped + used.div_ceil(GRANULE as u32), REST_MAX),
         };
-        if shorter < span {
+        if span.saturating_sub(shorter) > rest_max {
             let begin = reserved.end.wrapping_sub(span);
             let ticket = reserved.ticket.wrapping_add(1);
             // Relaxed failure: somebody claimed behind us, the extent keeps its
@@ -301,6 +305,17 @@ impl Outbox {
     pub(crate) fn taken(&self) -> (u64, u16) {
         let next = self.next.load(Ordering::Acquire);
         (next >> REAL_BITS, (next & REAL_MASK) as u16)
+    }
+
+    /// Where in the payload ring an extent of `len` bytes would begin, and how many real
+    /// messages (modulo 2^16) come before it, unless somebody else is faster.
+    #[inline]
+    pub(crate) fn expected(&self, len: u32) -> (usize, u64) {
+        let (end, _) = unpack(self.head.load(Ordering::Relaxed));
+        let at = end & (self.granules - 1);
+        let skips = at + len.div_ceil(GRANULE as u32) > self.granules;
+        let offset = if skips { 0 } else { at as usize * GRANULE };
+        (offset, self.next.load(Ordering::Relaxed) & REAL_MASK)
     }
 
     /// Index of the next real message to publish, if its header is written.
@@ -394,6 +409,19 @@ mod tests {
             64,
             "half the ring fits once it is drained"
         );
+    }
+
+    #[test]
+    fn what_is_expected_next_is_what_is_claimed_next() {
+        let outbox = outbox(8, 256);
+        for (real, len) in (0..).zip([40, 64, 100, 16, 90, 128, 8, 70]) {
+            let (offset, before) = outbox.expected(len);
+            let reserved = outbox.reserve(len).unwrap();
+            assert_eq!((reserved.offset() as usize, real), (offset, before));
+            let place = outbox.commit(reserved, len).unwrap();
+            outbox.written(place);
+            outbox.reclaim(place.index + 1);
+        }
     }
 
     #[test]

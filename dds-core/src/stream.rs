@@ -3,6 +3,8 @@
 //! A row is input from another process. Each header is copied once, checked,
 //! and kept here until its message is delivered; nothing is read twice.
 
+use std::ptr::NonNull;
+
 use spindle_dds_transport::Region;
 
 use crate::config::{EngineConfig, PlantedBug};
@@ -15,6 +17,8 @@ use crate::limits::MESSAGE_INDEX_MAX;
 #[derive(Debug)]
 pub(crate) struct Stream {
     columns: RingColumns,
+    /// The sender's, where its payload lies: rows stay where they are.
+    row: Region,
     /// Messages received, nulls included.
     count: u64,
     /// Real messages received.
@@ -53,10 +57,12 @@ pub enum Nonsense {
 }
 
 impl Stream {
-    pub(crate) fn new(columns: RingColumns) -> Self {
+    /// Of a ring in this row.
+    pub(crate) fn new(columns: RingColumns, row: Region) -> Self {
         let headers = vec![Header::EMPTY; columns.spec.messages as usize].into_boxed_slice();
         Self {
             columns,
+            row,
             count: 0,
             real: 0,
             newest: 0,
@@ -91,9 +97,10 @@ impl Stream {
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
 
-    /// The payload ring in the sender's row: byte offset and length.
-    pub(crate) fn payload(&self) -> (usize, usize) {
-        (self.columns.payload, self.columns.spec.bytes as usize)
+    /// Where the payload ring begins, all of which lies in the sender's row.
+    pub(crate) fn payload(&self) -> NonNull<u8> {
+        let len = self.columns.spec.bytes as usize;
+        self.row.begin(self.columns.payload, len)
     }
 
     /// Byte offset of the guard in the sender's row.
@@ -121,37 +128,48 @@ impl Stream {
         }
         self.begin_anew();
         let before = self.real;
-        let messages = u64::from(self.columns.spec.messages);
+        let messages = self.headers.len() as u64;
+        let hasty = config.plants(PlantedBug::NullsBeforeHeaders);
         // It only rises: what it was is enough, for as long as there is room by that.
         let mut released = inbox.released_real();
-        while self.count < guard && self.real - before < limit {
-            let words = row.words_at::<WORDS>(self.columns.header(self.real));
-            // A stale header carries less, one that is not vouched for more.
-            let index_end = words.load(0);
-            let hasty =
-                config.plants(PlantedBug::NullsBeforeHeaders) && index_end != self.count + 1;
-            if index_end <= self.count || index_end > guard || hasty {
-                self.count = guard;
-                break;
-            }
-            if self.real - released >= messages {
-                released = inbox.released_real();
-                if self.real - released >= messages {
-                    return Err(Nonsense::Overrun);
+        let (mut real, mut count) = (before, self.count);
+        let mut result = Ok(());
+        'stretches: while real - before < limit {
+            // Up to the end of the ring, or of the places.
+            let stretch = self.columns.stretch(real).min(limit - (real - before));
+            let headers = row.word_groups::<WORDS>(self.columns.header(real), stretch as usize);
+            let place = self.place(real);
+            let places = self.headers.get_mut(place..).unwrap_or_default();
+            for (words, place) in headers.zip(places) {
+                if count >= guard {
+                    break 'stretches;
                 }
+                // A stale header carries less, one that is not vouched for more.
+                let index_end = words.load(0);
+                if index_end <= count || index_end > guard || hasty && index_end != count + 1 {
+                    count = guard;
+                    break 'stretches;
+                }
+                if real - released >= messages {
+                    released = inbox.released_real();
+                    if real - released >= messages {
+                        result = Err(Nonsense::Overrun);
+                        break 'stretches;
+                    }
+                }
+                let header = Header::from_words(&words.copy(), self.columns.spec.bytes);
+                let Some(header) = header.filter(|header| header.index + 1 == index_end) else {
+                    result = Err(Nonsense::BadHeader);
+                    break 'stretches;
+                };
+                *place = header;
+                real += 1;
+                count = index_end;
+                self.newest = index_end;
             }
-            let header = Header::from_words(&words.copy(), self.columns.spec.bytes);
-            let header = header.ok_or(Nonsense::BadHeader)?;
-            if header.index + 1 != index_end {
-                return Err(Nonsense::BadHeader);
-            }
-            let place = self.place(self.real);
-            self.headers[place] = header;
-            self.real += 1;
-            self.count = index_end;
-            self.newest = index_end;
         }
-        Ok(self.real - before)
+        (self.real, self.count) = (real, count);
+        result.map(|()| real - before)
     }
 
     /// Where the header of a real message is kept.
@@ -207,7 +225,8 @@ impl Stream {
     /// The oldest one has been handed over.
     #[inline]
     pub(crate) fn pop(&mut self, inbox: &Inbox) {
-        inbox.pass_real(self.delivered, &self.headers[self.place(self.delivered)]);
+        let header = &self.headers[self.place(self.delivered)];
+        inbox.pass_real(self.delivered, inbox.place(self.delivered), header);
         self.delivered += 1;
     }
 
@@ -244,7 +263,7 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (Stream::new(COLUMNS), Inbox::new(4));
+        let (mut stream, inbox) = (Stream::new(COLUMNS, row.clone()), Inbox::new(4));
         let (mut sent, mut taken) = (0, 0);
         let mut first_places = Vec::new();
         for (come, go) in [(3, 2), (3, 1), (1, 4), (2, 1), (1, 2), (4, 4)] {
@@ -273,7 +292,7 @@ mod tests {
                 let (run, delivered) = stream.waiting_run();
                 for header in run.iter().take((until - taken) as usize) {
                     assert_eq!((header.index, *delivered), (taken, taken));
-                    inbox.pass_real(taken, header);
+                    inbox.pass_real(taken, inbox.place(taken), header);
                     *delivered += 1;
                     taken += 1;
                 }
@@ -300,15 +319,16 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (Stream::new(COLUMNS), Inbox::new(4));
+        let (mut stream, inbox) = (Stream::new(COLUMNS, row.clone()), Inbox::new(4));
         let mut receive = |sent: u64, inbox: &Inbox| {
             let header = Header::test(sent - 1, 0, 8);
             fabric.store_words(COLUMNS.header(sent - 1), &header.to_words());
             let limit = u64::MAX;
             let taken = stream.receive(row, inbox, sent, sent, limit, &EngineConfig::SPINDLE);
             while let Some((real, &header)) = stream.front() {
-                inbox.hold_first(real);
-                inbox.pass_real(real, &header);
+                let place = inbox.place(real);
+                place.hold_first();
+                inbox.pass_real(real, place, &header);
                 stream.delivered += 1;
             }
             inbox.pass(sent);

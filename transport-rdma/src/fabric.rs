@@ -148,6 +148,13 @@ pub trait Fabric: Send + Sync + 'static {
     /// if my own epoch is odd. Any thread; no system call when nobody sleeps.
     fn nudge(&self);
 
+    /// As [`nudge`](Self::nudge), by who owns what a sleeper takes possession of for its
+    /// second look: no fence. Whoever has looked before has announced before, and this is
+    /// seen; whoever looks afterwards sees what was done under it.
+    fn nudge_as_owner(&self) {
+        self.nudge();
+    }
+
     /// Any thread: stores a word that vouches for nothing (an acknowledgement)
     /// and lets `to` have it soon: the engine is nudged, and its next step
     /// pushes the word. Backends whose peers see stores at once (F5) ring

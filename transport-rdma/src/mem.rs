@@ -24,6 +24,37 @@ use std::sync::Arc;
 /// lines, because x86-64 prefetches lines in pairs.
 pub const ROW_ALIGN: usize = 128;
 
+/// Bytes of a line of cache.
+const LINE: usize = 64;
+
+/// How many lines are asked for at most: a processor has few places to note for what it
+/// waits.
+const EXPECTED_LINES: usize = 4;
+
+/// Gets a line of cache in order to write it. (A prefetch of the standard library's would
+/// only get it in order to read it, unless it is compiled for newer processors alone.)
+#[inline]
+fn prefetch_write(line: NonNull<u8>) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint, which alters neither memory nor registers; processors that do not know
+    // it do nothing.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: as above.
+    unsafe {
+        core::arch::asm!(
+            "prfm pstl1keep, [{}]", in(reg) line.as_ptr(),
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = line;
+}
+
 /// One row of a view as this process sees it. Cheap to clone; the memory
 /// stays mapped until the last clone is gone.
 #[derive(Clone)]
@@ -219,6 +250,19 @@ impl Region {
         Words(unsafe { words.cast().as_ref() })
     }
 
+    /// Groups of so many words one behind the other, from `at`: what they lie in is looked
+    /// at once. Panics like [`load`](Self::load).
+    #[inline]
+    pub fn word_groups<const N: usize>(
+        &self,
+        at: usize,
+        groups: usize,
+    ) -> impl Iterator<Item = Words<'_, N>> {
+        assert!(at.is_multiple_of(8));
+        let words = &self.words()[at / 8..][..groups * N];
+        words.as_chunks().0.iter().map(Words)
+    }
+
     /// Copies words from `at`, as [`copy_out`](Self::copy_out) does bytes.
     #[inline]
     pub fn copy_words<const N: usize>(&self, at: usize) -> [u64; N] {
@@ -281,6 +325,21 @@ impl Region {
     pub fn place(&self, at: usize, len: usize) -> NonNull<u8> {
         assert!(self.writable, "a peer's row is read-only");
         self.begin(at, len)
+    }
+
+    /// Says that the first lines of `at..at + len` are about to be written, to which who read
+    /// them last has a claim: the processor gets them here now, rather than have the next
+    /// locked instruction behind the stores wait for them. No more than a hint.
+    #[inline]
+    pub fn expect_write(&self, at: usize, len: usize) {
+        let lines = len.div_ceil(LINE).min(EXPECTED_LINES);
+        if !self.contains(at, lines * LINE) {
+            return;
+        }
+        for line in 0..lines {
+            // SAFETY: in bounds, as just seen.
+            prefetch_write(unsafe { self.base.add(at + line * LINE) });
+        }
     }
 
     /// The bytes `at..at + len` of the own row, to be written.
@@ -417,6 +476,39 @@ mod tests {
         assert!(!region.contains(usize::MAX, 2));
         region.copy_in(1008, &copy);
         assert_eq!(region.load(1016), 0x0807_0605_0403_0201);
+    }
+
+    #[test]
+    fn what_is_expected_to_be_written_stays_as_it_is() {
+        let region = Region::heap(256);
+        region.store_words(0, &[7; 32]);
+        for (at, len) in [
+            (0, 1),
+            (0, 256),
+            (248, 64),
+            (192, 65),
+            (1000, 1),
+            (8, usize::MAX),
+        ] {
+            region.expect_write(at, len);
+        }
+        assert_eq!(region.copy_words(0), [7; 32]);
+    }
+
+    #[test]
+    fn groups_of_words_follow_each_other() {
+        let region = Region::heap(128);
+        region.store_words(96, &[1, 2, 3, 4]);
+        let groups = region.word_groups::<2>(88, 2);
+        let groups: Vec<_> = groups.map(|words| words.copy()).collect();
+        assert_eq!(groups, [[0, 1], [2, 3]]);
+        assert_eq!(region.word_groups::<2>(128, 0).count(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "range end index")]
+    fn groups_of_words_end_with_their_region() {
+        let _ = Region::heap(128).word_groups::<2>(104, 2).count();
     }
 
     #[test]

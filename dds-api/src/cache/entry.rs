@@ -110,27 +110,29 @@ impl List {
         tail: NONE,
     };
 
-    /// Appends an entry that was made for it.
-    fn append<P>(&mut self, slab: &mut Slab<P>, which: Which, id: EntryId) {
+    /// An entry comes behind its last one, which this names.
+    fn append<P>(&mut self, slab: &mut Slab<P>, which: Which, id: EntryId) -> EntryId {
         match self.tail {
             NONE => self.head = id,
             tail => slab[tail].links[which as usize].next = id,
         }
-        self.tail = id;
+        std::mem::replace(&mut self.tail, id)
     }
 
-    /// Appends an entry that was made for both lists.
+    /// The same of both lists.
     #[inline]
-    pub(super) fn append_to<P>(both: [&mut Self; 2], slab: &mut Slab<P>, id: EntryId) {
+    fn append_to<P>(both: [&mut Self; 2], slab: &mut Slab<P>, id: EntryId) -> [EntryId; 2] {
         let [order, instance] = both;
-        if order.tail == instance.tail && order.tail != NONE {
-            for link in &mut slab[order.tail].links {
+        let last = order.tail;
+        if last == instance.tail && last != NONE {
+            for link in &mut slab[last].links {
                 link.next = id;
             }
             (order.tail, instance.tail) = (id, id);
+            [last; 2]
         } else {
-            order.append(slab, Which::Order, id);
-            instance.append(slab, Which::Instance, id);
+            let last = order.append(slab, Which::Order, id);
+            [last, instance.append(slab, Which::Instance, id)]
         }
     }
 
@@ -176,15 +178,15 @@ impl<P> Default for Slab<P> {
 }
 
 impl<P> Slab<P> {
-    /// An entry that is to be appended to these lists. It is written where it stays: it is
-    /// too large to be moved there.
+    /// Appends an entry to these lists. It is written where it stays: it is too large to be
+    /// moved there.
     #[inline(always)]
-    pub(super) fn insert(
+    pub(super) fn append(
         &mut self,
         (instance, generations): (u32, Generations),
         origin: Origin,
         payload: Option<P>,
-        lists: [&List; 2],
+        lists: [&mut List; 2],
     ) -> EntryRef {
         self.serials += 1;
         let serial = self.serials;
@@ -192,18 +194,17 @@ impl<P> Slab<P> {
             Some(id) => id,
             None => self.grow(),
         };
+        let last = List::append_to(lists, self, id);
         let entry = &mut self.entries[id as usize];
         debug_assert!(entry.serial == 0 && entry.payload.is_none());
         entry.instance = instance;
         entry.generations = generations;
         entry.state = SampleState::NotRead;
         entry.origin = origin;
-        entry.payload = payload;
+        // There is none to be dropped, which would be looked at first.
+        std::mem::forget(std::mem::replace(&mut entry.payload, payload));
         entry.serial = serial;
-        entry.links = lists.map(|list| Link {
-            prev: list.tail,
-            next: NONE,
-        });
+        entry.links = last.map(|prev| Link { prev, next: NONE });
         EntryRef { id, serial }
     }
 

@@ -67,11 +67,9 @@ impl<P> Filling<'_, P> {
     pub(crate) fn take_in(&mut self, origin: Origin, payload: P) -> EntryRef {
         debug_assert!(self.taken < self.left && origin.writer == self.writer);
         self.taken += 1;
-        let lists = [&*self.order, &self.instance.entries];
-        let entry = self.entries.insert(self.what, origin, Some(payload), lists);
         let lists = [&mut *self.order, &mut self.instance.entries];
-        List::append_to(lists, self.entries, entry.id);
-        entry
+        let payload = Some(payload);
+        self.entries.append(self.what, origin, payload, lists)
     }
 }
 

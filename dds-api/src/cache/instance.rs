@@ -19,6 +19,15 @@ impl Generations {
     pub(super) fn total(self) -> i32 {
         self.disposed.saturating_add(self.no_writers)
     }
+
+    /// How many came after those.
+    #[inline]
+    pub(super) fn since(self, before: Self) -> i32 {
+        if self == before {
+            return 0;
+        }
+        self.total() - before.total()
+    }
 }
 
 #[derive(Debug)]

@@ -250,12 +250,9 @@ impl<P> Cache<P> {
         self.samples += u64::from(has_data);
         instance.samples += u64::from(has_data);
         self.writers.entries_came(origin.writer, 1);
-        let lists = [&self.order, &instance.entries];
-        let what = (at, instance.generations);
-        let entry = self.entries.insert(what, origin, payload, lists);
         let lists = [&mut self.order, &mut instance.entries];
-        List::append_to(lists, &mut self.entries, entry.id);
-        entry
+        let what = (at, instance.generations);
+        self.entries.append(what, origin, payload, lists)
     }
 
     fn evict_oldest(&mut self, at: u32, evicted: &mut impl FnMut(P)) {

@@ -3,6 +3,7 @@
 use spindle_dds_idl_runtime::KeyHash;
 
 use super::entry::{Entry, EntryId, NONE, Which};
+use super::instance::Generations;
 use super::{Cache, Instance};
 use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
@@ -160,7 +161,7 @@ pub(super) struct Said {
     view_state: ViewState,
     instance_state: InstanceState,
     handle: InstanceHandle,
-    generations: i32,
+    generations: Generations,
 }
 
 impl Said {
@@ -169,7 +170,7 @@ impl Said {
             view_state: view_state(instance),
             instance_state: instance.state,
             handle: InstanceHandle::of_instance(instance.key),
-            generations: instance.generations.total(),
+            generations: instance.generations,
         }
     }
 
@@ -190,7 +191,7 @@ impl Said {
             no_writers_generation_count: own.no_writers,
             sample_rank,
             generation_rank: 0,
-            absolute_generation_rank: self.generations - own.total(),
+            absolute_generation_rank: self.generations.since(own),
             source_timestamp: entry.origin.timestamp,
             instance_handle: self.handle,
             publication_handle,

@@ -61,13 +61,30 @@ impl Entries {
     }
 
     /// How many more it takes.
-    pub(super) fn room(&self) -> usize {
+    fn room(&self) -> usize {
         self.places.len() - (self.end - self.first)
     }
 
-    /// One more, for which there is room.
+    /// Where the next ones go, one behind the other: as many as there is room for before the
+    /// places begin again.
     #[inline]
-    pub(super) fn push(&mut self, entry: EntryRef) {
+    pub(super) fn vacant(&mut self) -> &mut [EntryRef] {
+        let at = self.end & (self.places.len() - 1);
+        let room = self.room();
+        let vacant = self.places.get_mut(at..).unwrap_or_default();
+        let len = vacant.len().min(room);
+        &mut vacant[..len]
+    }
+
+    /// So many stand there now, of those that are [`vacant`](Self::vacant).
+    #[inline]
+    pub(super) fn came(&mut self, entries: usize) {
+        debug_assert!(entries <= self.room());
+        self.end += entries;
+    }
+
+    /// One more, for which there is room.
+    fn push(&mut self, entry: EntryRef) {
         debug_assert!(self.room() > 0);
         self.places[self.end & (self.places.len() - 1)] = entry;
         self.end += 1;
@@ -268,6 +285,29 @@ mod tests {
             );
         }
         entries.clear();
+        assert_eq!(entries.pop(), None);
+    }
+
+    #[test]
+    fn entries_are_noted_where_they_are_vacant_and_come_in_order() {
+        let mut entries = Entries::new(4);
+        let (mut next, mut oldest) = (0, 0);
+        // What is vacant in one piece, before so many go: up to the end of the places, then
+        // up to the oldest.
+        for (vacant, go) in [(4, 0), (0, 3), (3, 3), (1, 1), (3, 4), (4, 4)] {
+            let places = entries.vacant();
+            assert_eq!(places.len(), vacant);
+            for place in places {
+                *place = EntryRef::test(next);
+                next += 1;
+            }
+            entries.came(vacant);
+            for _ in 0..go {
+                assert_eq!(entries.pop(), Some(EntryRef::test(oldest)));
+                oldest += 1;
+            }
+        }
+        assert_eq!((next, oldest), (15, 15));
         assert_eq!(entries.pop(), None);
     }
 }

@@ -8,19 +8,20 @@
 //! at the queue once more (both sides fence between their two steps), so nothing is left
 //! behind. Arrivals go past the queue only while it is empty, and they have the lock.
 
+mod engine_side;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use spindle_dds_core::{Delivery, Held, Kind, Run};
+use spindle_dds_core::Held;
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
-use super::arrival::{Arrival, Batch, Message, Stamp};
+use super::arrival::Batch;
 use super::fate::Fate;
-use super::link::{Link, MatchedWriter};
+use super::link::Link;
 use super::payload::{Item, Payload, in_ring};
-use super::port::{DISPOSES, WRITER_DELETED};
 use super::rekey::Rekey;
 use super::shelf::{ReaderStatuses, Shelf};
 use super::streams::Streams;
@@ -68,9 +69,6 @@ pub(crate) struct Inlet<F: Fabric> {
 const SPAN_MAX_COPY: u32 = 128;
 /// The same, for readers that want samples to stay in the ring.
 const SPAN_MAX_RING: u32 = 192;
-
-/// Lanes that have ended and may wait for a reader before it is given nothing more.
-const LANES_BEHIND_MAX: u64 = 2;
 
 /// Whether samples are left in the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,152 +140,6 @@ impl<F: Fabric> Inlet<F> {
         }
     }
 
-    // ---- the engine's thread: nothing waits ----
-
-    /// A message for the topic of this reader, by the last link.
-    pub(crate) fn accept(&self, link: &Link<F>, delivery: &Delivery<'_, F>, batch: &mut Batch<F>) {
-        if self.closed.load(Ordering::Acquire) {
-            return;
-        }
-        if batch.is_full() {
-            self.settle(link, batch);
-        }
-        if delivery.header.kind == Kind::Control {
-            if let Some(gone) = says_gone(link, delivery) {
-                batch.push(gone);
-            }
-        } else if let Some(mut message) = Message::of(delivery, link, batch) {
-            if link.rekeys(message.origin.writer) {
-                message.rekey(self.rekey);
-            }
-            batch.push(Arrival::Message(message));
-        }
-    }
-
-    /// Samples of this topic, as many as come one after the other, straight into the cache:
-    /// if nothing is in the way, and nobody else is at it. Whether there were any.
-    #[inline]
-    pub(crate) fn accept_run(
-        &self,
-        link: &Link<F>,
-        topic: u64,
-        run: &mut Run<'_, F>,
-        batch: &mut Batch<F>,
-    ) -> bool {
-        if !batch.is_empty() || link.roster.rekeys || !self.takes_in() {
-            return false;
-        }
-        let Some(mut shelf) = self.try_shelf() else {
-            return false;
-        };
-        // Under the lock: who closes it throws away what has come before, under the lock too.
-        if self.closed.load(Ordering::Acquire) {
-            return false;
-        }
-        let any = shelf.take_run(self.span_max(), link, topic, run, batch);
-        if shelf.is_blocked() {
-            self.blocked.store(true, Ordering::Release);
-        }
-        any
-    }
-
-    /// The end of a batch: into the cache, if nobody else is at it, else into the queue.
-    pub(crate) fn settle(&self, link: &Link<F>, batch: &mut Batch<F>) {
-        for (sum, more) in self.arrived.iter().zip(batch.take_counts()) {
-            sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        }
-        let changed = std::mem::replace(&mut batch.changed, StatusMask::NONE);
-        if !changed.is_empty() {
-            self.tell(changed);
-        }
-        if batch.is_empty() {
-            return;
-        }
-        if self.takes_in()
-            && let Some(shelf) = self.try_shelf()
-        {
-            self.drain(shelf, Some((link, batch)));
-        }
-        if batch.is_empty() {
-            return;
-        }
-        while let Some(arrival) = batch.pop() {
-            // The queue holds all that can be in flight: never full.
-            let pushed = link.arrivals.push(arrival);
-            debug_assert!(pushed.is_ok());
-        }
-        self.look();
-    }
-
-    /// There is something in the queue, or there will be nothing any more.
-    fn look(&self) {
-        self.due.store(true, Ordering::Release);
-        // Pairs with the fences after a drain: either whoever has the lock sees the
-        // arrivals after letting go of it, or the lock is free here.
-        fence(Ordering::SeqCst);
-        self.tidy();
-    }
-
-    /// There is a link behind the last one.
-    pub(crate) fn go_on(&self) {
-        self.goes_on.store(true, Ordering::Release);
-        self.look();
-    }
-
-    /// Whether it may be given the messages of the lane that this is of: not while
-    /// it has not come through those of several lanes before.
-    pub(super) fn is_ready(&self, link: &Link<F>) -> bool {
-        let is_near = || {
-            let behind = link.roster.number - self.lane.load(Ordering::Acquire);
-            behind <= LANES_BEHIND_MAX
-        };
-        if is_near() {
-            return true;
-        }
-        self.held_off.store(true, Ordering::Release);
-        // Pairs with the fence in `came_to`: either that is seen there, or where the
-        // reader has come to is seen here.
-        fence(Ordering::SeqCst);
-        is_near()
-    }
-
-    /// Nothing is going on: samples of readers that take copies need not stay
-    /// in the ring, where a large claim may wait for all of it. Returns whether
-    /// there is more to do.
-    pub(super) fn relieve(&self) -> bool {
-        self.config.storage == Storage::Copy && self.relieve_to(0)
-    }
-
-    fn relieve_to(&self, span_max: u32) -> bool {
-        let Ok(mut shelf) = self.shelf.try_lock() else {
-            return true;
-        };
-        let more = shelf.relieve(span_max);
-        drop(shelf);
-        fence(Ordering::SeqCst);
-        self.tidy();
-        more
-    }
-
-    /// Of a reader whose samples stay in a ring that is nearly full of them:
-    /// how often samples were asked for.
-    pub(super) fn selects_if_tight(&self, link: &Link<F>) -> Option<u64> {
-        if self.config.storage != Storage::Ring {
-            return None;
-        }
-        let lane = link.lane()?;
-        let held = |writer: &MatchedWriter| lane.held_parts(writer.ring, writer.place);
-        let mut writers = link.roster.writers();
-        let tight = writers.any(|writer| held(writer) > SPAN_MAX_RING);
-        tight.then(|| self.selects.load(Ordering::Relaxed))
-    }
-
-    /// Nobody has asked for samples for a while, and their writer waits.
-    pub(super) fn neglect(&self) {
-        self.neglected.store(true, Ordering::Relaxed);
-        self.relieve_to(SPAN_MAX_RING);
-    }
-
     /// The group does not take the reader: no data will come, and whoever waits for some
     /// is to find out by taking.
     pub(crate) fn refuse(&self, why: String) {
@@ -303,7 +155,14 @@ impl<F: Fabric> Inlet<F> {
         self.reader.raise(StatusMask::DATA_AVAILABLE);
     }
 
-    // ---- any thread ----
+    /// There is something in the queue, or there will be nothing any more.
+    fn look(&self) {
+        self.due.store(true, Ordering::Release);
+        // Pairs with the fences after a drain: either whoever has the lock sees the
+        // arrivals after letting go of it, or the lock is free here.
+        fence(Ordering::SeqCst);
+        self.tidy();
+    }
 
     /// What has arrived so far: samples, and bytes of their payload.
     pub(crate) fn arrived(&self) -> [u64; 2] {
@@ -492,19 +351,4 @@ impl<F: Fabric> Inlet<F> {
         // Whoever lets arrivals in from now on throws them away.
         self.with(|_| ());
     }
-}
-
-/// What a control message is for a reader; `None` if it is nothing to it.
-#[cold]
-fn says_gone<F: Fabric>(link: &Link<F>, delivery: &Delivery<'_, F>) -> Option<Arrival<F>> {
-    let header = delivery.header;
-    if header.flags & WRITER_DELETED == 0 {
-        return None;
-    }
-    let stamp = Stamp {
-        position: delivery.position,
-        timestamp: header.timestamp,
-    };
-    let disposes = header.flags & DISPOSES != 0;
-    link.says_gone(delivery.sender, header.writer, stamp, disposes)
 }

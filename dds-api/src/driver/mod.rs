@@ -17,6 +17,7 @@
 mod arrival;
 mod bell;
 mod control;
+mod course;
 mod crew;
 mod desk;
 mod dispatch;

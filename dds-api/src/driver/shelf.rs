@@ -2,7 +2,6 @@
 
 mod straight;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spindle_dds_core::Held;
@@ -10,6 +9,7 @@ use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_transport::Fabric;
 
 use super::arrival::{Arrival, Batch, Message, Stamp, Step};
+use super::course::Course;
 use super::in_ring::InRings;
 use super::inlet::Access;
 use super::link::{Farewell, Link, Roster};
@@ -51,16 +51,13 @@ impl ReaderStatuses {
 pub(super) struct Shelf<F: Fabric> {
     cache: Cache<Payload<F>>,
     /// From where arrivals come.
-    link: Arc<Link<F>>,
-    /// Whose arrivals go into the cache now: of that link, or one before it.
+    course: Course<F>,
+    /// Whose arrivals go into the cache now: of the course's link, or one before it.
     roster: Arc<Roster<F>>,
     /// The cache's indexes of the writers there.
     writers: Vec<u32>,
-    /// The oldest message that the cache has no room for.
+    /// The oldest message that the cache has no room for: before all of the course.
     waiting: Option<Message<F>>,
-    /// What waits behind it and came by links before this one; the rest waits in the
-    /// link's queue.
-    backlog: VecDeque<Step<F>>,
     in_rings: InRings<F>,
     /// Samples that newer ones have replaced, to be let go together.
     replaced: Vec<Held<F>>,
@@ -85,10 +82,9 @@ impl<F: Fabric> Shelf<F> {
         Self {
             cache,
             roster: link.roster.clone(),
-            link,
+            course: Course::new(link),
             writers: Vec::new(),
             waiting: None,
-            backlog: VecDeque::new(),
             in_rings: InRings::default(),
             replaced: Vec::new(),
             sequences: Vec::new(),
@@ -104,7 +100,7 @@ impl<F: Fabric> Shelf<F> {
     }
 
     pub(super) fn link(&self) -> &Arc<Link<F>> {
-        &self.link
+        self.course.link()
     }
 
     /// Number of the lane whose arrivals go into the cache now.
@@ -143,7 +139,7 @@ impl<F: Fabric> Shelf<F> {
 
     /// Whether there is something to be done even if nothing new arrives.
     pub(super) fn is_behind(&self) -> bool {
-        self.in_rings.linger() || self.is_blocked() || !self.backlog.is_empty()
+        self.in_rings.linger() || self.is_blocked() || self.course.is_behind()
     }
 
     /// Moves arrivals into the cache, as far as it takes them, and sees to it
@@ -165,7 +161,7 @@ impl<F: Fabric> Shelf<F> {
             }
         }
         if let Some((link, batch)) = new
-            && std::ptr::eq(&*self.link, link)
+            && self.course.is_at(link)
         {
             while !self.is_blocked()
                 && let Some(arrival) = batch.pop()
@@ -176,7 +172,7 @@ impl<F: Fabric> Shelf<F> {
         }
         self.let_go_replaced();
         if self.is_blocked() {
-            self.catch_up();
+            self.course.catch_up();
         }
         self.relieve_if_due(span_max, may_go_on);
         changed
@@ -228,9 +224,7 @@ impl<F: Fabric> Shelf<F> {
 
     /// Whether anything may come before what is new.
     fn has_arrivals(&self) -> bool {
-        let waits = self.waiting.is_some() || !self.backlog.is_empty();
-        // In this order: nothing is pushed here once there is a next one.
-        waits || self.link.next().is_some() || !self.link.arrivals.is_empty()
+        self.waiting.is_some() || self.course.has_any()
     }
 
     /// What comes next, in this lane or the one after it.
@@ -239,40 +233,10 @@ impl<F: Fabric> Shelf<F> {
             return Some(Arrival::Message(message));
         }
         loop {
-            let arrival = match self.backlog.pop_front() {
-                Some(Step::Arrival(arrival)) => arrival,
-                Some(Step::Enter(roster)) => {
-                    *changed |= self.enter(roster);
-                    continue;
-                }
-                None => {
-                    // In this order: nothing is pushed here once there is a next one.
-                    let next = self.link.next().cloned();
-                    match self.link.arrivals.pop() {
-                        Some(arrival) => arrival,
-                        None => {
-                            self.go_on(next?);
-                            continue;
-                        }
-                    }
-                }
-            };
-            return Some(self.renamed(arrival));
-        }
-    }
-
-    fn go_on(&mut self, next: Arc<Link<F>>) {
-        self.backlog.push_back(Step::Enter(next.roster.clone()));
-        self.link = next;
-    }
-
-    /// Links that lead on are emptied: they would keep their queues, one for each lane.
-    fn catch_up(&mut self) {
-        while let Some(next) = self.link.next().cloned() {
-            while let Some(arrival) = self.link.arrivals.pop() {
-                self.backlog.push_back(Step::Arrival(arrival));
+            match self.course.next()? {
+                Step::Enter(roster) => *changed |= self.enter(roster),
+                Step::Arrival(arrival) => return Some(self.renamed(arrival)),
             }
-            self.go_on(next);
         }
     }
 
@@ -379,7 +343,7 @@ impl<F: Fabric> Shelf<F> {
     /// See [`InRings::relieve`], of the rings of lanes that the reader has come to.
     pub(super) fn relieve(&mut self, span_max: u32) -> bool {
         let Self { cache, pool, .. } = self;
-        let [now, last] = [&self.roster, &self.link.roster];
+        let [now, last] = [&self.roster, &self.course.link().roster];
         self.in_rings.relieve(cache, pool, [now, last], span_max)
     }
 
@@ -432,16 +396,7 @@ impl<F: Fabric> Shelf<F> {
     /// Throws everything away: the reader is deleted.
     pub(super) fn discard(&mut self) {
         self.waiting = None;
-        loop {
-            let next = self.link.next().cloned();
-            while self.link.arrivals.pop().is_some() {}
-            match next {
-                Some(next) => self.link = next,
-                None => break,
-            }
-        }
-        self.backlog.clear();
-        self.roster = self.link.roster.clone();
+        self.roster = self.course.discard();
         self.in_rings.clear();
         let all = Query {
             max: usize::MAX,
@@ -470,15 +425,6 @@ impl<F: Fabric> Shelf<F> {
     fn keep(&mut self, items: Vec<Item<F>>) {
         if items.capacity() > 0 && self.collections.len() < COLLECTIONS_MAX {
             self.collections.push(items);
-        }
-    }
-}
-
-impl<F: Fabric> Drop for Shelf<F> {
-    fn drop(&mut self) {
-        // One link after the other: a long row of them would take a deep stack.
-        while let Some(next) = self.link.next().cloned() {
-            self.link = next;
         }
     }
 }

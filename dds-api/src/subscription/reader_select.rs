@@ -13,9 +13,10 @@ use spindle_dds_idl_runtime::{KeyHash, TopicType};
 use super::{DataReader, Samples};
 use crate::cache::{Query, Whose};
 use crate::condition::{ReadCondition, StateMasks};
-use crate::driver::Access;
+use crate::driver::{Access, Item};
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
+use crate::wire::Wire;
 
 impl<T: TopicType> DataReader<T> {
     /// Takes at most `max` samples in any state.
@@ -214,21 +215,30 @@ impl<T: TopicType> DataReader<T> {
                 }
                 return Err(self.core.inlet.nothing());
             }
-            items.retain(|(info, payload)| {
-                let makes_sense = payload.as_ref().is_none_or(|payload| {
-                    T::validate(payload.bytes(), info.encapsulation()).is_ok()
+            if !items.iter().all(makes_sense::<T>) {
+                items.retain(|item| {
+                    let makes_sense = makes_sense::<T>(item);
+                    if !makes_sense {
+                        self.core.inlet.lose(access, &item.0);
+                    }
+                    makes_sense
                 });
-                if !makes_sense {
-                    self.core.inlet.lose(access, info);
-                }
-                makes_sense
-            });
+            }
             if !items.is_empty() {
                 return Ok(Samples::new(items, self.core.clone()));
             }
             self.core.inlet.give_back(items);
         }
     }
+}
+
+/// Whether the bytes of a sample, if it has any, are one of this type.
+#[inline]
+fn makes_sense<T: TopicType>((info, payload): &Item<Wire>) -> bool {
+    let is_sample = |bytes: &[u8]| T::validate(bytes, info.encapsulation()).is_ok();
+    payload
+        .as_ref()
+        .is_none_or(|payload| is_sample(payload.bytes()))
 }
 
 fn after(previous: InstanceHandle) -> Result<Option<KeyHash>> {

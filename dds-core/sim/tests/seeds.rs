@@ -3,8 +3,8 @@
 
 use std::thread;
 
-use spindle_dds_core::{EngineConfig, PlantedBug};
-use spindle_dds_sim::{Blunder, Plan, Violation, run};
+use spindle_dds_core::{EngineConfig, PlantedBug, SubgroupId};
+use spindle_dds_sim::{Blunder, GroupPlan, Plan, Violation, run};
 use spindle_dds_transport::{Rank, sim};
 
 /// Runs `seeds` seeds on two threads; the first violation, if any.
@@ -82,7 +82,6 @@ fn bugs_of_the_engine_are_found() {
         (PlantedBug::LeaverNotForgotten, &stuck),
         (PlantedBug::RestsForEver, &stuck),
         (PlantedBug::NotStirred, &stuck),
-        (PlantedBug::SleepsOnAGlance, &stuck),
     ] {
         must_be_found(&format!("{bug:?}"), properties, |plan| {
             plan.config.planted = Some(bug)
@@ -97,6 +96,28 @@ fn leaving_with_loans_is_found() {
         plan.config.planted = Some(PlantedBug::LeavesHolding);
         (plan.hold_chance, plan.hold_turns) = (0.5, 1000);
         plan.leavers = vec![Rank(0)];
+    });
+}
+
+/// Where there are many lanes, in which little happens.
+#[test]
+fn sleeping_on_a_glance_is_found() {
+    let many = |plan: &mut Plan| {
+        let drawn = plan.groups.clone();
+        let (groups, ids) = (drawn.into_iter().cycle(), (0..12).map(SubgroupId));
+        plan.groups = groups
+            .zip(ids)
+            .map(|(group, subgroup)| GroupPlan { subgroup, ..group })
+            .collect();
+        let senders = plan.groups.iter_mut().flat_map(|group| &mut group.senders);
+        for messages in senders.flat_map(|sender| &mut sender.messages) {
+            *messages = (*messages).min(3);
+        }
+    };
+    assert!(first_violation(200, many).is_none());
+    must_be_found("SleepsOnAGlance", &["L2", "L7", "I8"], |plan| {
+        many(plan);
+        plan.config.planted = Some(PlantedBug::SleepsOnAGlance);
     });
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::run::{Handed, Order, Run, Source};
+use super::run::{Course, Handed, Order, Run, Source};
 use super::{Context, Found, Group, Trouble};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
@@ -185,24 +185,25 @@ impl<F: Fabric> Group<F> {
         stream.front()?;
         let is_ordered = ring == Ring::Ordered;
         let batched = context.config.batched_upcalls;
-        let (payload, len) = stream.payload();
         let source = Source {
             lane,
             ring,
             sender: sender.rank,
             sender_at: at,
-            payload: lane.fabric.row(sender.rank).begin(payload, len),
+            payload: stream.payload(),
             inbox,
             tickets: &self.tickets,
         };
         let mut run = Run {
             source,
             stream,
-            order: Order {
+            course: Course {
                 senders: if is_ordered { lane.ordered } else { 1 },
                 at: if is_ordered { sender.order } else { 0 },
                 base: if is_ordered { self.spec.base } else { 0 },
                 end,
+            },
+            order: Order {
                 digest: is_ordered.then_some(&mut self.digest),
                 wrong: context.config.plants(PlantedBug::WrongDigest).into(),
             },

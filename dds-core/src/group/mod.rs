@@ -31,7 +31,7 @@ use spindle_dds_transport::{Fabric, PeerSet, Rank};
 pub use end::Counts;
 pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
 pub(crate) use rest::Seen;
-pub use run::Run;
+pub use run::{Handed, Run};
 
 use crate::claim::{Claim, ClaimError, Meta};
 use crate::config::{EngineConfig, PlantedBug};
@@ -178,7 +178,11 @@ impl<F: Fabric> Group<F> {
     pub(crate) fn new(lane: Arc<Lane<F>>, spec: LaneSpec, layout: &Layout) -> Self {
         let me = lane.fabric.me();
         let places = || (0..spec.members.len() as u16).map(Rank);
-        let stream = |ring: Ring, sender: usize| lane.rings[ring.index()][sender].map(Stream::new);
+        let stream = |ring: Ring, sender: usize| {
+            let columns = lane.rings[ring.index()][sender]?;
+            let row = lane.fabric.row(spec.senders[sender].rank);
+            Some(Stream::new(columns, row.clone()))
+        };
         let mut ordered = 0;
         let mut order = |sender: &SenderSpec| {
             ordered += u64::from(sender.rings[0].is_some());
@@ -350,6 +354,7 @@ impl<F: Fabric> Group<F> {
                     self.send_rings(lane, context, true);
                 }
                 context.pushes.flush(&lane.fabric);
+                claim.expect_another();
             }
             _ => {
                 claim.write(place, &claim.header(place, used, meta));

@@ -11,7 +11,7 @@ use crate::digest::Digest;
 use crate::header::Header;
 use crate::held::{Delivery, Tickets};
 use crate::ids::Ring;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Place};
 use crate::lane::Lane;
 use crate::stream::Stream;
 
@@ -20,6 +20,7 @@ use crate::stream::Stream;
 pub struct Run<'a, F: Fabric> {
     pub(super) source: Source<'a, F>,
     pub(super) stream: &'a mut Stream,
+    pub(super) course: Course,
     pub(super) order: Order<'a>,
     /// Messages that it may still have.
     pub(super) left: u64,
@@ -51,9 +52,15 @@ impl<F: Fabric> Clone for Source<'_, F> {
 impl<F: Fabric> Copy for Source<'_, F> {}
 
 impl<'a, F: Fabric> Source<'a, F> {
-    /// The message of the ring that is its `real`th, and has this header.
+    /// The message of the ring that is its `real`th, has this header, and is accounted for
+    /// at that place.
     #[inline]
-    fn delivery<'m>(&self, real: u64, position: u64, header: &'m Header) -> Delivery<'m, F>
+    fn delivery<'m>(
+        &self,
+        (real, place): (u64, Place<'m>),
+        position: u64,
+        header: &'m Header,
+    ) -> Delivery<'m, F>
     where
         'a: 'm,
     {
@@ -70,7 +77,7 @@ impl<'a, F: Fabric> Source<'a, F> {
             real,
             bytes,
             len: header.len,
-            inbox: self.inbox,
+            place,
             tickets: self.tickets,
             is_held: Cell::new(false),
         }
@@ -78,23 +85,30 @@ impl<'a, F: Fabric> Source<'a, F> {
 }
 
 /// Where the messages of a run stand: message `k` at `k * senders + at`.
-pub(super) struct Order<'a> {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Course {
     pub(super) senders: u64,
     pub(super) at: u64,
     /// Position of place 0.
     pub(super) base: u64,
     /// It has nothing from this place on.
     pub(super) end: u64,
+}
+
+/// What is made of their order.
+pub(super) struct Order<'a> {
     pub(super) digest: Option<&'a mut Digest>,
     /// Planted: what is added to the digest is wrong by this.
     pub(super) wrong: u32,
 }
 
-/// Messages handed over, and the bytes of their payload.
+/// What was handed over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Handed {
-    pub(super) messages: u64,
-    pub(super) bytes: u64,
+pub struct Handed {
+    /// Messages.
+    pub messages: u64,
+    /// Bytes of their payload.
+    pub bytes: u64,
 }
 
 impl Handed {
@@ -105,12 +119,16 @@ impl Handed {
     }
 }
 
-impl Order<'_> {
+impl Course {
+    /// Where a message stands, unless that is at the end or behind it.
     #[inline]
-    fn place(&self, header: &Header) -> u64 {
-        header.index * self.senders + self.at
+    fn place(&self, header: &Header) -> Option<u64> {
+        let place = header.index * self.senders + self.at;
+        (place < self.end).then_some(place)
     }
+}
 
+impl Order<'_> {
     /// The digest is one of a message more.
     #[inline]
     fn add(&mut self, place: u64, sender: Rank, header: &Header) {
@@ -142,7 +160,8 @@ impl<F: Fabric> Run<'_, F> {
     pub fn peek(&mut self) -> Option<&Header> {
         self.pass();
         let (_, header) = self.stream.front()?;
-        (self.left > 0 && self.order.place(header) < self.order.end).then_some(header)
+        let is_there = self.left > 0 && self.course.place(header).is_some();
+        is_there.then_some(header)
     }
 
     /// The next message; `None` after the last.
@@ -151,54 +170,55 @@ impl<F: Fabric> Run<'_, F> {
     pub fn next(&mut self) -> Option<Delivery<'_, F>> {
         self.pass();
         let (real, header) = self.stream.front()?;
-        let place = self.order.place(header);
-        if self.left == 0 || place >= self.order.end {
-            return None;
-        }
+        let place = self.course.place(header).filter(|_| self.left > 0)?;
         self.left -= 1;
         self.is_out = true;
         self.handed.add(header);
         self.behind = place + 1;
         self.order.add(place, self.source.sender, header);
-        Some(self.source.delivery(real, self.order.base + place, header))
+        let at = (real, self.source.inbox.place(real));
+        let position = self.course.base + place;
+        Some(self.source.delivery(at, position, header))
     }
 
     /// Hands the next messages to `take`, one after the other, for as long as they are
-    /// `wanted`, but `max` at most. How many. Cheaper than [`next`](Self::next) for each.
+    /// `wanted`, but `max` at most. How much that was. Cheaper than [`next`](Self::next) for each.
     #[inline]
     pub fn each(
         &mut self,
         max: u64,
         mut wanted: impl FnMut(&Header) -> bool,
         mut take: impl FnMut(&Delivery<'_, F>),
-    ) -> u64 {
+    ) -> Handed {
         self.pass();
-        let source = self.source;
+        let (source, course) = (self.source, self.course);
         let limit = self.left.min(max);
         let mut handed = Handed::default();
-        let mut goes_on = true;
+        let (mut behind, mut goes_on) = (self.behind, true);
         while goes_on && handed.messages < limit {
             let (headers, delivered) = self.stream.waiting_run();
             let left = usize::try_from(limit - handed.messages).unwrap_or(usize::MAX);
             goes_on = !headers.is_empty();
-            for header in &headers[..headers.len().min(left)] {
-                let place = self.order.place(header);
-                if place >= self.order.end || !wanted(header) {
+            let places = source.inbox.places(*delivered);
+            for (header, at) in headers[..headers.len().min(left)].iter().zip(places) {
+                let Some(place) = course.place(header).filter(|_| wanted(header)) else {
                     goes_on = false;
                     break;
-                }
-                self.behind = place + 1;
+                };
+                behind = place + 1;
                 self.order.add(place, source.sender, header);
-                take(&source.delivery(*delivered, self.order.base + place, header));
-                source.inbox.pass_real(*delivered, header);
+                let real = *delivered;
+                take(&source.delivery((real, at), course.base + place, header));
+                source.inbox.pass_real(real, at, header);
                 *delivered += 1;
                 handed.add(header);
             }
         }
+        self.behind = behind;
         self.left -= handed.messages;
         self.handed.messages += handed.messages;
         self.handed.bytes += handed.bytes;
-        handed.messages
+        handed
     }
 
     /// The last one has been handed over.

@@ -30,6 +30,9 @@ impl fmt::Display for Place {
 }
 
 /// Why a sample could not be written or read.
+///
+/// (Told apart by a whole word: what stands in a `Result` with it is moved word by word.)
+#[repr(u64)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CdrError {
     /// The bytes end, or an enclosing length says that they do.

@@ -174,6 +174,11 @@ impl Fabric for MixedSegment {
         self.host.nudge();
     }
 
+    #[inline]
+    fn nudge_as_owner(&self) {
+        self.host.nudge_as_owner();
+    }
+
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
         let seat = match &self.away {
             None => Some(to),

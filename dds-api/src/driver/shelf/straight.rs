@@ -5,6 +5,7 @@ use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
 use super::super::arrival::{BATCH_MAX, Batch, Message};
+use super::super::in_ring::Entries;
 use super::super::link::{Link, LinkedWriter};
 use super::super::payload::Payload;
 use super::{Shelf, left_out};
@@ -25,7 +26,7 @@ impl<F: Fabric> Shelf<F> {
         run: &mut Run<'_, F>,
         batch: &mut Batch<F>,
     ) -> bool {
-        if !std::ptr::eq(&*self.link, link) || self.has_arrivals() {
+        if !self.course.is_at(link) || self.has_arrivals() {
             return false;
         }
         let whose = (run.lane(), run.sender(), run.ring());
@@ -84,33 +85,41 @@ impl<F: Fabric> Shelf<F> {
             self.take_next(by, run, batch);
             return 1;
         };
-        let room = kept.as_ref().map_or(u64::MAX, |kept| kept.room() as u64);
+        let vacant = kept.as_deref_mut().map(Entries::vacant);
+        let room = vacant
+            .as_ref()
+            .map_or(u64::MAX, |vacant| vacant.len() as u64);
+        let mut vacant = vacant.unwrap_or_default().iter_mut();
         let max = max.min(filling.left()).min(room);
         let last = &mut sequences[by.index as usize];
-        let (mut bytes, mut lost, mut timestamp) = (0, 0_u64, 0);
+        let (mut lost, mut timestamp) = (0_u64, 0);
         let alike = |header: &Header| {
             is_sample(header, topic) && header.writer == by.number && header.key_hash == key.0
         };
         let taken = run.each(max, alike, |delivery| {
             let header = delivery.header;
-            bytes += u64::from(header.len);
             timestamp = header.timestamp;
             let before = std::mem::replace(last, header.writer_seq);
-            lost = lost.saturating_add(left_out(before, header.writer_seq));
+            if header.writer_seq != before.wrapping_add(1) {
+                lost = lost.saturating_add(left_out(before, header.writer_seq));
+            }
             let origin = Origin {
                 writer: by.index,
                 ..Origin::of(delivery)
             };
             let entry = filling.take_in(origin, Payload::Ring(delivery.hold()));
-            if let Some(kept) = &mut kept {
-                kept.push(entry);
+            if let Some(place) = vacant.next() {
+                *place = entry;
             }
         });
         drop(filling);
+        if let Some(kept) = kept {
+            kept.came(taken.messages as usize);
+        }
         by.linked.came_at(timestamp);
-        batch.count_all([taken, bytes]);
+        batch.count_all([taken.messages, taken.bytes]);
         batch.changed |= StatusMask::DATA_AVAILABLE | statuses.count_lost(lost);
-        taken
+        taken.messages
     }
 
     /// The next sample, which may be refused, replace another, or be of a new instance.

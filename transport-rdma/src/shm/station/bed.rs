@@ -54,6 +54,11 @@ const AWAY: u64 = 1 << 61;
 /// What is of no interest elsewhere.
 const HOW: u64 = BY_EVENT | GUEST | AWAY;
 
+/// Whether who nudges wakes a sleeper that has announced this.
+const fn is_announced(epoch: u64) -> bool {
+    epoch & AWAY != 0 || Want::of_sleep_word(epoch).is_some()
+}
+
 /// Bells in a row; the first is the owner's.
 pub(super) const BELLS: usize = 256;
 
@@ -290,10 +295,16 @@ impl Bed {
         }
     }
 
+    /// Whether my own sleeper has announced, as far as is known here.
+    #[inline]
+    pub(super) fn has_announced(&self) -> bool {
+        is_announced(self.word().load(Ordering::Relaxed))
+    }
+
     /// Wakes my own sleeper if it has announced; whether it had.
     pub(super) fn wake_myself(&self) -> bool {
         let epoch = sleep::before_ring().epoch(self.word());
-        let wakes = epoch & AWAY != 0 || Want::of_sleep_word(epoch).is_some();
+        let wakes = is_announced(epoch);
         if wakes {
             self.ring_bell(epoch, 0, &self.event);
         }

@@ -127,6 +127,14 @@ impl ShmSegment {
         self.shared.bed.ring(contact, fenced, wanted);
     }
 
+    /// Wakes my own sleeper, if it has announced.
+    fn wake_myself(&self) {
+        let bed = &self.shared.bed;
+        if bed.wake_myself() {
+            bed.counters.nudges.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     #[inline]
     fn own_row(&self) -> &Region {
         &self.own
@@ -220,12 +228,13 @@ impl Fabric for ShmSegment {
     }
 
     fn nudge(&self) {
-        if self.shared.bed.wake_myself() {
-            self.shared
-                .bed
-                .counters
-                .nudges
-                .fetch_add(1, Ordering::Relaxed);
+        self.wake_myself();
+    }
+
+    #[inline]
+    fn nudge_as_owner(&self) {
+        if self.shared.bed.has_announced() {
+            self.wake_myself();
         }
     }
 
