@@ -1,4 +1,5 @@
-//! Compiles every file of the corpus by itself, as its owners do, and lists the topic types found.
+//! Compiles every file of the corpus by itself, as its owners do, lists the topic types found,
+//! and writes the code that tries them.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -8,6 +9,7 @@ use std::{env, fs};
 
 use spindle_dds_idl::model::{Item, Model, Module, TypeDecl, TypeKind};
 use spindle_dds_idl::{Builder, Options, compile, mapping};
+use spindle_dds_idl_exercise::code::code;
 
 /// The files, and `SOURCES.tsv`, which says whose they are.
 const CORPUS: &str = "../tests/corpus";
@@ -23,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     find(Path::new(CORPUS), &mut files)?;
     let mut modules = String::new();
     let mut checks = String::new();
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     let mut accepted = 0_usize;
     for file in &files {
         let name = module_name(file);
@@ -43,11 +46,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             defines: Vec::new(),
         };
         let compilation = compile(std::slice::from_ref(file), &options);
+        let code = code(&compilation.model, "spindle_dds_idl_corpus", &name)?;
+        fs::write(out.join(format!("{name}_tried.rs")), code.implementations)?;
         let mut types = Vec::new();
         topics(&compilation.model, &compilation.model.root, &mut types);
         writeln!(
             modules,
-            "/// `{called}`.\npub mod {name} {{\n    spindle_dds_idl_runtime::include_idl!(\"{name}\");\n}}"
+            "/// `{called}`.\npub mod {name} {{\n    spindle_dds_idl_runtime::include_idl!(\"{name}\");\n}}\n\
+             #[allow(clippy::all, clippy::nursery, unused)]\nmod {name}_tried {{\n    \
+             include!(concat!(env!(\"OUT_DIR\"), \"/{name}_tried.rs\"));\n}}"
         )?;
         writeln!(checks, "#[test]\nfn {name}() {{")?;
         for path in &types {
@@ -56,13 +63,16 @@ fn main() -> Result<(), Box<dyn Error>> {
                 "    check::<spindle_dds_idl_corpus::{name}::{path}>();"
             )?;
         }
-        writeln!(checks, "}}")?;
+        writeln!(checks, "}}\nmod {name} {{\n{}}}", code.tests)?;
+        let tried = code.tests.matches("every_way").count();
+        if tried != types.len() {
+            return Err(format!("{called}: {tried} of {} types are tried", types.len()).into());
+        }
     }
     writeln!(
         modules,
         "/// Files that compile.\npub const ACCEPTED: usize = {accepted};"
     )?;
-    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     fs::write(out.join("modules.rs"), modules)?;
     fs::write(out.join("checks.rs"), checks)?;
     println!("cargo::rerun-if-changed={CORPUS}");

@@ -7,7 +7,8 @@
 //! Names: IDL spelling is kept for types, members, literals and constants, since
 //! users know their types by the names in their IDL; the lints that would object
 //! are allowed on the generated code. What is a keyword in Rust gets a trailing
-//! underscore, as does what would collide with a generated name.
+//! underscore, as does what would collide with a generated name; if something beside it
+//! has that name, it gets more of them, and what has the name in IDL keeps it.
 
 use crate::model::Primitive;
 
@@ -378,7 +379,13 @@ pub fn identifier_beside(idl: &str, taken: &[&str]) -> String {
 }
 
 /// Methods of generated views that a member cannot be named as.
-pub const VIEW_METHODS: &[&str] = &["to_owned", "key_hash", "as_struct", "parse_"];
+pub const VIEW_METHODS: &[&str] = &[
+    "to_owned",
+    "key_hash",
+    "as_struct",
+    "parse_",
+    "transcribe_key_",
+];
 
 /// Methods of generated builders that a member cannot be named as.
 pub const BUILDER_METHODS: &[&str] = &["publish"];

@@ -1,10 +1,13 @@
 //! Every topic type of the corpus: its default and random values through each encoding, as a
-//! whole, as a view and as a key.
+//! whole, as a view and as a key; each field of the view; and built in place, in every way
+//! there is, byte for byte as the encoder writes it.
 
 use std::fmt::Debug;
 
 use serde::Deserialize;
+use spindle_dds_idl_exercise::every_way::every_way as try_in_every_way;
 use spindle_dds_idl_exercise::random::Random;
+use spindle_dds_idl_exercise::tried::Exercise;
 use spindle_dds_idl_exercise::{CdrError, REPRESENTATIONS, TopicType};
 
 /// Random values tried, of which so many at least must be within the bounds of the type.
@@ -30,6 +33,16 @@ fn check<T: TopicType + Debug + Default + PartialEq + for<'d> Deserialize<'d>>()
         valid >= VALID_MIN,
         "{name}: {valid} of {TRIED} values are valid"
     );
+}
+
+/// Values that are within the bounds of the type: its default, and random ones.
+const WITHIN: u64 = 3;
+
+fn every_way<T: Exercise>()
+where
+    for<'a> T::View<'a>: Debug,
+{
+    try_in_every_way::<T>(WITHIN);
 }
 
 /// Whether an error says that a value is out of the bounds of its type.

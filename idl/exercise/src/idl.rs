@@ -70,7 +70,7 @@ struct Ty {
     kind: Kind,
     /// Whether it can be part of a key.
     keyable: bool,
-    /// About how many values its default consists of.
+    /// About how many values its default consists of; 0 if it takes no bytes.
     weight: usize,
 }
 

@@ -36,7 +36,7 @@ pub use in_place::{Elements, Entries, InPlace, List, Part, Room, SeqMut, Site};
 pub use key::{KeyHash, KeyHasher};
 pub use long_double::{LongDouble, ParseLongDoubleError};
 pub use map_view::{MapIter, MapView};
-pub use measure::Measure;
+pub use measure::{Measure, end_of_elements};
 pub use member::{Borrowed, Member, Owned, Shown};
 pub use plain::{Dense, Plain};
 pub use primitive::Primitive;

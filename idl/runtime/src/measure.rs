@@ -8,8 +8,40 @@ use crate::encode::{Members, SHORT_ID_MAX};
 use crate::member::{Member, is_parameter};
 use crate::shape::{LengthCode, Shape, UNBOUNDED};
 
-/// Elements up to this many are measured one by one, which is exact.
-const ELEMENTS_WALKED_MAX: u32 = 64;
+/// Where `count` elements behind each other end, `None` without a bound. They begin at `start`;
+/// `element` says where one ends by where it begins.
+///
+/// How long an element is hangs on where it begins modulo the largest alignment, and on
+/// nothing else: as soon as one begins as an earlier one did, all goes round in a circle. So
+/// few are walked over, however many there are, and the end is exact.
+pub fn end_of_elements(
+    representation: Representation,
+    start: usize,
+    count: u64,
+    mut element: impl FnMut(usize) -> Option<usize>,
+) -> Option<usize> {
+    let mut begun = [None; Representation::Xcdr1.align_max()];
+    let (mut end, mut left) = (start, count);
+    while left > 0 {
+        let begins = &mut begun[end % representation.align_max()];
+        match begins.replace((end, left)) {
+            Some((end_then, left_then)) => {
+                let round = left_then - left;
+                let bytes = usize::try_from(left / round)
+                    .ok()?
+                    .checked_mul(end - end_then)?;
+                end = end.checked_add(bytes)?;
+                left %= round;
+                begun.fill(None);
+            }
+            None => {
+                end = element(end)?;
+                left -= 1;
+            }
+        }
+    }
+    Some(end)
+}
 
 /// Walks over a type.
 #[derive(Debug, Clone)]
@@ -84,27 +116,12 @@ impl Measure {
         if bound == UNBOUNDED {
             self.end = None;
         }
-        if bound <= ELEMENTS_WALKED_MAX {
-            for _ in 0..bound {
-                self.value(element);
-            }
-            return;
-        }
-        if self.end.is_some() {
-            // From any start, an element ends no later than from the next aligned one.
-            let size = Self {
-                end: Some(0),
-                origin: 0,
-                ..self.clone()
-            }
-            .size_of(element);
-            let size = size.and_then(|size| size.checked_next_multiple_of(8));
-            self.align(8);
-            match size.and_then(|size| size.checked_mul(bound as usize)) {
-                Some(bytes) => self.add(bytes),
-                None => self.end = None,
-            }
-        }
+        let Some(start) = self.end else { return };
+        self.end = end_of_elements(self.representation, start, u64::from(bound), |end| {
+            self.end = Some(end);
+            element(self);
+            self.end
+        });
     }
 
     fn size_of(mut self, value: fn(&mut Self)) -> Option<usize> {
@@ -205,5 +222,56 @@ impl Measure {
             Some(size) => self.add(size),
             None => self.end = None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever an element is, and wherever the first begins: as if they were counted out.
+    #[test]
+    fn ends_are_those_of_a_walk_over_all() {
+        let parts = [
+            &[][..],
+            &[1],
+            &[1, 8, 2],
+            &[4, 1, 1, 1],
+            &[2, 4, 1, 8, 1],
+            &[8, 1],
+        ];
+        for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+            for parts in parts {
+                let element = |end: usize| {
+                    let add = |end: usize, size: &usize| {
+                        let alignment = *size.min(&representation.align_max());
+                        end.next_multiple_of(alignment) + size
+                    };
+                    Some(parts.iter().fold(end, add))
+                };
+                for start in 0..9 {
+                    for count in 0..70 {
+                        let walked = (0..count).try_fold(start, |end, _| element(end));
+                        let found = end_of_elements(representation, start, count, element);
+                        assert_eq!(found, walked, "{count} of {parts:?} from {start}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_elements_are_walked_over_and_no_end_overflows() {
+        let mut walked = 0;
+        let end = end_of_elements(Representation::Xcdr1, 3, u64::MAX, |end| {
+            walked += 1;
+            Some(end)
+        });
+        assert_eq!((end, walked), (Some(3), 1));
+        let byte_more = |end: usize| end.checked_add(1);
+        let all = end_of_elements(Representation::Xcdr1, 0, u64::MAX, byte_more);
+        assert_eq!(all, Some(usize::MAX));
+        let beyond = end_of_elements(Representation::Xcdr1, 1, u64::MAX, byte_more);
+        assert_eq!(beyond, None);
     }
 }

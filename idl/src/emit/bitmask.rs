@@ -1,7 +1,5 @@
 //! `bitmask`: a number with a constant a flag, and the operators of sets.
 
-use std::collections::BTreeSet;
-
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
@@ -23,18 +21,9 @@ impl Emitter<'_> {
             quote!(#derive #[serde(try_from = #number, into = #number)])
         });
 
-        let mut taken: BTreeSet<String> = mapping::BITMASK_METHODS
-            .iter()
-            .map(|method| (*method).to_owned())
-            .collect();
-        let flags: Vec<_> = bitmask
-            .flags
-            .iter()
-            .map(|flag| {
-                let name = names::fresh(&mut taken, &mapping::identifier(&flag.name));
-                (names::ident(&name), flag)
-            })
-            .collect();
+        let named = bitmask.flags.iter().map(|flag| &flag.name[..]);
+        let named = names::distinct(named, mapping::BITMASK_METHODS);
+        let flags: Vec<_> = named.into_iter().zip(&bitmask.flags).collect();
         let constants = flags.iter().map(|(name, flag)| {
             let (doc, position) = (docs(&flag.doc), Literal::u8_unsuffixed(flag.position));
             quote!(#doc pub const #name: Self = Self(1 << #position);)

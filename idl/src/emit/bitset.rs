@@ -17,7 +17,7 @@ impl Emitter<'_> {
         let word = self.names.primitive(mapping::unsigned_bits(bitset.bits));
         let [u64, i64] = ["u64", "i64"].map(|name| self.names.primitive(name));
         let type_name = type_name(decl);
-        let idents = names::distinct(bitset.fields.iter().map(|field| &field.name[..]));
+        let idents = names::distinct(bitset.fields.iter().map(|field| &field.name[..]), &[]);
         let fields: Vec<_> = bitset
             .fields
             .iter()

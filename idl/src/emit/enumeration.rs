@@ -7,10 +7,15 @@ use quote::quote;
 
 use super::{Emitter, docs, names};
 use crate::mapping;
-use crate::model::{Enum, Extensibility, TypeDecl};
+use crate::model::{Enum, Extensibility, TypeDecl, TypeId};
 
 impl Emitter<'_> {
-    pub(super) fn enumeration(&self, decl: &TypeDecl, enumeration: &Enum) -> TokenStream {
+    pub(super) fn enumeration(
+        &self,
+        id: TypeId,
+        decl: &TypeDecl,
+        enumeration: &Enum,
+    ) -> TokenStream {
         let rt = self.rt(&decl.scope);
         let doc = docs(&decl.doc);
         let serde = self.serde_derive(&decl.scope);
@@ -18,19 +23,20 @@ impl Emitter<'_> {
         let bits = self
             .names
             .primitive(mapping::enum_bits(enumeration.bit_bound));
-        let mut taken: BTreeSet<String> = BTreeSet::new();
+        let named = self.names.literals(id);
+        let mut taken: BTreeSet<String> = named.iter().map(Ident::to_string).collect();
         let literals: Vec<_> = enumeration
             .literals
             .iter()
-            .map(|literal| {
-                let name = names::fresh(&mut taken, &mapping::identifier(&literal.name));
+            .zip(named)
+            .map(|(literal, name)| {
                 let value = Literal::i32_unsuffixed(literal.value.wrapping_abs());
                 let value = if literal.value < 0 {
                     quote!(-#value)
                 } else {
                     quote!(#value)
                 };
-                (names::ident(&name), value)
+                (name.clone(), value)
             })
             .collect();
         let variants = literals.iter().zip(&enumeration.literals).enumerate().map(

@@ -10,7 +10,6 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::{Emitter, Scope, docs, names};
-use crate::mapping;
 use crate::model::{
     Attribute, Direction, InterfaceDecl, InterfaceId, Operation, Type, TypeId, TypeKind,
 };
@@ -26,23 +25,25 @@ struct Failure<'m> {
 impl Emitter<'_> {
     pub(super) fn interface(&self, id: InterfaceId) -> TokenStream {
         let decl = &self.model.interfaces[id.0];
-        let name = names::ident(&mapping::identifier(&decl.name));
+        let name = self.names.declared(&decl.scope, &decl.name);
         let doc = docs(&decl.doc);
         let bases = decl
             .bases
             .iter()
             .map(|base| self.interface_path(*base, &decl.scope));
-        let mut taken = BTreeSet::new();
+        let operations = decl.operations.iter().map(|one| &one.name[..]);
+        let attributes = decl.attributes.iter().map(|one| &one.name[..]);
+        let named = names::distinct(operations.chain(attributes), &[]);
+        // What sets an attribute gives way to what is named in IDL.
+        let mut taken = named.iter().map(Ident::to_string).collect();
+        let (operations, getters) = named.split_at(decl.operations.len());
         let mut failures = Vec::new();
         let mut methods = Vec::new();
-        // Operations first: accessors of attributes give way to them.
-        for operation in &decl.operations {
-            let method = names::fresh(&mut taken, &mapping::identifier(&operation.name));
-            let method = names::ident(&method);
-            methods.push(self.operation(id, decl, operation, &method, &mut failures));
+        for (operation, method) in decl.operations.iter().zip(operations) {
+            methods.push(self.operation(id, decl, operation, method, &mut failures));
         }
-        for attribute in &decl.attributes {
-            methods.push(self.attribute(id, decl, attribute, &mut taken, &mut failures));
+        for (attribute, getter) in decl.attributes.iter().zip(getters) {
+            methods.push(self.attribute(id, decl, attribute, getter, &mut taken, &mut failures));
         }
         let errors = failures
             .iter()
@@ -60,7 +61,7 @@ impl Emitter<'_> {
     /// Path of an interface's trait.
     pub(super) fn interface_path(&self, id: InterfaceId, from: &Scope) -> TokenStream {
         let decl = &self.model.interfaces[id.0];
-        let name = names::ident(&mapping::identifier(&decl.name));
+        let name = self.names.declared(&decl.scope, &decl.name);
         self.names.path(from, &decl.scope, &name)
     }
 
@@ -73,7 +74,7 @@ impl Emitter<'_> {
         failures: &mut Vec<Failure<'m>>,
     ) -> TokenStream {
         let doc = docs(&operation.doc);
-        let names = names::distinct(operation.parameters.iter().map(|one| &one.name[..]));
+        let names = names::distinct(operation.parameters.iter().map(|one| &one.name[..]), &[]);
         let parameters = operation.parameters.iter().zip(&names);
         let taken = parameters.filter_map(|(parameter, name)| match parameter.direction {
             Direction::In => {
@@ -103,7 +104,7 @@ impl Emitter<'_> {
             several => quote!((#(#several),*)),
         };
         let failure = (!operation.raises.is_empty()).then(|| Failure {
-            error: self.names.failure(id, &operation.name).clone(),
+            error: self.names.failure(id, "", &operation.name).clone(),
             of: format!("{}.{}", decl.name, operation.name),
             raises: &operation.raises,
         });
@@ -120,27 +121,19 @@ impl Emitter<'_> {
         id: InterfaceId,
         decl: &InterfaceDecl,
         attribute: &'m Attribute,
+        get: &Ident,
         taken: &mut BTreeSet<String>,
         failures: &mut Vec<Failure<'m>>,
     ) -> TokenStream {
         let doc = docs(&attribute.doc);
-        let mut accessor = |prefix: &str, raises: &'m [TypeId]| {
-            let accessor = match prefix {
-                "" => mapping::identifier(&attribute.name),
-                _ => format!("{prefix}{}", attribute.name),
-            };
-            let method = names::ident(&names::fresh(taken, &accessor));
-            let failure = (!raises.is_empty()).then(|| Failure {
-                error: self
-                    .names
-                    .failure(id, &format!("{prefix}{}", attribute.name))
-                    .clone(),
+        let failure = |prefix, raises: &'m [TypeId]| {
+            (!raises.is_empty()).then(|| Failure {
+                error: self.names.failure(id, prefix, &attribute.name).clone(),
                 of: format!("{}.{}", decl.name, attribute.name),
                 raises,
-            });
-            (method, failure)
+            })
         };
-        let (get, get_failure) = accessor("", &attribute.get_raises);
+        let get_failure = failure("", &attribute.get_raises);
         let owned = self.owned(&attribute.ty, &decl.scope);
         let got = result(&owned, get_failure.as_ref());
         let documented = !attribute.doc.is_empty();
@@ -152,7 +145,9 @@ impl Emitter<'_> {
         if attribute.readonly {
             return getter;
         }
-        let (set, set_failure) = accessor("set_", &attribute.set_raises);
+        let set = format!("{}{}", names::SETTER, attribute.name);
+        let set = names::ident(&names::fresh(taken, &set));
+        let set_failure = failure(names::SETTER, &attribute.set_raises);
         let lent = self.lent(&attribute.ty, &decl.scope);
         let done = result(&quote!(()), set_failure.as_ref());
         let note = set_failure
@@ -197,14 +192,11 @@ impl Emitter<'_> {
     fn failure(&self, failure: &Failure<'_>, scope: &Scope) -> TokenStream {
         let Failure { error, of, raises } = failure;
         let doc = format!(" The exceptions of `{of}`.");
-        let mut taken = BTreeSet::new();
-        let variants: Vec<_> = raises
-            .iter()
-            .map(|id| {
-                let name = mapping::identifier(&self.decl(*id).name);
-                let variant = names::ident(&names::fresh(&mut taken, &name));
-                (variant, self.named(*id, scope))
-            })
+        let named = raises.iter().map(|id| &self.decl(*id).name[..]);
+        let exceptions = raises.iter().map(|id| self.named(*id, scope));
+        let variants: Vec<_> = names::distinct(named, &[])
+            .into_iter()
+            .zip(exceptions)
             .collect();
         let declared = variants.iter().map(|(variant, exception)| {
             let doc = format!(" [`{exception}`].").replace(" :: ", "::");

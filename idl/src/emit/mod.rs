@@ -324,7 +324,7 @@ impl<'m> Emitter<'m> {
         let items = match &decl.kind {
             TypeKind::Struct(structure) => self.structure(id, decl, structure),
             TypeKind::Union(union) => self.union(id, decl, union),
-            TypeKind::Enum(enumeration) => self.enumeration(decl, enumeration),
+            TypeKind::Enum(enumeration) => self.enumeration(id, decl, enumeration),
             TypeKind::Bitmask(bitmask) => self.bitmask(decl, bitmask),
             TypeKind::Bitset(bitset) => self.bitset(decl, bitset),
             TypeKind::Alias(alias) => {

@@ -20,15 +20,24 @@ pub(super) struct Companions {
     pub(super) members: Ident,
 }
 
+/// What stands before the name of an attribute in the name of what sets it.
+pub(super) const SETTER: &str = "set_";
+
+/// What modules know the runtime by.
+const RUNTIME: &str = "__rt";
+
 /// All names of a model.
 pub(super) struct Names {
     companions: BTreeMap<TypeId, Companions>,
-    /// Types and constants that are not named as in IDL, by scope and name.
+    /// What is declared and not named as in IDL, by scope and name.
     renamed: BTreeMap<(Vec<String>, String), Ident>,
     /// Modules of what interfaces declare inside, by their scope in IDL.
     modules: BTreeMap<Vec<String>, Ident>,
-    /// Errors of the methods of interfaces.
-    failures: BTreeMap<(InterfaceId, String), Ident>,
+    /// Errors of the methods of interfaces, by the interface, what stands before a name in
+    /// the name of a method, and that name.
+    failures: BTreeMap<(InterfaceId, &'static str, String), Ident>,
+    /// The variants of enumerations, in the order of their literals.
+    literals: BTreeMap<TypeId, Vec<Ident>>,
     /// Every declared Rust name, in any scope: what generated code must not take
     /// for the standard library's.
     declared: BTreeSet<String>,
@@ -42,52 +51,45 @@ impl Names {
             renamed: BTreeMap::new(),
             modules: BTreeMap::new(),
             failures: BTreeMap::new(),
+            literals: BTreeMap::new(),
             declared: BTreeSet::new(),
             extern_modules: options.extern_modules.clone(),
         };
-        names.collect(model, &model.root.items);
+        names.collect(model, &[], &model.root.items);
         names
     }
 
-    fn collect(&mut self, model: &Model, items: &[Item]) {
-        let plain = |name: &String, wanted: String| (wanted == *name).then_some(wanted);
-        let mut taken: BTreeSet<String> = items
-            .iter()
-            .filter_map(|item| match item {
-                Item::Module(inner) => Some(mapping::identifier(&inner.name)),
-                Item::Type(id) => plain(&model.types[id.0].name, type_identifier(model, *id)),
-                Item::Const(id) => {
-                    let name = &model.constants[id.0].name;
-                    plain(name, constant_identifier(name))
-                }
-                Item::Interface(id) => Some(mapping::identifier(&model.interfaces[id.0].name)),
-            })
-            .collect();
-        for item in items {
-            let (scope, name, wanted) = match item {
-                Item::Type(id) => {
-                    let decl = &model.types[id.0];
-                    (&decl.scope, &decl.name, type_identifier(model, *id))
-                }
-                Item::Const(id) => {
-                    let decl = &model.constants[id.0];
-                    (&decl.scope, &decl.name, constant_identifier(&decl.name))
-                }
-                _ => continue,
-            };
-            if wanted != *name {
-                let other = ident(&fresh(&mut taken, &wanted));
-                self.renamed.insert((scope.clone(), name.clone()), other);
+    fn collect(&mut self, model: &Model, scope: &Scope, items: &[Item]) {
+        let here = items.iter().map(|item| match item {
+            Item::Module(inner) => (&inner.name[..], true),
+            Item::Type(id) => (&model.types[id.0].name[..], may_be_type(model, *id)),
+            Item::Const(id) => {
+                let name = &model.constants[id.0].name[..];
+                (name, !mapping::VARIABLES.contains(&name))
+            }
+            Item::Interface(id) => (&model.interfaces[id.0].name[..], true),
+        });
+        let mut taken = BTreeSet::from([RUNTIME.to_owned()]);
+        let named = side_by_side(here.clone(), &mut taken);
+        for ((name, _), ident) in here.zip(named) {
+            if ident != name {
+                self.renamed
+                    .insert((scope.to_vec(), name.to_owned()), ident);
             }
         }
         self.declared.extend(taken.iter().cloned());
         for item in items {
             match item {
-                Item::Module(inner) => self.collect(model, &inner.items),
+                Item::Module(inner) => {
+                    let scope = [scope, std::slice::from_ref(&inner.name)].concat();
+                    self.collect(model, &scope, &inner.items);
+                }
                 Item::Type(id) => self.collect_type(model, *id, &mut taken),
                 Item::Interface(id) => {
-                    self.collect_interface(*id, &model.interfaces[id.0], &mut taken);
-                    self.collect(model, &model.interfaces[id.0].items);
+                    let decl = &model.interfaces[id.0];
+                    self.collect_interface(*id, decl, &mut taken);
+                    let scope = [scope, std::slice::from_ref(&decl.name)].concat();
+                    self.collect(model, &scope, &decl.items);
                 }
                 Item::Const(_) => {}
             }
@@ -99,7 +101,7 @@ impl Names {
         self.declared(&decl.scope, &decl.name)
     }
 
-    /// The Rust name of a declared type or constant.
+    /// The Rust name of what is declared in a scope.
     pub(super) fn declared(&self, scope: &Scope, name: &str) -> Ident {
         let other = match self.renamed.is_empty() {
             true => None,
@@ -131,6 +133,12 @@ impl Names {
                 };
                 (fields(&super::union::as_structure(union)), companions)
             }
+            TypeKind::Enum(enumeration) => {
+                let literals = enumeration.literals.iter();
+                let literals = distinct(literals.map(|literal| &literal.name[..]), &[]);
+                self.literals.insert(id, literals);
+                return;
+            }
             _ => return,
         };
         self.declared.extend(members.iter().map(Ident::to_string));
@@ -152,34 +160,45 @@ impl Names {
             .operations
             .iter()
             .filter(|operation| !operation.raises.is_empty())
-            .map(|operation| operation.name.clone());
+            .map(|operation| ("", &operation.name));
         let getters = decl
             .attributes
             .iter()
             .filter(|attribute| !attribute.get_raises.is_empty())
-            .map(|attribute| attribute.name.clone());
+            .map(|attribute| ("", &attribute.name));
         let setters = decl
             .attributes
             .iter()
             .filter(|attribute| !attribute.set_raises.is_empty())
-            .map(|attribute| format!("set_{}", attribute.name));
-        for method in operations.chain(getters).chain(setters) {
-            let name = super::interface::failure_name(&decl.name, &method);
-            let error = ident(&fresh(taken, &name));
-            self.failures.insert((id, method), error);
+            .map(|attribute| (SETTER, &attribute.name));
+        for (prefix, name) in operations.chain(getters).chain(setters) {
+            let method = format!("{prefix}{name}");
+            let error = super::interface::failure_name(&decl.name, &method);
+            let error = ident(&fresh(taken, &error));
+            self.failures.insert((id, prefix, name.clone()), error);
         }
     }
 
     /// The error of a method of an interface that raises exceptions.
-    pub(super) fn failure(&self, interface: InterfaceId, method: &str) -> &Ident {
-        &self.failures[&(interface, method.to_owned())]
+    pub(super) fn failure(
+        &self,
+        interface: InterfaceId,
+        prefix: &'static str,
+        name: &str,
+    ) -> &Ident {
+        &self.failures[&(interface, prefix, name.to_owned())]
+    }
+
+    /// The variants of an enumeration, in the order of its literals.
+    pub(super) fn literals(&self, id: TypeId) -> &[Ident] {
+        &self.literals[&id]
     }
 
     /// The Rust module of a scope of IDL.
     pub(super) fn module(&self, scope: &Scope) -> Ident {
-        match (self.modules.get(scope), scope.last()) {
+        match (self.modules.get(scope), scope.split_last()) {
             (Some(module), _) => module.clone(),
-            (None, Some(name)) => ident(&mapping::identifier(name)),
+            (None, Some((name, around))) => self.declared(around, name),
             (None, None) => ident("crate"),
         }
     }
@@ -239,11 +258,10 @@ impl Names {
     }
 }
 
-/// What a type would be named if nothing else were. The derives of serde say `str`, `u8`
+/// Whether a type may have the name that it has in IDL. The derives of serde say `str`, `u8`
 /// and `u64`, and mean those of Rust.
-fn type_identifier(model: &Model, id: TypeId) -> String {
+fn may_be_type(model: &Model, id: TypeId) -> bool {
     let decl = &model.types[id.0];
-    let mut name = mapping::identifier(&decl.name);
     let mut meant = &decl.kind;
     while let TypeKind::Alias(Alias {
         ty: Type::Named(id),
@@ -256,20 +274,14 @@ fn type_identifier(model: &Model, id: TypeId) -> String {
         TypeKind::Alias(Alias {
             ty: Type::Primitive(primitive),
             ..
-        }) => mapping::primitive(*primitive) == name,
+        }) => mapping::primitive(*primitive) == decl.name,
         _ => false,
     };
     // A bitmask is a tuple: its name is one of a value too.
     let value = matches!(decl.kind, TypeKind::Bitmask(_));
-    let variable = value && mapping::VARIABLES.contains(&&*name);
-    if matches!(&*name, "str" | "u8" | "u64") && !harmless || variable {
-        name.push('_');
-    }
-    name
-}
-
-fn constant_identifier(name: &str) -> String {
-    mapping::identifier_beside(name, mapping::VARIABLES)
+    let variable = value && mapping::VARIABLES.contains(&&*decl.name);
+    let derived = matches!(&*decl.name, "str" | "u8" | "u64") && !harmless;
+    !variable && !derived
 }
 
 /// `name`, or with as many underscores as it takes to be new.
@@ -291,23 +303,37 @@ pub(super) fn path(path: &str) -> TokenStream {
     path.parse().unwrap_or_default()
 }
 
-/// Field names of a structure: distinct, and no keywords.
+/// Field names of a structure.
 pub(super) fn fields(structure: &Struct) -> Vec<Ident> {
-    distinct(structure.members.iter().map(|member| &member.name[..]))
+    distinct(
+        structure.members.iter().map(|member| &member.name[..]),
+        &[RUNTIME],
+    )
 }
 
-/// Rust names for distinct ones of IDL: distinct, and no keywords.
-pub(super) fn distinct<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<Ident> {
-    let plain = |name: &str| mapping::identifier(name) == name;
-    let mut taken = names
-        .clone()
-        .filter(|name| plain(name))
-        .map(str::to_owned)
-        .collect();
-    names
-        .map(|name| match plain(name) {
-            true => ident(name),
-            false => ident(&fresh(&mut taken, &mapping::identifier(name))),
-        })
-        .collect()
+/// Rust names for those that stand side by side in IDL, and beside `generated` ones.
+pub(super) fn distinct<'n>(
+    names: impl Iterator<Item = &'n str> + Clone,
+    generated: &[&str],
+) -> Vec<Ident> {
+    let mut taken = generated.iter().map(|name| (*name).to_owned()).collect();
+    side_by_side(names.map(|name| (name, true)), &mut taken)
+}
+
+/// Rust names for those that stand side by side in IDL, by the one rule for all names:
+/// each that may stay as it is does, unless it is a keyword or taken; then the others, in
+/// their order, get as many underscores as it takes to be like no other.
+pub(super) fn side_by_side<'n>(
+    names: impl Iterator<Item = (&'n str, bool)> + Clone,
+    taken: &mut BTreeSet<String>,
+) -> Vec<Ident> {
+    let stay = |(name, may): (&str, bool)| {
+        may && mapping::identifier(name) == name && taken.insert(name.to_owned())
+    };
+    let stays: Vec<bool> = names.clone().map(stay).collect();
+    let named = names.zip(stays).map(|((name, _), stays)| match stays {
+        true => ident(name),
+        false => ident(&fresh(taken, &format!("{name}_"))),
+    });
+    named.collect()
 }

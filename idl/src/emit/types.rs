@@ -183,9 +183,10 @@ impl Emitter<'_> {
                     let view = self.named_view(*id, from);
                     quote!(#view<'a>)
                 }
-                TypeKind::Union(union) if self.union_borrows(union) => {
+                TypeKind::Union(union) if self.union_looks_different(union) => {
                     let view = self.named_view(*id, from);
-                    quote!(#view<'a>)
+                    let lifetime = self.union_lifetime(*id);
+                    quote!(#view #lifetime)
                 }
                 _ => self.named(*id, from),
             },

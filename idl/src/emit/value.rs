@@ -3,8 +3,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::{Emitter, Scope, names};
-use crate::mapping;
+use super::{Emitter, Scope};
 use crate::model::{Extensibility, Primitive, Type, TypeKind, Value};
 
 impl Emitter<'_> {
@@ -53,11 +52,7 @@ impl Emitter<'_> {
             Value::String(text) => quote!(#text),
             Value::Enum(id, index) => {
                 let path = self.named(*id, from);
-                let TypeKind::Enum(enumeration) = &self.decl(*id).kind else {
-                    return quote!(::core::default::Default::default());
-                };
-                let literal =
-                    names::ident(&mapping::identifier(&enumeration.literals[*index].name));
+                let literal = &self.names.literals(*id)[*index];
                 quote!(#path::#literal)
             }
         }

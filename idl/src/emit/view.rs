@@ -1,10 +1,10 @@
 //! `FooView`: where each member lies, found once; values are read when asked for.
 
-use proc_macro2::{Literal, TokenStream};
-use quote::{format_ident, quote};
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::quote;
 
 use super::structure::{Field, Subject};
-use super::{Emitter, member_docs};
+use super::{Emitter, member_docs, names};
 use crate::mapping;
 
 impl Emitter<'_> {
@@ -17,10 +17,12 @@ impl Emitter<'_> {
             true => (quote!(#rt::Span), quote!(#rt::Span::ABSENT)),
             false => (self.names.primitive("u32"), quote!(#rt::ABSENT)),
         };
-        let accessors = subject
-            .fields
-            .iter()
-            .map(|field| self.accessor(field, subject));
+        let named = subject.fields.iter().map(|field| &field.member.name[..]);
+        let named = names::distinct(named, mapping::VIEW_METHODS);
+        let fields = subject.fields.iter().zip(&named);
+        let accessors = fields
+            .clone()
+            .map(|(field, accessor)| self.accessor(field, accessor, subject));
         let owned = subject.fields.iter().map(|field| {
             let Field { name, path, .. } = field;
             quote!(#name: self.reader.to_owned::<#path>(&self.at)?)
@@ -40,8 +42,8 @@ impl Emitter<'_> {
         let encoder = self.names.parameter("E");
         let keys = subject.key_fields().into_iter().map(|field| &field.path);
         let debug_name = name.to_string();
-        let debug = subject.fields.iter().map(|field| {
-            let (text, accessor) = (field.name.to_string(), accessor_name(field));
+        let debug = fields.map(|(field, accessor)| {
+            let text = field.name.to_string();
             quote!(.field(#text, &self.#accessor()))
         });
         quote! {
@@ -165,9 +167,9 @@ impl Emitter<'_> {
         }
     }
 
-    fn accessor(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
+    fn accessor(&self, field: &Field<'_>, name: &Ident, subject: &Subject<'_>) -> TokenStream {
         let doc = member_docs(field.member);
-        let (name, path) = (accessor_name(field), &field.path);
+        let path = &field.path;
         let ty = self.shown_member(field.member, subject.scope());
         quote! {
             #doc
@@ -177,10 +179,4 @@ impl Emitter<'_> {
             }
         }
     }
-}
-
-/// The method of a member.
-fn accessor_name(field: &Field<'_>) -> proc_macro2::Ident {
-    let name = mapping::identifier_beside(&field.name.to_string(), mapping::VIEW_METHODS);
-    format_ident!("{name}")
 }

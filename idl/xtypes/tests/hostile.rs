@@ -238,3 +238,24 @@ fn what_is_missing_is_named() {
         "{outcome:?}"
     );
 }
+
+/// An annotation has no values: who takes one for the type of a sample reads nothing in any
+/// bytes, and writes nothing.
+#[test]
+fn annotations_are_types_of_nothing() {
+    let bytes =
+        b"\x26\0\0\0\xf1\x50\xff\0\0\0\0\0\x07\0\0\0\0\0\0\0\x20\0\0\0\0\x22\0\x22\x22\x22\0\
+        \x22\x22\x22\x22\x22\x22\x22\x22\x22\x22\xc7\0";
+    let object = TypeObject::from_bytes(bytes).expect("an annotation with a parameter");
+    let identifier = object.identifier().expect("has a hash");
+    let mut registry = Registry::new();
+    let inserted = registry.insert(identifier.clone(), object);
+    inserted.expect("the hash is right");
+    let ty = DynamicType::from(registry.resolve(&identifier).expect("is all there"));
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let read = ty.decode(bytes, ty.encapsulation(representation));
+        let written = read.expect("reads nothing").encode(representation);
+        assert_eq!(written, Ok(Vec::new()), "{representation:?}");
+        assert_eq!(ty.layout(representation).size_max, Some(0));
+    }
+}

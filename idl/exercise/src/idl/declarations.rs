@@ -232,18 +232,13 @@ impl Maker {
             body.push_str(&format!("  {ty} {member};\n"));
             last_id = last_id.map(|last| last.wrapping_add(1));
             keyable &= key_found;
+            weight += 1;
             self.write(&format!("struct {name};"));
         }
         self.write(&format!(
             "{annotations}struct {name}{inherits} {{\n{body}}};"
         ));
-        self.made(
-            name,
-            What::Struct(last_id),
-            Kind::Other,
-            keyable,
-            weight.max(1),
-        );
+        self.made(name, What::Struct(last_id), Kind::Other, keyable, weight);
     }
 
     /// The type of a discriminator, and labels that it can have.

@@ -31,7 +31,8 @@ impl Maker {
 
     fn member_of(&mut self, around: &Around, key: bool, ty: Ty) -> Member {
         let name = self.name("m");
-        let optional = !key && !around.branch && self.once_in(4);
+        // In XCDR1 an optional value without bytes reads as absent.
+        let optional = !key && !around.branch && self.once_in(4) && ty.weight > 0;
         let hidden = !key && !around.branch && !optional && self.once_in(15);
         let mut text = String::new();
         let mut mark = |given: bool, annotation: &str| {
@@ -53,7 +54,7 @@ impl Maker {
             text,
             key,
             keyable: ty.keyable && !optional,
-            weight: ty.weight,
+            weight: if hidden { 0 } else { ty.weight },
             id,
         }
     }

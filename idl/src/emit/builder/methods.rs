@@ -32,12 +32,11 @@ const AFFIXES: &[(&str, &str)] = &[
 impl<'e, 's> Methods<'e, 's> {
     pub(in crate::emit) fn new(emitter: &'e Emitter<'e>, subject: &'e Subject<'s>) -> Self {
         let mut names = BTreeMap::new();
-        let mut taken: BTreeSet<String> = BTreeSet::new();
-        for field in &subject.fields {
-            let plain = field.name.to_string();
-            let plain = mapping::identifier_beside(&plain, mapping::BUILDER_METHODS);
-            let plain = names::fresh(&mut taken, &plain);
-            names.insert(("", field.member.name.clone(), ""), names::ident(&plain));
+        let plain = subject.fields.iter().map(|field| &field.member.name[..]);
+        let plain = names::distinct(plain, mapping::BUILDER_METHODS);
+        let mut taken: BTreeSet<String> = plain.iter().map(Ident::to_string).collect();
+        for (field, plain) in subject.fields.iter().zip(plain) {
+            names.insert(("", field.member.name.clone(), ""), plain);
         }
         for field in &subject.fields {
             for (prefix, suffix) in AFFIXES {

@@ -13,7 +13,7 @@ impl Emitter<'_> {
         let scope = cases.subject.scope();
         let (doc, serde) = (docs(&decl.doc), self.serde_derive(scope));
         let discriminator = &cases.discriminator;
-        let copy = (!self.union_borrows(cases.union)).then(|| quote!(Copy,));
+        let copy = (!self.union_looks_different(cases.union)).then(|| quote!(Copy,));
         let variants = cases.arms.iter().map(|arm| {
             let Arm { variant, path, .. } = arm;
             let member = &arm.branch.member;

@@ -16,15 +16,14 @@ impl Emitter<'_> {
         } = cases.subject;
         let extensibility = cases.subject.extensibility();
         let switch = cases.switch();
-        let borrows = self.union_borrows(cases.union);
-        let view = match borrows {
+        let view = match self.union_looks_different(cases.union) {
             true => {
                 let view = &self.names.companions(*id).view;
                 quote!(#view)
             }
             false => quote!(Self),
         };
-        let lifetime = borrows.then(|| quote!(<'a>));
+        let lifetime = self.union_lifetime(*id);
         let [str, u32, usize] = ["str", "u32", "usize"].map(|name| self.names.primitive(name));
         let ids = cases
             .arms

@@ -7,11 +7,11 @@ use quote::quote;
 use super::{Arm, Cases};
 use crate::emit::structure::Subject;
 use crate::emit::{Emitter, member_docs};
-use crate::model::{Branch, Type, TypeId, TypeKind, Union};
+use crate::model::{Branch, Member, Type, TypeId, TypeKind, Union};
 
 impl Emitter<'_> {
     pub(super) fn union_view(&self, cases: &Cases<'_>) -> TokenStream {
-        if !self.union_borrows(cases.union) {
+        if !self.union_looks_different(cases.union) {
             return TokenStream::new();
         }
         let Subject { name, id, .. } = cases.subject;
@@ -19,6 +19,7 @@ impl Emitter<'_> {
         let view = &self.names.companions(*id).view;
         let doc = format!(" Shows one [`{name}`] where it lies, in bytes that have been checked.");
         let discriminator = &cases.discriminator;
+        let lifetime = self.union_lifetime(*id);
         let variants = cases.arms.iter().map(|arm| {
             let (variant, doc) = (&arm.variant, member_docs(&arm.branch.member));
             let ty = match self.shows_later(arm, *id) {
@@ -42,7 +43,7 @@ impl Emitter<'_> {
         quote! {
             #[doc = #doc]
             #[derive(Debug, Clone, Copy)]
-            pub enum #view<'a> {
+            pub enum #view #lifetime {
                 #(#variants,)*
                 #(#empty,)*
             }
@@ -52,27 +53,47 @@ impl Emitter<'_> {
     /// Whether a view of the member would contain a view of the union itself.
     pub(super) fn shows_later(&self, arm: &Arm<'_>, id: TypeId) -> bool {
         let member = &arm.branch.member;
-        let Type::Named(inner) = self.resolve(&member.ty) else {
-            return false;
-        };
-        matches!(self.decl(*inner).kind, TypeKind::Union(_)) && self.reaches(&member.ty, id)
+        self.union_in(member).is_some() && self.reaches(&member.ty, id)
     }
 
-    /// Whether views of a union refer to the bytes; if not, they are the owned form.
-    pub(in crate::emit) fn union_borrows(&self, union: &Union) -> bool {
-        let borrows = |branch: &Branch| branch.member.boxed || self.borrows(&branch.member.ty);
+    /// Whether views of a union are not the owned form: they refer to the bytes, or have a
+    /// value where that has a pointer.
+    pub(in crate::emit) fn union_looks_different(&self, union: &Union) -> bool {
+        let looks_different = |branch: &Branch| {
+            branch.member.boxed
+                || match self.union_in(&branch.member) {
+                    Some((_, inner)) => self.union_looks_different(inner),
+                    None => !self.is_scalar(&branch.member.ty),
+                }
+        };
+        union.branches.iter().any(looks_different)
+    }
+
+    /// `<'a>` where views of a union refer to the bytes.
+    pub(in crate::emit) fn union_lifetime(&self, id: TypeId) -> Option<TokenStream> {
+        self.union_borrows(id).then(|| quote!(<'a>))
+    }
+
+    fn union_borrows(&self, id: TypeId) -> bool {
+        let TypeKind::Union(union) = &self.decl(id).kind else {
+            return true;
+        };
+        // What contains the union itself is looked at later, in the bytes.
+        let borrows = |branch: &Branch| match self.union_in(&branch.member) {
+            Some((inner, _)) => self.reaches(&branch.member.ty, id) || self.union_borrows(inner),
+            None => !self.is_scalar(&branch.member.ty),
+        };
         union.branches.iter().any(borrows)
     }
 
-    fn borrows(&self, ty: &Type) -> bool {
-        match self.resolve(ty) {
-            Type::Primitive(_) | Type::Fixed { .. } => false,
-            Type::Named(id) => match &self.decl(*id).kind {
-                TypeKind::Enum(_) | TypeKind::Bitmask(_) | TypeKind::Bitset(_) => false,
-                TypeKind::Union(inner) => self.union_borrows(inner),
-                _ => true,
-            },
-            _ => true,
+    /// The union that a member is.
+    fn union_in(&self, member: &Member) -> Option<(TypeId, &Union)> {
+        let Type::Named(id) = self.resolve(&member.ty) else {
+            return None;
+        };
+        match &self.decl(*id).kind {
+            TypeKind::Union(union) => Some((*id, union)),
+            _ => None,
         }
     }
 }

@@ -6,16 +6,13 @@
 
 use std::cell::Cell;
 
-use spindle_dds_idl_runtime::Representation;
 use spindle_dds_idl_runtime::shape::LengthCode;
+use spindle_dds_idl_runtime::{Representation, end_of_elements};
 
 use super::DynamicType;
 use super::plan::{Declared, Plan, bits, enum_size, word_size};
 use crate::graph::{Extensibility, Member, Type, Union};
 use crate::limits::DEPTH_MAX;
-
-/// Elements up to this many are measured one by one, which is exact.
-const ELEMENTS_WALKED_MAX: u64 = 64;
 
 /// Values walked over at most: types of types of types may have any number of them. Beyond
 /// it no end is found.
@@ -153,31 +150,12 @@ impl End<'_> {
     }
 
     fn repeat(&mut self, count: u64, element: impl Fn(&mut Self)) {
-        if count <= ELEMENTS_WALKED_MAX {
-            for _ in 0..count {
-                if self.at.is_some() {
-                    element(self);
-                }
-            }
-            return;
-        }
-        let size = self.size(element);
-        if !self.most {
-            // At least so many of the least, without any padding between.
-            let bytes = size.zip(usize::try_from(count).ok());
-            return self.add(bytes.map_or(0, |(size, count)| size.saturating_mul(count)));
-        }
-        // From any start, an element ends no later than from the next aligned one.
-        let size = size.and_then(|size| size.checked_next_multiple_of(8));
-        self.align(8);
-        let count = usize::try_from(count).ok();
-        let bytes = size
-            .zip(count)
-            .and_then(|(size, count)| size.checked_mul(count));
-        match bytes {
-            Some(bytes) => self.add(bytes),
-            None => self.at = None,
-        }
+        let Some(start) = self.at else { return };
+        self.at = end_of_elements(self.representation, start, count, |at| {
+            self.at = Some(at);
+            element(self);
+            self.at
+        });
     }
 
     fn delimiter(&mut self, plain: bool) {
