@@ -138,6 +138,8 @@ struct World {
     divides_at: Option<u64>,
     /// Both sides may go on, and are looked at one by one.
     availability: bool,
+    /// Who changes its endpoints notes something, too.
+    noting: bool,
 }
 
 type Check = Result<(), String>;
@@ -171,6 +173,7 @@ impl World {
             apart_then: BTreeSet::new(),
             divides_at: None,
             availability: false,
+            noting: seed.is_multiple_of(2),
         };
         for member in &view.members {
             world.house(member.id);
@@ -442,15 +445,17 @@ impl World {
                 let remove = vec![self.rng.below(4) as u64 + 4];
                 let node = &mut self.nodes[at];
                 node.updates += 1;
+                let mut notes = Notes::default();
+                if self.noting {
+                    notes.put = vec![(node.updates % 3, vec![7; at + 1].into())];
+                    notes.remove = vec![(node.updates + 1) % 3];
+                }
                 let update = Update {
                     member: node.id,
                     number: node.updates,
                     put,
                     remove,
-                    notes: Notes {
-                        put: vec![(node.updates % 3, vec![7; at + 1].into())],
-                        remove: vec![(node.updates + 1) % 3],
-                    },
+                    notes,
                 };
                 node.membership.request(Request::Update(update));
             }
