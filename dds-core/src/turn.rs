@@ -73,10 +73,12 @@ impl<T> Turn<T> {
             if let Some(owner) = self.try_take() {
                 return owner;
             }
-            match tries {
-                ..TRIES_AT_ONCE => std::hint::spin_loop(),
-                ..TRIES_AWAKE => thread::yield_now(),
-                _ => thread::sleep(SLEEP),
+            if tries < TRIES_AT_ONCE {
+                std::hint::spin_loop();
+            } else if tries < TRIES_AWAKE {
+                thread::yield_now();
+            } else {
+                nap();
             }
             tries = tries.saturating_add(1);
         }
@@ -85,6 +87,14 @@ impl<T> Turn<T> {
     fn give(&self, ordering: Ordering) {
         self.taken.store(false, ordering);
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no part of a step: outside of it somebody waits for one, as for any lock"
+)]
+fn nap() {
+    thread::sleep(SLEEP);
 }
 
 impl<T> Deref for Owner<'_, T> {
