@@ -489,15 +489,6 @@ pub(super) fn endpoint(rng: &mut Rng) -> Endpoint {
 }
 
 pub(super) fn member(id: u128, rng: &mut Rng) -> Member {
-    Member {
-        id: MemberId(id),
-        host: HostId(1),
-        address: Vec::new(),
-        info: Vec::new(),
-        updates: 0,
-        endpoints: (0..rng.below(3) as u64)
-            .map(|number| (number, endpoint(rng)))
-            .collect(),
-        notes: Default::default(),
-    }
+    let endpoints = 0..rng.below(3);
+    Member::test(id, endpoints.map(|_| endpoint(rng)))
 }
