@@ -143,8 +143,7 @@ fn send(node: &Node, messages: u64, size: u32) {
                 let bytes = claim.bytes();
                 bytes[0] = sent as u8;
                 bytes[size as usize - 1] = 1;
-                claim.commit(size, &meta).expect("a commit");
-                node.publish(&lane);
+                node.send(&mut claim, size, &meta).expect("a commit");
                 sent += 1;
             }
             Err(ClaimError::NoRoom) => {

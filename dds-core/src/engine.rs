@@ -316,28 +316,14 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         Some(outcome)
     }
 
-    /// For a thread that has just committed: publishes the lane's messages
-    /// by itself if nobody is stepping; otherwise makes sure that whoever
-    /// steps, or sleeps, does.
-    pub fn publish(&self, lane: &Arc<Lane<F>>) {
-        let Some(mut state) = self.try_state() else {
-            return self.leave_commit(lane);
-        };
-        if state.publish(&self.participant, lane) == Want::DataAndAcks {
-            // The sleeper may have announced that it wants data only. It has not looked at
-            // what it sleeps on unless it has had the state since.
-            lane.fabric.nudge_as_owner();
-        }
-    }
-
     fn leave_commit(&self, lane: &Lane<F>) {
         let left_commits = &self.participant.common.left_commits;
         left_commits.store(true, Ordering::Relaxed);
         lane.nudge();
     }
 
-    /// Commits a claim and publishes it: as [`Claim::finish`] and then
-    /// [`publish`](Self::publish), and for less, if nobody is stepping.
+    /// Commits a claim and publishes it, and what was committed before; if somebody is
+    /// stepping, makes sure that whoever steps, or sleeps, does.
     pub fn send(
         &self,
         claim: &mut Claim<F>,
@@ -351,7 +337,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         };
         let (index, want) = state.send(&self.participant, claim, used, meta)?;
         if want == Want::DataAndAcks {
-            // As above.
+            // The sleeper may have announced that it wants data only. It has not looked at
+            // what it sleeps on unless it has had the state since.
             claim.lane().fabric.nudge_as_owner();
         }
         drop(state);
@@ -617,19 +604,6 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let index = group.send_claim(claim, (used, meta), &mut context)?;
         let wants_acks = group.wants_acks_of_ring(claim.ring(), &*context.sink);
         Ok((index, want(participant, wants_acks)))
-    }
-
-    fn publish(&mut self, participant: &Participant<F>, lane: &Arc<Lane<F>>) -> Want {
-        let Some(at) = self.wake_lane(lane) else {
-            // It has ended: what was committed was published before.
-            return Want::Data;
-        };
-        let (groups, mut context) = self.split();
-        let group = &mut groups[at];
-        group.publish(lane, &mut context);
-        // What else waits was known when it was last said what the engine is woken for.
-        let wants_acks = group.wants_own_acks(&*context.sink);
-        want(participant, wants_acks)
     }
 
     /// Members that have left say so in their rows, after their last guards.

@@ -180,12 +180,6 @@ fn an_owner_nudges_for_what_it_has_published() {
         engine.send(&mut claim, 16, &META).expect("a commit");
     });
     check(&sent, Call::PushWord, Call::NudgeAsOwner);
-    let published = calls(|engine, claim| {
-        let lane = claim.lane().clone();
-        claim.commit(16, &META).expect("a commit");
-        engine.publish(&lane);
-    });
-    check(&published, Call::PushWord, Call::NudgeAsOwner);
 }
 
 /// The engine is another's: it, or who sleeps, publishes.

@@ -267,11 +267,9 @@ impl Node {
 
     fn commit(&mut self, plan: &Plan, at: usize, claim: Claim<SimFabric>, used: u32, meta: Meta) {
         let publishes = self.rng.chance(plan.self_publish);
-        // Half of those in one call, half in two.
-        let sends = publishes && meta.timestamp % 2 == 0;
         let app = &mut self.apps[at];
         let mut claim = claim;
-        let committed = match sends {
+        let committed = match publishes {
             true => self.engine.send(&mut claim, used, &meta),
             false => claim.finish(used, &meta),
         };
@@ -282,10 +280,8 @@ impl Node {
                     number: app.number,
                     len: used,
                 });
-                match publishes {
-                    true if sends => {}
-                    true => self.engine.publish(claim.lane()),
-                    false => claim.lane().nudge(),
+                if !publishes {
+                    claim.lane().nudge();
                 }
             }
             Err(ClaimError::Wedged) => {

@@ -380,15 +380,8 @@ impl<F: Fabric> Group<F> {
             })
     }
 
-    /// The same of this member's own messages alone, as far as they are published: some of
-    /// them may not have been received here yet.
-    pub(crate) fn wants_own_acks<S: Sink<F>>(&self, sink: &S) -> bool {
-        Ring::BOTH
-            .into_iter()
-            .any(|ring| self.wants_acks_of_ring(ring, sink))
-    }
-
-    /// The same of one ring.
+    /// The same of what this member has sent by one ring alone, as far as it is published: some
+    /// of it may not have been received here yet.
     pub(crate) fn wants_acks_of_ring<S: Sink<F>>(&self, ring: Ring, sink: &S) -> bool {
         let Some(mine) = self.lane.mine else {
             return false;

@@ -182,13 +182,12 @@ const META: Meta = Meta {
 
 fn send(node: &Node, count: usize) -> Option<Committed> {
     let lane = node.handle().lane(SUBGROUP).expect("a lane");
-    let mut committed = None;
-    for _ in 0..count {
-        let claim = lane.claim(Ring::Ordered, 16).expect("room");
-        committed = Some(claim.commit(16, &META).expect("a commit"));
+    let claim = || lane.claim(Ring::Ordered, 16).expect("room");
+    let before = count.checked_sub(1)?;
+    for _ in 0..before {
+        claim().commit(16, &META).expect("a commit");
     }
-    node.publish(&lane);
-    committed
+    Some(node.send(&mut claim(), 16, &META).expect("a commit"))
 }
 
 /// What a member claims that does not keep to the protocol.
@@ -574,8 +573,8 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     let mut claim = lane.claim(Ring::Ordered, 16).expect("room");
     claim.bytes().copy_from_slice(built.bytes());
     drop(built);
-    let receipt = claim.commit(16, &META).expect("a commit");
-    world.nodes[1].publish(&lane);
+    let sent = world.nodes[1].send(&mut claim, 16, &META);
+    let receipt = sent.expect("a commit");
     world.run(&[0, 1]);
     assert!(lane.is_acknowledged(&receipt));
     for at in [0, 1] {

@@ -15,6 +15,9 @@ fn guards_vouch_for_what_was_pushed_before() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     let (long, short, word, guard) = (AT..AT + 512, AT + 512..AT + 576, AT + 576, AT + 584);
+    // Nothing waits until the peer has made the segment.
+    mine.say(AT + 592, 1);
+    theirs.hear(AT + 592, 1);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -42,6 +45,10 @@ fn guards_vouch_for_what_was_pushed_before() {
             mine.segment.push(short.start, short.len(), &mine.to);
             mine.push_word(guard, value);
             mine.segment.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+            // Behind the first there is nothing that it could be posted with.
+            if value == 1 {
+                wait_until("the first is complete", || a.core.is_still(b.id));
+            }
         }
         wait_until("all is complete", || a.core.is_still(b.id));
         wait_until("all is seen", || reader.is_finished());
@@ -52,7 +59,10 @@ fn guards_vouch_for_what_was_pushed_before() {
     println!("{counters:?}");
     assert!(counters.chains[3] > 0, "four work requests by one call");
     let pushed = mine.segment.counters();
-    assert_eq!((pushed.pushes, pushed.word_pushes), (2 * ROWS, 2 * ROWS));
+    assert_eq!(
+        (pushed.pushes, pushed.word_pushes),
+        (2 * ROWS, 2 * ROWS + 1)
+    );
     assert!(
         counters.completions <= counters.work_requests / 60 + 2,
         "one in 64 is told"
