@@ -113,6 +113,9 @@ fn beside_the_limits() {
         );
         let foreign = line["row"]["foreign"]["median"].as_f64();
         assert!(foreign >= Some(0.0) && foreign <= Some(1.0), "{line}");
+        // A processor alone, or a busy one, has none.
+        let distance = line["row"]["line_ns"]["median"].as_f64();
+        assert!(distance.is_none_or(|ns| ns > 0.0), "{line}");
     }
 }
 

@@ -3,11 +3,13 @@
 //! ```text
 //!   paper     the experiments of the paper, in virtual time and with real processes
 //!   peers     Spindle and other middleware, in turns
+//!   distance  the time that a cache line takes between processors
 //!   load      processor time: of a run, and of everything else
 //!   process   the processes of a run
 //!   spread    what several runs come to
 //! ```
 
+mod distance;
 mod load;
 mod paper;
 mod peers;

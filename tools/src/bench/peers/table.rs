@@ -24,7 +24,8 @@ pub(super) fn print(
     writeln!(
         out,
         "CPU is of all processes of a trial, for each sample that a reader got; foreign what \
-         else used the processors, noisy if that was above {NOISY_PERCENT} % in a round"
+         else used the processors, noisy if that was above {NOISY_PERCENT} % in a round; line how \
+         long a cache line took from one processor to another around each run"
     )?;
     for tally in tallies {
         let rows = tally.rows();
@@ -47,8 +48,8 @@ fn head(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
     writeln!(out, "\n{cell}")?;
     writeln!(
         out,
-        "  {:<13} {value:>11} {:>23} {second:>9} {:>7} {:>17} {:>10} {:>12} {:>7}",
-        "", "", "ratio", "", "CPU us", "foreign %", "lost"
+        "  {:<13} {value:>11} {:>23} {second:>9} {:>7} {:>17} {:>10} {:>12} {:>12} {:>7}",
+        "", "", "ratio", "", "CPU us", "foreign %", "line ns", "lost"
     )
 }
 
@@ -67,14 +68,15 @@ fn line(out: &mut impl Write, cell: &Cell, row: &Row) -> io::Result<()> {
     let foreign = row.foreign.map(|foreign| foreign.by(1e2));
     write!(
         out,
-        "  {:<13} {:>11} {:>23} {:>9} {ratio:>7} {ratio_range:>17} {:>10} {:>12} {:>7}",
+        "  {:<13} {:>11} {:>23} {:>9} {ratio:>7} {ratio_range:>17} {:>10} {:>12} {:>12} {:>7}",
         row.contender,
         number(value.median),
         range(value),
         number(second),
         row.cpu_us_per_sample
             .map_or_else(String::new, |cpu| number(cpu.median)),
-        foreign.map_or_else(String::new, |it| format!("{:.0} .. {:.0}", it.min, it.max)),
+        foreign.map_or_else(String::new, whole),
+        row.line_ns.map_or_else(String::new, whole),
         row.lost,
     )?;
     if row.latency == Some(LatencyKind::HalfRoundTrip) {
@@ -91,6 +93,10 @@ fn line(out: &mut impl Write, cell: &Cell, row: &Row) -> io::Result<()> {
 
 fn range(spread: Spread) -> String {
     format!("[{} .. {}]", number(spread.min), number(spread.max))
+}
+
+fn whole(spread: Spread) -> String {
+    format!("{:.0} .. {:.0}", spread.min, spread.max)
 }
 
 /// Three digits, or all before the point.

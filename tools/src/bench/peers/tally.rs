@@ -40,6 +40,8 @@ pub(super) struct Row {
     pub(super) cpu_us_per_sample: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) foreign: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line_ns: Option<Spread>,
     /// Over all rounds.
     pub(super) lost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,6 +107,7 @@ impl Tally {
                 (samples > 0).then(|| trial.load.cpu_seconds * 1e6 / samples as f64)
             }),
             foreign: all(&|trial| Some(trial.load.foreign)),
+            line_ns: all(&|trial| trial.line_ns),
             lost: trials.values().map(|trial| trial.figures.lost).sum(),
             error: self.errors.get(name).cloned(),
         }
@@ -164,6 +167,7 @@ mod tests {
                 cpu_seconds: 0.002,
                 foreign: 0.5,
             },
+            line_ns: Some(50.0),
         }
     }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::contender::{Contender, Figures, Setup};
+use crate::bench::distance::line_ns;
 use crate::bench::load::{Load, Moment};
 use crate::bench::process;
 
@@ -16,6 +17,10 @@ pub(super) struct Trial {
     pub(super) figures: Figures,
     #[serde(flatten)]
     pub(super) load: Load,
+    /// Nanoseconds that a cache line took between processors just before, and just after:
+    /// the mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line_ns: Option<f64>,
 }
 
 /// Runs it. An error of the contender is told, and is none of the runner's.
@@ -24,14 +29,22 @@ pub(super) fn run(
     cell: &Cell,
     setup: &Setup,
 ) -> io::Result<Result<Trial, String>> {
+    let line_before = line_ns();
     let before = Moment::now()?;
     let said = contender
         .commands(cell, setup)
         .and_then(|commands| process::run(commands, setup.limit));
     remove_shared_memory(&setup.session);
     let load = Moment::now()?.since(&before);
+    let line_ns = line_before
+        .zip(line_ns())
+        .map(|(before, after)| f64::midpoint(before, after));
     let figures = said.and_then(|said| contender.figures(cell, &said));
-    Ok(figures.map(|figures| Trial { figures, load }))
+    Ok(figures.map(|figures| Trial {
+        figures,
+        load,
+        line_ns,
+    }))
 }
 
 /// What programs name after their session, and leave if they are killed.
