@@ -34,8 +34,9 @@ impl Comments {
         self.last_line = last;
         if let Some(line) = text.strip_prefix("//") {
             let line = line.trim_start_matches('/').trim_start_matches('!');
-            self.lines
-                .push(line.strip_prefix(' ').unwrap_or(line).trim_end().into());
+            let lines = line.split("\\\n").flat_map(|line| line.split("\\\r\n"));
+            let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+            self.lines.extend(lines.map(String::from));
             return;
         }
         let body = text.strip_prefix("/*").unwrap_or(text);
