@@ -36,11 +36,9 @@ impl<'a> Applied<'a> {
 
     /// The comment lines of the declaration, those by annotation last.
     pub(super) fn doc(&self, doc: &Doc) -> Vec<String> {
-        doc.iter()
-            .flat_map(|doc| doc.iter())
-            .chain(&self.comments)
-            .cloned()
-            .collect()
+        let lines = doc.iter().flat_map(|doc| doc.iter());
+        let lines = lines.chain(&self.comments);
+        lines.skip_while(|line| line.is_empty()).cloned().collect()
     }
 }
 
@@ -110,9 +108,11 @@ impl Resolver<'_> {
                 }
                 Support::Remark | Support::At(_) => {
                     self.check_arguments(annotation, parameters);
-                    // Kept of members and typedefs alone.
+                    // Members and typedefs have it, of anything else it is documentation.
                     if name == "unit" && !VALUES.contains(&place) {
-                        self.unit_text(scope, annotation);
+                        let unit = self.unit_text(scope, annotation);
+                        let lines = unit.map(|unit| [String::new(), format!("Unit: {unit}.")]);
+                        applied.comments.extend(lines.into_iter().flatten());
                     }
                     applied.all.push((name, annotation));
                 }
