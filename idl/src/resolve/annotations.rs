@@ -130,7 +130,9 @@ impl Resolver<'_> {
         applied: &mut Applied<'_>,
     ) -> Option<Standard> {
         let written = annotation.name.to_string();
-        if let Some(known) = KNOWN.iter().find(|(name, ..)| *name == written) {
+        // They are declared outside of all modules.
+        let global = written.strip_prefix("::").unwrap_or(&written);
+        if let Some(known) = KNOWN.iter().find(|(name, ..)| *name == global) {
             self.count_behind(annotation);
             return Some(*known);
         }
