@@ -175,7 +175,8 @@ pub(super) const KNOWN: &[Standard] = &[
     ),
     ("max", ONE, Support::At(VALUES)),
     ("min", ONE, Support::At(VALUES)),
-    ("must_understand", ONE, Support::At(MEMBERS)),
+    // The flags of a branch have no bit for it: XTypes 1.3 Annex B, `UnionMemberFlag`.
+    ("must_understand", ONE, Support::At(&[Place::Member])),
     ("mutable", NONE, Support::At(EVOLVING)),
     ("nested", ONE, Support::At(TYPES)),
     ("non_serialized", ONE, Support::At(&[Place::Member])),
