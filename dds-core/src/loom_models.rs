@@ -5,6 +5,8 @@
 //! A `UnsafeCell` of loom stands for a message's bytes: it reports any access
 //! that is not ordered with the write before it.
 
+mod turns;
+
 use std::panic::catch_unwind;
 
 use loom::cell::UnsafeCell;
@@ -19,7 +21,6 @@ use crate::outbox::{Outbox, Published};
 use crate::rest::{Rest, Stirred};
 use crate::spec::RingSpec;
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::turn::Turn;
 
 const RING: RingSpec = RingSpec {
     messages: 2,
@@ -501,39 +502,4 @@ fn loom_tickets_keep_a_lane_to_the_last() {
         // SAFETY: nobody else is left.
         lane.memory.with(|freed| assert!(unsafe { *freed }));
     });
-}
-
-/// Two threads that try to have the turn; it is given back with this ordering.
-fn take_turns(given: Ordering) {
-    let turn = Arc::new(Turn::new(UnsafeCell::new(0)));
-    let attempt = move |turn: &Turn<UnsafeCell<u64>>| {
-        let owner = turn.try_take();
-        let had = owner.is_some();
-        if let Some(owner) = owner {
-            // SAFETY: whoever has the turn has it alone: loom checks it.
-            owner.with_mut(|value| unsafe { *value += 1 });
-            owner.give_with(given);
-        }
-        u64::from(had)
-    };
-    let other = {
-        let turn = turn.clone();
-        thread::spawn(move || attempt(&turn) + attempt(&turn))
-    };
-    let mine = attempt(&turn) + attempt(&turn);
-    let had = mine + other.join().unwrap();
-    let owner = turn.try_take().expect("nobody has it");
-    // SAFETY: as above.
-    assert_eq!(owner.with(|value| unsafe { *value }), had);
-}
-
-#[test]
-fn loom_one_at_a_time_has_the_turn() {
-    model(|| take_turns(Ordering::Release));
-}
-
-#[test]
-fn loom_finds_a_turn_that_is_given_without_release() {
-    let found = catch_unwind(|| model(|| take_turns(Ordering::Relaxed)));
-    assert!(found.is_err(), "loom did not notice");
 }

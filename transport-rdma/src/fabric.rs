@@ -150,7 +150,9 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// As [`nudge`](Self::nudge), by who owns what a sleeper takes possession of for its
     /// second look: no fence. Whoever has looked before has announced before, and this is
-    /// seen; whoever looks afterwards sees what was done under it.
+    /// seen; whoever looks afterwards sees what was done under it. (Not so who announces that
+    /// nobody looks for a moment, see [`Berths::announce_away`], and does not look again: what
+    /// is left for it in that moment may wait until it is back, or the keeper looks.)
     fn nudge_as_owner(&self) {
         self.nudge();
     }

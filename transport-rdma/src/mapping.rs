@@ -11,7 +11,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 
-use crate::mem::Region;
+use crate::mem::{Region, load_acquire};
 
 /// How often a freeze copies again because the owner is still writing.
 const FREEZE_PASSES_MAX: usize = 8;
@@ -127,7 +127,7 @@ impl Mapping {
                 let words = start / 8..end / 8;
                 for (now, then) in row.words()[words.clone()].iter().zip(&copy.words()[words]) {
                     // Acquire: pairs with the owner's release stores.
-                    let now = now.load(Ordering::Acquire);
+                    let now = load_acquire(now);
                     if then.load(Ordering::Relaxed) != now {
                         then.store(now, Ordering::Relaxed);
                         changed = true;

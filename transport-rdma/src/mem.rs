@@ -10,8 +10,12 @@
 //!   stored;
 //! - everything wider is data that a word vouches for: it is read only after
 //!   an acquire load of the word that covers it, and the protocol forbids its
-//!   owner to change it before the reader has released it. [`Region::bytes`]
-//!   and [`Region::bytes_mut`] are unsafe because only the caller knows that.
+//!   owner to change it before the reader has released it. [`Region::bytes`] is unsafe, and
+//!   what is done with the pointers of [`Region::begin`] and [`Region::place`], because
+//!   only the caller knows that.
+//!
+//! What other processes write is written outside of this program: to it, the memory is
+//! shared with threads that it does not have, and that only ever make the accesses above.
 
 use core::any::Any;
 use core::fmt;
@@ -36,15 +40,15 @@ const EXPECTED_LINES: usize = 4;
 #[inline]
 fn prefetch_write(line: NonNull<u8>) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a hint, which alters neither memory nor registers; processors that do not know
-    // it do nothing.
+    // SAFETY: a hint, which alters neither memory nor registers, and does not fault, wherever it
+    // points. (Of processors of 64 bits, all since 2006 take it, if only to do nothing.)
     unsafe {
         core::arch::asm!(
             "prefetchw [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags, readonly)
         );
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: as above.
+    // SAFETY: a hint, as above, of the base instruction set.
     unsafe {
         core::arch::asm!(
             "prfm pstl1keep, [{}]", in(reg) line.as_ptr(),
@@ -53,6 +57,16 @@ fn prefetch_write(line: NonNull<u8>) {
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = line;
+}
+
+/// Loads a word with acquire ordering, also where memory is mapped read-only: there a relaxed
+/// load alone is one that only reads, by the rules of `core::sync::atomic`. (No instruction
+/// more on x86-64, whose loads are ordered.)
+#[inline]
+pub(crate) fn load_acquire(word: &AtomicU64) -> u64 {
+    let value = word.load(Ordering::Relaxed);
+    fence(Ordering::Acquire);
+    value
 }
 
 /// One row of a view as this process sees it. Cheap to clone; the memory
@@ -75,10 +89,11 @@ impl Region {
     /// A region over memory that somebody else owns.
     ///
     /// # Safety
-    /// `base` is aligned to [`ROW_ALIGN`]; `len` bytes from it stay readable
-    /// (and writable if `writable`) for as long as `keep` lives; `len` is a
-    /// multiple of 8; nobody in this process makes non-atomic accesses to it
-    /// but through [`Region::bytes`] and [`Region::bytes_mut`].
+    /// `base` is aligned to [`ROW_ALIGN`]; `len` bytes from it are of one allocation (and so
+    /// `isize::MAX` at most), initialized, and stay readable (and writable if `writable`) for
+    /// as long as `keep` lives; `len` is a multiple of 8; nobody in this process makes
+    /// non-atomic accesses to it but through [`Region::bytes`], and by the pointers of
+    /// [`Region::begin`] and [`Region::place`], or atomic ones of another size.
     pub unsafe fn from_raw(
         base: NonNull<u8>,
         len: usize,
@@ -175,7 +190,8 @@ impl Region {
         let word = unsafe { self.base.add(at) };
         // SAFETY: aligned to 8 (the base is aligned to 128, `at` to 8), mapped
         // for as long as `self` lives, and words are only accessed atomically.
-        // On a read-only mapping only loads are made (`store` asserts it).
+        // On a read-only mapping only relaxed loads are made (`store` asserts it, and
+        // `load_acquire` sees to it).
         unsafe { AtomicU64::from_ptr(word.cast().as_ptr()) }
     }
 
@@ -200,8 +216,9 @@ impl Region {
     /// may be stored through them unless the region is writable.
     #[inline]
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: aligned, mapped for as long as `self` lives, a multiple of 8
-        // long, and words are only accessed atomically.
+        // SAFETY: aligned, mapped for as long as `self` lives, a multiple of 8 long, of one
+        // allocation, and words are only accessed atomically; by who may not write, only by
+        // relaxed loads.
         unsafe { core::slice::from_raw_parts(self.base.cast().as_ptr(), self.len / 8) }
     }
 
@@ -211,7 +228,7 @@ impl Region {
     /// come from a layout, never from a peer.
     #[inline]
     pub fn load(&self, at: usize) -> u64 {
-        self.word(at).load(Ordering::Acquire)
+        load_acquire(self.word(at))
     }
 
     /// Stores a word of the own row with release ordering. Backends only: the
@@ -246,7 +263,7 @@ impl Region {
         // SAFETY: in bounds by the assertion above.
         let words = unsafe { self.base.add(at) };
         // SAFETY: aligned to 8, mapped for as long as `self` lives, and words are only
-        // accessed atomically; through these only loads are made.
+        // accessed atomically; through these only relaxed loads are made (`Words`).
         Words(unsafe { words.cast().as_ref() })
     }
 
@@ -320,8 +337,8 @@ impl Region {
         unsafe { self.base.add(at) }
     }
 
-    /// The same of the own row, for who also writes them, under the conditions of
-    /// [`bytes_mut`](Self::bytes_mut).
+    /// The same of the own row, for who also writes bytes there that nobody else may touch
+    /// meanwhile: those of a claimed extent that is not committed yet.
     pub fn place(&self, at: usize, len: usize) -> NonNull<u8> {
         assert!(self.writable, "a peer's row is read-only");
         self.begin(at, len)
@@ -341,25 +358,6 @@ impl Region {
             prefetch_write(unsafe { self.base.add(at + line * LINE) });
         }
     }
-
-    /// The bytes `at..at + len` of the own row, to be written.
-    ///
-    /// # Safety
-    /// In bounds of a range that the caller alone may touch while the
-    /// reference lives: a claimed extent that is not committed yet.
-    #[allow(clippy::mut_from_ref)]
-    #[inline]
-    pub unsafe fn bytes_mut(&self, at: usize, len: usize) -> &mut [u8] {
-        assert!(
-            self.writable && self.contains(at, len),
-            "{at}+{len} of {}",
-            self.len
-        );
-        // SAFETY: in bounds by the assertion above.
-        let base = unsafe { self.base.add(at) };
-        // SAFETY: mapped writable for the life of `self`; exclusive by the contract.
-        unsafe { core::slice::from_raw_parts_mut(base.as_ptr(), len) }
-    }
 }
 
 /// Some words of a row, see [`Region::words_at`].
@@ -370,7 +368,7 @@ impl<const N: usize> Words<'_, N> {
     /// One of them, as [`Region::load`] reads it.
     #[inline]
     pub fn load(self, at: usize) -> u64 {
-        self.0[at].load(Ordering::Acquire)
+        load_acquire(&self.0[at])
     }
 
     /// A copy of all, as by [`Region::copy_words`].
@@ -468,8 +466,8 @@ mod tests {
         let mut copy = [0; 16];
         region.copy_out(8, &mut copy);
         assert_eq!(copy, [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        // SAFETY: nobody else touches this region.
-        unsafe { region.bytes_mut(16, 2) }.copy_from_slice(&[9, 9]);
+        // SAFETY: in bounds, and nobody else touches this region.
+        unsafe { region.place(16, 2).cast().write([9_u8, 9]) };
         // SAFETY: as above.
         assert_eq!(unsafe { region.bytes(15, 4) }, [0, 9, 9, 3]);
         assert!(region.contains(1016, 8) && !region.contains(1017, 8));

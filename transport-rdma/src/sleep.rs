@@ -20,6 +20,11 @@
 //! sleeps for ever. (`tests/loom_sleep.rs` runs this very code under loom, with
 //! and without the fence.)
 //!
+//! A lock may take the fences' place: who leaves work under one that the sleeper has for its
+//! look, after it has announced, and looks at the epoch before it gives the lock back, needs
+//! none ([`seen_by_owner`]). If the sleeper had the lock first, its epoch is seen; if it has it
+//! later, its look sees the work.
+//!
 //! The bell itself may be anything that remembers one ring: the sleeper notes
 //! the bell's state before it announces, and sleeps only while it is unchanged.
 
@@ -73,6 +78,12 @@ pub fn announce(epoch_word: &impl Word, odd: u64) {
 pub fn before_ring() -> Fenced {
     fence_seq_cst();
     Fenced(())
+}
+
+/// The pusher's look at an epoch while it has the lock that the sleeper looks under: whoever
+/// has had it for its look since it announced, is seen.
+pub fn seen_by_owner(epoch_word: &impl Word) -> u64 {
+    epoch_word.load_relaxed()
 }
 
 /// Proof that a fence stands between what was stored and the epochs read now.

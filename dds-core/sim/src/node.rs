@@ -267,9 +267,11 @@ impl Node {
 
     fn commit(&mut self, plan: &Plan, at: usize, claim: Claim<SimFabric>, used: u32, meta: Meta) {
         let publishes = self.rng.chance(plan.self_publish);
+        // Half of those in one call, half in two.
+        let sends = publishes && meta.timestamp % 2 == 0;
         let app = &mut self.apps[at];
         let mut claim = claim;
-        let committed = match publishes {
+        let committed = match sends {
             true => self.engine.send(&mut claim, used, &meta),
             false => claim.finish(used, &meta),
         };
@@ -280,8 +282,10 @@ impl Node {
                     number: app.number,
                     len: used,
                 });
-                if !publishes {
-                    claim.lane().nudge();
+                match publishes {
+                    true if sends => {}
+                    true => self.engine.publish(claim.lane()),
+                    false => claim.lane().nudge(),
                 }
             }
             Err(ClaimError::Wedged) => {

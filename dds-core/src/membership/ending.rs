@@ -47,6 +47,9 @@ impl<F: Fabric> Membership<F> {
 
     /// Whether nobody else may still act as a leader: every trusted member
     /// suspects all that come before this one.
+    /// What they have repeated of these is seen by then, as each tells its suspicion behind
+    /// it; who acted sooner could propose another end, and be taken for broken by whoever has
+    /// repeated the first.
     pub(super) fn may_act(&self) -> bool {
         if self.rules.plants(PlantedBug::HastyTakeover) {
             return true;

@@ -65,6 +65,22 @@ pub struct Member {
     pub notes: BTreeMap<u64, Note>,
 }
 
+#[cfg(test)]
+impl Member {
+    /// One with these endpoints, by numbers from 0.
+    pub(super) fn test(id: u128, endpoints: impl IntoIterator<Item = Endpoint>) -> Self {
+        Self {
+            id: MemberId(id),
+            host: HostId(1),
+            address: Vec::new(),
+            info: Vec::new(),
+            updates: 0,
+            endpoints: (0..).zip(endpoints).collect(),
+            notes: BTreeMap::new(),
+        }
+    }
+}
+
 /// Something that a member has noted. Equal ones of a view are one.
 pub type Note = Arc<[u8]>;
 

@@ -44,8 +44,13 @@ pub(crate) fn f1_a_pushed_range_arrives<H: Harness>(group: &H) -> Outcome {
         for word in 0..16 {
             fabric.store(A + word * 8, (rank as u64 + 1) << 8 | word as u64);
         }
-        // SAFETY: nobody else touches this stretch of the row yet.
-        unsafe { fabric.row(fabric.me()).bytes_mut(B, 64) }.fill(rank as u8 + 1);
+        // SAFETY: in bounds, and nobody else touches this stretch of the row yet.
+        unsafe {
+            fabric
+                .row(fabric.me())
+                .place(B, 64)
+                .write_bytes(rank as u8 + 1, 64)
+        };
         fabric.push(A, 256, &everybody_but(fabric));
     }
     group.settle();
@@ -99,9 +104,9 @@ pub(crate) fn f1b_a_guard_vouches_for_what_was_pushed_before_it<H: Harness>(grou
         turn += 1;
         let indexes = sent..sent + batch;
         for index in indexes.clone() {
-            // SAFETY: all have acknowledged the slot's last use.
-            let half = unsafe { fabric.row(Rank(0)).bytes_mut(at(index), HALF) };
-            half.fill(index as u8);
+            let half = fabric.row(Rank(0)).place(at(index), HALF);
+            // SAFETY: in bounds, and all have acknowledged the slot's last use.
+            unsafe { half.write_bytes(index as u8, HALF) };
         }
         sent += batch;
         let of_message = u64::from(turn % 3 == 0);

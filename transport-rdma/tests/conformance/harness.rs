@@ -218,18 +218,31 @@ impl Segments for SimGroup {
     }
 }
 
+/// Sleeps until it is rung; false if that takes as long as no test does.
+fn is_rung(fabric: &impl Park) -> bool {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !fabric.park(Some(end.saturating_duration_since(Instant::now()))) {
+        if Instant::now() >= end {
+            return false;
+        }
+    }
+    true
+}
+
 /// Actors as threads, which sleep in the kernel.
 pub(crate) fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> Outcome {
     let failed = AtomicBool::new(false);
     let act = |mut actor: Actor<'_, F>| {
         let fabric = &fabrics[actor.rank.index()];
         while !failed.load(Ordering::SeqCst) {
-            let turn = (actor.step)(fabric);
+            let mut turn = (actor.step)(fabric);
             end_batch(fabric);
+            if matches!(turn, Ok(Turn::Asleep)) && !is_rung(fabric) {
+                turn = Err(Violation(format!("{} sleeps for ever", actor.rank)));
+            }
             match turn {
-                Ok(Turn::Busy) => {}
+                Ok(Turn::Busy | Turn::Asleep) => {}
                 Ok(Turn::Idle) => thread::yield_now(),
-                Ok(Turn::Asleep) => while !fabric.park(None) {},
                 Ok(Turn::Done) => return Ok(()),
                 Err(violation) => {
                     failed.store(true, Ordering::SeqCst);

@@ -191,6 +191,7 @@ suite! {
         sleeping::no_wake_up_is_lost_when_a_token_goes_round,
         sleeping::no_wake_up_is_lost_in_a_crowd,
         sleeping::no_nudge_is_lost,
+        sleeping::no_nudge_of_an_owner_is_lost,
         sleeping::only_those_asleep_are_rung,
         sleeping::acknowledgements_ring_only_who_wants_them,
         sleeping::a_death_wakes_sleepers,

@@ -239,9 +239,11 @@ pub(crate) fn sleep_is_shared_by_all_segments<H: Segments>(group: &H) -> Outcome
             sleeps.announce_sleep(Want::Data);
             group.settle();
             ensure!(rings(ringing, value) == 1, "not rung");
-            let before = wakes.counters().nudges;
-            wakes.nudge();
-            ensure!(sleeps.counters().nudges == before + 1, "not nudged");
+            for nudge in [H::F::nudge, H::F::nudge_as_owner] {
+                let before = wakes.counters().nudges;
+                nudge(wakes);
+                ensure!(sleeps.counters().nudges == before + 1, "not nudged");
+            }
             wakes.announce_awake();
             group.settle();
             ensure!(rings(ringing, value + 1) == 0, "rung awake");

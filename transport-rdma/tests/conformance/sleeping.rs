@@ -1,5 +1,6 @@
 //! Sleeping: no wake-up is lost, and none is made for nothing.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, Want};
@@ -127,10 +128,21 @@ pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
 
 /// The other threads of a process leave work behind and nudge its sleeper.
 pub(crate) fn no_nudge_is_lost<H: Harness>(group: &H) -> Outcome {
+    leave_work(group, None)
+}
+
+/// They have a lock that the sleeper has for its look, and nudge as its owners.
+pub(crate) fn no_nudge_of_an_owner_is_lost<H: Harness>(group: &H) -> Outcome {
+    leave_work(group, Some(&Mutex::new(())))
+}
+
+fn leave_work<H: Harness>(group: &H, lock: Option<&Mutex<()>>) -> Outcome {
     let last = group.rounds();
     let (left, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+    let own = || lock.map(|lock| lock.lock().expect("no panic"));
     let mut seen = 0;
     let engine = sleeper(0, Want::Data, |_: &H::F| {
+        let _owner = own();
         let now = left.load(Ordering::Relaxed);
         if now == seen {
             return Ok(Turn::Idle);
@@ -144,8 +156,12 @@ pub(crate) fn no_nudge_is_lost<H: Harness>(group: &H) -> Outcome {
         if taken.load(Ordering::Relaxed) < now {
             return Ok(Turn::Idle);
         }
+        let owner = own();
         left.store(now + 1, Ordering::Relaxed);
-        fabric.nudge();
+        match owner {
+            Some(_) => fabric.nudge_as_owner(),
+            None => fabric.nudge(),
+        }
         Ok(if now + 1 == last {
             Turn::Done
         } else {
@@ -171,6 +187,7 @@ pub(crate) fn only_those_asleep_are_rung<H: Harness>(group: &H) -> Outcome {
         fabric.push_word(A, value, &to);
         fabric.ring(&to, &to);
         fabric.nudge();
+        fabric.nudge_as_owner();
         group.settle();
     }
     ensure!(rings(group) == 0, "{} rang", rings(group));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::ids::TopicKey;
 use crate::limits::NOTES_LEN_MAX;
-use crate::membership::{HostId, ViewError};
+use crate::membership::ViewError;
 
 const ME: MemberId = MemberId(1);
 
@@ -17,15 +17,7 @@ fn endpoint(subgroup: u32, topic: u128) -> Endpoint {
 }
 
 fn member(id: u128, endpoints: &[Endpoint]) -> Member {
-    Member {
-        id: MemberId(id),
-        host: HostId(1),
-        address: Vec::new(),
-        info: Vec::new(),
-        updates: 0,
-        endpoints: (0..).zip(endpoints.iter().cloned()).collect(),
-        notes: Default::default(),
-    }
+    Member::test(id, endpoints.iter().cloned())
 }
 
 fn update(number: u64, put: Endpoint) -> Asking {

@@ -295,10 +295,10 @@ impl Bed {
         }
     }
 
-    /// Whether my own sleeper has announced, as far as is known here.
+    /// Whether my own sleeper has announced, for who has the lock that it looks under.
     #[inline]
     pub(super) fn has_announced(&self) -> bool {
-        is_announced(self.word().load(Ordering::Relaxed))
+        is_announced(sleep::seen_by_owner(self.word()))
     }
 
     /// Wakes my own sleeper if it has announced; whether it had.
@@ -552,6 +552,7 @@ mod tests {
         sleeper.announce_away();
         ring();
         assert!(!sleeper.park(Sleeper::Keeper, nobody), "awake to its peers");
+        assert!(sleeper.has_announced(), "as who owns the engine sees");
         assert!(sleeper.wake_myself(), "but who nudges wakes the keeper");
         assert!(sleeper.park(Sleeper::Keeper, LONG));
     }

@@ -1,0 +1,117 @@
+//! Lanes that are counters.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use spindle_dds_transport::Rank;
+
+use crate::membership::{LaneEnds, MemberId, Touched, Trim, View};
+use crate::spec::LaneSpec;
+
+/// What every member has of every sender: the truth, which no member knows.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    /// By lane (subgroup, epoch) and sender.
+    pub(super) sent: BTreeMap<(u32, u64), BTreeMap<MemberId, u64>>,
+    /// By lane, receiver and sender.
+    pub(super) received: BTreeMap<(u32, u64), BTreeMap<MemberId, BTreeMap<MemberId, u64>>>,
+}
+
+/// One member's lanes.
+#[derive(Debug)]
+pub(super) struct Mock {
+    id: MemberId,
+    pub(super) view: Arc<View>,
+    pub(super) counters: Counters,
+    pub(super) wedged: BTreeSet<(u32, u64)>,
+    pub(super) frozen: BTreeSet<(u32, u64)>,
+    pub(super) fenced: BTreeSet<MemberId>,
+    pub(super) slow: u32,
+    /// It reports of nothing.
+    pub(super) silent: bool,
+    /// What the others have sent as far as it can be seen from here.
+    pub(super) visible: BTreeMap<(u32, u64), BTreeMap<MemberId, u64>>,
+}
+
+impl Mock {
+    pub(super) fn new(id: MemberId, view: Arc<View>) -> Self {
+        Self {
+            id,
+            view,
+            counters: Counters::default(),
+            wedged: BTreeSet::new(),
+            frozen: BTreeSet::new(),
+            fenced: BTreeSet::new(),
+            slow: 0,
+            silent: false,
+            visible: BTreeMap::new(),
+        }
+    }
+
+    /// The lanes of `which` that this member is in.
+    pub(super) fn mine(&self, which: &Touched) -> Vec<LaneSpec> {
+        let me = self.view.rank(self.id);
+        let groups = self.view.lanes.iter();
+        let mine = groups.filter(|group| which.contains(group.subgroup));
+        let member = |group: &&LaneSpec| me.is_some_and(|me| group.members.contains(&me));
+        mine.filter(member).cloned().collect()
+    }
+}
+
+/// A lane by name.
+pub(super) fn lane(group: &LaneSpec) -> (u32, u64) {
+    (group.subgroup.0, group.epoch)
+}
+
+/// Who sends in a lane, in its order.
+pub(super) fn senders<'a>(
+    view: &'a View,
+    group: &'a LaneSpec,
+) -> impl Iterator<Item = MemberId> + 'a {
+    group
+        .senders
+        .iter()
+        .map(|sender| view.members[group.members[sender.rank.index()].index()].id)
+}
+
+impl LaneEnds for Mock {
+    fn wedge(&mut self, which: &Touched) -> bool {
+        if self.slow > 0 {
+            self.slow -= 1;
+            return false;
+        }
+        let mine = self.mine(which);
+        self.wedged.extend(mine.iter().map(lane));
+        true
+    }
+
+    fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)> {
+        if self.silent {
+            return Ok(Vec::new());
+        }
+        let view = self.view.clone();
+        let groups = self.mine(which);
+        let trim = |group: &LaneSpec| {
+            let lane = lane(group);
+            let first = self.frozen.insert(lane);
+            let counts = senders(&view, group).map(|sender| {
+                let have = self.counters.received.entry(lane).or_default();
+                let have = have.entry(self.id).or_default().entry(sender).or_default();
+                if first && !self.fenced.contains(&sender) {
+                    let visible = self.visible.get(&lane).and_then(|sent| sent.get(&sender));
+                    *have = (*have).max(visible.copied().unwrap_or(0));
+                }
+                *have
+            });
+            Trim {
+                subgroup: group.subgroup,
+                counts: counts.collect(),
+            }
+        };
+        Ok(groups.iter().map(trim).collect())
+    }
+
+    fn fence(&mut self, member: Rank) {
+        self.fenced.insert(self.view.members[member.index()].id);
+    }
+}

@@ -1,0 +1,494 @@
+//! Members over a simulated network, and what is checked of them at every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use spindle_dds_transport::Rank;
+use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
+
+use super::faults::Faults;
+use super::lanes::{Mock, lane, senders};
+use crate::config::PlantedBug;
+use crate::ids::{Ring, SubgroupId, TopicKey};
+use crate::membership::*;
+use crate::spec::RingSpec;
+
+pub(super) const LIMIT: u64 = 3_000;
+
+pub(super) struct Node {
+    pub(super) id: MemberId,
+    pub(super) membership: Membership<SimFabric>,
+    pub(super) lanes: Mock,
+    /// Finished its view, and begins the next at this turn.
+    pub(super) next: Option<(Finish, u64)>,
+    pub(super) paused_until: u64,
+    pub(super) crashed: bool,
+    pub(super) out: Option<OutReason>,
+    pub(super) updates: u64,
+    pub(super) leaving: bool,
+    pub(super) disturbed: bool,
+}
+
+pub(super) struct World {
+    pub(super) rng: Rng,
+    pub(super) now: u64,
+    pub(super) network: SimNetwork,
+    pub(super) nodes_of: BTreeMap<MemberId, NodeId>,
+    /// By side and view, as are the proposals.
+    pub(super) controls: BTreeMap<(bool, u64), SegmentId>,
+    pub(super) nodes: Vec<Node>,
+    /// The domain's record on the host.
+    pub(super) record: Arc<View>,
+    /// Digest of the proposal that made it.
+    pub(super) made_by: u64,
+    pub(super) proposals: BTreeMap<(bool, u64), Arc<Proposal>>,
+    pub(super) born: u128,
+    pub(super) planted: Option<PlantedBug>,
+    pub(super) joining: BTreeMap<MemberId, Member>,
+    /// Those on the one side of a divided network.
+    pub(super) apart: BTreeSet<MemberId>,
+    pub(super) apart_then: BTreeSet<MemberId>,
+    pub(super) divides_at: Option<u64>,
+    /// Both sides may go on, and are looked at one by one.
+    pub(super) availability: bool,
+    pub(super) faults: Faults,
+}
+
+pub(super) type Check = Result<(), String>;
+
+impl World {
+    /// A world of one host, in which anything may happen.
+    pub(super) fn new(seed: u64, planted: Option<PlantedBug>) -> Self {
+        let mut world = Self::empty(seed, planted);
+        let chance = [0.0, 0.0005, 0.002, 0.01][world.rng.below(4)];
+        world.faults = Faults::Any(chance);
+        let members = 1 + world.rng.below(4);
+        world.populate(members);
+        world
+    }
+
+    /// A world of one host, in which leaders are replaced while they propose.
+    pub(super) fn contested(seed: u64, planted: Option<PlantedBug>) -> Self {
+        let mut world = Self::empty(seed, planted);
+        world.faults = Faults::Takeovers;
+        let members = 4 + world.rng.below(4);
+        world.populate(members);
+        world
+    }
+
+    /// A world of several hosts whose network is about to divide. Both sides may go on, if
+    /// availability is preferred, and are then looked at one by one.
+    pub(super) fn divided(seed: u64, availability: bool) -> Self {
+        let mut world = Self::empty(seed, None);
+        world.availability = availability;
+        let mut rng = Rng::new(seed);
+        let count = 2 + rng.below(4);
+        let mut members: Vec<Member> = (1..=count as u128).map(|id| member(id, &mut rng)).collect();
+        let apart = 1 + rng.below(count - 1);
+        for (at, member) in members.iter_mut().enumerate() {
+            // Members of one host are never divided.
+            let side = u128::from(at < apart);
+            member.host = HostId(side << 8 | rng.below(2) as u128);
+        }
+        world.settle(members);
+        world.divides_at = Some(1 + rng.below(500) as u64);
+        world.apart_then = (1..=apart as u128).map(MemberId).collect();
+        world
+    }
+
+    /// A world of one host and these members, to whom nothing happens.
+    pub(super) fn of(members: Vec<Member>) -> Self {
+        let mut world = Self::empty(0, None);
+        world.settle(members);
+        world
+    }
+
+    /// Nobody is there, and nothing happens.
+    fn empty(seed: u64, planted: Option<PlantedBug>) -> Self {
+        let mut rng = Rng::new(seed);
+        let options = SimOptions::swarm(&mut rng);
+        let nobody = View::first(member(0, &mut rng)).unwrap();
+        Self {
+            rng,
+            now: 1,
+            network: SimNetwork::new(seed, 0, options),
+            nodes_of: BTreeMap::new(),
+            controls: BTreeMap::new(),
+            nodes: Vec::new(),
+            record: Arc::new(nobody),
+            made_by: 0,
+            proposals: BTreeMap::new(),
+            born: 0,
+            planted,
+            joining: BTreeMap::new(),
+            apart: BTreeSet::new(),
+            apart_then: BTreeSet::new(),
+            divides_at: None,
+            availability: false,
+            faults: Faults::None,
+        }
+    }
+
+    /// So many members of one host.
+    fn populate(&mut self, members: usize) {
+        let ids = 1..=members as u128;
+        let members = ids.map(|id| member(id, &mut self.rng)).collect();
+        self.settle(members);
+    }
+
+    /// The members of the first view.
+    fn settle(&mut self, mut members: Vec<Member>) {
+        let mut others = Proposal::empty(1);
+        others.joins = members.split_off(1);
+        let first = View::first(members.remove(0)).unwrap();
+        let view = Arc::new(first.next(&others).unwrap());
+        self.born = view.members.len() as u128;
+        self.record = view.clone();
+        for member in &view.members {
+            self.house(member.id);
+        }
+        for member in &view.members {
+            self.spawn(member.id, &view);
+        }
+    }
+
+    /// A node of the network for somebody who may become a member.
+    pub(super) fn house(&mut self, id: MemberId) {
+        let network = &self.network;
+        self.nodes_of
+            .entry(id)
+            .or_insert_with(|| network.add_node());
+    }
+
+    fn spawn(&mut self, id: MemberId, view: &Arc<View>) {
+        let membership = self.begin(id, view, &[], Vec::new());
+        self.nodes.push(Node {
+            id,
+            membership,
+            lanes: Mock::new(id, view.clone()),
+            next: None,
+            paused_until: 0,
+            crashed: false,
+            out: None,
+            updates: 0,
+            leaving: false,
+            disturbed: false,
+        });
+    }
+
+    fn begin(
+        &mut self,
+        id: MemberId,
+        view: &Arc<View>,
+        suspected: &[(Rank, String)],
+        requests: Vec<Request>,
+    ) -> Membership<SimFabric> {
+        let node = |member: &Member| self.nodes_of[&member.id];
+        let rows: Vec<_> = view
+            .members
+            .iter()
+            .map(|member| (node(member), CONTROL_ROW_LEN))
+            .collect();
+        let network = &self.network;
+        let control = *self
+            .controls
+            .entry((self.apart.contains(&id), view.id))
+            .or_insert_with(|| network.open_control(&rows));
+        let rules = Rules {
+            detection: Detection {
+                limit: LIMIT,
+                preparation: 0,
+            },
+            prefer_availability: self.availability,
+            #[cfg(feature = "planted")]
+            planted: self.planted,
+        };
+        let rank = view.rank(id).unwrap();
+        Membership::new(
+            network.fabric(control, rank),
+            view.clone(),
+            rules,
+            suspected,
+            requests,
+        )
+    }
+
+    pub(super) fn crash(&mut self, at: usize) {
+        self.network.crash(self.nodes_of[&self.nodes[at].id]);
+        self.nodes[at].crashed = true;
+    }
+
+    pub(super) fn is_up(&self, at: usize) -> bool {
+        let node = &self.nodes[at];
+        !node.crashed && node.out.is_none()
+    }
+
+    /// Until all is settled, after a while in which things happen.
+    pub(super) fn run(&mut self) -> Check {
+        let faults_until = 2_000 + self.rng.below(4_000) as u64;
+        for turn in 0..60_000 {
+            self.now += 1;
+            self.divide();
+            let happens = turn < faults_until && self.divides_at.is_none();
+            self.turn(happens)?;
+            let divided = self.divides_at.is_none_or(|at| at < self.now);
+            if !happens && divided && turn % 64 == 0 && self.is_settled() {
+                return Ok(());
+            }
+        }
+        Err(format!("not settled: {}", self.describe()))
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let nodes = self.nodes.iter().map(|node| {
+            let view = node.membership.view();
+            format!(
+                "{} in view {} of {} as {}{}{:?}",
+                node.id.0,
+                view.id,
+                view.members.len(),
+                node.membership.me(),
+                if node.crashed { " crashed " } else { " " },
+                node.out
+            )
+        });
+        nodes.collect::<Vec<_>>().join("; ")
+    }
+
+    /// All that are up are in one view of exactly those, and nothing is asked for.
+    fn is_settled(&self) -> bool {
+        let up = (0..self.nodes.len()).filter(|&at| self.is_up(at));
+        let (apart, rest) = up.partition(|at| self.apart.contains(&self.nodes[*at].id));
+        match self.availability {
+            true => self.are_settled(apart) && self.are_settled(rest),
+            false => self.are_settled([apart, rest].concat()),
+        }
+    }
+
+    fn are_settled(&self, up: Vec<usize>) -> bool {
+        let Some(&first) = up.first() else {
+            return true;
+        };
+        let view = self.nodes[first].membership.view().clone();
+        let ids: BTreeSet<_> = up.iter().map(|&at| self.nodes[at].id).collect();
+        let members: BTreeSet<_> = view.members.iter().map(|member| member.id).collect();
+        let apart = members.iter().filter(|id| self.apart.contains(id)).count();
+        let whole = apart == 0 || apart == members.len();
+        ids == members
+            && whole
+            && up.iter().all(|&at| {
+                let node = &self.nodes[at];
+                node.next.is_none()
+                    && node.membership.view().id == view.id
+                    && node.membership.requests_open() == 0
+            })
+    }
+
+    fn turn(&mut self, happens: bool) -> Check {
+        for _ in 0..self.rng.below(12) {
+            self.network.step();
+        }
+        if self.nodes.is_empty() {
+            return Ok(());
+        }
+        let at = self.rng.below(self.nodes.len());
+        if happens && self.is_up(at) {
+            self.ask(at);
+            self.harm(at);
+        }
+        if !self.is_up(at) || self.nodes[at].paused_until > self.now {
+            return Ok(());
+        }
+        self.traffic(at);
+        self.step(at)
+    }
+
+    /// Sends a little, and receives a little of what the others sent.
+    fn traffic(&mut self, at: usize) {
+        let node = &self.nodes[at];
+        if node.next.is_some() {
+            return;
+        }
+        let (id, view) = (node.id, node.lanes.view.clone());
+        for group in node.lanes.mine(&Touched::All) {
+            let lane = lane(&group);
+            let names: Vec<MemberId> = senders(&view, &group).collect();
+            let node = &mut self.nodes[at];
+            if names.contains(&id) && !node.lanes.wedged.contains(&lane) && self.rng.chance(0.3) {
+                let sent = node.lanes.counters.sent.entry(lane).or_default();
+                *sent.entry(id).or_default() += 1;
+            }
+            for name in names {
+                let sender = self.nodes.iter().find(|node| node.id == name);
+                let sent = sender.and_then(|sender| sender.lanes.counters.sent.get(&lane));
+                let sent = sent.and_then(|sent| sent.get(&name)).copied().unwrap_or(0);
+                let reaches = self.rng.chance(0.3);
+                let lanes = &mut self.nodes[at].lanes;
+                let visible = lanes.visible.entry(lane).or_default();
+                visible.insert(name, sent);
+                let open = !lanes.frozen.contains(&lane) && !lanes.fenced.contains(&name);
+                if open && (reaches || name == id) {
+                    let received = lanes.counters.received.entry(lane).or_default();
+                    received.entry(id).or_default().insert(name, sent);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, at: usize) -> Check {
+        if let Some((_, when)) = &self.nodes[at].next {
+            if *when <= self.now {
+                self.install(at);
+            }
+            return Ok(());
+        }
+        let now = self.now;
+        let node = &mut self.nodes[at];
+        let honest = |cause: &str| !cause.contains("sense") && !cause.contains("another end");
+        if let Some((rank, cause)) = node.membership.suspects().find(|(_, cause)| !honest(cause)) {
+            return Err(format!("{} suspects member {rank}: {cause}", node.id.0));
+        }
+        match node.membership.step(now, &mut node.lanes) {
+            None => Ok(()),
+            // Several hosts: the majority has decided it already.
+            Some(Action::Decide(Decision { next, .. })) if self.divides_at.is_some() => {
+                self.record = next;
+                let _ = self.nodes[at].membership.decided(Ok(()));
+                Ok(())
+            }
+            Some(Action::Decide(Decision { next, digest })) => {
+                let ends = node.membership.view().id;
+                let answer = if self.record.id == ends {
+                    (self.record, self.made_by) = (next, digest);
+                    Ok(())
+                } else if *self.record == *next && self.made_by == digest {
+                    Ok(())
+                } else {
+                    Err(format!("view {} is there", self.record.id))
+                };
+                match self.nodes[at].membership.decided(answer) {
+                    Some(Action::Out(reason)) => self.out(at, reason),
+                    _ => Ok(()),
+                }
+            }
+            Some(Action::Finish(finish)) => self.finish(at, finish),
+            Some(Action::Out(reason)) => self.out(at, reason),
+        }
+    }
+
+    fn out(&mut self, at: usize, reason: OutReason) -> Check {
+        let legal = match reason {
+            OutReason::Left => self.nodes[at].leaving,
+            OutReason::Expelled { .. } | OutReason::Refused(_) => {
+                self.divides_at.is_some() || self.nodes.iter().any(|node| node.disturbed)
+            }
+            OutReason::Behind { .. } => false,
+            OutReason::NoMajority { .. } => self.divides_at.is_some() && !self.availability,
+        };
+        self.crash(at);
+        self.nodes[at].out = Some(reason.clone());
+        if legal {
+            Ok(())
+        } else {
+            Err(format!("{} is out: {reason}", self.nodes[at].id.0))
+        }
+    }
+
+    fn finish(&mut self, at: usize, finish: Finish) -> Check {
+        let node = &self.nodes[at];
+        let view = node.membership.view().clone();
+        let first = self
+            .proposals
+            .entry((self.apart.contains(&self.nodes[at].id), view.id))
+            .or_insert_with(|| finish.proposal.clone());
+        if *first != finish.proposal {
+            return Err(format!("view {} ends in two ways", view.id));
+        }
+        if !self.availability && *self.record != *finish.next && self.record.id <= finish.next.id {
+            return Err(format!("view {} was not decided", finish.next.id));
+        }
+        self.check_trims(at, &view, &finish)?;
+        let Some(_) = finish.next.rank(self.nodes[at].id) else {
+            return self.out(at, OutReason::Left);
+        };
+        let next = finish.next.clone();
+        for member in &next.members {
+            if self.joining.remove(&member.id).is_some() {
+                self.spawn(member.id, &next);
+            }
+        }
+        let when = self.now + self.rng.below(50) as u64;
+        self.nodes[at].next = Some((finish, when));
+        Ok(())
+    }
+
+    /// A survivor has all that it is to deliver, and nothing of its own is lost.
+    fn check_trims(&self, at: usize, view: &View, finish: &Finish) -> Check {
+        let node = &self.nodes[at];
+        for trim in &finish.proposal.trims {
+            let Some(group) = view.lane(trim.subgroup) else {
+                return Err("a trim of nothing".to_owned());
+            };
+            if !group.members.contains(&node.membership.me()) {
+                continue;
+            }
+            for (sender, &count) in senders(view, group).zip(&trim.counts) {
+                let received = node.lanes.counters.received.get(&lane(group));
+                let received = received.and_then(|received| received.get(&node.id)?.get(&sender));
+                if count > received.copied().unwrap_or(0) {
+                    return Err(format!("{} has not what it is to deliver", node.id.0));
+                }
+                let sent = node.lanes.counters.sent.get(&lane(group));
+                let sent = sent
+                    .and_then(|sent| sent.get(&sender))
+                    .copied()
+                    .unwrap_or(0);
+                if sender == node.id && count != sent {
+                    return Err(format!("{} sent {sent}, {count} are kept", node.id.0));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn install(&mut self, at: usize) {
+        let Some((finish, _)) = self.nodes[at].next.take() else {
+            return;
+        };
+        let node = &mut self.nodes[at];
+        let old = node.membership.view().clone();
+        let carried: Vec<(Rank, String)> = node
+            .membership
+            .suspects()
+            .filter_map(|(rank, cause)| {
+                let id = old.members[rank.index()].id;
+                Some((finish.next.rank(id)?, cause.to_owned()))
+            })
+            .collect();
+        let requests = node.membership.take_requests();
+        node.lanes.view = finish.next.clone();
+        node.lanes.slow = 3;
+        let id = node.id;
+        self.nodes[at].membership = self.begin(id, &finish.next, &carried, requests);
+    }
+}
+
+pub(super) fn endpoint(rng: &mut Rng) -> Endpoint {
+    let ring = RingSpec::at_least(4, 256);
+    let kind = [
+        None,
+        Some((Ring::Ordered, ring)),
+        Some((Ring::Unordered, ring)),
+    ];
+    Endpoint {
+        subgroup: SubgroupId(rng.below(4) as u32),
+        topic: TopicKey(7),
+        ring: kind[rng.below(3)],
+        info: vec![1; rng.below(20)],
+    }
+}
+
+pub(super) fn member(id: u128, rng: &mut Rng) -> Member {
+    let endpoints = 0..rng.below(3);
+    Member::test(id, endpoints.map(|_| endpoint(rng)))
+}

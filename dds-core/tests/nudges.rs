@@ -1,0 +1,200 @@
+//! What a sleeper is nudged for is there before it is nudged: it looks as soon as it wakes.
+
+// The crate under test has no locks; who looks on needs one.
+#![allow(clippy::disallowed_types)]
+
+use std::sync::{Arc, Mutex};
+
+use spindle_dds_core::{
+    CONTROL_ROW_LEN, Claim, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec, Layout, Meta,
+    Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+};
+use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
+use spindle_dds_transport::{Fabric, FabricCounters, Failure, PeerSet, Rank, Region, Want};
+
+const SUBGROUP: SubgroupId = SubgroupId(0);
+
+/// What is asked of a fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Store,
+    PushWord,
+    Nudge,
+    NudgeAsOwner,
+}
+
+/// The calls of one member, in all of its segments.
+type Calls = Arc<Mutex<Vec<Call>>>;
+
+/// A fabric whose calls are noted.
+struct Noted {
+    fabric: SimFabric,
+    calls: Calls,
+}
+
+impl Noted {
+    fn note(&self, call: Call) {
+        self.calls.lock().expect("no panic").push(call);
+    }
+}
+
+impl Fabric for Noted {
+    fn me(&self) -> Rank {
+        self.fabric.me()
+    }
+
+    fn members(&self) -> usize {
+        self.fabric.members()
+    }
+
+    fn row(&self, of: Rank) -> &Region {
+        self.fabric.row(of)
+    }
+
+    fn store(&self, word: usize, value: u64) {
+        self.note(Call::Store);
+        self.fabric.store(word, value);
+    }
+
+    fn push(&self, at: usize, len: usize, to: &PeerSet) {
+        self.fabric.push(at, len, to);
+    }
+
+    fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
+        self.note(Call::PushWord);
+        self.fabric.push_word(word, value, to);
+    }
+
+    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
+        self.fabric.ring(data, acks);
+    }
+
+    fn announce_sleep(&self, want: Want) {
+        self.fabric.announce_sleep(want);
+    }
+
+    fn announce_awake(&self) {
+        self.fabric.announce_awake();
+    }
+
+    fn nudge(&self) {
+        self.note(Call::Nudge);
+        self.fabric.nudge();
+    }
+
+    fn nudge_as_owner(&self) {
+        self.note(Call::NudgeAsOwner);
+        self.fabric.nudge_as_owner();
+    }
+
+    fn poll(&self) -> Option<Failure> {
+        self.fabric.poll()
+    }
+
+    fn fence(&self, peer: Rank) {
+        self.fabric.fence(peer);
+    }
+
+    fn counters(&self) -> FabricCounters {
+        self.fabric.counters()
+    }
+}
+
+/// Takes no notice of anything.
+struct Nobody;
+
+impl<F: Fabric> Sink<F> for Nobody {
+    fn deliver(&mut self, _: &Delivery<'_, F>) {}
+
+    fn batch_end(&mut self) {}
+
+    fn event(&mut self, _: Event) {}
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
+}
+
+const META: Meta = Meta {
+    kind: Kind::Data,
+    flags: 0,
+    encapsulation: 1,
+    writer: 0,
+    timestamp: 0,
+    topic: 1,
+    key_hash: [0; 16],
+    skipped: 0,
+};
+
+/// A member of two that sends a message so, while somebody waits for acknowledgements: its
+/// calls meanwhile.
+fn calls(send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -> Vec<Call> {
+    let ring = Some(RingSpec {
+        messages: 4,
+        bytes: 128,
+    });
+    let ranks = || (0..2).map(Rank);
+    let rings = [ring, None];
+    let spec = LaneSpec {
+        subgroup: SUBGROUP,
+        epoch: 1,
+        base: 0,
+        members: ranks().collect(),
+        senders: ranks().map(|rank| SenderSpec { rank, rings }).collect(),
+        topics: vec![TopicKey(1)],
+    };
+    let options = SimOptions::default();
+    let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
+    let lens = Layout::new(&spec).expect("a lane").row_lens();
+    let rows: Vec<_> = (0..).map(NodeId).zip(lens).collect();
+    let segment = network.fabric(network.open(&rows), Rank(0));
+    let calls = Calls::default();
+    let noted = |fabric| Noted {
+        fabric,
+        calls: calls.clone(),
+    };
+    let mut controls = controls.into_iter().map(noted);
+    let control = controls.next().expect("two members");
+    let engine = Engine::new(control, EngineConfig::SPINDLE, Nobody);
+    let lane = engine.add_lane(&spec, noted(segment)).expect("a lane");
+    let _waiting = engine.handle().waiting_for_acks();
+    let claim = lane.claim(Ring::Ordered, 16).expect("room");
+    calls.lock().expect("no panic").clear();
+    send(&engine, claim);
+    let calls = calls.lock().expect("no panic");
+    calls.clone()
+}
+
+/// All that it says of the message, and then the one nudge.
+fn check(calls: &[Call], said: Call, nudge: Call) {
+    let (last, before) = calls.split_last().expect("calls");
+    assert_eq!(*last, nudge, "{calls:?}");
+    assert!(before.contains(&said), "{calls:?}");
+    let nudges = |call: &Call| matches!(call, Call::Nudge | Call::NudgeAsOwner);
+    assert!(!before.iter().any(nudges), "{calls:?}");
+}
+
+#[test]
+fn an_owner_nudges_for_what_it_has_published() {
+    let sent = calls(|engine, mut claim| {
+        engine.send(&mut claim, 16, &META).expect("a commit");
+    });
+    check(&sent, Call::PushWord, Call::NudgeAsOwner);
+    let published = calls(|engine, claim| {
+        let lane = claim.lane().clone();
+        claim.commit(16, &META).expect("a commit");
+        engine.publish(&lane);
+    });
+    check(&published, Call::PushWord, Call::NudgeAsOwner);
+}
+
+/// The engine is another's: it, or who sleeps, publishes.
+#[test]
+fn who_does_not_own_the_engine_nudges_for_what_it_has_committed() {
+    let sent = calls(|engine, mut claim| {
+        let committed = engine.with_sink(|_| engine.send(&mut claim, 16, &META));
+        committed.expect("nobody steps").expect("a commit");
+        assert!(engine.handle().has_left_commits());
+    });
+    check(&sent, Call::Store, Call::Nudge);
+}
