@@ -4,12 +4,11 @@
 //! that the tests have by default.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs};
 
-use spindle_dds_idl::{Builder, Options, compile};
-use spindle_dds_idl_exercise::code::code;
 use spindle_dds_idl_exercise::idl::idl;
+use spindle_dds_idl_exercise::suite::Suite;
 
 /// Seeds of the files that the tests have by default.
 const SEEDS: [u64; 2] = [1, 2];
@@ -31,12 +30,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => TYPES,
     };
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    let (mut modules, mut checks) = (String::new(), String::new());
+    let mut suite = Suite::new("spindle_dds_idl_random", &[])?;
     for seed in seeds {
-        generate(&out, seed, types, &mut modules, &mut checks)?;
+        let name = format!("seed_{seed}");
+        let file = out.join(format!("{name}.idl"));
+        fs::write(&file, idl(seed, types))?;
+        suite.add(&file, &name, &format!("Seed {seed}"))?;
     }
-    fs::write(out.join("modules.rs"), modules)?;
-    fs::write(out.join("checks.rs"), checks)?;
+    suite.finish()?;
     Ok(())
 }
 
@@ -49,34 +50,4 @@ fn number(variable: &str) -> Result<Option<u64>, Box<dyn Error>> {
         },
         Err(_) => Ok(None),
     }
-}
-
-fn generate(
-    out: &Path,
-    seed: u64,
-    types: usize,
-    modules: &mut String,
-    checks: &mut String,
-) -> Result<(), Box<dyn Error>> {
-    let name = format!("seed_{seed}");
-    let file = out.join(format!("{name}.idl"));
-    fs::write(&file, idl(seed, types))?;
-    Builder::new()
-        .file(&file)
-        .runtime_path("::spindle_dds_idl_runtime")
-        .generate()?;
-    let compilation = compile(&[file], &Options::default());
-    let model = compilation
-        .ok()
-        .map_err(|_| format!("seed {seed}: refused the second time"))?;
-    let code = code(model, "spindle_dds_idl_random", &name)?;
-    fs::write(out.join(format!("{name}_tried.rs")), code.implementations)?;
-    modules.push_str(&format!(
-        "/// Seed {seed}.\npub mod {name} {{\n    \
-         spindle_dds_idl_runtime::include_idl!(\"{name}\");\n}}\n\
-         #[allow(clippy::all, clippy::nursery, unused)]\nmod {name}_tried {{\n    \
-         include!(concat!(env!(\"OUT_DIR\"), \"/{name}_tried.rs\"));\n}}\n"
-    ));
-    checks.push_str(&format!("mod {name} {{\n{}}}\n", code.tests));
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Real files of other projects: each compiles. `corpus/SOURCES.tsv` says where they are from.
 #![forbid(unsafe_code)]
 
-#[path = "front/invariants.rs"]
+#[path = "features/invariants.rs"]
 mod invariants;
 
 use std::collections::BTreeSet;

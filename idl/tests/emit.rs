@@ -43,10 +43,28 @@ fn structures() {
     insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
 }
 
+/// Types that few members have: the lines of the structure, and its members as types.
 #[test]
-fn mutable_with_keys_out_of_order() {
-    let idl = "@mutable struct M { @key @id(9) long late; @key @id(2) long early; };";
-    insta::assert_snapshot!(generate(idl, &bare()));
+fn member_types() {
+    let idl = r#"
+        module m {
+          @nested struct S {
+            @default(L'x') wchar letter;
+            @default(L"wide") wstring<4> text;
+            @default(0.1) long double quad;
+            @default(1.25d) fixed<4, 3> price;
+            map<string, sequence<octet>, 5> blobs;
+            map<long, long> table;
+            @optional octet large[100];
+          };
+        };"#;
+    let text = generate(idl, &EmitOptions::default());
+    let parts = ["pub struct S {", "pub mod SMembers {"].map(|start| {
+        let from = text.find(start).expect("is generated");
+        let (part, _) = text[from..].split_once("\n    }").expect("ends");
+        format!("{part}\n    }}\n")
+    });
+    insta::assert_snapshot!(parts.concat());
 }
 
 #[test]

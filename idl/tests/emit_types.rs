@@ -38,13 +38,6 @@ fn unions() {
 }
 
 #[test]
-fn a_mutable_topic_union_without_borrowing() {
-    let idl = "
-        @mutable union U switch (@key boolean) { case TRUE: long yes; case FALSE: float no; };";
-    insta::assert_snapshot!(generate(idl, &bare()));
-}
-
-#[test]
 fn bitmasks_and_bitsets() {
     let idl = "
         module m {
@@ -59,28 +52,6 @@ fn bitmasks_and_bitsets() {
           bitset More : Base { bitfield<1> flag; };
         };";
     insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
-}
-
-#[test]
-fn interfaces_and_exceptions() {
-    let idl = "
-        module m {
-          exception Full { long limit; };
-          interface Base { readonly attribute string name; };
-          // What it does.
-          interface Store : Base {
-            struct Item { long id; };
-            exception Missing {};
-            // Puts one in.
-            void put(in Item item, in sequence<octet> raw) raises (Full);
-            Item get(in long id, out string rest, inout long count) raises (Full, Missing);
-            attribute long level getraises (Missing) setraises (Full);
-            oneway void flush();
-          };
-          typedef Store Other;
-          interface User { Other of(in Other other); };
-        };";
-    insta::assert_snapshot!(generate(idl, &bare()));
 }
 
 #[test]

@@ -17,7 +17,7 @@ const FLOORS: &[(&str, u32)] = &[
     // Describes the types that it compiles.
     ("spindle-dds-idl", 2),
     // Compiles what the compiler emits, over the runtime, to test both.
-    ("spindle-dds-idl-fixtures", 3),
+    ("spindle-dds-idl-fixtures", 4),
     ("spindle-dds-idl-exercise", 3),
     // Types that nobody thought of.
     ("spindle-dds-idl-random", 4),

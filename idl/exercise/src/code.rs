@@ -21,6 +21,8 @@ pub struct Code {
     pub implementations: String,
     /// A test for each topic type, for a module inside of one that has a function `every_way`.
     pub tests: String,
+    /// The paths of the topic types inside of `generated`.
+    pub topics: Vec<String>,
 }
 
 /// Writes the code for all types of a model, which `generated` is the path to inside of its
@@ -97,12 +99,13 @@ pub fn code(model: &Model, krate: &str, generated: &str) -> Result<Code, fmt::Er
         if is_topic {
             let names = decl.scope.iter().chain([&decl.name]);
             let names: Vec<String> = names.map(|name| mapping::identifier(name)).collect();
+            let path = names.join("::");
             writeln!(
                 code.tests,
-                "#[test]\nfn {}() {{\n    super::every_way::<{krate}::{generated}::{}>();\n}}",
+                "#[test]\nfn {}() {{\n    super::every_way::<{krate}::{generated}::{path}>();\n}}",
                 names.join("_").to_lowercase(),
-                names.join("::")
             )?;
+            code.topics.push(path);
         }
     }
     Ok(code)

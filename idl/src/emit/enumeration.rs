@@ -30,7 +30,7 @@ impl Emitter<'_> {
             .iter()
             .zip(named)
             .map(|(literal, name)| {
-                let value = Literal::i32_unsuffixed(literal.value.wrapping_abs());
+                let value = Literal::u32_unsuffixed(literal.value.unsigned_abs());
                 let value = if literal.value < 0 {
                     quote!(-#value)
                 } else {

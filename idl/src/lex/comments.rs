@@ -1,8 +1,9 @@
 //! Which comments document which token.
 //!
 //! A block of comments documents the token that begins on the line right after
-//! its last line. A comment behind a token on the same line, and a block that a
-//! blank line separates from what follows (such as a licence), document nothing.
+//! its last line; `/** such a one */` also the one behind it on the same line, wherever it
+//! stands. Any other comment behind a token on the same line, and a block that a blank line
+//! separates from what follows (such as a licence), document nothing.
 
 use std::rc::Rc;
 
@@ -11,6 +12,8 @@ pub(super) struct Comments {
     lines: Vec<String>,
     /// Line on which the last comment of the block ends.
     last_line: usize,
+    /// Whether it stands between tokens of one line.
+    between: bool,
 }
 
 impl Comments {
@@ -20,14 +23,20 @@ impl Comments {
         if first > self.last_line + 1 {
             self.lines.clear();
         }
-        if trailing {
+        let between = trailing && is_documentation(text);
+        if trailing && !between {
             return;
         }
+        if between || self.between {
+            self.lines.clear();
+        }
+        self.between = between;
         self.last_line = last;
         if let Some(line) = text.strip_prefix("//") {
             let line = line.trim_start_matches('/').trim_start_matches('!');
-            self.lines
-                .push(line.strip_prefix(' ').unwrap_or(line).trim_end().into());
+            let lines = line.split("\\\n").flat_map(|line| line.split("\\\r\n"));
+            let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+            self.lines.extend(lines.map(String::from));
             return;
         }
         let body = text.strip_prefix("/*").unwrap_or(text);
@@ -43,7 +52,8 @@ impl Comments {
 
     /// The block that belongs to a token on this line; forgets all the rest.
     pub(super) fn take(&mut self, line: usize) -> Option<Rc<[String]>> {
-        let adjacent = line <= self.last_line + 1;
+        let between = std::mem::take(&mut self.between);
+        let adjacent = line <= self.last_line + usize::from(!between);
         self.last_line = line;
         let mut lines = std::mem::take(&mut self.lines);
         if !adjacent {
@@ -60,4 +70,12 @@ impl Comments {
             Some(lines.into())
         }
     }
+}
+
+/// `/** ... */` and `/*! ... */`, but not those that Doxygen has for what stands before.
+fn is_documentation(text: &str) -> bool {
+    let body = text
+        .strip_prefix("/**")
+        .or_else(|| text.strip_prefix("/*!"));
+    body.is_some_and(|body| !body.starts_with(['<', '/']))
 }

@@ -98,6 +98,7 @@ impl Lexer<'_> {
                     self.bump();
                     return Some(wrong.map_or(Ok(text), Err));
                 }
+                Some('\\') if self.joins() => self.join(),
                 Some('\\') => match self.escape() {
                     Ok(c) => text.push(c),
                     Err(message) => wrong = wrong.or(Some(message)),
@@ -113,8 +114,8 @@ impl Lexer<'_> {
     /// §7.2.6.2.1, table 7-9.
     fn escape(&mut self) -> Result<char, String> {
         self.bump();
-        let Some(c) = self.peek().filter(|c| *c != '\n') else {
-            return Err("escape sequence that does not end on its line".into());
+        let Some(c) = self.peek() else {
+            return Err("escape sequence that does not end".into());
         };
         if c.is_digit(8) {
             let code = self.code(3, 8);

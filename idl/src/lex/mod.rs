@@ -110,19 +110,28 @@ impl Lexer<'_> {
         self.text.get(start..self.at).unwrap_or("")
     }
 
+    /// Whether a backslash joins this line to the next: ISO C 2011 §5.1.1.2.
+    fn joins(&self) -> bool {
+        self.rest().starts_with("\\\n") || self.rest().starts_with("\\\r\n")
+    }
+
+    /// Consumes the end of a line that is joined to the next.
+    fn join(&mut self) {
+        self.bump_while(|c| c != '\n');
+        self.bump();
+    }
+
     /// Consumes white space, also a backslash that joins two lines.
     fn white_space(&mut self, c: char) -> bool {
-        let joins = self.rest().starts_with("\\\n") || self.rest().starts_with("\\\r\n");
-        if !(c.is_ascii_whitespace() || c == '\u{B}' || joins) {
+        if self.joins() {
+            self.join();
+        } else if c.is_ascii_whitespace() || c == '\u{B}' {
+            self.first_on_line |= c == '\n';
+            self.bump();
+        } else {
             return false;
         }
         self.glued = false;
-        if joins {
-            self.bump_while(|c| c != '\n');
-        } else if c == '\n' {
-            self.first_on_line = true;
-        }
-        self.bump();
         true
     }
 
@@ -131,7 +140,14 @@ impl Lexer<'_> {
         let start = self.at;
         let line = self.line;
         if self.rest().starts_with("//") {
-            self.bump_while(|c| c != '\n');
+            self.bump_while(|c| c != '\n' && c != '\\');
+            while self.peek() == Some('\\') {
+                match self.joins() {
+                    true => self.join(),
+                    false => _ = self.bump(),
+                }
+                self.bump_while(|c| c != '\n' && c != '\\');
+            }
         } else if self.rest().starts_with("/*") {
             let length = self.rest().get(2..).and_then(|rest| rest.find("*/"));
             let Some(length) = length else {

@@ -72,3 +72,18 @@ pub enum Placement {
     /// `END_FILE`.
     EndFile,
 }
+
+impl Placement {
+    /// The word that the description of a type has for it: XTypes 1.3 §7.5.1.2.6,
+    /// `VerbatimTextDescriptor`.
+    pub const fn described(self) -> &'static str {
+        match self {
+            Self::BeginFile => "begin-declaration-file",
+            Self::BeforeDeclaration => "before-declaration",
+            Self::BeginDeclaration => "begin-declaration",
+            Self::EndDeclaration => "end-declaration",
+            Self::AfterDeclaration => "after-declaration",
+            Self::EndFile => "end-declaration-file",
+        }
+    }
+}

@@ -270,6 +270,10 @@ impl Parser<'_> {
         let name = self.declared_name(&format!("the name of {}", article(word)))?;
         let opening = self.span();
         self.expect('{')?;
+        let item = match word {
+            "bitmask" => "flag",
+            _ => "literal",
+        };
         let mut literals = Vec::new();
         let mut broken = false;
         loop {
@@ -279,10 +283,10 @@ impl Parser<'_> {
                 break;
             }
             let begin = self.at;
-            match self.literal() {
+            match self.literal(item) {
                 Ok(literal) if self.at_punct(',') || self.at_punct('}') => literals.push(literal),
                 Ok(_) => {
-                    let _: Parsed<()> = self.expected("`,` or `}` after a literal");
+                    let _: Parsed<()> = self.expected(&format!("`,` or `}}` after a {item}"));
                     broken = true;
                 }
                 Err(Abandoned) => broken = true,
@@ -307,15 +311,19 @@ impl Parser<'_> {
         Ok((kind(names), ended))
     }
 
-    fn literal(&mut self) -> Parsed<Literal> {
+    /// A literal of an enum or a flag of a bitmask, which is what `item` says.
+    fn literal(&mut self, item: &str) -> Parsed<Literal> {
         let doc = self.token().and_then(|token| token.doc.clone());
         let annotations = self.annotations();
-        let name = self.declared_name("the name of a literal")?;
+        let name = self.declared_name(&format!("the name of a {item}"))?;
         let mut value = None;
         if self.at_punct('=') {
-            let message = "`=` behind a literal is no IDL, and is taken for `@value`";
-            let hint = format!("write `@value(...) {}`", name.name);
-            self.sink.warning_hint(self.span(), message, hint);
+            // Of a flag it is refused, where it is resolved.
+            if item == "literal" {
+                let message = "`=` behind a literal is no IDL, and is taken for `@value`";
+                let hint = format!("write `@value(...) {}`", name.name);
+                self.sink.warning_hint(self.span(), message, hint);
+            }
             self.bump();
             value = Some(self.expression()?);
         }

@@ -94,8 +94,12 @@ impl Parser<'_> {
         let mut names = Vec::new();
         while !self.at_punct(';') && !self.at_punct('}') {
             names.push(self.declared_name("the name of a bit field")?);
-            // The grammar has no comma between names; users write it all the same.
-            self.take(',');
+            if self.at_punct(',') {
+                let message = "a comma between the names of bit fields is no IDL";
+                let hint = "write white space, or a bitfield for each";
+                self.sink.warning_hint(self.span(), message, hint);
+                self.bump();
+            }
         }
         self.semicolon("the bit field")?;
         Ok(BitField {

@@ -1,215 +1,18 @@
 //! Annotations: IDL 4.2 §8 and XTypes 1.3 §7.3.1.2.
 //!
-//! One table says which standard annotation may stand where. Those that the IDL
+//! What `standard` has a table of may stand where that says. Those that the IDL
 //! declares itself are checked and kept; those that nobody declares are ignored
 //! with a warning.
+
+use std::collections::HashSet;
 
 use super::Resolver;
 use super::hints::closest;
 use super::scopes::ScopeId;
+use super::standard::{KNOWN, Place, Standard, Support, TYPES, VALUE, VALUES, other_spelling};
 use super::targets::Target;
 use crate::ast::{Annotation, Arguments, Doc, Expr, ExprKind};
 use crate::model::{CustomAnnotation, Primitive, Value, Verbatim};
-
-/// Where an annotation stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Module,
-    Struct,
-    Exception,
-    Member,
-    Union,
-    Discriminator,
-    Branch,
-    Enum,
-    Literal,
-    Bitmask,
-    Flag,
-    Bitset,
-    BitField,
-    Typedef,
-    Const,
-    Native,
-    Interface,
-    Attribute,
-    Operation,
-    Parameter,
-    /// An element of a collection.
-    Element,
-    /// A use of a type, or behind a declared name.
-    Use,
-    /// A declaration of an annotation.
-    Annotation,
-}
-
-impl Place {
-    /// Whether the description of a type (XTypes 1.3 Annex B) has a place for annotations of
-    /// it.
-    pub(super) const fn is_described(self) -> bool {
-        matches!(
-            self,
-            Self::Struct
-                | Self::Member
-                | Self::Union
-                | Self::Discriminator
-                | Self::Branch
-                | Self::Enum
-                | Self::Literal
-                | Self::Bitmask
-                | Self::Flag
-                | Self::Bitset
-                | Self::BitField
-                | Self::Typedef
-        )
-    }
-
-    pub(super) fn describe(self) -> &'static str {
-        match self {
-            Self::Module => "a module",
-            Self::Struct => "a struct",
-            Self::Exception => "an exception",
-            Self::Member => "a member",
-            Self::Union => "a union",
-            Self::Discriminator => "the discriminator of a union",
-            Self::Branch => "a branch of a union",
-            Self::Enum => "an enum",
-            Self::Literal => "a literal of an enum",
-            Self::Bitmask => "a bitmask",
-            Self::Flag => "a flag of a bitmask",
-            Self::Bitset => "a bitset",
-            Self::BitField => "a bit field",
-            Self::Typedef => "a typedef",
-            Self::Const => "a constant",
-            Self::Native => "a native type",
-            Self::Interface => "an interface",
-            Self::Attribute => "an attribute",
-            Self::Operation => "an operation",
-            Self::Parameter => "a parameter",
-            Self::Element => "an element of a collection",
-            Self::Use => "a part of a declaration",
-            Self::Annotation => "the declaration of an annotation",
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Support {
-    /// At these places.
-    At(&'static [Place]),
-    /// Says nothing about the type: accepted anywhere.
-    Remark,
-    /// Refused unless its value is `FALSE`.
-    RefusedFlag,
-}
-
-const TYPES: &[Place] = &[
-    Place::Struct,
-    Place::Exception,
-    Place::Union,
-    Place::Enum,
-    Place::Bitmask,
-    Place::Bitset,
-    Place::Typedef,
-    Place::Native,
-    Place::Interface,
-];
-const EVOLVING: &[Place] = &[
-    Place::Struct,
-    Place::Exception,
-    Place::Union,
-    Place::Enum,
-    Place::Bitmask,
-];
-const AGGREGATES: &[Place] = &[Place::Struct, Place::Union];
-const MEMBERS: &[Place] = &[Place::Member, Place::Branch];
-const VALUES: &[Place] = &[Place::Member, Place::Branch, Place::Typedef];
-
-const KNOWN: &[(&str, Support)] = &[
-    ("ami", Support::RefusedFlag),
-    ("appendable", Support::At(EVOLVING)),
-    (
-        "autoid",
-        Support::At(&[
-            Place::Module,
-            Place::Struct,
-            Place::Exception,
-            Place::Union,
-            Place::Interface,
-        ]),
-    ),
-    ("bit_bound", Support::At(&[Place::Enum, Place::Bitmask])),
-    (
-        "data_representation",
-        Support::At(&[Place::Module, Place::Struct, Place::Union]),
-    ),
-    (
-        "default",
-        Support::At(&[
-            Place::Member,
-            Place::Branch,
-            Place::Discriminator,
-            Place::Typedef,
-        ]),
-    ),
-    ("default_literal", Support::At(&[Place::Literal])),
-    ("default_nested", Support::At(&[Place::Module])),
-    ("extensibility", Support::At(EVOLVING)),
-    (
-        "external",
-        Support::At(&[Place::Member, Place::Branch, Place::Element]),
-    ),
-    ("final", Support::At(EVOLVING)),
-    ("hashid", Support::At(MEMBERS)),
-    ("id", Support::At(MEMBERS)),
-    ("ignore_literal_names", Support::At(&[Place::Enum])),
-    ("key", Support::At(&[Place::Member, Place::Discriminator])),
-    ("max", Support::At(VALUES)),
-    ("min", Support::At(VALUES)),
-    ("must_understand", Support::At(MEMBERS)),
-    ("mutable", Support::At(EVOLVING)),
-    ("nested", Support::At(TYPES)),
-    ("non_serialized", Support::At(&[Place::Member])),
-    ("oneway", Support::At(&[Place::Operation])),
-    ("optional", Support::At(&[Place::Member])),
-    ("position", Support::At(&[Place::Flag])),
-    ("range", Support::At(VALUES)),
-    ("service", Support::At(&[Place::Interface])),
-    ("top_level", Support::At(TYPES)),
-    ("topic", Support::At(AGGREGATES)),
-    (
-        "try_construct",
-        Support::At(&[
-            Place::Member,
-            Place::Branch,
-            Place::Discriminator,
-            Place::Element,
-        ]),
-    ),
-    ("unit", Support::Remark),
-    ("value", Support::At(&[Place::Literal])),
-    ("verbatim", Support::Remark),
-];
-
-/// Names that annotations had before, or have elsewhere, without their underscores:
-/// XTypes 1.0 and Connext DDS.
-const OTHER_NAMES: &[(&str, &str)] = &[
-    ("alloweddatarepresentation", "data_representation"),
-    ("shared", "external"),
-];
-
-/// The standard annotation that is meant by another spelling: `@MustUnderstand`.
-fn other_spelling(written: &str) -> Option<&'static (&'static str, Support)> {
-    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
-    let meant = plain(written);
-    let other = OTHER_NAMES.iter().find(|(name, _)| *name == meant);
-    let meant = other.map_or(meant, |(_, name)| plain(name));
-    KNOWN.iter().find(|(name, _)| plain(name) == meant)
-}
-
-/// Whether this is the name of a standard annotation.
-pub(super) fn is_standard(name: &str) -> bool {
-    KNOWN.iter().any(|(known, _)| *known == name)
-}
 
 /// The annotations of one declaration.
 #[derive(Debug, Clone, Default)]
@@ -233,11 +36,21 @@ impl<'a> Applied<'a> {
 
     /// The comment lines of the declaration, those by annotation last.
     pub(super) fn doc(&self, doc: &Doc) -> Vec<String> {
-        doc.iter()
-            .flat_map(|doc| doc.iter())
-            .chain(&self.comments)
-            .cloned()
-            .collect()
+        let lines = doc.iter().flat_map(|doc| doc.iter());
+        let lines = lines.chain(&self.comments);
+        lines.skip_while(|line| line.is_empty()).cloned().collect()
+    }
+}
+
+/// The argument of this name.
+pub(super) fn argument<'a>(annotation: &'a Annotation, wanted: &str) -> Option<&'a Expr> {
+    match &annotation.arguments {
+        Arguments::None => None,
+        Arguments::Positional(expr) => Some(expr).filter(|_| wanted == VALUE),
+        Arguments::Named(named) => {
+            let found = named.iter().find(|(name, _)| &*name.name == wanted);
+            found.map(|(_, expr)| expr)
+        }
     }
 }
 
@@ -253,7 +66,8 @@ impl Resolver<'_> {
         let mut applied = Applied::default();
         for annotation in annotations {
             let before = applied.custom.len();
-            let Some((name, support)) = self.known(scope, annotation, &mut applied) else {
+            let Some((name, parameters, support)) = self.known(scope, annotation, &mut applied)
+            else {
                 for custom in applied.custom.iter().skip(before) {
                     self.check_described(place, annotation.span, custom);
                 }
@@ -261,6 +75,7 @@ impl Resolver<'_> {
             };
             match support {
                 Support::RefusedFlag => {
+                    self.check_arguments(annotation, parameters);
                     if self.flag(scope, annotation) != Some(false) {
                         let message = format!("`@{name}` is not supported");
                         let hint = "calls are made one way, or wait for their answer";
@@ -268,6 +83,7 @@ impl Resolver<'_> {
                     }
                 }
                 Support::Remark if name == "verbatim" => {
+                    self.check_arguments(annotation, parameters);
                     self.verbatim(scope, annotation, &mut applied);
                     let is_for_types = place != Place::Interface && TYPES.contains(&place);
                     if !is_for_types && applied.verbatim.last().is_some_and(Verbatim::is_rust) {
@@ -290,7 +106,16 @@ impl Resolver<'_> {
                     self.sink
                         .error(annotation.span, format!("`@{name}` stands here twice"));
                 }
-                Support::Remark | Support::At(_) => applied.all.push((name, annotation)),
+                Support::Remark | Support::At(_) => {
+                    self.check_arguments(annotation, parameters);
+                    // Members and typedefs have it, of anything else it is documentation.
+                    if name == "unit" && !VALUES.contains(&place) {
+                        let unit = self.unit_text(scope, annotation);
+                        let lines = unit.map(|unit| [String::new(), format!("Unit: {unit}.")]);
+                        applied.comments.extend(lines.into_iter().flatten());
+                    }
+                    applied.all.push((name, annotation));
+                }
             }
         }
         applied
@@ -303,9 +128,11 @@ impl Resolver<'_> {
         scope: ScopeId,
         annotation: &Annotation,
         applied: &mut Applied<'_>,
-    ) -> Option<(&'static str, Support)> {
+    ) -> Option<Standard> {
         let written = annotation.name.to_string();
-        if let Some(known) = KNOWN.iter().find(|(name, _)| *name == written) {
+        // They are declared outside of all modules.
+        let global = written.strip_prefix("::").unwrap_or(&written);
+        if let Some(known) = KNOWN.iter().find(|(name, ..)| *name == global) {
             self.count_behind(annotation);
             return Some(*known);
         }
@@ -329,7 +156,7 @@ impl Resolver<'_> {
             return None;
         }
         let message = format!("unknown annotation `@{written}` is ignored");
-        match closest(&written, KNOWN.iter().map(|(name, _)| *name)) {
+        match closest(&written, KNOWN.iter().map(|(name, ..)| *name)) {
             Some(name) => {
                 let hint = format!("did you mean `@{name}`?");
                 self.sink.warning_hint(annotation.span, message, hint);
@@ -359,38 +186,42 @@ impl Resolver<'_> {
         }
     }
 
-    /// The argument of this name. One that stands alone without a name is
-    /// `value`. Those that are not in `names` are reported.
-    pub(super) fn named_argument<'a>(
-        &mut self,
-        annotation: &'a Annotation,
-        wanted: &str,
-        names: &[&str],
-    ) -> Option<&'a Expr> {
+    /// Reports arguments that are of no parameter, or of one that has its argument.
+    fn check_arguments(&mut self, annotation: &Annotation, parameters: &[&str]) {
+        let annotated = &annotation.name;
         match &annotation.arguments {
-            Arguments::None => None,
-            Arguments::Positional(expr) => Some(expr).filter(|_| wanted == "value"),
+            Arguments::None => {}
+            Arguments::Positional(_) if parameters.contains(&VALUE) => {}
+            Arguments::Positional(expr) if parameters.is_empty() => {
+                let message = format!("`@{annotated}` takes no value");
+                self.sink.error(expr.span, message);
+            }
+            Arguments::Positional(_) => {
+                let named = parameters.iter().map(|name| format!("{name} = ..."));
+                let named: Vec<String> = named.collect();
+                let message = format!("the arguments of `@{annotated}` have names");
+                let hint = format!("write `@{annotated}({})`", named.join(", "));
+                self.sink.error_hint(annotation.span, message, hint);
+            }
             Arguments::Named(named) => {
+                let mut given = HashSet::new();
                 for (name, _) in named {
-                    if !names.contains(&&*name.name) && names.first() == Some(&wanted) {
-                        let message = format!("`@{}` has no `{}`", annotation.name, name.name);
-                        self.sink.error(name.span, message);
-                    }
+                    let message = if !parameters.contains(&&*name.name) {
+                        format!("`@{annotated}` has no `{}`", name.name)
+                    } else if !given.insert(&name.name) {
+                        format!("`{}` is given twice", name.name)
+                    } else {
+                        continue;
+                    };
+                    self.sink.error(name.span, message);
                 }
-                let found = named.iter().find(|(name, _)| &*name.name == wanted);
-                found.map(|(_, expr)| expr)
             }
         }
     }
 
-    /// The argument of an annotation that takes one, by position or as `value`.
-    pub(super) fn argument<'a>(&mut self, annotation: &'a Annotation) -> Option<&'a Expr> {
-        self.named_argument(annotation, "value", &["value"])
-    }
-
     /// The argument of an annotation that must have one.
     pub(super) fn required<'a>(&mut self, annotation: &'a Annotation) -> Option<&'a Expr> {
-        let argument = self.argument(annotation);
+        let argument = argument(annotation, VALUE);
         if argument.is_none() {
             let message = format!("`@{}` wants a value", annotation.name);
             let hint = format!("write `@{}(...)`", annotation.name);
@@ -401,7 +232,7 @@ impl Resolver<'_> {
 
     /// A boolean argument, `TRUE` when absent; `None` when it was reported.
     pub(super) fn flag(&mut self, scope: ScopeId, annotation: &Annotation) -> Option<bool> {
-        let Some(expr) = self.argument(annotation) else {
+        let Some(expr) = argument(annotation, VALUE) else {
             return Some(true);
         };
         match self.evaluate(scope, expr, &Target::of_primitive(Primitive::Boolean))? {
@@ -443,15 +274,5 @@ impl Resolver<'_> {
             Value::String(text) => Some(text),
             _ => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_sorted_and_unique() {
-        assert!(KNOWN.is_sorted_by(|left, right| left.0 < right.0));
     }
 }

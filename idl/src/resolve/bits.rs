@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::annotations::{Applied, Place};
+use super::annotations::Applied;
 use super::scopes::ScopeId;
+use super::standard::Place;
 use super::targets::Target;
 use super::types::Facts;
 use super::{Resolver, copies};
@@ -21,7 +22,7 @@ impl Resolver<'_> {
         bitmask: &ast::Enum,
     ) -> Option<TypeId> {
         let applied = self.annotate(scope, Place::Bitmask, &definition.annotations);
-        self.is_flagged(scope, &applied, "nested");
+        self.check_nested(scope, &applied);
         let errors = self.sink.error_count();
         let extensibility = self.extensibility_or_default(&applied);
         let bit_bound = self.bit_bound(scope, &applied, BITS_MAX);
@@ -107,7 +108,7 @@ impl Resolver<'_> {
         bitset: &ast::Bitset,
     ) -> Option<TypeId> {
         let applied = self.annotate(scope, Place::Bitset, &definition.annotations);
-        self.is_flagged(scope, &applied, "nested");
+        self.check_nested(scope, &applied);
         let errors = self.sink.error_count();
         let mut built = Bitset {
             base: None,

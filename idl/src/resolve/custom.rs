@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::annotations::{Place, is_standard};
 use super::scopes::{ScopeId, Symbol};
+use super::standard::{Place, is_standard};
 use super::targets::Target;
 use super::{Resolver, copies};
 use crate::ast::{self, Arguments, Ident, ScopedName};

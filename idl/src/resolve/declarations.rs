@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use super::annotations::{Applied, Place};
+use super::annotations::Applied;
 use super::scopes::{Clash, ScopeId, Symbol};
+use super::standard::Place;
 use super::targets::Target;
 use super::types::Facts;
 use super::{NodeItem, Resolver, copies, fixed};
@@ -115,7 +116,7 @@ impl Resolver<'_> {
 
     fn typedef(&mut self, scope: ScopeId, definition: &ast::Definition, typedef: &ast::Typedef) {
         let applied = self.annotate(scope, Place::Typedef, &definition.annotations);
-        self.is_flagged(scope, &applied, "nested");
+        self.check_nested(scope, &applied);
         let unit = self.unit(scope, &applied);
         let doc = applied.doc(&definition.doc);
         let base = self.type_spec(scope, &typedef.ty);

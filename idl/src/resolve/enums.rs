@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Resolver;
-use super::annotations::{Applied, Place};
+use super::annotations::Applied;
 use super::scopes::{ScopeId, Symbol};
+use super::standard::Place;
 use super::targets::Target;
 use super::types::Facts;
 use crate::ast;
@@ -18,7 +19,7 @@ impl Resolver<'_> {
         enumeration: &ast::Enum,
     ) -> Option<TypeId> {
         let applied = self.annotate(scope, Place::Enum, &definition.annotations);
-        self.is_flagged(scope, &applied, "nested");
+        self.check_nested(scope, &applied);
         let errors = self.sink.error_count();
         let extensibility = self.extensibility_or_default(&applied);
         let ignore_literal_names = self.is_flagged(scope, &applied, "ignore_literal_names");

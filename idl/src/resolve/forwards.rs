@@ -1,8 +1,9 @@
 //! Types that are named before they are complete: forward declarations, and
 //! types inside their own declaration.
 
-use super::annotations::{Applied, Place};
+use super::annotations::Applied;
 use super::scopes::{ScopeId, Symbol};
+use super::standard::Place;
 use super::types::Facts;
 use super::{Clash, NodeItem, Resolver};
 use crate::ast::{self, ForwardKind};

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::annotations::Place;
+use super::annotations::{Applied, argument};
 use super::forwards::Said;
 use super::scopes::{ScopeId, Symbol};
+use super::standard::Place;
 use super::{NodeItem, Resolver, copies};
 use crate::ast::{self, Export, ForwardKind, ScopedName};
 use crate::limits::INTERFACE_BASES_MAX;
@@ -69,8 +70,9 @@ impl Resolver<'_> {
         interface: &ast::Interface,
     ) {
         let applied = self.annotate(scope, Place::Interface, &definition.annotations);
-        self.is_flagged(scope, &applied, "nested");
+        self.check_nested(scope, &applied);
         self.service(scope, &applied);
+        self.interface_ids(scope, &applied);
         let Some(id) = self.begin_interface(scope, interface) else {
             return;
         };
@@ -183,20 +185,26 @@ impl Resolver<'_> {
 
     /// `@service` says that an interface is to be called from elsewhere, which nobody
     /// does.
-    fn service(&mut self, scope: ScopeId, applied: &super::annotations::Applied<'_>) {
+    fn service(&mut self, scope: ScopeId, applied: &Applied<'_>) {
         let Some(annotation) = applied.get("service") else {
             return;
         };
-        let names = ["platform", "value"];
-        let platform = self
-            .named_argument(annotation, "platform", &names)
-            .or_else(|| self.named_argument(annotation, "value", &[]));
+        let platform = argument(annotation, "platform").or_else(|| argument(annotation, "value"));
         if let Some(expr) = platform {
             self.text_argument(scope, expr);
         }
         let message = "`@service` has no effect: there are no remote calls";
         let hint = "the interface becomes a trait, as it does without";
         self.sink.warning_hint(annotation.span, message, hint);
+    }
+
+    /// `@autoid` numbers operations, for calls from elsewhere.
+    fn interface_ids(&mut self, scope: ScopeId, applied: &Applied<'_>) {
+        if let Some(annotation) = applied.get("autoid") {
+            self.has_hash_ids(scope, applied);
+            let message = "`@autoid` on an interface has no effect: there are no remote calls";
+            self.sink.warning(annotation.span, message);
+        }
     }
 
     /// Enters the name of an attribute or operation, which an inherited one of

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::annotations::{Applied, Place};
+use super::annotations::{Applied, argument};
+use super::standard::Place;
 use super::targets::Target;
 
 use super::scopes::ScopeId;
@@ -45,12 +46,7 @@ struct Marks {
 /// The text of `@hashid`.
 fn hash_id(applied: &Applied<'_>) -> Option<String> {
     let annotation = applied.get("hashid")?;
-    let argument = match &annotation.arguments {
-        ast::Arguments::None => None,
-        ast::Arguments::Positional(expr) => Some(expr),
-        ast::Arguments::Named(named) => named.first().map(|(_, expr)| expr),
-    };
-    Some(match argument.map(|expr| &expr.kind) {
+    Some(match argument(annotation, "value").map(|expr| &expr.kind) {
         Some(ExprKind::Text(text)) => text.to_string(),
         _ => String::new(),
     })
@@ -171,8 +167,8 @@ impl Resolver<'_> {
             return TryConstruct::Discard;
         };
         let words = ["DISCARD", "USE_DEFAULT", "TRIM"];
-        let argument = self.argument(annotation);
-        match argument.map(|expr| self.word(annotation, expr, &words)) {
+        let what = argument(annotation, "value");
+        match what.map(|expr| self.word(annotation, expr, &words)) {
             None | Some(Some("USE_DEFAULT")) => TryConstruct::UseDefault,
             Some(Some("TRIM")) => TryConstruct::Trim,
             Some(_) => TryConstruct::Discard,
@@ -261,10 +257,7 @@ impl Resolver<'_> {
 
     /// `@hashid` hashes the name of the member, `@hashid("x")` another one.
     fn hashed_id(&mut self, annotation: &ast::Annotation, name: &ast::Ident) -> u32 {
-        match self
-            .argument(annotation)
-            .map(|expr| (&expr.kind, expr.span))
-        {
+        match argument(annotation, "value").map(|expr| (&expr.kind, expr.span)) {
             None => hash::member_id(&name.name),
             Some((ExprKind::Text(text), _)) if text.is_empty() => hash::member_id(&name.name),
             Some((ExprKind::Text(text), _)) => hash::member_id(text),

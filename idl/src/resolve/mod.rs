@@ -24,6 +24,7 @@ mod ranges;
 mod real;
 mod recursion;
 mod scopes;
+mod standard;
 mod structs;
 mod targets;
 mod type_annotations;
@@ -40,7 +41,7 @@ use crate::model::{
 };
 use crate::source::{FileId, Sources, Span};
 
-use annotations::{Applied, Place};
+use annotations::Applied;
 use hints::Declared;
 use scopes::{Clash, ScopeId, Scopes, Symbol};
 

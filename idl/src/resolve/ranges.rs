@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::annotations::Applied;
+use super::annotations::{Applied, argument};
 use super::scopes::ScopeId;
 use super::targets::Target;
 use super::{Resolver, fixed, real};
@@ -65,8 +65,10 @@ impl Resolver<'_> {
         annotation: &ast::Annotation,
         target: &Target,
     ) -> Range {
-        let names = ["min", "max"];
-        let [min, max] = names.map(|name| self.named_argument(annotation, name, &names));
+        let [min, max] = ["min", "max"].map(|name| argument(annotation, name));
+        if matches!(annotation.arguments, ast::Arguments::Positional(_)) {
+            return Range::default();
+        }
         let (Some(min), Some(max)) = (min, max) else {
             let hint = "write `@range(min = ..., max = ...)`, or `@min` or `@max` alone";
             let message = "`@range` wants a `min` and a `max`";

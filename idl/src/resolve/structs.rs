@@ -1,9 +1,10 @@
 //! Structures and exceptions.
 
-use super::annotations::{Applied, Place};
+use super::annotations::Applied;
 use super::forwards::Opened;
 use super::members::Members;
 use super::scopes::{ScopeId, Symbol};
+use super::standard::Place;
 use super::types::Facts;
 use super::{Resolver, copies};
 use crate::ast::{self, ForwardKind, ScopedName};

@@ -198,6 +198,10 @@ pub(super) fn fitted(value: Value, target: &Target) -> Result<Value, String> {
             None
         }
         (Value::Enum(of, _), Target::Enum { id, .. }) if of == id => None,
+        (Value::Enum(..), Target::Enum { .. }) => Some(format!(
+            "expected {}, found one of another enum",
+            target.describe()
+        )),
         (value, target) => Some(format!(
             "expected {}, found {}",
             target.describe(),

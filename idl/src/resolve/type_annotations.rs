@@ -1,7 +1,7 @@
 //! What annotations say about a type as a whole.
 
 use super::Resolver;
-use super::annotations::Applied;
+use super::annotations::{Applied, argument};
 use super::scopes::ScopeId;
 use crate::ast::{Annotation, Arguments, Expr, ExprKind};
 use crate::limits::VERBATIM_LANGUAGE_BYTES_MAX;
@@ -91,10 +91,9 @@ impl Resolver<'_> {
         let Some(topic) = applied.get("topic") else {
             return nested.unwrap_or_else(|| self.inherited(scope).nested);
         };
-        let names = ["platform", "name"];
-        let platform = self.named_argument(topic, "platform", &names);
+        let platform = argument(topic, "platform");
         let platform = platform.and_then(|expr| self.text_argument(scope, expr));
-        if self.named_argument(topic, "name", &names).is_some() {
+        if argument(topic, "name").is_some() {
             let message = "the name that `@topic` gives is not used";
             let hint = "a topic gets its name where it is created";
             self.sink.warning_hint(topic.span, message, hint);
@@ -110,13 +109,20 @@ impl Resolver<'_> {
         false
     }
 
+    /// What is said of a type that no topic has, whatever is said of it.
+    pub(super) fn check_nested(&mut self, scope: ScopeId, applied: &Applied<'_>) {
+        for name in ["nested", "top_level"] {
+            self.is_flagged(scope, applied, name);
+        }
+    }
+
     /// Whether ids come from names: `@autoid`, or else what the modules around say.
     pub(super) fn has_hash_ids(&mut self, scope: ScopeId, applied: &Applied<'_>) -> bool {
         let Some(annotation) = applied.get("autoid") else {
             return self.inherited(scope).hash_ids;
         };
         // XTypes 1.3 §7.3.1.2.1.1: HASH is the default of the annotation.
-        let Some(expr) = self.argument(annotation) else {
+        let Some(expr) = argument(annotation, "value") else {
             return true;
         };
         self.word(annotation, expr, &["SEQUENTIAL", "HASH"]) == Some("HASH")
@@ -138,10 +144,8 @@ impl Resolver<'_> {
         applied: &Applied<'_>,
     ) -> Option<Representations> {
         let annotation = applied.get("data_representation")?;
-        let argument = self
-            .named_argument(annotation, "allowed_kinds", &["allowed_kinds", "value"])
-            .or_else(|| self.named_argument(annotation, "value", &[]));
-        let Some(expr) = argument else {
+        let kinds = argument(annotation, "allowed_kinds").or_else(|| argument(annotation, "value"));
+        let Some(expr) = kinds else {
             let hint = "write `@data_representation(XCDR1 | XCDR2)` or one of these";
             let message = "`@data_representation` wants a value";
             self.sink.error_hint(annotation.span, message, hint);
@@ -199,28 +203,21 @@ impl Resolver<'_> {
         annotation: &Annotation,
         applied: &mut Applied<'_>,
     ) {
-        let names = ["language", "placement", "text"];
         if matches!(annotation.arguments, Arguments::Positional(_)) {
-            let hint = "write `@verbatim(language = \"rust\", text = \"...\")`";
-            self.sink.error_hint(
-                annotation.span,
-                "the arguments of `@verbatim` have names",
-                hint,
-            );
             return;
         }
-        let language = self.named_argument(annotation, "language", &names);
+        let language = argument(annotation, "language");
         let language = match language {
             Some(expr) => self.text_argument(scope, expr),
             None => Some("*".into()),
         };
-        let Some(text) = self.named_argument(annotation, "text", &names) else {
+        let Some(text) = argument(annotation, "text") else {
             let message = "`@verbatim` wants a `text`";
             self.sink.error(annotation.span, message);
             return;
         };
         let text = self.text_argument(scope, text);
-        let placement = self.placement(scope, annotation, &names);
+        let placement = self.placement(scope, annotation);
         let (Some(language), Some(text), Some(placement)) = (language, text, placement) else {
             return;
         };
@@ -241,13 +238,9 @@ impl Resolver<'_> {
         });
     }
 
-    fn placement(
-        &mut self,
-        scope: ScopeId,
-        annotation: &Annotation,
-        names: &[&str],
-    ) -> Option<Placement> {
-        let Some(expr) = self.named_argument(annotation, "placement", names) else {
+    /// The words of IDL 4.2, or those of XTypes 1.3 §7.5.1.2.6.
+    fn placement(&mut self, scope: ScopeId, annotation: &Annotation) -> Option<Placement> {
+        let Some(expr) = argument(annotation, "placement") else {
             return Some(Placement::BeforeDeclaration);
         };
         let written = match &expr.kind {
@@ -262,7 +255,9 @@ impl Resolver<'_> {
             ("AFTER_DECLARATION", Placement::AfterDeclaration),
             ("END_FILE", Placement::EndFile),
         ];
-        let alike = |(name, _): &&(&str, _)| name.replace('_', "-") == written.replace('_', "-");
+        let alike = |(name, placement): &&(&str, Placement)| {
+            *name == written || placement.described() == written
+        };
         let found = known.iter().find(alike).map(|(_, placement)| *placement);
         if found.is_none() {
             let words = known.map(|(name, _)| name).join(", ");
@@ -275,6 +270,10 @@ impl Resolver<'_> {
     /// `@unit`.
     pub(super) fn unit(&mut self, scope: ScopeId, applied: &Applied<'_>) -> Option<String> {
         let annotation = applied.get("unit")?;
+        self.unit_text(scope, annotation)
+    }
+
+    pub(super) fn unit_text(&mut self, scope: ScopeId, annotation: &Annotation) -> Option<String> {
         let expr = self.required(annotation)?;
         self.text_argument(scope, expr)
     }

@@ -1,7 +1,8 @@
 //! Uses of types, and what is known about them.
 
+use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
-use super::{Place, Resolver};
+use super::standard::Place;
 use crate::ast::{self, Expr, TypeSpec};
 use crate::lex::keyword_ignoring_case;
 use crate::limits::{TYPE_BYTES_MAX, TYPE_DEPTH_MAX};

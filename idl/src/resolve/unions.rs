@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::Resolver;
-use super::annotations::Place;
 use super::members::Members;
 use super::scopes::ScopeId;
+use super::standard::Place;
 use super::targets::Target;
 use super::types::Facts;
 use crate::ast::{self, ForwardKind};
@@ -93,11 +93,13 @@ impl Resolver<'_> {
             .get("default")
             .and_then(|annotation| self.required(annotation))
             .and_then(|expr| self.evaluate(scope, expr, &target));
+        let try_construct = self.try_construct(&applied);
+        self.check_trim(&applied, try_construct, &ty);
         Some(Discriminator {
             ty,
             key: self.is_flagged(scope, &applied, "key"),
             default,
-            try_construct: self.try_construct(&applied),
+            try_construct,
             custom: applied.custom,
         })
     }

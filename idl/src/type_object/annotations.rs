@@ -11,8 +11,8 @@ use super::NAME_BYTES_MAX;
 use super::convert::{Converter, limit};
 use crate::limits::{ANNOTATION_TEXT_MAX, VERBATIM_LANGUAGE_BYTES_MAX};
 use crate::model::{
-    AnnotationDecl, AnnotationParameter, CustomAnnotation, Placement, Primitive, Type, TypeDecl,
-    TypeKind, Value, Verbatim,
+    AnnotationDecl, AnnotationParameter, CustomAnnotation, Primitive, Type, TypeDecl, TypeKind,
+    Value, Verbatim,
 };
 
 impl Converter<'_> {
@@ -128,16 +128,8 @@ impl Converter<'_> {
     }
 }
 
-/// With the words that XTypes 1.3 has for the places (§7.5.1.2.6, `VerbatimTextDescriptor`).
 fn verbatim(verbatim: &Verbatim) -> AppliedVerbatim {
-    let placement = match verbatim.placement {
-        Placement::BeginFile => "begin-declaration-file",
-        Placement::BeforeDeclaration => "before-declaration",
-        Placement::BeginDeclaration => "begin-declaration",
-        Placement::EndDeclaration => "end-declaration",
-        Placement::AfterDeclaration => "after-declaration",
-        Placement::EndFile => "end-declaration-file",
-    };
+    let placement = verbatim.placement.described();
     AppliedVerbatim {
         placement: Bounded(placement.to_owned()),
         language: Bounded(verbatim.language.clone()),

@@ -1,0 +1,260 @@
+//! The annotations of IDL 4.2 §8.3 and XTypes 1.3 §7.3.1.2: which parameters they have, and
+//! where they may stand.
+
+/// Where an annotation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Module,
+    Struct,
+    Exception,
+    Member,
+    Union,
+    Discriminator,
+    Branch,
+    Enum,
+    Literal,
+    Bitmask,
+    Flag,
+    Bitset,
+    BitField,
+    Typedef,
+    Const,
+    Native,
+    Interface,
+    Attribute,
+    Operation,
+    Parameter,
+    /// An element of a collection.
+    Element,
+    /// A use of a type, or behind a declared name.
+    Use,
+    /// A declaration of an annotation.
+    Annotation,
+}
+
+impl Place {
+    /// Whether the description of a type (XTypes 1.3 Annex B) has a place for annotations of
+    /// it.
+    pub(super) const fn is_described(self) -> bool {
+        matches!(
+            self,
+            Self::Struct
+                | Self::Member
+                | Self::Union
+                | Self::Discriminator
+                | Self::Branch
+                | Self::Enum
+                | Self::Literal
+                | Self::Bitmask
+                | Self::Flag
+                | Self::Bitset
+                | Self::BitField
+                | Self::Typedef
+        )
+    }
+
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::Module => "a module",
+            Self::Struct => "a struct",
+            Self::Exception => "an exception",
+            Self::Member => "a member",
+            Self::Union => "a union",
+            Self::Discriminator => "the discriminator of a union",
+            Self::Branch => "a branch of a union",
+            Self::Enum => "an enum",
+            Self::Literal => "a literal of an enum",
+            Self::Bitmask => "a bitmask",
+            Self::Flag => "a flag of a bitmask",
+            Self::Bitset => "a bitset",
+            Self::BitField => "a bit field",
+            Self::Typedef => "a typedef",
+            Self::Const => "a constant",
+            Self::Native => "a native type",
+            Self::Interface => "an interface",
+            Self::Attribute => "an attribute",
+            Self::Operation => "an operation",
+            Self::Parameter => "a parameter",
+            Self::Element => "an element of a collection",
+            Self::Use => "a part of a declaration",
+            Self::Annotation => "the declaration of an annotation",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Support {
+    /// At these places.
+    At(&'static [Place]),
+    /// Says nothing about the type: accepted anywhere.
+    Remark,
+    /// Refused unless its value is `FALSE`.
+    RefusedFlag,
+}
+
+pub(super) const TYPES: &[Place] = &[
+    Place::Struct,
+    Place::Exception,
+    Place::Union,
+    Place::Enum,
+    Place::Bitmask,
+    Place::Bitset,
+    Place::Typedef,
+    Place::Native,
+    Place::Interface,
+];
+const EVOLVING: &[Place] = &[
+    Place::Struct,
+    Place::Exception,
+    Place::Union,
+    Place::Enum,
+    Place::Bitmask,
+];
+const AGGREGATES: &[Place] = &[Place::Struct, Place::Union];
+const MEMBERS: &[Place] = &[Place::Member, Place::Branch];
+pub(super) const VALUES: &[Place] = &[Place::Member, Place::Branch, Place::Typedef];
+
+/// What an argument without a name is.
+pub(super) const VALUE: &str = "value";
+const NONE: &[&str] = &[];
+const ONE: &[&str] = &[VALUE];
+
+/// A standard annotation: its name, its parameters, and where it may stand.
+pub(super) type Standard = (&'static str, &'static [&'static str], Support);
+
+pub(super) const KNOWN: &[Standard] = &[
+    ("ami", ONE, Support::RefusedFlag),
+    ("appendable", NONE, Support::At(EVOLVING)),
+    (
+        "autoid",
+        ONE,
+        Support::At(&[
+            Place::Module,
+            Place::Struct,
+            Place::Exception,
+            Place::Union,
+            Place::Interface,
+        ]),
+    ),
+    (
+        "bit_bound",
+        ONE,
+        Support::At(&[Place::Enum, Place::Bitmask]),
+    ),
+    (
+        "data_representation",
+        &["allowed_kinds", VALUE],
+        Support::At(&[Place::Module, Place::Struct, Place::Union]),
+    ),
+    (
+        "default",
+        ONE,
+        Support::At(&[
+            Place::Member,
+            Place::Branch,
+            Place::Discriminator,
+            Place::Typedef,
+        ]),
+    ),
+    ("default_literal", NONE, Support::At(&[Place::Literal])),
+    ("default_nested", ONE, Support::At(&[Place::Module])),
+    ("extensibility", ONE, Support::At(EVOLVING)),
+    (
+        "external",
+        ONE,
+        Support::At(&[Place::Member, Place::Branch, Place::Element]),
+    ),
+    ("final", NONE, Support::At(EVOLVING)),
+    ("hashid", ONE, Support::At(MEMBERS)),
+    ("id", ONE, Support::At(MEMBERS)),
+    ("ignore_literal_names", ONE, Support::At(&[Place::Enum])),
+    (
+        "key",
+        ONE,
+        Support::At(&[Place::Member, Place::Discriminator]),
+    ),
+    ("max", ONE, Support::At(VALUES)),
+    ("min", ONE, Support::At(VALUES)),
+    // The flags of a branch have no bit for it: XTypes 1.3 Annex B, `UnionMemberFlag`.
+    ("must_understand", ONE, Support::At(&[Place::Member])),
+    ("mutable", NONE, Support::At(EVOLVING)),
+    ("nested", ONE, Support::At(TYPES)),
+    ("non_serialized", ONE, Support::At(&[Place::Member])),
+    ("oneway", ONE, Support::At(&[Place::Operation])),
+    ("optional", ONE, Support::At(&[Place::Member])),
+    ("position", ONE, Support::At(&[Place::Flag])),
+    ("range", &["min", "max"], Support::At(VALUES)),
+    (
+        "service",
+        &["platform", VALUE],
+        Support::At(&[Place::Interface]),
+    ),
+    ("top_level", ONE, Support::At(TYPES)),
+    ("topic", &["name", "platform"], Support::At(AGGREGATES)),
+    (
+        "try_construct",
+        ONE,
+        Support::At(&[
+            Place::Member,
+            Place::Branch,
+            Place::Discriminator,
+            Place::Element,
+        ]),
+    ),
+    ("unit", ONE, Support::Remark),
+    ("value", ONE, Support::At(&[Place::Literal])),
+    (
+        "verbatim",
+        &["language", "placement", "text"],
+        Support::Remark,
+    ),
+];
+
+/// Names that annotations had before, or have elsewhere, without their underscores:
+/// XTypes 1.0 and Connext DDS.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("alloweddatarepresentation", "data_representation"),
+    ("shared", "external"),
+];
+
+/// The standard annotation that is meant by another spelling: `@MustUnderstand`.
+pub(super) fn other_spelling(written: &str) -> Option<&'static Standard> {
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let meant = plain(written);
+    let other = OTHER_NAMES.iter().find(|(name, _)| *name == meant);
+    let meant = other.map_or(meant, |(_, name)| plain(name));
+    KNOWN.iter().find(|(name, ..)| plain(name) == meant)
+}
+
+/// Whether this is the name of a standard annotation.
+pub(super) fn is_standard(name: &str) -> bool {
+    KNOWN.iter().any(|(known, ..)| *known == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_unique() {
+        assert!(KNOWN.is_sorted_by(|left, right| left.0 < right.0));
+    }
+
+    /// `taken.idl` and `refused.idl` of each, and no folder of another name.
+    #[test]
+    fn each_has_a_folder_of_fixtures() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/features/annotations");
+        let entries = std::fs::read_dir(root).expect("the fixtures are there");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        let known: Vec<_> = KNOWN.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(names, known);
+        for name in known {
+            for file in ["taken.idl", "refused.idl"] {
+                let path = std::path::Path::new(root).join(name).join(file);
+                assert!(path.is_file(), "{}", path.display());
+            }
+        }
+    }
+}
