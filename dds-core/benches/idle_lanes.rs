@@ -87,7 +87,7 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
 
 /// A message, on its way to its receiver and back to its sender.
 fn turn(network: &SimNetwork, nodes: &[Node], lane: &Arc<Lane<SimFabric>>) {
-    let claim = lane.claim(Ring::Ordered, 64).expect("room");
+    let mut claim = lane.claim(Ring::Ordered, 64).expect("room");
     let meta = Meta {
         kind: Kind::Data,
         flags: 0,
@@ -98,8 +98,7 @@ fn turn(network: &SimNetwork, nodes: &[Node], lane: &Arc<Lane<SimFabric>>) {
         key_hash: [0; 16],
         skipped: 0,
     };
-    claim.commit(64, &meta).expect("a commit");
-    nodes[0].publish(lane);
+    nodes[0].send(&mut claim, 64, &meta).expect("a commit");
     for node in [1, 0] {
         network.settle();
         assert!(stepped(&nodes[node]));
