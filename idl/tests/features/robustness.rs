@@ -23,6 +23,15 @@ impl SplitMix {
     }
 }
 
+/// One of its diagnostics says so.
+fn complains(text: &str, expected: &str) {
+    check(text.as_bytes());
+    let compilation = compile_str("x.idl", text.as_bytes(), &Options::default());
+    let mut messages = compilation.diagnostics.iter().map(|one| &one.message);
+    let found = messages.any(|message| message.contains(expected));
+    assert!(found, "{expected}: {:?}", compilation.diagnostics.first());
+}
+
 /// Compiles and checks what must hold of any outcome.
 fn check(text: &[u8]) {
     let compilation = compile_str("x.idl", text, &Options::default());
@@ -247,13 +256,7 @@ fn types_without_end_are_diagnostics() {
         (values, "does not fit in `long`"),
         (macros, "stands in too many others"),
     ] {
-        check(text.as_bytes());
-        let compilation = compile_str("x.idl", text.as_bytes(), &Options::default());
-        let found = compilation
-            .diagnostics
-            .iter()
-            .any(|one| one.message.contains(expected));
-        assert!(found, "{expected}: {:?}", compilation.diagnostics.first());
+        complains(&text, expected);
     }
 }
 
@@ -389,13 +392,7 @@ fn types_that_repeat_others_without_end_are_diagnostics() {
         ),
     ];
     for (text, expected) in cases {
-        check(text.as_bytes());
-        let compilation = compile_str("x.idl", text.as_bytes(), &Options::default());
-        let found = compilation
-            .diagnostics
-            .iter()
-            .any(|one| one.message.contains(expected));
-        assert!(found, "{expected}: {:?}", compilation.diagnostics.first());
+        complains(&text, expected);
     }
 }
 
