@@ -36,6 +36,7 @@ pub mod properties;
 pub mod psm;
 mod publication;
 mod representation;
+mod stamps;
 mod status;
 mod subscription;
 #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! Points in time.
 
-use std::time::{Duration as Span, Instant, SystemTime};
+use std::time::{Duration as Span, Instant};
 
 use spindle_dds_qos::Duration;
 
@@ -38,21 +38,5 @@ impl Deadline {
             Some(None) => Duration::INFINITE,
             Some(Some(left)) => Duration::from_std(left),
         }
-    }
-}
-
-/// Now, in nanoseconds since 1970. No system call.
-#[inline]
-pub(crate) fn source_timestamp() -> i64 {
-    // Not as one number of 128 bits: this is asked for each sample.
-    let nanos = |span: Span| match span.as_secs() {
-        seconds @ ..9_000_000_000 => {
-            (seconds * 1_000_000_000 + u64::from(span.subsec_nanos())) as i64
-        }
-        _ => i64::MAX,
-    };
-    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => nanos(since),
-        Err(before) => -nanos(before.duration()),
     }
 }

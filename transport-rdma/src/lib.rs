@@ -48,6 +48,7 @@ pub mod sim;
 pub mod sleep;
 mod station_error;
 pub mod tcp;
+pub mod ticks;
 pub mod timed;
 #[cfg(feature = "verbs")]
 mod verbs;

@@ -12,7 +12,8 @@ use spindle_dds_qos::Duration;
 
 use super::session::Session;
 use crate::error::{Error, Result};
-use crate::time::{Deadline, source_timestamp};
+use crate::stamps::source_timestamp;
+use crate::time::Deadline;
 use crate::wire::Wire;
 
 /// In the `flags` of a control message: its writer was deleted.

@@ -4,7 +4,7 @@
 //! it was last asked.
 
 use crate::monitor::Latencies;
-use crate::time::source_timestamp;
+use crate::stamps::source_timestamp;
 
 /// From the source timestamps of samples to when they are delivered.
 #[derive(Debug, Default)]

@@ -126,7 +126,7 @@ pub(crate) fn random_id() -> u128 {
     let draw = || {
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u32(std::process::id());
-        hasher.write_i64(crate::time::source_timestamp());
+        hasher.write_i64(crate::stamps::source_timestamp());
         u128::from(hasher.finish())
     };
     draw() << 64 | draw()

@@ -243,6 +243,6 @@ impl DomainParticipant {
         if self.0.core.base.is_deleted() {
             return Error::AlreadyDeleted(String::new()).return_code();
         }
-        put(Ok(crate::time::source_timestamp()), current_time)
+        put(Ok(crate::stamps::source_timestamp()), current_time)
     }
 }

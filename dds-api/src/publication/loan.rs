@@ -12,7 +12,7 @@ use super::draft::Drafting;
 use super::receipt::Receipt;
 use super::sending::Purpose;
 use crate::error::{Error, Result};
-use crate::time::source_timestamp;
+use crate::stamps::source_timestamp;
 
 /// Room for one sample of type `T` where readers will find it: what a generated
 /// builder builds in. Dropped without publishing, it is withdrawn without a

@@ -20,8 +20,9 @@ use crate::handle::InstanceHandle;
 use crate::listener::DataWriterListener;
 use crate::participant::ParticipantCore;
 use crate::representation;
+use crate::stamps::source_timestamp;
 use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
-use crate::time::{Deadline, source_timestamp};
+use crate::time::Deadline;
 use crate::topic::Topic;
 
 /// Writes samples of a topic.
