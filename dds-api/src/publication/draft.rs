@@ -147,14 +147,21 @@ impl Drafting {
     }
 }
 
+/// By value, so that no address of a builder is given away for it: one whose address is known
+/// nowhere is kept in registers.
 impl Drop for Drafting {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if let Some(kept) = self.kept.take()
-            && let Some(nest) = kept.writer.as_ref().map(|writer| writer.drafts.0)
-        {
-            nest.give(kept);
+        if let Some(kept) = self.kept.take() {
+            give_back(kept);
         }
+    }
+}
+
+#[inline(never)]
+fn give_back(kept: Box<Kept>) {
+    if let Some(nest) = kept.writer.as_ref().map(|writer| writer.drafts.0) {
+        nest.give(kept);
     }
 }
 

@@ -30,17 +30,24 @@ impl<T> Loan<T> {
         len: usize,
         timestamp: Option<i64>,
     ) -> Result<Self> {
-        let mut drafting = Drafting::new(writer);
-        if let Some((writer, draft)) = drafting.parts() {
-            writer.reserve(draft, len, Purpose::Sample(None))?;
-            draft.timestamp = timestamp;
-            writer.drafts.lend(draft);
-        }
         Ok(Self {
-            drafting,
+            drafting: lend(writer, len, timestamp)?,
             marker: PhantomData,
         })
     }
+}
+
+/// A draft with room for `len` bytes. (Once for all types: what depends on them is small, and
+/// becomes a part of the function that builds.)
+#[inline(never)]
+fn lend(writer: &Arc<WriterCore>, len: usize, timestamp: Option<i64>) -> Result<Drafting> {
+    let mut drafting = Drafting::new(writer);
+    if let Some((writer, draft)) = drafting.parts() {
+        writer.reserve(draft, len, Purpose::Sample(None))?;
+        draft.timestamp = timestamp;
+        writer.drafts.lend(draft);
+    }
+    Ok(drafting)
 }
 
 impl<T> Slot for Loan<T> {

@@ -83,6 +83,7 @@ impl<T> DataWriter<T> {
     }
 
     /// Room for a sample of at most so many bytes.
+    #[inline]
     pub(crate) fn slot(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<Loan<T>> {
         Loan::new(&self.core, max_bytes, timestamp)
     }
@@ -221,6 +222,7 @@ impl<T: TopicType> DataWriter<T> {
     ///
     /// # Errors
     /// As for [`loan`](Self::loan).
+    #[inline]
     pub fn loan_with(&self, max_bytes: usize) -> Result<T::Builder<Loan<T>>> {
         self.loan_of(max_bytes, None)
     }
@@ -238,6 +240,7 @@ impl<T: TopicType> DataWriter<T> {
         self.loan_of(max_bytes, Some(timestamp))
     }
 
+    #[inline]
     fn loan_of(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<T::Builder<Loan<T>>> {
         let loan = self.slot(max_bytes, timestamp)?;
         Ok(T::build(loan, self.core.settings.representation)?)
