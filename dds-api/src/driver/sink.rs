@@ -96,12 +96,17 @@ impl Sink {
     }
 
     /// Messages of a topic that has one reader here go straight to it, if nothing is in the
-    /// way. Whether any did.
+    /// way; those of a topic that has none, as a participant's own mostly are, to nobody.
+    /// Whether any did.
     #[inline]
-    fn hand_to_reader(&mut self, topic: (SubgroupId, u64), run: &mut Run<'_, Wire>) -> bool {
+    fn hand_over(&mut self, topic: (SubgroupId, u64), run: &mut Run<'_, Wire>) -> bool {
         let readers = self.routes.of(topic.0, topic.1);
-        if readers.len() != 1 || self.stopwatch.is_running() {
+        if readers.len() > 1 || self.stopwatch.is_running() {
             return false;
+        }
+        if readers.is_empty() {
+            let passed = run.each(u64::MAX, |header| header.topic == topic.1, |_| ());
+            return passed.messages > 0;
         }
         let at = readers.start;
         let Route {
@@ -150,7 +155,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         let subgroup = run.lane().subgroup();
         while let Some(header) = run.peek() {
             let topic = header.topic;
-            if !self.hand_to_reader((subgroup, topic), run)
+            if !self.hand_over((subgroup, topic), run)
                 && let Some(delivery) = run.next()
             {
                 self.deliver(&delivery);
