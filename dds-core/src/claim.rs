@@ -211,13 +211,15 @@ impl<F: Fabric> Claim<F> {
     ///
     /// A lane that is wedged gives the claim back, see [`Refused`].
     pub fn commit(mut self, used: u32, meta: &Meta) -> Result<Committed, Refused<F>> {
-        let result = self.finish(used, meta);
-        result.map_err(|error| Refused { error, claim: self })
+        match self.finish(used, meta) {
+            Ok(index) => Ok(self.committed(index)),
+            Err(error) => Err(Refused { error, claim: self }),
+        }
     }
 
     /// As [`commit`](Self::commit), for those who have a use for its lane afterwards. Once
-    /// it has succeeded, the claim is of no more use.
-    pub fn finish(&mut self, used: u32, meta: &Meta) -> Result<Committed, ClaimError> {
+    /// it has succeeded, the claim is of no more use, but for its [`committed`](Self::committed).
+    pub fn finish(&mut self, used: u32, meta: &Meta) -> Result<u64, ClaimError> {
         let (status, inside) = self.lane.gate.enter();
         let place = self.place(status, used)?;
         if let Some(place) = place {
@@ -225,8 +227,7 @@ impl<F: Fabric> Claim<F> {
         }
         drop(inside);
         self.is_open = false;
-        let place = place.ok_or(ClaimError::Stopped)?;
-        Ok(self.committed(place.index))
+        Ok(place.ok_or(ClaimError::Stopped)?.index)
     }
 
     /// The first part of the same, by whoever owns the engine: nobody closes the lane and
@@ -294,8 +295,9 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
+    /// The receipt of what it was finished with, which is this message of its ring.
     #[inline]
-    pub(crate) fn committed(&self, index: u64) -> Committed {
+    pub fn committed(&self, index: u64) -> Committed {
         Committed {
             subgroup: self.lane.subgroup(),
             epoch: self.lane.epoch(),

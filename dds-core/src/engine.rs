@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
 
-use crate::claim::{Claim, ClaimError, Committed, Meta};
+use crate::claim::{Claim, ClaimError, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
 use crate::group::{Context, Found, Group, Progress, Run, Seen, Trouble};
@@ -323,17 +323,13 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// Commits a claim and publishes it, and what was committed before; if somebody is
-    /// stepping, makes sure that whoever steps, or sleeps, does.
-    pub fn send(
-        &self,
-        claim: &mut Claim<F>,
-        used: u32,
-        meta: &Meta,
-    ) -> Result<Committed, ClaimError> {
+    /// stepping, makes sure that whoever steps, or sleeps, does. Which message of its ring it
+    /// is: [`Claim::committed`] makes a receipt of that.
+    pub fn send(&self, claim: &mut Claim<F>, used: u32, meta: &Meta) -> Result<u64, ClaimError> {
         let Some(mut state) = self.try_state() else {
-            let committed = claim.finish(used, meta)?;
+            let index = claim.finish(used, meta)?;
             self.leave_commit(claim.lane());
-            return Ok(committed);
+            return Ok(index);
         };
         let (index, want) = state.send(&self.participant, claim, used, meta)?;
         if want == Want::DataAndAcks {
@@ -341,8 +337,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             // what it sleeps on unless it has had the state since.
             claim.lane().fabric.nudge_as_owner();
         }
-        drop(state);
-        Ok(claim.committed(index))
+        Ok(index)
     }
 
     /// Says that this member leaves after what it has committed. Idempotent;
@@ -597,7 +592,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         meta: &Meta,
     ) -> Result<(u64, Want), ClaimError> {
         let Some(at) = self.wake_lane(claim.lane()) else {
-            return Ok((claim.finish(used, meta)?.index, Want::Data));
+            return Ok((claim.finish(used, meta)?, Want::Data));
         };
         let (groups, mut context) = self.split();
         let group = &mut groups[at];

@@ -354,7 +354,8 @@ impl Port {
 
     /// Sends the first `used` bytes. Publishes them by itself if it can. A claim in a
     /// lane that ends is copied, once, into one of the next lane; there is `None` if
-    /// that has no room and the writer has no `patience` to wait for it.
+    /// that has no room and the writer has no `patience` to wait for it. Else which message
+    /// it is, of whose receipt the claim knows the rest.
     #[inline]
     pub(crate) fn commit(
         &self,
@@ -362,10 +363,10 @@ impl Port {
         used: usize,
         meta: &Meta,
         patience: impl FnOnce() -> Option<Duration>,
-    ) -> Result<Option<Committed>> {
+    ) -> Result<Option<u64>> {
         let used = u32::try_from(used).unwrap_or(u32::MAX);
         match self.session.send(claim, used, meta) {
-            Ok(committed) => Ok(Some(committed)),
+            Ok(index) => Ok(Some(index)),
             Err(error) => self.commit_later(claim, used, meta, patience(), error),
         }
     }
@@ -378,7 +379,7 @@ impl Port {
         meta: &Meta,
         patience: Option<Duration>,
         mut refused: ClaimError,
-    ) -> Result<Option<Committed>> {
+    ) -> Result<Option<u64>> {
         loop {
             if refused != ClaimError::Wedged {
                 return Err(self.refused(refused));
@@ -393,7 +394,7 @@ impl Port {
             next.bytes().copy_from_slice(built);
             *claim = next;
             match self.session.send(claim, used, meta) {
-                Ok(committed) => return Ok(Some(committed)),
+                Ok(index) => return Ok(Some(index)),
                 Err(error) => refused = error,
             }
         }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
-use spindle_dds_core::{Claim, ClaimError, Committed, Engine, EngineConfig, Handle, Meta, Outcome};
+use spindle_dds_core::{Claim, ClaimError, Engine, EngineConfig, Handle, Meta, Outcome};
 use spindle_dds_transport::{Berths, Fabric};
 
 use super::bell::Bells;
@@ -269,7 +269,7 @@ impl Session {
         claim: &mut Claim<Wire>,
         used: u32,
         meta: &Meta,
-    ) -> std::result::Result<Committed, ClaimError> {
+    ) -> std::result::Result<u64, ClaimError> {
         self.engine.send(claim, used, meta)
     }
 

@@ -96,12 +96,13 @@ impl WriterCore {
             key_hash: key.0,
             skipped: self.take_untold(),
         };
-        let committed = port.commit(claim, used, &meta, || self.patience())?;
-        let Some(committed) = committed else {
+        let index = port.commit(claim, used, &meta, || self.patience())?;
+        let Some(index) = index else {
             self.untold
                 .fetch_add(meta.skipped.into(), Ordering::Relaxed);
             return Ok(self.drop_sample());
         };
+        let committed = claim.committed(index);
         if let Some((limits, place)) = limited {
             if let Some(place) = place {
                 place.sent(Mark::of(&committed));

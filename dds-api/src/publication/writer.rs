@@ -222,7 +222,7 @@ impl<T: TopicType> DataWriter<T> {
     ///
     /// # Errors
     /// As for [`loan`](Self::loan).
-    #[inline]
+    #[inline(always)]
     pub fn loan_with(&self, max_bytes: usize) -> Result<T::Builder<Loan<T>>> {
         self.loan_of(max_bytes, None)
     }
@@ -240,7 +240,7 @@ impl<T: TopicType> DataWriter<T> {
         self.loan_of(max_bytes, Some(timestamp))
     }
 
-    #[inline]
+    #[inline(always)]
     fn loan_of(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<T::Builder<Loan<T>>> {
         let loan = self.slot(max_bytes, timestamp)?;
         Ok(T::build(loan, self.core.settings.representation)?)

@@ -269,11 +269,11 @@ impl Node {
         let publishes = self.rng.chance(plan.self_publish);
         let app = &mut self.apps[at];
         let mut claim = claim;
-        let committed = match publishes {
+        let index = match publishes {
             true => self.engine.send(&mut claim, used, &meta),
             false => claim.finish(used, &meta),
         };
-        match committed {
+        match index {
             Ok(_) => {
                 app.number = meta.timestamp as u64;
                 app.sent.push(SentMessage {

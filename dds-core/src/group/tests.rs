@@ -187,7 +187,9 @@ fn send(node: &Node, count: usize) -> Option<Committed> {
     for _ in 0..before {
         claim().commit(16, &META).expect("a commit");
     }
-    Some(node.send(&mut claim(), 16, &META).expect("a commit"))
+    let mut last = claim();
+    let index = node.send(&mut last, 16, &META).expect("a commit");
+    Some(last.committed(index))
 }
 
 /// What a member claims that does not keep to the protocol.
@@ -574,7 +576,7 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     claim.bytes().copy_from_slice(built.bytes());
     drop(built);
     let sent = world.nodes[1].send(&mut claim, 16, &META);
-    let receipt = sent.expect("a commit");
+    let receipt = claim.committed(sent.expect("a commit"));
     world.run(&[0, 1]);
     assert!(lane.is_acknowledged(&receipt));
     for at in [0, 1] {

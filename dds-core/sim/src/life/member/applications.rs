@@ -156,14 +156,14 @@ impl Member {
         // Drawn where something is committed alone: seeds of old stay what they are.
         let mut rng = self.rng.clone();
         let publishes = rng.chance(0.5);
-        let committed = match publishes {
+        let index = match publishes {
             true => self.engine.send(&mut claim, len, &meta),
             false => claim.finish(len, &meta),
         };
-        match committed {
-            Ok(committed) => {
+        match index {
+            Ok(index) => {
                 self.rng = rng;
-                self.keep_receipt(committed, Sent { token, len });
+                self.keep_receipt(claim.committed(index), Sent { token, len });
                 if !publishes {
                     claim.lane().nudge();
                 }
