@@ -49,7 +49,7 @@ pub mod older {
         type Builder<S: __rt::Slot> = TrackBuilder<S>;
         type View<'a> = TrackView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -209,7 +209,7 @@ pub mod older {
         type First<R: __rt::Room> = TrackBuilder<R>;
         type Last<R: __rt::Room> = TrackBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<TrackBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<TrackMembers::icao>()?;
@@ -436,7 +436,7 @@ pub mod older {
         type Builder<S: __rt::Slot> = PairBuilder<S>;
         type View<'a> = PairView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -594,7 +594,7 @@ pub mod older {
         type First<R: __rt::Room> = PairBuilder<R>;
         type Last<R: __rt::Room> = PairBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PairBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<PairMembers::first>()?;
@@ -816,7 +816,7 @@ pub mod older {
         type Builder<S: __rt::Slot> = PlanBuilder<S>;
         type View<'a> = PlanView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -955,7 +955,7 @@ pub mod older {
         type First<R: __rt::Room> = PlanBuilder<R>;
         type Last<R: __rt::Room> = PlanBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PlanBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Mutable)?;
             ::core::result::Result::Ok(PlanBuilder { sample, stage: ::core::marker::PhantomData })
@@ -1087,7 +1087,7 @@ pub mod older {
         type Builder<S: __rt::Slot> = TextBuilder<S>;
         type View<'a> = TextView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1205,7 +1205,7 @@ pub mod older {
         type First<R: __rt::Room> = TextBuilder<R>;
         type Last<R: __rt::Room> = TextBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<TextBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok(TextBuilder { sample, stage: ::core::marker::PhantomData })
@@ -1324,7 +1324,7 @@ pub mod older {
         type Builder<S: __rt::Slot> = BytesBuilder<S>;
         type View<'a> = BytesView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1476,7 +1476,7 @@ pub mod older {
         type First<R: __rt::Room> = BytesBuilder<R>;
         type Last<R: __rt::Room> = BytesBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<BytesBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
@@ -1599,7 +1599,7 @@ pub mod older {
         type Builder<S: __rt::Slot> = SpeedBuilder<S>;
         type View<'a> = SpeedView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1727,7 +1727,7 @@ pub mod older {
         type First<R: __rt::Room> = SpeedBuilder<R>;
         type Last<R: __rt::Room> = SpeedBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<SpeedBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<SpeedMembers::speed>()?;
@@ -1903,7 +1903,7 @@ pub mod older {
         type Builder<S: __rt::Slot> = SignBuilder<S>;
         type View<'a> = SignView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2024,7 +2024,7 @@ pub mod older {
         type First<R: __rt::Room> = SignBuilder<R>;
         type Last<R: __rt::Room> = SignBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<SignBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok(SignBuilder { sample, stage: ::core::marker::PhantomData })
@@ -2140,7 +2140,7 @@ pub mod older {
         type Builder<S: __rt::Slot> = PriceBuilder<S>;
         type View<'a> = PriceView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2261,7 +2261,7 @@ pub mod older {
         type First<R: __rt::Room> = PriceBuilder<R>;
         type Last<R: __rt::Room> = PriceBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PriceBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<PriceMembers::price>()?;
@@ -2423,7 +2423,7 @@ pub mod newer {
         type Builder<S: __rt::Slot> = TrackBuilder<S>;
         type View<'a> = TrackView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2606,7 +2606,7 @@ pub mod newer {
         type First<R: __rt::Room> = TrackBuilder<R>;
         type Last<R: __rt::Room> = TrackBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<TrackBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<TrackMembers::icao>()?;
@@ -2822,7 +2822,7 @@ pub mod newer {
         type Builder<S: __rt::Slot> = PairBuilder<S>;
         type View<'a> = PairView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2995,7 +2995,7 @@ pub mod newer {
         type First<R: __rt::Room> = PairBuilder<R>;
         type Last<R: __rt::Room> = PairBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PairBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<PairMembers::first>()?;
@@ -3259,7 +3259,7 @@ pub mod newer {
         type Builder<S: __rt::Slot> = PlanBuilder<S>;
         type View<'a> = PlanView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -3430,7 +3430,7 @@ pub mod newer {
         type First<R: __rt::Room> = PlanBuilder<R>;
         type Last<R: __rt::Room> = PlanBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PlanBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Mutable)?;
             ::core::result::Result::Ok(PlanBuilder { sample, stage: ::core::marker::PhantomData })
@@ -3608,7 +3608,7 @@ pub mod newer {
         type Builder<S: __rt::Slot> = TextBuilder<S>;
         type View<'a> = TextView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -3726,7 +3726,7 @@ pub mod newer {
         type First<R: __rt::Room> = TextBuilder<R>;
         type Last<R: __rt::Room> = TextBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<TextBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok(TextBuilder { sample, stage: ::core::marker::PhantomData })
@@ -3845,7 +3845,7 @@ pub mod newer {
         type Builder<S: __rt::Slot> = BytesBuilder<S>;
         type View<'a> = BytesView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -3997,7 +3997,7 @@ pub mod newer {
         type First<R: __rt::Room> = BytesBuilder<R>;
         type Last<R: __rt::Room> = BytesBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<BytesBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok(BytesBuilder { sample, stage: ::core::marker::PhantomData })
@@ -4120,7 +4120,7 @@ pub mod newer {
         type Builder<S: __rt::Slot> = SpeedBuilder<S>;
         type View<'a> = SpeedView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -4248,7 +4248,7 @@ pub mod newer {
         type First<R: __rt::Room> = SpeedBuilder<R>;
         type Last<R: __rt::Room> = SpeedBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<SpeedBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<SpeedMembers::velocity>()?;
@@ -4423,7 +4423,7 @@ pub mod newer {
         type Builder<S: __rt::Slot> = SignBuilder<S>;
         type View<'a> = SignView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -4544,7 +4544,7 @@ pub mod newer {
         type First<R: __rt::Room> = SignBuilder<R>;
         type Last<R: __rt::Room> = SignBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<SignBuilder<R>> {
             let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             ::core::result::Result::Ok(SignBuilder { sample, stage: ::core::marker::PhantomData })
@@ -4659,7 +4659,7 @@ pub mod newer {
         type Builder<S: __rt::Slot> = PriceBuilder<S>;
         type View<'a> = PriceView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -4780,7 +4780,7 @@ pub mod newer {
         type First<R: __rt::Room> = PriceBuilder<R>;
         type Last<R: __rt::Room> = PriceBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<PriceBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<PriceMembers::price>()?;

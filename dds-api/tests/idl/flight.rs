@@ -54,7 +54,7 @@ pub mod flight {
         type Builder<S: __rt::Slot> = StateBuilder<S>;
         type View<'a> = StateView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -248,7 +248,7 @@ pub mod flight {
         type First<R: __rt::Room> = StateBuilder<R>;
         type Last<R: __rt::Room> = StateBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<StateBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<StateMembers::icao>()?;
@@ -461,7 +461,7 @@ pub mod flight {
         type Builder<S: __rt::Slot> = BlobBuilder<S>;
         type View<'a> = BlobView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -626,7 +626,7 @@ pub mod flight {
         type First<R: __rt::Room> = BlobBuilder<R>;
         type Last<R: __rt::Room> = BlobBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<BlobBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Appendable)?;
             sample.append_default::<BlobMembers::number>()?;
@@ -773,7 +773,7 @@ pub mod flight {
         type Builder<S: __rt::Slot> = OtherBuilder<S>;
         type View<'a> = OtherView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -904,7 +904,7 @@ pub mod flight {
         type First<R: __rt::Room> = OtherBuilder<R>;
         type Last<R: __rt::Room> = OtherBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<OtherBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<OtherMembers::icao>()?;
@@ -1086,7 +1086,7 @@ pub mod flight {
         type Builder<S: __rt::Slot> = CompactBuilder<S>;
         type View<'a> = CompactView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -1243,7 +1243,7 @@ pub mod flight {
         type First<R: __rt::Room> = CompactBuilder<R>;
         type Last<R: __rt::Room> = CompactBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<CompactBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<CompactMembers::icao>()?;
@@ -1569,7 +1569,7 @@ pub mod flight {
         type First<R: __rt::Room> = LegBuilder<R>;
         type Last<R: __rt::Room> = LegBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<LegBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<LegMembers::length>()?;
@@ -1758,7 +1758,7 @@ pub mod flight {
         type Builder<S: __rt::Slot> = RouteBuilder<S>;
         type View<'a> = RouteView<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -2004,7 +2004,7 @@ pub mod flight {
         type First<R: __rt::Room> = RouteBuilder<R>;
         type Last<R: __rt::Room> = RouteBuilder<R, __rt::Complete>;
 
-        #[inline]
+        #[inline(always)]
         fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<RouteBuilder<R>> {
             let mut sample = __rt::InPlace::start(room, site, __rt::Extensibility::Final)?;
             sample.append_default::<RouteMembers::length>()?;

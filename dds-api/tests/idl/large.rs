@@ -57,7 +57,7 @@ pub mod large {
         type Builder<S: __rt::Slot> = ChoiceBuilder<S>;
         type View<'a> = ChoiceSample<'a>;
 
-        #[inline]
+        #[inline(always)]
         fn build<S: __rt::Slot>(
             slot: S,
             representation: __rt::Representation,
@@ -337,7 +337,7 @@ pub mod large {
             type Builder<S: __rt::Slot> = ReportBuilder<S>;
             type View<'a> = ReportView<'a>;
 
-            #[inline]
+            #[inline(always)]
             fn build<S: __rt::Slot>(
                 slot: S,
                 representation: __rt::Representation,
@@ -509,7 +509,7 @@ pub mod large {
             type First<R: __rt::Room> = ReportBuilder<R>;
             type Last<R: __rt::Room> = ReportBuilder<R, __rt::Complete>;
 
-            #[inline]
+            #[inline(always)]
             fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<ReportBuilder<R>> {
                 let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Mutable)?;
                 ::core::result::Result::Ok(ReportBuilder {
@@ -653,7 +653,7 @@ pub mod large {
             type Builder<S: __rt::Slot> = VerdictBuilder<S>;
             type View<'a> = VerdictView<'a>;
 
-            #[inline]
+            #[inline(always)]
             fn build<S: __rt::Slot>(
                 slot: S,
                 representation: __rt::Representation,
@@ -839,7 +839,7 @@ pub mod large {
             type First<R: __rt::Room> = VerdictBuilder<R>;
             type Last<R: __rt::Room> = VerdictBuilder<R, __rt::Complete>;
 
-            #[inline]
+            #[inline(always)]
             fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<VerdictBuilder<R>> {
                 let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Mutable)?;
                 ::core::result::Result::Ok(VerdictBuilder {
@@ -1002,7 +1002,7 @@ pub mod large {
             type Builder<S: __rt::Slot> = ReportBuilder<S>;
             type View<'a> = ReportView<'a>;
 
-            #[inline]
+            #[inline(always)]
             fn build<S: __rt::Slot>(
                 slot: S,
                 representation: __rt::Representation,
@@ -1195,7 +1195,7 @@ pub mod large {
             type First<R: __rt::Room> = ReportBuilder<R>;
             type Last<R: __rt::Room> = ReportBuilder<R, __rt::Complete>;
 
-            #[inline]
+            #[inline(always)]
             fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<ReportBuilder<R>> {
                 let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Mutable)?;
                 ::core::result::Result::Ok(ReportBuilder {
@@ -1353,7 +1353,7 @@ pub mod large {
             type Builder<S: __rt::Slot> = VerdictBuilder<S>;
             type View<'a> = VerdictView<'a>;
 
-            #[inline]
+            #[inline(always)]
             fn build<S: __rt::Slot>(
                 slot: S,
                 representation: __rt::Representation,
@@ -1546,7 +1546,7 @@ pub mod large {
             type First<R: __rt::Room> = VerdictBuilder<R>;
             type Last<R: __rt::Room> = VerdictBuilder<R, __rt::Complete>;
 
-            #[inline]
+            #[inline(always)]
             fn begin<R: __rt::Room>(room: R, site: __rt::Site) -> __rt::Result<VerdictBuilder<R>> {
                 let sample = __rt::InPlace::start(room, site, __rt::Extensibility::Mutable)?;
                 ::core::result::Result::Ok(VerdictBuilder {

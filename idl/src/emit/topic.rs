@@ -60,7 +60,7 @@ impl Emitter<'_> {
                 type Builder<#slot: #rt::Slot> = #builder<#slot>;
                 type View<'a> = #view<'a>;
 
-                #[inline]
+                #[inline(always)]
                 fn build<#slot: #rt::Slot>(
                     slot: #slot,
                     representation: #rt::Representation,

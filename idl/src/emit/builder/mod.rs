@@ -172,7 +172,7 @@ impl Emitter<'_> {
                 type First<#room: #rt::Room> = #builder<#room>;
                 type Last<#room: #rt::Room> = #builder<#room, #rt::Complete>;
 
-                #[inline]
+                #[inline(always)]
                 fn begin<#room: #rt::Room>(
                     room: #room,
                     site: #rt::Site,
