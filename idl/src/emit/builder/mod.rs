@@ -167,6 +167,8 @@ impl Emitter<'_> {
             quote!(#(#members)*)
         });
         let fixed = self.fixed_composite(subject, runs);
+        // What begins a builder becomes a part of who lends the sample: a builder that is
+        // returned goes through memory, and is read there before all of it has arrived.
         quote! {
             impl #rt::in_place::Composite for #name {
                 type First<#room: #rt::Room> = #builder<#room>;
