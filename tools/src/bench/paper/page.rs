@@ -68,7 +68,10 @@ fn describe(machine: &Machine, out: &mut String) {
     });
     let rounds = match machine.rounds {
         1 => "each run once".to_owned(),
-        rounds => format!("medians of {rounds} rounds, in which those of a figure take turns"),
+        rounds => format!(
+            "medians of {rounds} rounds, in which those of a figure take turns; of what is compared, \
+             medians of how it stood in each round"
+        ),
     };
     let _ = write!(
         out,

@@ -72,6 +72,21 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    pub(super) fn throughput(&self) -> f64 {
+        self.gb_per_s
+    }
+
+    pub(super) fn rate(&self) -> f64 {
+        self.messages_per_s
+    }
+
+    /// Of a run that is stamped.
+    pub(super) fn latency(&self) -> f64 {
+        self.latency_mean_us.unwrap_or(f64::NAN)
+    }
+}
+
 fn merged<'a>(messages: u64, of: impl Iterator<Item = &'a [(u64, u64)]>) -> Batches {
     let mut buckets = BTreeMap::new();
     for (size, batches) in of.flatten() {
@@ -122,19 +137,27 @@ impl Rounds {
     pub(super) fn median(&self, of: fn(&Outcome) -> f64) -> f64 {
         self.spread(of).median
     }
+
+    /// How it stands to another that it has taken turns with: the median of how it stood in
+    /// each round. A machine that is slow for minutes is slow for both in most of them.
+    pub(super) fn over(&self, other: &Self, of: fn(&Outcome) -> f64) -> f64 {
+        let rounds = self.each.iter().zip(&other.each);
+        let ratios = rounds.map(|(one, other)| of(one) / of(other)).collect();
+        Spread::of(ratios).map_or(f64::NAN, |ratios| ratios.median)
+    }
 }
 
 pub(super) fn throughput(rounds: &Rounds) -> f64 {
-    rounds.median(|it| it.gb_per_s)
+    rounds.median(Outcome::throughput)
 }
 
 pub(super) fn rate(rounds: &Rounds) -> f64 {
-    rounds.median(|it| it.messages_per_s)
+    rounds.median(Outcome::rate)
 }
 
 /// Of runs that are stamped.
 pub(super) fn latency(rounds: &Rounds) -> f64 {
-    rounds.median(|it| it.latency_mean_us.unwrap_or(f64::NAN))
+    rounds.median(Outcome::latency)
 }
 
 /// Of what `spindle perf throughput --json` prints.
@@ -183,4 +206,40 @@ struct Counters {
 #[derive(Deserialize)]
 struct Sizes {
     buckets: Vec<(u64, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(rates: [f64; 3]) -> Rounds {
+        let no_batches = || Batches {
+            mean: 0.0,
+            buckets: Vec::new(),
+        };
+        let outcome = |messages_per_s| Outcome {
+            messages_per_s,
+            gb_per_s: 0.0,
+            latency_mean_us: None,
+            cpu_us: 0.0,
+            nulls: 0,
+            pushes: 0,
+            pushes_a_message: 0.0,
+            still_pushes: None,
+            messages_an_upcall: 0.0,
+            send: no_batches(),
+            receive: no_batches(),
+            delivery: no_batches(),
+            foreign: 0.0,
+        };
+        Rounds::of(&rates.map(outcome)).expect("rounds")
+    }
+
+    #[test]
+    fn what_is_slow_for_both_says_nothing_of_how_they_stand() {
+        let (one, other) = (rounds([50.0, 10.0, 50.0]), rounds([100.0, 20.0, 20.0]));
+        assert_eq!(one.over(&other, Outcome::rate), 0.5);
+        // By their medians, it would be the other way round.
+        assert_eq!(rate(&one) / rate(&other), 2.5);
+    }
 }

@@ -4,9 +4,9 @@ use spindle_dds_sim::paper::Senders;
 
 use super::{more_than, times};
 use crate::bench::paper::figures::batching::{SENDERS, SIZES, STAGES};
-use crate::bench::paper::plan::{Found, LATENCY, MEMBERS, Saying, THROUGHPUT, mean, verdict};
+use crate::bench::paper::plan::{Found, LATENCY, MEMBERS, Saying, THROUGHPUT, verdict};
 use crate::bench::paper::real::Scale;
-use crate::bench::paper::real::outcome::{Rounds, latency, rate, throughput};
+use crate::bench::paper::real::outcome::{Outcome, Rounds, latency, rate, throughput};
 use crate::bench::paper::real::plan::Plan;
 use crate::bench::paper::real::run::Run;
 use crate::bench::paper::report::{Axis, Claim, Subject};
@@ -35,7 +35,12 @@ pub(super) fn figure_3(scale: Scale) -> Plan {
 
 fn claims_3(found: &Found<Rounds>) -> Vec<Claim> {
     let faster = |panel| {
-        let ours = times(found, (panel, BASELINE), (panel, BATCHING), throughput);
+        let ours = times(
+            found,
+            (panel, BASELINE),
+            (panel, BATCHING),
+            Outcome::throughput,
+        );
         more_than(ours, 1.5)
     };
     let says = |text, paper| Saying {
@@ -77,7 +82,7 @@ pub(super) fn figure_4(scale: Scale) -> Plan {
         panels: panels.into(),
         claims: |found| {
             let spread = |panel| {
-                let ours = times(found, (panel, "1 B"), (panel, "10 KB"), rate)?;
+                let ours = times(found, (panel, "1 B"), (panel, "10 KB"), Outcome::rate)?;
                 Some((
                     format!("10 KB at {ours:.2} of the rate of 1 B, on average"),
                     verdict((0.8..=1.25).contains(&ours), ours >= 0.5),
@@ -135,7 +140,7 @@ pub(super) fn figure_5(scale: Scale) -> Plan {
 fn claims_5(found: &Found<Rounds>) -> Vec<Claim> {
     let first = Stage::Baseline.name();
     let last = Stage::Batching.name();
-    let steps = |panel, of: fn(&Rounds) -> f64, rises: bool| {
+    let steps = |panel, of: fn(&Outcome) -> f64, rises: bool| {
         let mut told = Vec::new();
         let mut all = true;
         for pair in STAGES.windows(2) {
@@ -148,8 +153,7 @@ fn claims_5(found: &Found<Rounds>) -> Vec<Claim> {
         Some((told.join(", "), verdict(all, (whole > 1.0) == rises)))
     };
     let fewer = || {
-        let of = |rounds: &Rounds| rounds.median(|it| it.pushes as f64);
-        let ratio = mean(&found.ratios((0, last), (0, first), of))?;
+        let ratio = times(found, (0, last), (0, first), |it| it.pushes as f64)?;
         Some((
             format!("{ratio:.1}× fewer pushes"),
             verdict(false, ratio > 1.5),
@@ -162,14 +166,14 @@ fn claims_5(found: &Found<Rounds>) -> Vec<Claim> {
             paper: "delivery, receive, send: each does",
             why: WHY_5,
         }
-        .with(steps(0, throughput, true)),
+        .with(steps(0, Outcome::throughput, true)),
         Saying {
             section: "figure 5",
             text: "Each stage improves latency",
             paper: "delivery, receive, send: each does",
             why: WHY_5,
         }
-        .with(steps(1, latency, false)),
+        .with(steps(1, Outcome::latency, false)),
         Saying {
             section: "§IV-A.1",
             text: "Fewer write requests",

@@ -5,7 +5,7 @@ use super::times;
 use crate::bench::paper::figures::copies::{COPY_AXES, measured};
 use crate::bench::paper::plan::{Found, MEMBERS, Saying, THROUGHPUT, verdict};
 use crate::bench::paper::real::Scale;
-use crate::bench::paper::real::outcome::{Rounds, rate, throughput};
+use crate::bench::paper::real::outcome::{Outcome, Rounds, rate, throughput};
 use crate::bench::paper::real::plan::Plan;
 use crate::bench::paper::real::run::Run;
 use crate::bench::paper::report::{Axis, Claim, Subject};
@@ -69,9 +69,17 @@ fn claims_15(found: &Found<Rounds>) -> Vec<Claim> {
         why: WHY_15,
     };
     vec![
-        says("All senders: a decline", "7.5 GB/s (of 9.7): 0.77").with(kept(0, throughput, 0.6)),
-        says("One sender: almost no decline", "almost none").with(kept(1, throughput, 0.9)),
-        says("Messages of 1 B: no loss", "none").with(kept(2, rate, 0.9)),
+        says("All senders: a decline", "7.5 GB/s (of 9.7): 0.77").with(kept(
+            0,
+            Outcome::throughput,
+            0.6,
+        )),
+        says("One sender: almost no decline", "almost none").with(kept(
+            1,
+            Outcome::throughput,
+            0.9,
+        )),
+        says("Messages of 1 B: no loss", "none").with(kept(2, Outcome::rate, 0.9)),
     ]
 }
 

@@ -10,7 +10,7 @@ mod upcalls;
 mod windows;
 
 use super::Scale;
-use super::outcome::Rounds;
+use super::outcome::{Outcome, Rounds};
 use super::plan::Plan;
 use crate::bench::paper::figures::NUMBERS;
 use crate::bench::paper::plan::{Found, mean, verdict};
@@ -58,9 +58,13 @@ fn times(
     found: &Found<Rounds>,
     from: Place<'_>,
     to: Place<'_>,
-    of: fn(&Rounds) -> f64,
+    of: fn(&Outcome) -> f64,
 ) -> Option<f64> {
-    mean(&found.ratios(from, to, of))
+    let firsts = found.line(from.0, from.1).iter();
+    let points: Vec<_> = firsts
+        .filter_map(|(x, first)| Some((*x, found.at(to.0, to.1, *x)?.over(first, of))))
+        .collect();
+    mean(&points)
 }
 
 /// Told, and judged: whether it is more than `least`. That is a trend, never the number.
@@ -73,8 +77,8 @@ fn more_than(ratio: Option<f64>, least: f64) -> Option<(String, Verdict)> {
 }
 
 /// A ratio, as it stands in tables.
-fn ratio(rounds: &Rounds, first: &Rounds, of: fn(&Rounds) -> f64) -> String {
-    format!("{:.3}", of(rounds) / of(first))
+fn ratio(rounds: &Rounds, first: &Rounds) -> String {
+    format!("{:.3}", rounds.over(first, Outcome::rate))
 }
 
 /// Messages a second, in thousands: median, least and most.

@@ -4,7 +4,7 @@ use super::{ratio, thousands, times};
 use crate::bench::paper::figures::batching::SENDERS;
 use crate::bench::paper::plan::{Found, Line, MEMBERS, Saying, THROUGHPUT, verdict};
 use crate::bench::paper::real::Scale;
-use crate::bench::paper::real::outcome::{Rounds, rate, throughput};
+use crate::bench::paper::real::outcome::{Outcome, Rounds, throughput};
 use crate::bench::paper::real::plan::{Plan, TablePlan};
 use crate::bench::paper::real::run::{Last, Run, Who};
 use crate::bench::paper::report::{Claim, Subject};
@@ -122,7 +122,7 @@ fn drill(scale: Scale) -> TablePlan {
             let pushes = pushes.max().flatten();
             vec![
                 thousands(rounds),
-                ratio(rounds, first, rate),
+                ratio(rounds, first),
                 format!("{:.0}", rounds.median(|it| it.nulls as f64)),
                 pushes.map_or_else(|| "–".to_owned(), |pushes| pushes.to_string()),
             ]
@@ -131,7 +131,7 @@ fn drill(scale: Scale) -> TablePlan {
 }
 
 fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
-    let stands = |row| times(found, (2, ALONE), (2, row), rate);
+    let stands = |row| times(found, (2, ALONE), (2, row), Outcome::rate);
     let kept = || {
         let (delayed, silent) = (stands(DELAYED)?, stands(SILENT)?);
         let least = delayed.min(silent);
@@ -148,7 +148,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         ))
     };
     let control = || {
-        let ours = times(found, (1, WITHOUT), (1, WITH), throughput)?;
+        let ours = times(found, (1, WITHOUT), (1, WITH), Outcome::throughput)?;
         Some((
             format!("with nulls {ours:.0}× as fast"),
             verdict(ours > 2.0, false),
@@ -226,7 +226,12 @@ pub(super) fn figure_11(scale: Scale) -> Plan {
                 let nulls = line.map(|(_, rounds)| rounds.median(|it| it.nulls as f64));
                 let nulls =
                     nulls.fold(None, |sum: Option<f64>, one| Some(sum.unwrap_or(0.0) + one))?;
-                let kept = times(found, (2, "batching"), (2, "with nulls"), throughput)?;
+                let kept = times(
+                    found,
+                    (2, "batching"),
+                    (2, "with nulls"),
+                    Outcome::throughput,
+                )?;
                 Some((
                     format!("{nulls} nulls, {kept:.2} of the rate"),
                     verdict(nulls == 0.0 && kept > 0.8, nulls == 0.0),

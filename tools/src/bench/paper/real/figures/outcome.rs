@@ -6,7 +6,7 @@ use super::{ratio, thousands, times};
 use crate::bench::paper::figures::batching::SENDERS;
 use crate::bench::paper::plan::{Found, LATENCY, Line, MEMBERS, Saying, THROUGHPUT, verdict};
 use crate::bench::paper::real::Scale;
-use crate::bench::paper::real::outcome::{Rounds, latency, rate, throughput};
+use crate::bench::paper::real::outcome::{Outcome, Rounds, latency, throughput};
 use crate::bench::paper::real::plan::{Plan, TablePlan};
 use crate::bench::paper::real::run::Run;
 use crate::bench::paper::report::{Axis, Claim, Subject};
@@ -90,7 +90,7 @@ pub(super) fn figure_16(scale: Scale) -> Plan {
                 let pushes = rounds.median(|it| it.pushes_a_message * 1e3);
                 vec![
                     thousands(rounds),
-                    ratio(rounds, first, rate),
+                    ratio(rounds, first),
                     format!("{:.2}", rounds.median(|it| it.cpu_us)),
                     format!("{pushes:.0}"),
                 ]
@@ -103,13 +103,20 @@ pub(super) fn figure_16(scale: Scale) -> Plan {
 
 fn claims_16(found: &Found<Rounds>) -> Vec<Claim> {
     let faster = || {
-        let of = |panel| times(found, (panel, BASELINE), (panel, SPINDLE), throughput);
+        let of = |panel| {
+            times(
+                found,
+                (panel, BASELINE),
+                (panel, SPINDLE),
+                Outcome::throughput,
+            )
+        };
         let (all, half, one) = (of(0)?, of(1)?, of(2)?);
         let told = format!("{all:.1}× (all), {half:.1}× (half), {one:.1}× (one) on average");
         Some((told, verdict(all.min(half).min(one) > 1.0, false)))
     };
     let all = || {
-        let ours = times(found, (3, ONE), (3, ALL), rate)?;
+        let ours = times(found, (3, ONE), (3, ALL), Outcome::rate)?;
         Some((
             format!("{ours:.2} of it"),
             verdict(ours >= 1.0, ours >= 0.8),
@@ -143,7 +150,8 @@ pub(super) fn figure_17(scale: Scale) -> Plan {
         panels: by_senders(scale, [MEMBERS, LATENCY], latency, true),
         claims: |found| {
             let lower = || {
-                let of = |panel| times(found, (panel, SPINDLE), (panel, BASELINE), latency);
+                let of =
+                    |panel| times(found, (panel, SPINDLE), (panel, BASELINE), Outcome::latency);
                 let (all, half, one) = (of(0)?, of(1)?, of(2)?);
                 let least = all.min(half).min(one);
                 let told =
@@ -195,7 +203,7 @@ pub(super) fn figure_18(scale: Scale) -> Plan {
 }
 
 fn claims_18(found: &Found<Rounds>) -> Vec<Claim> {
-    let of = |from, to| times(found, (0, from), (0, to), throughput);
+    let of = |from, to| times(found, (0, from), (0, to), Outcome::throughput);
     let faster = || {
         let unordered = of("Unordered, baseline", "Unordered, Spindle")?;
         let atomic = of("Atomic, baseline", "Atomic, Spindle")?;

@@ -4,7 +4,7 @@ use super::{more_than, ratio, thousands, times};
 use crate::bench::paper::figures::subgroups::name;
 use crate::bench::paper::plan::{Found, Line, MEMBERS, Saying, THROUGHPUT, verdict};
 use crate::bench::paper::real::Scale;
-use crate::bench::paper::real::outcome::{Rounds, rate, throughput};
+use crate::bench::paper::real::outcome::{Outcome, Rounds, throughput};
 use crate::bench::paper::real::plan::{Plan, TablePlan};
 use crate::bench::paper::real::run::Run;
 use crate::bench::paper::report::{Claim, Subject};
@@ -36,8 +36,8 @@ pub(super) fn figure_8(scale: Scale) -> Plan {
         panels: vec![panel("baseline", [MEMBERS, THROUGHPUT], lines)],
         claims: |found| {
             let falls = || {
-                let ten = times(found, (0, &name(1)), (0, &name(10)), throughput)?;
-                let fifty = times(found, (0, &name(1)), (0, &name(50)), throughput)?;
+                let ten = times(found, (0, &name(1)), (0, &name(10)), Outcome::throughput)?;
+                let fifty = times(found, (0, &name(1)), (0, &name(50)), Outcome::throughput)?;
                 let told = format!("{ten:.2} with 10, {fifty:.2} with 50 of what it was");
                 Some((told, verdict(ten < 1.0 && fifty < ten, false)))
             };
@@ -93,7 +93,7 @@ pub(super) fn figure_9(scale: Scale) -> Plan {
                 (FIFTY.to_owned(), run(49)),
                 (UNPOLLED.to_owned(), run(49).without("summary_polling")),
             ],
-            cells: |rounds, first| vec![thousands(rounds), ratio(rounds, first, rate)],
+            cells: |rounds, first| vec![thousands(rounds), ratio(rounds, first)],
         }],
         claims: claims_9,
         ..Plan::new(Subject::Figure(9))
@@ -102,15 +102,15 @@ pub(super) fn figure_9(scale: Scale) -> Plan {
 
 fn claims_9(found: &Found<Rounds>) -> Vec<Claim> {
     let graceful = || {
-        let ours = times(found, (0, &name(1)), (0, &name(50)), throughput)?;
+        let ours = times(found, (0, &name(1)), (0, &name(50)), Outcome::throughput)?;
         Some((
             format!("{ours:.2} is left with 50"),
             verdict(ours > 0.2, ours > 0.1),
         ))
     };
     let unchanged = || {
-        let on = times(found, (2, ONE), (2, FIFTY), rate)?;
-        let off = times(found, (2, ONE), (2, UNPOLLED), rate)?;
+        let on = times(found, (2, ONE), (2, FIFTY), Outcome::rate)?;
+        let off = times(found, (2, ONE), (2, UNPOLLED), Outcome::rate)?;
         Some((
             format!("{on:.2} is left with 50, {off:.2} without summary polling"),
             verdict(on >= 0.9, on > off),
@@ -163,7 +163,7 @@ pub(super) fn figure_13(scale: Scale) -> Plan {
                 more_than(crate::bench::paper::plan::mean(&ratios.concat()), 1.0)
             };
             let scaling = || {
-                let ours = times(found, (1, &name(1)), (1, &name(10)), throughput)?;
+                let ours = times(found, (1, &name(1)), (1, &name(10)), Outcome::throughput)?;
                 Some((
                     format!("10 subgroups have {ours:.2} of the rate of one, on average"),
                     verdict(ours > 0.8, ours > 0.5),

@@ -3,7 +3,7 @@
 use super::{ratio, thousands, times};
 use crate::bench::paper::plan::{Found, Saying, verdict};
 use crate::bench::paper::real::Scale;
-use crate::bench::paper::real::outcome::{Rounds, rate};
+use crate::bench::paper::real::outcome::{Outcome, Rounds, rate};
 use crate::bench::paper::real::plan::{Plan, TablePlan};
 use crate::bench::paper::real::run::{Run, Upcall};
 use crate::bench::paper::report::{Claim, Subject};
@@ -72,7 +72,7 @@ fn table(scale: Scale, title: &'static str, batched: bool) -> TablePlan {
             let told = rounds.median(|it| it.messages_an_upcall);
             vec![
                 thousands(rounds),
-                ratio(rounds, first, rate),
+                ratio(rounds, first),
                 format!("{told:.1}"),
             ]
         },
@@ -80,7 +80,7 @@ fn table(scale: Scale, title: &'static str, batched: bool) -> TablePlan {
 }
 
 fn claims(found: &Found<Rounds>) -> Vec<Claim> {
-    let of = |table, row: &str| times(found, (table, AT_ONCE), (table, row), rate);
+    let of = |table, row: &str| times(found, (table, AT_ONCE), (table, row), Outcome::rate);
     let lost = |table| {
         let mut lost = Vec::new();
         for (_, name, _) in TIMES {
@@ -105,7 +105,7 @@ fn claims(found: &Found<Rounds>) -> Vec<Claim> {
     };
     let batched = || {
         let least = |name| {
-            let ours = times(found, (0, &each(name)), (0, &once(name)), rate)?;
+            let ours = times(found, (0, &each(name)), (0, &once(name)), Outcome::rate)?;
             Some((ours, format!("{name}: {ours:.1}×")))
         };
         let (hundred, thousand) = (least("100 µs")?, least("1 ms")?);

@@ -8,7 +8,7 @@ use crate::bench::paper::plan::{
     Found, Line, MEMBERS, Reading, Saying, THROUGHPUT, mean, values, verdict,
 };
 use crate::bench::paper::real::Scale;
-use crate::bench::paper::real::outcome::{Rounds, throughput};
+use crate::bench::paper::real::outcome::{Outcome, Rounds, throughput};
 use crate::bench::paper::real::plan::Plan;
 use crate::bench::paper::real::run::Run;
 use crate::bench::paper::report::{Claim, Subject, System};
@@ -44,7 +44,7 @@ pub(super) fn figure_6(scale: Scale) -> Plan {
 
 fn claims_6(found: &Found<Rounds>) -> Vec<Claim> {
     let small = || {
-        let ours = times(found, (0, "baseline"), (0, "window 8"), throughput)?;
+        let ours = times(found, (0, "baseline"), (0, "window 8"), Outcome::throughput)?;
         Some((format!("{ours:.1}×"), verdict(false, ours > 1.5)))
     };
     let averages = || {
