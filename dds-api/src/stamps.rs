@@ -12,7 +12,8 @@
 //!            base                            base        far enough apart: worth of a tick
 //! ```
 //!
-//! A thread's timestamps do not go back for being counted, only where the clock does.
+//! A thread's timestamps do not go back for being counted, only where the clock does. Those of
+//! two threads may be some tens of nanoseconds off from each other.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
