@@ -341,7 +341,7 @@ fn child_that_is_stopped() {
         let (reasons, told) = std::sync::mpsc::channel();
         let participant = DomainParticipant::builder(0)
             .property("spindle.directory", directory.to_str().expect("UTF-8"))
-            .property("spindle.failure.limit_ms", "300")
+            .property("spindle.failure.limit_ms", "1000")
             .listener(StatusMask::NONE, Reasons(reasons))
             .create()
             .expect("it is let in");
@@ -396,7 +396,7 @@ fn who_sleeps_too_long_is_out() {
     let meeting = Meeting::new();
     let limit = meeting
         .builder()
-        .property("spindle.failure.limit_ms", "300");
+        .property("spindle.failure.limit_ms", "1000");
     let participant = limit.create().expect("a participant");
     let writer = writer(&participant, "State");
     participant.enable().expect("it founds the group");
