@@ -3,9 +3,10 @@
 //! It is the keeper of the participant's sleep: while a thread that waits for data is its
 //! guest and has the duty, it sleeps on, and looks now and then (see [`super::seat`]).
 
+use std::hint;
 use std::mem;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spindle_dds_core::Outcome;
 use spindle_dds_transport::duty::Found;
@@ -35,6 +36,37 @@ impl Patience {
     }
 }
 
+/// A yield lasts for as long as others want the processor: however many there may be, they end
+/// after this.
+const YIELDS_FOR: Duration = Duration::from_millis(5);
+
+/// Looks in vain, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    vain: u32,
+    yields_since: Option<Instant>,
+}
+
+impl Looks {
+    /// One more. Whether to look again, rather than to sleep: spins, or yields, first.
+    pub(super) fn again(&mut self, patience: Patience) -> bool {
+        self.vain += 1;
+        if self.vain <= patience.spins {
+            hint::spin_loop();
+            return true;
+        }
+        if self.vain > patience.spins + patience.yields {
+            return false;
+        }
+        let since = self.yields_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= YIELDS_FOR {
+            return false;
+        }
+        thread::yield_now();
+        true
+    }
+}
+
 /// Samples that are to stay in a ring are copied out when the ring is nearly
 /// full of them and nobody has asked for one for so long.
 pub(super) const NEGLECTED_AFTER: Duration = Duration::from_millis(20);
@@ -44,7 +76,7 @@ const VISITS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
 pub(super) fn run(session: &Session, patience: Patience) {
-    let (mut idle, mut slept) = (0, false);
+    let (mut looks, mut slept) = (Looks::default(), false);
     let mut watch = Watch::new(session);
     while !session.is_stopping() {
         session.hold().pass();
@@ -56,16 +88,15 @@ pub(super) fn run(session: &Session, patience: Patience) {
             break;
         }
         if outcome.progress {
-            idle = 0;
+            looks = Looks::default();
             continue;
         }
-        idle += 1;
         // Who waits for data, or polls, looks for itself.
         let seat = session.seat();
         let is_taken = seat.has_visitors() || seat.glances.want_seat();
-        if is_taken || !patience.looks_again(idle) {
+        if is_taken || !looks.again(patience) {
             sleep(session, &mut watch, outcome);
-            (idle, slept) = (0, true);
+            (looks, slept) = (Looks::default(), true);
         }
     }
 }
@@ -202,5 +233,27 @@ impl<'a> Watch<'a> {
         }
         let since = Duration::from_nanos(now.saturating_sub(self.visited_at?));
         (since < VISITS_EXPECTED).then_some(UPKEEP_WITHIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_so_many_or_end_in_time() {
+        let few = Patience {
+            spins: 3,
+            yields: 2,
+        };
+        let mut looks = Looks::default();
+        assert_eq!((0..9).take_while(|_| looks.again(few)).count(), 5);
+        let endless = Patience {
+            spins: 0,
+            yields: u32::MAX,
+        };
+        let (mut looks, begun) = (Looks::default(), Instant::now());
+        while looks.again(endless) {}
+        assert!(begun.elapsed() >= YIELDS_FOR);
     }
 }

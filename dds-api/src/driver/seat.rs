@@ -17,7 +17,6 @@
 //! of a participant must not wait for what its application computes. One thread at a time
 //! is the guest; the others wait to be told, by whoever steps.
 
-use std::hint;
 use std::mem;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
@@ -28,7 +27,7 @@ use spindle_dds_transport::duty::Duty;
 use spindle_dds_transport::{Berths, Fabric, Want};
 
 use super::glance::Glances;
-use super::poll::{NEGLECTED_AFTER, Patience};
+use super::poll::{Looks, NEGLECTED_AFTER, Patience};
 use super::session::Session;
 use crate::condition::{Couch, Signal};
 
@@ -169,7 +168,7 @@ impl Session {
     fn sit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
         let fabric = self.handle().fabric();
         fabric.announce_awake();
-        let (mut idle, mut slept, mut woke) = (0, false, false);
+        let (mut looks, mut slept, mut woke) = (Looks::default(), false, false);
         let mut want = Want::DataAndAcks;
         let visit = loop {
             let outcome = self.step_on(mem::take(&mut woke));
@@ -184,14 +183,13 @@ impl Session {
             match outcome {
                 // Somebody else steps, for a moment.
                 None => thread::yield_now(),
-                Some(outcome) if outcome.progress => idle = 0,
+                Some(outcome) if outcome.progress => looks = Looks::default(),
                 Some(outcome) => {
                     self.keeps_time(outcome.due);
-                    idle += 1;
-                    if self.seat().patience.looks_again(idle) {
+                    if looks.again(self.seat().patience) {
                         continue;
                     }
-                    idle = 0;
+                    looks = Looks::default();
                     (slept, woke) = (true, true);
                     if !self.sleep_as_guest(signal, outcome, deadline) {
                         break Visit::Refused;
@@ -304,18 +302,4 @@ impl Session {
 /// Whether who sleeps for `announced` is woken for what is wanted.
 pub(super) fn covers(announced: Want, wanted: Want) -> bool {
     announced == Want::DataAndAcks || wanted == Want::Data
-}
-
-impl Patience {
-    /// Whether to look once more, after so many looks in vain: spins, or yields, first.
-    pub(super) fn looks_again(self, idle: u32) -> bool {
-        if idle <= self.spins {
-            hint::spin_loop();
-        } else if idle <= self.spins + self.yields {
-            thread::yield_now();
-        } else {
-            return false;
-        }
-        true
-    }
 }
