@@ -8,6 +8,33 @@ use spindle_dds::{DataReader, Duration};
 use crate::flight::State;
 use crate::meeting::{Meeting, enable, keep_all_reader, reader, state, take, writer};
 
+/// What follows one another is handed over together: as far as it is for the same.
+#[test]
+fn a_topic_that_nobody_reads_takes_nothing_of_others_with_it() {
+    const SAMPLES: u32 = 2_000;
+    let meeting = Meeting::new();
+    let participants = [0, 1].map(|_| {
+        let builder = meeting.builder();
+        let builder = builder.property("spindle.topic.State.subgroup", "1");
+        let builder = builder.property("spindle.topic.Beside.subgroup", "1");
+        builder.create().expect("a participant")
+    });
+    let writers = ["Beside", "State"].map(|topic| writer(&participants[0], topic));
+    let readers = [0, 1].map(|at| reader(&participants[at], "State"));
+    enable(&participants);
+    for number in 0..SAMPLES {
+        for writer in &writers {
+            writer.write(&state(1, number)).expect("sent");
+        }
+    }
+    for reader in &readers {
+        let numbers = take(reader, SAMPLES as usize, |sample| {
+            sample.data().expect("data").number
+        });
+        assert!(numbers.into_iter().eq(0..SAMPLES));
+    }
+}
+
 #[test]
 fn two_writers_are_seen_in_one_order_everywhere() {
     const SAMPLES: u32 = 5_000;
