@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A thread's timestamps do not go back for being counted, only where the clock does. Those of
-//! two threads may be some tens of nanoseconds off from each other.
+//! two threads may be some hundred nanoseconds off from each other.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

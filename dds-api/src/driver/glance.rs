@@ -9,7 +9,7 @@
 //! often takes the duty (see [`duty`](spindle_dds_transport::duty)) as a thread that waits
 //! does, and goes away on trust at once: nobody is rung, the keeper sleeps on, and looks each
 //! millisecond whether there has been another glance meanwhile. If there was none, it takes
-//! the duty itself. A keeper that is awake goes to sleep for it, whatever its strategy.
+//! the duty itself; at once, if its own look has found something to do. A keeper that is awake goes to sleep for it, whatever its strategy.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
