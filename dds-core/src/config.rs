@@ -12,7 +12,7 @@ pub struct EngineConfig {
     pub delivery_batching: bool,
     /// Deliver as much as is worth a push at a time, and let the other predicates have
     /// their turn, else all that is stable: while it is delivered nothing is sent, nor is
-    /// room given back. Of no effect without batching.
+    /// room given back. Of no effect without batching. How much that is, [`Bounds`] say.
     pub bounded_deliveries: bool,
     /// Fill up with nulls when another sender is ahead (§III-B).
     pub null_sends: bool,
@@ -26,9 +26,33 @@ pub struct EngineConfig {
     /// as in the paper: the bytes of its ring, divided by its messages, which no message
     /// can exceed (§II-B).
     pub variable_lengths: bool,
+    /// Of bounded deliveries. No switch: a harness draws others.
+    pub bounds: Bounds,
     /// A bug, for a harness to find.
     #[cfg(feature = "planted")]
     pub planted: Option<PlantedBug>,
+}
+
+/// How many messages of a lane are delivered before something else is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// A step delivers so many at most, or [`per_sender`](Self::per_sender) of each sender if
+    /// that is more: the more there are, the fewer are of any one, whose room goes back.
+    pub step: u64,
+    /// Of each sender.
+    pub per_sender: u64,
+    /// The layer above is told of so many at a time at least, unless nothing more is stable:
+    /// whom it wakes for a few would sleep again before the next step has delivered more.
+    pub batch: u64,
+}
+
+impl Bounds {
+    /// A batch is what a thread reads in about the time that waking it takes.
+    pub const SPINDLE: Self = Self {
+        step: 32,
+        per_sender: 4,
+        batch: 128,
+    };
 }
 
 /// A switch by its name, which is that of its field.
@@ -125,6 +149,8 @@ pub enum PlantedBug {
     AckAfterFreeze,
     /// A lane ends at the first message that is missing, at some members.
     StopsAtHole,
+    /// Where a lane ends, the layer above is not told that the batch does.
+    EndsUntold,
     /// A member leaves while it holds messages in the rings of others.
     LeavesHolding,
     /// Whatever is committed is taken for received by all.
@@ -162,6 +188,7 @@ impl EngineConfig {
         batched_upcalls: true,
         summary_polling: true,
         variable_lengths: true,
+        bounds: Bounds::SPINDLE,
         #[cfg(feature = "planted")]
         planted: None,
     };
@@ -177,6 +204,7 @@ impl EngineConfig {
         batched_upcalls: false,
         summary_polling: false,
         variable_lengths: false,
+        bounds: Bounds::SPINDLE,
         #[cfg(feature = "planted")]
         planted: None,
     };

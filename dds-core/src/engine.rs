@@ -43,7 +43,9 @@ pub trait Sink<F: Fabric> {
         let _ = run;
     }
 
-    /// The end of a batch of `deliver` calls: a good moment to wake readers.
+    /// The end of a batch of `deliver` calls, of one step or several: a good moment to wake
+    /// readers. No step that finds nothing to do leaves a batch without its end, and a lane
+    /// that ends, or a group that stops, does not either.
     fn batch_end(&mut self);
 
     /// Something happened to the group. Stands in order with the deliveries of
@@ -674,6 +676,8 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     pub(crate) fn stop(&mut self, participant: &Participant<F>, reason: StopReason) {
         self.stopped = true;
         participant.close(STOPPED);
+        let (groups, mut context) = self.split();
+        groups.iter_mut().for_each(|it| it.end_batch(&mut context));
         self.sink.event(Event::Stopped(reason));
     }
 

@@ -57,7 +57,7 @@ mod views;
 pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
 #[cfg(feature = "planted")]
 pub use config::PlantedBug;
-pub use config::{EngineConfig, SWITCHES, Switch};
+pub use config::{Bounds, EngineConfig, SWITCHES, Switch};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::{Engine, Event, Outcome, Position, Sink, StopReason};
 pub use figures::{Figures, WriterFigures};

@@ -24,11 +24,13 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// More polling threads than cores is normal: even `spin` yields soon, and ends after
-    /// some milliseconds.
+    /// More polling threads than cores is normal: `balanced` yields whenever it has found
+    /// nothing, which where nobody else wants the processor is a look with a pause, and where
+    /// somebody does leaves it to who has something to do. Even `spin` yields soon, and ends
+    /// after some milliseconds.
     pub(super) const fn of(policy: WaitPolicy) -> Self {
         let (spins, yields) = match policy {
-            WaitPolicy::Balanced => (50, 4),
+            WaitPolicy::Balanced => (0, 32),
             WaitPolicy::Spin => (500, 10_000),
             WaitPolicy::Block => (0, 0),
         };

@@ -170,6 +170,8 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     }
 
     fn event(&mut self, event: Event) {
+        // What has come by the routes of now goes by them, whatever the event makes of them.
+        self.batch_end();
         match event {
             Event::LaneEnded { subgroup, end, .. } => self.matcher.lane_ended(subgroup, end),
             Event::Decide(decision) => self.desk.put(News::Decide(decision)),

@@ -1,6 +1,6 @@
 //! The properties that every run must have, each with its id (docs/properties.md).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use spindle_dds_core::{Ring, SubgroupId};
 use spindle_dds_transport::Rank;
@@ -100,6 +100,17 @@ pub fn all_delivered(
         }
     }
     Ok(())
+}
+
+/// L8: what has been delivered, the layer above has been told.
+pub fn told(untold: &BTreeSet<SubgroupId>) -> Result<(), Finding> {
+    match untold.is_empty() {
+        true => Ok(()),
+        false => Err((
+            "L8",
+            format!("batches without an end in subgroups {untold:?}"),
+        )),
+    }
 }
 
 /// A3 of lanes: all who go on end them alike.

@@ -364,6 +364,9 @@ impl Node {
         }
         let outcome = step(&self.engine, self.steps);
         self.steps += 1;
+        if outcome.is_some_and(|outcome| !outcome.progress) {
+            self.engine.with_sink(Recorder::is_at_rest);
+        }
         if outcome.is_some_and(|outcome| outcome.room) {
             self.apps.iter_mut().for_each(|app| app.room = true);
         }

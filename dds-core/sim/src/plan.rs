@@ -1,6 +1,8 @@
 //! What a seed stands for: everything about a run that is drawn before it starts.
 
-use spindle_dds_core::{EngineConfig, LaneSpec, RingSpec, SenderSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{
+    Bounds, EngineConfig, LaneSpec, RingSpec, SenderSpec, SubgroupId, TopicKey,
+};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
@@ -195,5 +197,16 @@ fn draw_config(seed: u64, rng: &mut Rng) -> EngineConfig {
     // Drawn apart, as it came later: seeds of old stay what they are.
     config.bounded_deliveries = Rng::new(seed ^ 0xb0de_de11).chance(0.8);
     config.summary_polling = Rng::new(seed ^ 0x2e57_2e57).chance(0.8);
+    config.bounds = draw_bounds(&mut Rng::new(seed ^ 0xba7c_ba7c));
     config
+}
+
+/// Rings of runs hold little: most bounds are such that something is left behind them.
+pub(crate) fn draw_bounds(rng: &mut Rng) -> Bounds {
+    let (step, per_sender, batch) = [(1, 0, 1), (1, 0, 4), (2, 1, 9), (32, 4, 128)][rng.below(4)];
+    Bounds {
+        step,
+        per_sender,
+        batch,
+    }
 }

@@ -1,12 +1,14 @@
 //! What a member is handed, and what it makes of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use spindle_dds_core::{Delivery, Event, Held, Ring, Run, Sink, StopReason, SubgroupId};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
+use crate::invariants;
 use crate::plan::Plan;
+use crate::violation::Finding;
 
 /// A message as it was committed: what every delivery is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +64,10 @@ pub(crate) struct Recorder {
     pub(crate) loans: Vec<Loan>,
     pub(crate) stopped: Option<StopReason>,
     pub(crate) left: Vec<Rank>,
-    /// First thing found wrong with a payload.
-    pub(crate) corrupt: Option<String>,
+    /// First thing found wrong on the way.
+    pub(crate) wrong: Option<Finding>,
+    /// With messages of a batch that has not ended.
+    untold: BTreeSet<SubgroupId>,
     pub(crate) new_records: Vec<(SubgroupId, Ring, Record)>,
     /// Lanes that ended: position and digest there.
     pub(crate) ended: Vec<Ended>,
@@ -92,7 +96,8 @@ impl Recorder {
             loans: Vec::new(),
             stopped: None,
             left: Vec::new(),
-            corrupt: None,
+            wrong: None,
+            untold: BTreeSet::new(),
             new_records: Vec::new(),
             ended: Vec::new(),
             seats: BTreeMap::new(),
@@ -123,12 +128,20 @@ impl Recorder {
             **byte != payload_byte(loan.rank, loan.subgroup, loan.ring, loan.number, *at)
         });
         if let Some((at, byte)) = wrong {
-            self.corrupt.get_or_insert_with(|| {
-                format!(
+            self.wrong.get_or_insert_with(|| {
+                let what = format!(
                     "byte {at} of message {} of member {} in subgroup {} is {byte:#04x}",
                     loan.number, loan.rank, loan.subgroup
-                )
+                );
+                ("M3", what)
             });
+        }
+    }
+
+    /// Nothing is left to do.
+    pub(crate) fn is_at_rest(&mut self) {
+        if let Err(finding) = invariants::told(&self.untold) {
+            self.wrong.get_or_insert(finding);
         }
     }
 
@@ -149,6 +162,7 @@ impl Sink<SimFabric> for Recorder {
     fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
         let header = delivery.header;
         let subgroup = delivery.lane.subgroup();
+        self.untold.insert(subgroup);
         let sender = self.member(subgroup, delivery.sender);
         let record = Record {
             position: delivery.position,
@@ -183,7 +197,9 @@ impl Sink<SimFabric> for Recorder {
         );
     }
 
-    fn batch_end(&mut self) {}
+    fn batch_end(&mut self) {
+        self.untold.clear();
+    }
 
     fn event(&mut self, event: Event) {
         match event {
@@ -212,12 +228,17 @@ impl Sink<SimFabric> for Recorder {
                 epoch,
                 end,
                 digest,
-            } => self.ended.push(Ended {
-                subgroup,
-                epoch,
-                end,
-                digest,
-            }),
+            } => {
+                if self.untold.contains(&subgroup) {
+                    self.is_at_rest();
+                }
+                self.ended.push(Ended {
+                    subgroup,
+                    epoch,
+                    end,
+                    digest,
+                });
+            }
             Event::Decide(_)
             | Event::Refused { .. }
             | Event::ViewEnded(_)

@@ -186,15 +186,15 @@ impl<'a> World<'a> {
     /// What holds at every delivery; `stable` unless a lane has just ended.
     pub(crate) fn check_node(&mut self, at: usize, stable: bool) -> Result<(), Finding> {
         let rank = self.nodes[at].rank;
-        let (records, corrupt, stopped) = self.nodes[at]
+        let (records, wrong, stopped) = self.nodes[at]
             .engine
             .with_sink(|sink| {
                 let records = core::mem::take(&mut sink.new_records);
-                (records, sink.corrupt.clone(), sink.stopped.clone())
+                (records, sink.wrong.clone(), sink.stopped.clone())
             })
             .unwrap_or_default();
-        if let Some(what) = corrupt {
-            return Err(("M3", what));
+        if let Some(finding) = wrong {
+            return Err(finding);
         }
         if let Some(reason) = stopped {
             return Err(("A6", format!("member {rank} stopped: {reason}")));

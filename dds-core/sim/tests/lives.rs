@@ -311,6 +311,7 @@ fn bugs_of_the_membership_are_found() {
         PlantedBug::StopsAtHole,
         PlantedBug::ForgetsRefusal,
         PlantedBug::BeginsAlone,
+        PlantedBug::EndsUntold,
     ] {
         let plans = drawn(1500, |plan| {
             if bug == PlantedBug::ForgetsRefusal {

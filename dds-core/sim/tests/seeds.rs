@@ -138,6 +138,7 @@ fn bugs_of_the_end_of_a_lane_are_found() {
         (PlantedBug::CommitAfterWedge, &["A2", "A3", "A6", "L2"][..]),
         (PlantedBug::AckAfterFreeze, &["A3", "A6", "A4"]),
         (PlantedBug::StopsAtHole, &["A3", "A2", "L2"]),
+        (PlantedBug::EndsUntold, &["L8"]),
     ] {
         must_be_found(&format!("{bug:?}"), properties, |plan| {
             often(plan);

@@ -6,7 +6,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use super::run::{Course, Handed, Order, Run, Source};
 use super::{Context, Found, Group, Trouble};
-use crate::config::{EngineConfig, PlantedBug};
+use crate::config::{Bounds, EngineConfig, PlantedBug};
 use crate::counters::bump;
 use crate::digest::Digest;
 use crate::engine::{Event, Sink};
@@ -16,13 +16,23 @@ use crate::limits::DIGESTS_KEPT;
 use crate::stream::Stream;
 use crate::sync::Ordering;
 
-/// Messages that a step delivers at most of an order with so many senders. The more there
-/// are, the fewer of them are of any one, whose room goes back.
+/// Messages that a step delivers at most of an order with so many senders.
 fn delivery_max(config: &EngineConfig, senders: usize) -> u64 {
+    let Bounds {
+        step, per_sender, ..
+    } = config.bounds;
     match (config.delivery_batching, config.bounded_deliveries) {
         (false, _) => 1,
         (true, false) => u64::MAX,
-        (true, true) => 32.max(4 * senders as u64),
+        (true, true) => step.max(per_sender * senders as u64),
+    }
+}
+
+/// Messages after which the sink is told, though the next step delivers more.
+fn batch_max(config: &EngineConfig) -> u64 {
+    match (config.delivery_batching, config.bounded_deliveries) {
+        (true, true) => config.bounds.batch,
+        _ => 0,
     }
 }
 
@@ -67,7 +77,11 @@ impl<F: Fabric> Group<F> {
         self.delivered_num = done;
         lane.fabric.store(lane.columns.delivered_num, done);
         self.pass_ordered(lane);
-        self.end_batch(before, context);
+        self.count_delivered(before);
+        // Else there will be another step, which delivers more, or ends the lane.
+        if done >= self.stable || self.untold() >= batch_max(context.config) {
+            self.end_batch(context);
+        }
         true
     }
 
@@ -125,7 +139,10 @@ impl<F: Fabric> Group<F> {
                 self.tell_farewell(next, context);
             }
         }
-        self.end_batch(before, context);
+        self.count_delivered(before);
+        if !context.config.plants(PlantedBug::EndsUntold) {
+            self.end_batch(context);
+        }
     }
 
     /// Tells the farewell that is next in order.
@@ -227,20 +244,29 @@ impl<F: Fabric> Group<F> {
         Some(behind)
     }
 
-    /// `before` is what had been delivered before the batch.
-    fn end_batch<S: Sink<F>>(&self, before: (u64, u64), context: &mut Context<'_, S>) {
+    /// `before` is what had been delivered before the predicate.
+    fn count_delivered(&self, before: (u64, u64)) {
         let delivered = self.delivered.0 - before.0;
         if delivered > 0 {
             let counters = &self.lane.common.counters;
             bump(&counters.delivered, delivered);
             bump(&counters.delivered_bytes, self.delivered.1 - before.1);
             counters.delivery_batches.record(delivered);
-            // Whoever tells after each message has told.
-            if context.config.batched_upcalls {
-                bump(&counters.upcalls, 1);
-                context.sink.batch_end();
-            }
         }
+    }
+
+    /// Messages delivered since the sink was told.
+    fn untold(&self) -> u64 {
+        self.delivered.0 - self.told
+    }
+
+    /// Tells the sink, if there is anything to tell. Whoever tells after each message has told.
+    pub(crate) fn end_batch<S: Sink<F>>(&mut self, context: &mut Context<'_, S>) {
+        if self.untold() > 0 && context.config.batched_upcalls {
+            bump(&self.lane.common.counters.upcalls, 1);
+            context.sink.batch_end();
+        }
+        self.told = self.delivered.0;
     }
 
     /// Everything below `delivered_num` has been handed over.
@@ -286,7 +312,10 @@ impl<F: Fabric> Group<F> {
                 });
             }
         }
-        self.end_batch(before, context);
+        self.count_delivered(before);
+        if self.delivered != before {
+            self.end_batch(context);
+        }
         self.delivered != before
     }
 

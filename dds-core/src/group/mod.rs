@@ -81,6 +81,8 @@ pub(crate) struct Group<F> {
     repose: rest::Repose,
     /// Messages delivered, and the bytes of their payload.
     delivered: (u64, u64),
+    /// Messages that had been delivered when the sink was told last.
+    told: u64,
 }
 
 /// How far the lane is on its way to its end.
@@ -231,6 +233,7 @@ impl<F: Fabric> Group<F> {
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
             repose: rest::Repose::default(),
             delivered: (0, 0),
+            told: 0,
             tickets: Tickets::new(lane.clone()),
             senders,
             spec,
@@ -291,6 +294,10 @@ impl<F: Fabric> Group<F> {
         context: &mut Context<'_, S>,
     ) -> Result<Progress, Trouble> {
         let mut progress = Progress::default();
+        if self.phase != Phase::Open {
+            // Nothing is delivered until the lane ends, or opens again.
+            self.end_batch(context);
+        }
         if self.phase == Phase::Frozen && !context.config.plants(PlantedBug::AckAfterFreeze) {
             return Ok(progress);
         }

@@ -6,6 +6,7 @@ use spindle_dds_core::{EngineConfig, PlantedBug, Ring, RingSpec, SubgroupId, Top
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
 use crate::node::Blunder;
+use crate::plan::draw_bounds;
 
 /// A life before it begins. Change it to plant a bug or to narrow a seed down.
 #[derive(Debug, Clone)]
@@ -181,6 +182,7 @@ impl LifePlan {
         plan.config.summary_polling = more.chance(0.8);
         plan.config.bounded_deliveries = more.chance(0.8);
         plan.slow = among(&mut more, &[0.0, 0.0, 0.0, 0.2]);
+        plan.config.bounds = draw_bounds(&mut more);
         plan
     }
 

@@ -262,6 +262,9 @@ impl Member {
         if outcome.room {
             self.waiting = None;
         }
+        if !outcome.progress {
+            self.engine.with_sink(Recorder::is_at_rest);
+        }
         (!outcome.progress).then_some(outcome.want)
     }
 }

@@ -8,6 +8,7 @@ use spindle_dds_core::membership::{Decision, Finish, MemberId, Request, View};
 use spindle_dds_core::{Delivery, Event, Held, Run, Sink, StopReason, SubgroupId};
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
+use crate::invariants::told;
 use crate::life::facts::{Delivered, LaneKey, Sent};
 use crate::life::invariants::payload;
 use crate::life::plan::LifePlan;
@@ -43,6 +44,8 @@ struct Loan {
 /// The layer above the engine.
 pub(crate) struct Recorder {
     pub(crate) news: Vec<News>,
+    /// With messages of a batch that has not ended.
+    untold: BTreeSet<SubgroupId>,
     loans: Vec<Loan>,
     /// Who is at which place, by lane.
     places: BTreeMap<LaneKey, Vec<MemberId>>,
@@ -62,6 +65,7 @@ impl Recorder {
     pub(super) fn new(me: MemberId, plan: &LifePlan, rng: Rng) -> Self {
         Self {
             news: Vec::new(),
+            untold: BTreeSet::new(),
             loans: Vec::new(),
             places: BTreeMap::new(),
             rng,
@@ -90,6 +94,13 @@ impl Recorder {
             self.asks_again_at.set(0);
         }
         due
+    }
+
+    /// Nothing is left to do.
+    pub(super) fn is_at_rest(&mut self) {
+        if let Err(finding) = told(&self.untold) {
+            self.news.push(News::Wrong(finding));
+        }
     }
 
     fn check(&mut self, loan: &Loan) {
@@ -126,6 +137,7 @@ impl Recorder {
 impl Sink<SimFabric> for Recorder {
     fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
         let lane = (delivery.lane.subgroup(), delivery.lane.epoch(), 0);
+        self.untold.insert(lane.0);
         let places = self.places.get(&lane);
         let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
             let what = format!("a message of nobody in {lane:?}");
@@ -167,7 +179,9 @@ impl Sink<SimFabric> for Recorder {
         );
     }
 
-    fn batch_end(&mut self) {}
+    fn batch_end(&mut self) {
+        self.untold.clear();
+    }
 
     fn event(&mut self, event: Event) {
         let news = match event {
@@ -177,6 +191,9 @@ impl Sink<SimFabric> for Recorder {
                 end,
                 digest,
             } => {
+                if self.untold.contains(&subgroup) {
+                    self.is_at_rest();
+                }
                 self.ready.borrow_mut().remove(&subgroup);
                 News::LaneEnded {
                     lane: (subgroup, epoch, 0),
