@@ -194,9 +194,10 @@ pub struct Outcome {
     pub due: u64,
 }
 
-/// At which lanes at rest a step looks that moves nothing. One that does looks at one.
+/// At which lanes at rest a step looks that moves nothing. One that does looks at one. A brief
+/// one may also pass over the view, where nobody has said anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
+pub(crate) enum Look {
     /// All.
     Whole,
     /// Those where something has happened of late, and a few of the others, in turn.
@@ -300,7 +301,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 
     /// The same for who steps again at once, whether there was something to do or not: of
     /// lanes in which nothing has happened of late it looks at a few, and at others the next
-    /// time, so that it costs the same however many there are. Nobody may sleep on it.
+    /// time, so that it costs the same however many there are; and at the view every few
+    /// times, while nobody has said anything there. Nobody may sleep on it.
     pub fn step_briefly(&self, now: u64) -> Option<Outcome> {
         self.step_as(now, Look::Brief)
     }
@@ -388,7 +390,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
                 progress.any = true;
             }
             if !self.stopped {
-                let (changed, when) = self.step_views(participant, now);
+                let (changed, when) = self.step_views(participant, now, look);
                 progress.any |= changed;
                 due = when;
             }

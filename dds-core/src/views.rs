@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::engine::{Engine, Event, Sink, State, StopReason};
+use crate::engine::{Engine, Event, Look, Sink, State, StopReason};
 use crate::group::{Found, Group, Trouble};
 use crate::handle::Participant;
 use crate::ids::SubgroupId;
@@ -139,7 +139,19 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 impl<F: Fabric, S: Sink<F>> State<F, S> {
     /// The membership's part of a step. Returns whether anything changed, and
     /// when it wants to be stepped again.
-    pub(crate) fn step_views(&mut self, participant: &Participant<F>, now: u64) -> (bool, u64) {
+    pub(crate) fn step_views(
+        &mut self,
+        participant: &Participant<F>,
+        now: u64,
+        look: Look,
+    ) -> (bool, u64) {
+        if look == Look::Brief
+            && let Some(views) = &mut self.views
+            && let Phase::In(membership) = &mut views.phase
+            && membership.may_pass_over()
+        {
+            return (false, membership.due());
+        }
         // Out of the state while it is stepped: it looks at the lanes.
         let Some(mut views) = self.views.take() else {
             return (false, 0);

@@ -150,7 +150,7 @@ impl Duty {
     /// A guest that is away says that it is still near, without coming back: it is waited
     /// for as if it had been there. Whether one is away.
     pub fn look_in(&self) -> bool {
-        if self.0.load(Ordering::Relaxed) & STATE != AWAY {
+        if !self.is_away() {
             return false;
         }
         let before = self.step(|state| match state & STATE {
@@ -158,6 +158,11 @@ impl Duty {
             _ => state,
         });
         before & STATE == AWAY
+    }
+
+    /// Whether a guest is away.
+    pub fn is_away(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & STATE == AWAY
     }
 
     /// Keeps it without being there.

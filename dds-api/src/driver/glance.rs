@@ -45,6 +45,8 @@ pub(super) struct Glances {
     last: AtomicU64,
     /// Those before it that followed each other closely.
     close: AtomicU32,
+    /// When who polls has said last that it is near.
+    said: AtomicU64,
     /// The keeper is awake, and somebody else would rather look.
     seat_wanted: AtomicBool,
 }
@@ -63,6 +65,16 @@ impl Glances {
         };
         self.close.store(close, Ordering::Relaxed);
         close >= CLOSE_GLANCES
+    }
+
+    /// Whether who polls has said of late that it is near: as often is enough.
+    fn has_said(&self, now: u64) -> bool {
+        let since = now.saturating_sub(self.said.load(Ordering::Relaxed));
+        u128::from(since) < CLOSE.as_nanos()
+    }
+
+    fn says(&self, now: u64) {
+        self.said.store(now, Ordering::Relaxed);
     }
 
     /// Whether somebody would rather look than the keeper, since it asked last.
@@ -84,7 +96,7 @@ impl Session {
             return self.step_at(now).is_some_and(|outcome| outcome.progress);
         }
         // It is trusted for some time more, and nobody is rung meanwhile.
-        if !seat.duty.look_in() {
+        if !self.is_near(now) {
             if seat.duty.is_keepers() {
                 seat.glances.seat_wanted.store(true, Ordering::Relaxed);
             } else if seat.trusts() && seat.duty.take() {
@@ -93,6 +105,19 @@ impl Session {
         }
         self.step_briefly_at(now)
             .is_some_and(|outcome| outcome.progress)
+    }
+
+    /// Says that it is, if a guest is away: now and then is enough.
+    fn is_near(&self, now: u64) -> bool {
+        let seat = self.seat();
+        if seat.glances.has_said(now) && seat.duty.is_away() {
+            return true;
+        }
+        let is_near = seat.duty.look_in();
+        if is_near {
+            seat.glances.says(now);
+        }
+        is_near
     }
 
     /// With the duty, which the keeper had, asleep.

@@ -44,6 +44,9 @@ pub(crate) struct Inlet<F: Fabric> {
     shelf: Mutex<Shelf<F>>,
     /// Something came since somebody looked.
     due: AtomicBool,
+    /// There was no sample when somebody asked for some, and none has been put in since. Written
+    /// by whoever has the lock.
+    bare: AtomicBool,
     /// The cache is full; arrivals stay in the queue.
     blocked: AtomicBool,
     /// There is another link.
@@ -103,6 +106,7 @@ impl<F: Fabric> Inlet<F> {
             fate,
             shelf: Mutex::new(Shelf::new(cache)),
             due: AtomicBool::new(false),
+            bare: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             goes_on: AtomicBool::new(false),
             lane: AtomicU64::new(0),
@@ -221,6 +225,7 @@ impl<F: Fabric> Inlet<F> {
             changed = shelf.drain(self.span_max(), new);
         }
         self.blocked.store(shelf.is_blocked(), Ordering::Release);
+        self.bare.store(false, Ordering::Release);
         self.came_to(&shelf);
         drop(shelf);
         if !changed.is_empty() {
@@ -278,9 +283,16 @@ impl<F: Fabric> Inlet<F> {
     /// Hands samples out; see [`DataReader`](crate::DataReader). A collection that has any is
     /// out until it is given back.
     pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {
+        if self.is_bare() {
+            return Vec::new();
+        }
         let items = self.with(|shelf| {
             self.is_used();
-            shelf.select(access, query, self.config)
+            let items = shelf.select(access, query, self.config);
+            if items.is_empty() && shelf.cache().is_empty() {
+                self.bare.store(true, Ordering::Relaxed);
+            }
+            items
         });
         if !items.is_empty() {
             // Samples were read, instances looked at: conditions may hold by that.
@@ -288,6 +300,13 @@ impl<F: Fabric> Inlet<F> {
             self.reader.observers().notify_of(samples);
         }
         items
+    }
+
+    /// Whether there is nothing to hand out, without a look: for who polls.
+    #[inline]
+    fn is_bare(&self) -> bool {
+        let flags = [&self.due, &self.goes_on, &self.closed];
+        self.bare.load(Ordering::Acquire) && !flags.iter().any(|it| it.load(Ordering::Acquire))
     }
 
     /// Somebody takes samples, and has the lock.

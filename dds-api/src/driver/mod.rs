@@ -16,6 +16,7 @@
 
 mod arrival;
 mod bell;
+mod clock;
 mod control;
 mod course;
 mod crew;

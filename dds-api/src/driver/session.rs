@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
 use spindle_dds_core::{Claim, ClaimError, Engine, EngineConfig, Handle, Meta, Outcome};
 use spindle_dds_transport::{Berths, Fabric};
 
 use super::bell::Bells;
+use super::clock::Clock;
 use super::control::Control;
 use super::crew::{self, Crew};
 use super::desk::{Desk, News};
@@ -34,7 +35,7 @@ pub(crate) struct Session {
     /// Whoever gives no sign of life for so long is taken for failed.
     limit: Duration,
     /// When the engine's time began.
-    since: Instant,
+    clock: Clock,
     fate: Arc<Fate>,
     bells: Arc<Bells>,
     desk: Arc<Desk>,
@@ -101,7 +102,7 @@ impl Session {
         Arc::new(Self {
             room: Room::default(),
             limit: start.limit,
-            since: Instant::now(),
+            clock: Clock::new(),
             handle,
             engine,
             fate,
@@ -194,7 +195,7 @@ impl Session {
 
     /// Nanoseconds of the engine's time.
     pub(super) fn now(&self) -> u64 {
-        u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        self.clock.now()
     }
 
     pub(super) fn seat(&self) -> &Seat {

@@ -138,7 +138,19 @@ pub struct Membership<F> {
     /// Whose proposal removes this member.
     pub(super) expelled_by: Option<Rank>,
     pub(super) over: bool,
+    /// Nobody had said anything in this view when it was looked last.
+    silent: bool,
+    /// Brief steps since then.
+    passed_over: u32,
 }
+
+/// Steps in a row that look at nobody's part in the view, at most.
+const PASSED_OVER_MAX: u32 = if cfg!(feature = "planted") {
+    // Lives in the simulator are short.
+    1
+} else {
+    7
+};
 
 impl<F: Fabric> Membership<F> {
     /// Begins a view over its control segment. `suspected` are those of its
@@ -176,6 +188,8 @@ impl<F: Fabric> Membership<F> {
             is_decided: false,
             expelled_by: None,
             over: false,
+            silent: false,
+            passed_over: 0,
         };
         for (rank, cause) in suspected {
             this.suspected.insert(*rank);
@@ -276,9 +290,19 @@ impl<F: Fabric> Membership<F> {
         action
     }
 
+    /// For one step of who goes on and on: whether this one may be left out. That is so for a
+    /// few steps in a row while there is nothing to do but to look whether others live and are
+    /// silent, which looks at a line or two of each.
+    pub fn may_pass_over(&mut self) -> bool {
+        let may = self.silent && !self.has_cause() && self.passed_over < PASSED_OVER_MAX;
+        self.passed_over = if may { self.passed_over + 1 } else { 0 };
+        may
+    }
+
     fn pass(&mut self, now: u64, lanes: &mut impl LaneEnds) -> Option<Action> {
         self.watch(now, lanes);
-        if self.is_quiet() {
+        self.silent = self.is_silent();
+        if self.silent && !self.has_cause() {
             return None;
         }
         if let Some(by) = self.spread(lanes).or(self.expelled_by) {
@@ -310,21 +334,19 @@ impl<F: Fabric> Membership<F> {
         self.finish_if_committed(lanes)
     }
 
-    /// Whether nobody has said anything in this view, and this member has nothing to say:
-    /// then none of what follows finds anything to do. So it is nearly always.
-    fn is_quiet(&self) -> bool {
+    /// Whether this member has something to say. If not, and while nobody has said anything in
+    /// this view, nothing finds anything to do. So it is nearly always.
+    fn has_cause(&self) -> bool {
         let asks = !self.requests.is_empty() || self.intent.is_some();
         let knows = !self.suspected.is_empty() || self.expelled_by.is_some();
         let decides = self.deciding || self.is_decided || self.alone_since.is_some();
-        if asks || knows || decides || self.wedged != Level::None {
-            return false;
-        }
-        self.rows.is_silent(self.me)
-            && self
-                .rows
-                .others
-                .iter()
-                .all(|rank| self.rows.is_silent(rank))
+        asks || knows || decides || self.wedged != Level::None
+    }
+
+    /// Whether nobody has said anything in this view, this member included.
+    fn is_silent(&self) -> bool {
+        let mut others = self.rows.others.iter();
+        self.rows.is_silent(self.me) && others.all(|rank| self.rows.is_silent(rank))
     }
 
     pub(super) fn out(&mut self, reason: OutReason) -> Option<Action> {

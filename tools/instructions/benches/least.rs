@@ -1,6 +1,6 @@
 //! The least time that a sample takes its writer's thread, and its reader's: of thousands of
 //! batches the one that was disturbed least, which other load hardly changes. Printed, not
-//! judged: one line for each size, of nanoseconds a sample.
+//! judged: one line for each size, of nanoseconds a sample, and one of a look in vain.
 //!
 //!     cargo bench -p spindle-dds-instructions --bench least
 
@@ -36,4 +36,25 @@ fn main() {
             each(deliver)
         );
     }
+    look_in_vain(World::new(SIZES[0]));
+}
+
+/// What a thread that polls does where nothing has come. Nobody steps the reader's engine by hand.
+fn look_in_vain(world: World) {
+    let World {
+        reading, reader, ..
+    } = world;
+    drop(reading);
+    let mut look = u128::MAX;
+    for _ in 0..ROUNDS {
+        look = look.min(time(|| {
+            for _ in 0..BATCH {
+                assert!(reader.take(1).is_err());
+            }
+        }));
+    }
+    println!(
+        "{{\"look_in_vain_ns_min\": {:.1}}}",
+        look as f64 / BATCH as f64
+    );
 }

@@ -57,6 +57,9 @@ impl<F: Fabric> Inlet<F> {
             return false;
         }
         let any = shelf.take_run(self.span_max(), link, topic, run, batch);
+        if self.bare.load(Ordering::Relaxed) {
+            self.bare.store(false, Ordering::Release);
+        }
         if shelf.is_blocked() {
             self.blocked.store(true, Ordering::Release);
         }

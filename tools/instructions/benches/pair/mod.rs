@@ -26,7 +26,7 @@ const WARM_UP: usize = 40;
 /// A writer and a reader that have met.
 pub(crate) struct World {
     writer: DataWriter<Blob>,
-    reader: DataReader<Blob>,
+    pub(crate) reader: DataReader<Blob>,
     pub(crate) writing: ByHand,
     pub(crate) reading: ByHand,
     size: usize,
