@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use super::glance::this_thread_calls_back;
+use super::poll::Looks;
 use super::session::Session;
 use crate::discovery::{Own, Roll};
 use crate::participant::{DomainParticipant, ParticipantCore};
@@ -26,6 +27,7 @@ impl Targets {
     pub(crate) fn run(self, session: &Session) {
         session.bells().listeners.is_mine();
         this_thread_calls_back();
+        let (mut looks, patience) = (Looks::default(), session.seat().patience());
         let mut told = false;
         let mut own = Vec::new();
         let mut generation = None;
@@ -42,8 +44,11 @@ impl Targets {
                 self.failed(reason);
             }
             any |= self.statuses(&own);
-            if !any && generation == Some(self.roll.generation()) {
+            if any || generation != Some(self.roll.generation()) {
+                looks = Looks::default();
+            } else if !looks.again(patience) {
                 thread::park();
+                looks = Looks::default();
             }
         }
     }

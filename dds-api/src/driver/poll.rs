@@ -16,7 +16,8 @@ use super::seat::{BACK_WITHIN, UPKEEP_WITHIN, covers};
 use super::session::Session;
 use crate::properties::WaitPolicy;
 
-/// How often a thread looks again before it sleeps.
+/// How often a thread looks again before it sleeps: to wake it takes who does longer than much
+/// of what it waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     pub(super) spins: u32,

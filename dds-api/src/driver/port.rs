@@ -10,6 +10,7 @@ use spindle_dds_core::{
 };
 use spindle_dds_qos::Duration;
 
+use super::poll::Looks;
 use super::session::Session;
 use crate::error::{Error, Result};
 use crate::stamps::source_timestamp;
@@ -275,7 +276,11 @@ impl Port {
                 }
                 Err(obstacle) => Some(Err(obstacle)),
             };
-            match session.room().wait(self.subgroup, deadline, &mut attempt) {
+            let waited = match self.look_for_room(deadline, &mut attempt) {
+                None => session.room().wait(self.subgroup, deadline, &mut attempt),
+                found => found,
+            };
+            match waited {
                 Some(Ok(())) => return Ok(()),
                 Some(Err(Obstacle::Error(error))) => return Err(error),
                 Some(Err(_)) => {
@@ -296,6 +301,23 @@ impl Port {
                     )));
                 }
             }
+        }
+    }
+
+    /// Before it sleeps: looks for itself for a while, and steps in between.
+    fn look_for_room<R>(
+        &self,
+        deadline: Deadline,
+        mut attempt: impl FnMut() -> Option<R>,
+    ) -> Option<R> {
+        let (mut looks, patience) = (Looks::default(), self.session.seat().patience());
+        loop {
+            let found = attempt();
+            let is_over = found.is_some() || deadline.left().is_none();
+            if is_over || !looks.again(patience) {
+                return found;
+            }
+            self.session.step_briefly();
         }
     }
 

@@ -12,6 +12,7 @@ use std::task::Waker;
 use std::thread;
 
 use super::glance::this_thread_calls_back;
+use super::poll::Looks;
 use super::session::Session;
 use crate::discovery::{Own, Roll};
 use crate::subscription::ReaderCore;
@@ -31,6 +32,7 @@ impl Sleepers {
     pub(crate) fn run(self, session: &Session) {
         session.bells().wakers.is_mine();
         this_thread_calls_back();
+        let (mut looks, patience) = (Looks::default(), session.seat().patience());
         let mut spare = Vec::new();
         let mut readers = Vec::new();
         let mut generation = None;
@@ -44,8 +46,12 @@ impl Sleepers {
             if generation != now {
                 generation = now;
                 readers = self.readers();
-            } else if woken == 0 {
+                looks = Looks::default();
+            } else if woken > 0 {
+                looks = Looks::default();
+            } else if !looks.again(patience) {
                 thread::park();
+                looks = Looks::default();
             }
         }
         // Streams find out that it is over.
