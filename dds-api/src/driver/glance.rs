@@ -9,13 +9,18 @@
 //! often takes the duty (see [`duty`](spindle_dds_transport::duty)) as a thread that waits
 //! does, and goes away on trust at once: nobody is rung, the keeper sleeps on, and looks each
 //! millisecond whether there has been another glance meanwhile. If there was none, it takes
-//! the duty itself; at once, if its own look has found something to do. A keeper that is awake goes to sleep for it, whatever its strategy.
+//! the duty itself; at once, if its own look has found something to do. A keeper that is awake
+//! goes to sleep for it, whatever its strategy.
+//!
+//! Where what has come waits for other readers, the calling thread leaves them the processor.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use spindle_dds_transport::Fabric;
+use spindle_dds_core::Outcome;
+use spindle_dds_transport::{Fabric, Want};
 
 use super::seat::BACK_WITHIN;
 use super::session::Session;
@@ -25,6 +30,10 @@ use super::session::Session;
 const CLOSE: Duration = Duration::from_micros(BACK_WITHIN.as_micros() as u64 / 4);
 /// How many it takes.
 const CLOSE_GLANCES: u32 = 16;
+
+/// How many of them find messages that wait for other readers before the processor is left
+/// to these: where each has one, that takes less.
+const HELD_UP_MAX: u32 = 8;
 
 thread_local! {
     /// This thread runs what applications have registered.
@@ -45,6 +54,8 @@ pub(super) struct Glances {
     last: AtomicU64,
     /// Those before it that followed each other closely.
     close: AtomicU32,
+    /// Those in a row that found messages waiting for other readers.
+    held_up: AtomicU32,
     /// When who polls has said last that it is near.
     said: AtomicU64,
     /// The keeper is awake, and somebody else would rather look.
@@ -65,6 +76,18 @@ impl Glances {
         };
         self.close.store(close, Ordering::Relaxed);
         close >= CLOSE_GLANCES
+    }
+
+    /// Whether who polls has found for a while that what has come waits for other readers, who
+    /// may have no processor.
+    fn is_held_up(&self, found: Option<Outcome>) -> bool {
+        let waits = |it: Outcome| !it.progress && it.want == Want::DataAndAcks;
+        let held_up = match found.is_some_and(waits) {
+            true => self.held_up.load(Ordering::Relaxed).saturating_add(1),
+            false => 0,
+        };
+        self.held_up.store(held_up, Ordering::Relaxed);
+        held_up > HELD_UP_MAX
     }
 
     /// Whether who polls has said of late that it is near: as often is enough.
@@ -103,8 +126,11 @@ impl Session {
                 return self.glance_in_seat(now);
             }
         }
-        self.step_briefly_at(now)
-            .is_some_and(|outcome| outcome.progress)
+        let outcome = self.step_briefly_at(now);
+        if seat.glances.is_held_up(outcome) {
+            thread::yield_now();
+        }
+        outcome.is_some_and(|outcome| outcome.progress)
     }
 
     /// Says that it is, if a guest is away: now and then is enough.
@@ -149,6 +175,30 @@ mod tests {
         check(close + 1, false);
         (1..CLOSE_GLANCES).for_each(|_| check(close, false));
         check(1, true);
+    }
+
+    #[test]
+    fn who_waits_for_other_readers_is_held_up_after_some_looks() {
+        let glances = Glances::default();
+        let found = |progress, want| Outcome {
+            progress,
+            room: false,
+            stable: false,
+            stopped: false,
+            want,
+            due: 0,
+        };
+        let waiting = Some(found(false, Want::DataAndAcks));
+        for news in [
+            Some(found(true, Want::DataAndAcks)),
+            Some(found(false, Want::Data)),
+            None,
+        ] {
+            assert!(!glances.is_held_up(news));
+            (0..HELD_UP_MAX).for_each(|_| assert!(!glances.is_held_up(waiting)));
+            assert!(glances.is_held_up(waiting));
+            assert!(glances.is_held_up(waiting), "until there is news");
+        }
     }
 
     #[test]
