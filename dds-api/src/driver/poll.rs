@@ -1,4 +1,4 @@
-//! The polling thread: steps the engine, spins briefly, yields, then sleeps.
+//! The polling thread: steps the engine, looks again a few times, yielding, then sleeps.
 //!
 //! It is the keeper of the participant's sleep: while a thread that waits for data is its
 //! guest and has the duty, it sleeps on, and looks now and then (see [`super::seat`]).

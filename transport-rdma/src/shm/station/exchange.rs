@@ -87,7 +87,6 @@ impl<'a> Exchange<'a> {
             }
             let made = memory::create_row(request.row_lens[request.me.index()]);
             let (own, file) = made.inspect_err(|_| shared.forget(request.key))?;
-            shared.prefault(&own, request.me);
             exchange.sides.push(Side {
                 request,
                 own,
@@ -259,6 +258,9 @@ impl Side<'_> {
         let mut places = Vec::new();
         for (rank, &len) in (0..).map(Rank).zip(&self.request.row_lens) {
             if rank == self.request.me {
+                // It may take seconds where memory is cold: not before the others have the row,
+                // which they wait for.
+                shared.prefault(&self.own, rank);
                 places.push(Place::real(Arc::clone(&self.own)));
                 continue;
             }
