@@ -8,7 +8,7 @@
 //! | `spindle.ring.bytes` | participant, writer | bytes in flight, 128 to 2^34, rounded up; a sample takes at most half | 8 MiB |
 //! | `spindle.join.timeout_ms` | participant | how long `enable` waits to be let in by those who are there | 30000 |
 //! | `spindle.failure.limit_ms` | participant | whoever gives no sign of life for so long is taken for failed, from 30; give all the same | 3000 |
-//! | `spindle.wait` | participant | `balanced`, `spin` or `block`: how long the participant's threads, a thread in a WaitSet and one that waits for room look again before they sleep: 32 times, yielding between; for some milliseconds; not at all. While a thread polls with `take` or `read`, the polling thread sleeps | `balanced` |
+//! | `spindle.wait` | participant | `balanced`, `spin` or `block`: how long threads look again before they sleep (the one that polls, those that call listeners and wake streams, one in a WaitSet, one that waits for room): 32 times, yielding between; for some milliseconds; not at all. While a thread polls with `take` or `read`, the polling thread sleeps | `balanced` |
 //! | `spindle.doorbell` | participant | `auto`, `futex` or `event`: what it sleeps on | `auto` |
 //! | `spindle.prefault` | participant | `true`: what is shared with participants of the same host, all rings among it, has its memory from the moment that it is mapped, so that no sample waits for the kernel to find a page. Takes that memory, and a millisecond for each 4 MiB whenever somebody joins or leaves. Needs Linux 5.14 | `false`: page by page, at the first use |
 //! | `spindle.directory` | participant | where the processes of a host meet | the user's runtime directory |
