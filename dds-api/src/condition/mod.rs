@@ -55,11 +55,13 @@ impl Condition {
         }
     }
 
-    /// Where who waits for it can look for itself: in its participant, once that is enabled.
+    /// Where who waits for it can look for itself, if it is for data: in its participant, once
+    /// that is enabled. One thread at a time can do so there: not one that waits for what
+    /// happens now and then.
     fn couch(&self) -> Option<Arc<dyn Couch>> {
         match self {
             Self::Guard(_) => None,
-            Self::Status(condition) => condition.beacon().couch(),
+            Self::Status(condition) => condition.beacon().couch_for_data(),
             Self::Read(condition) => condition.beacon().couch(),
         }
     }

@@ -2,27 +2,36 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread::{self, Thread};
 
-use crate::condition::Couch;
+use crate::condition::{Couch, Signal};
 use crate::status::StatusMask;
 
 /// The bell of one thread. Rung before there is one, it is not remembered: the
 /// thread looks at everything when it starts.
 #[derive(Debug, Default)]
-pub(crate) struct Bell(OnceLock<Thread>);
+pub(crate) struct Bell(Signal);
 
 impl Bell {
     /// Never waits; a system call only when the thread sleeps.
     pub(crate) fn ring(&self) {
-        if let Some(thread) = self.0.get() {
-            thread.unpark();
-        }
+        self.0.raise();
     }
 
-    /// The calling thread is the one to wake.
-    pub(crate) fn is_mine(&self) {
-        let _ = self.0.set(thread::current());
+    /// The calling thread is the one to wake, until [`end`](Self::end): on that couch, if it
+    /// lies there.
+    pub(crate) fn begin(&self, couch: Option<Arc<dyn Couch>>) {
+        let is_first = self.0.begin(couch);
+        debug_assert!(is_first, "each thread has a bell of its own");
+    }
+
+    /// What the thread waits for. It resets it before it looks for what it has to do.
+    pub(crate) fn signal(&self) -> &Signal {
+        &self.0
+    }
+
+    /// Nobody is woken any more.
+    pub(crate) fn end(&self) {
+        self.0.end();
     }
 }
 

@@ -1,11 +1,13 @@
 //! The dispatch thread: calls listeners, one after the other.
+//!
+//! Where a listener may be told of data, it looks for that itself as a thread in a WaitSet
+//! does (see [`super::seat`]): what comes wakes it, and not the polling thread first.
 
 use std::sync::{Arc, Weak};
-use std::thread;
 
 use super::glance::this_thread_calls_back;
-use super::poll::Looks;
 use super::session::Session;
+use crate::condition::Couch;
 use crate::discovery::{Own, Roll};
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::status::StatusMask;
@@ -25,13 +27,18 @@ impl Targets {
 
     /// Runs until the participant leaves. Allocates only when endpoints came or went.
     pub(crate) fn run(self, session: &Session) {
-        session.bells().listeners.is_mine();
+        let bells = session.bells();
+        let bell = &bells.listeners;
+        bell.begin(bells.couch());
         this_thread_calls_back();
-        let (mut looks, patience) = (Looks::default(), session.seat().patience());
         let mut told = false;
         let mut own = Vec::new();
         let mut generation = None;
-        while !session.is_stopping() {
+        loop {
+            bell.signal().reset();
+            if session.is_stopping() {
+                break;
+            }
             let now = Some(self.roll.generation());
             if generation != now {
                 generation = now;
@@ -45,12 +52,14 @@ impl Targets {
             }
             any |= self.statuses(&own);
             if any || generation != Some(self.roll.generation()) {
-                looks = Looks::default();
-            } else if !looks.again(patience) {
-                thread::park();
-                looks = Looks::default();
+                continue;
             }
+            match bells.are_heard(StatusMask::DATA_AVAILABLE) {
+                true => session.wait(bell.signal(), None),
+                false => session.wait_to_be_told(bell.signal(), None),
+            };
         }
+        bell.end();
     }
 
     fn failed(&self, reason: &str) {

@@ -1,7 +1,7 @@
 //! Threads that wait for data look for it themselves.
 //!
-//! The polling thread is the keeper of the participant's sleep, and a thread in a WaitSet
-//! is its guest (see [`duty`](spindle_dds_transport::duty)): it steps the engine, sleeps in
+//! The polling thread is the keeper of the participant's sleep, and a thread in a WaitSet, or
+//! the one that calls listeners, is its guest (see [`duty`](spindle_dds_transport::duty)): it steps the engine, sleeps in
 //! the fabric, is rung by peers, and finds its condition true. Were it woken by the polling
 //! thread, each sample would cost two wake-ups, of which one alone costs more than all else.
 //!
@@ -17,6 +17,7 @@
 //! of a participant must not wait for what its application computes. One thread at a time
 //! is the guest; the others wait to be told, by whoever steps.
 
+use std::iter;
 use std::mem;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
@@ -57,7 +58,7 @@ const DISTRUST: u32 = 64;
 /// How often a guest that leaves looks for more, before it leaves that to the keeper.
 const LOOKS_MAX: u32 = 8;
 /// How often a thread finds the keeper awake before it waits to be told.
-const KEEPER_AWAKE_MAX: u32 = 20;
+const KEEPER_AWAKE_MAX: usize = 20;
 
 impl Seat {
     pub(super) fn new(patience: Patience) -> Self {
@@ -116,16 +117,13 @@ enum Visit {
 
 impl Couch for Session {
     fn wait(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
-        let visitors = &self.seat().visitors;
-        visitors.fetch_add(1, Ordering::Relaxed);
         signal.couch(true);
         let visit = self.visit(signal, deadline);
         signal.couch(false);
-        visitors.fetch_sub(1, Ordering::Relaxed);
         match visit {
             Visit::Raised => true,
             Visit::TimedOut => false,
-            Visit::Refused => signal.wait(deadline),
+            Visit::Refused => self.wait_to_be_told(signal, deadline),
         }
     }
 
@@ -139,29 +137,57 @@ impl Couch for Session {
 }
 
 impl Session {
-    /// Waits for the duty a little: the keeper may be about to sleep.
+    /// Blocks until somebody else raises the signal, or until `deadline`; says which. Looks
+    /// for a while before it sleeps.
+    pub(super) fn wait_to_be_told(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
+        let mut looks = Looks::default();
+        let is_early = || deadline.is_none_or(|deadline| Instant::now() < deadline);
+        while !signal.is_raised() && is_early() && looks.again(self.seat().patience) {}
+        signal.wait(deadline)
+    }
+
+    /// Waits for the duty, and steps meanwhile: the keeper may be about to sleep. Where there is
+    /// much to do, it is not: both do it.
     fn visit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
-        let duty = &self.seat().duty;
         if !self.handle().fabric().has_guest_berth() {
             return Visit::Refused;
         }
-        for _ in 0..KEEPER_AWAKE_MAX {
-            if self.is_stopping() {
-                return Visit::Refused;
+        let mut looks = Looks::default();
+        let begun = loop {
+            let visit = self.knock(signal, deadline);
+            if visit.is_some() || !looks.again(self.seat().patience) {
+                break visit;
             }
-            if duty.take() {
-                return self.sit(signal, deadline);
-            }
-            if !duty.is_keepers() {
-                return Visit::Refused;
-            }
-            self.step();
-            if signal.is_raised() {
-                return Visit::Raised;
-            }
-            thread::yield_now();
+        };
+        if let Some(visit) = begun {
+            return visit;
         }
-        Visit::Refused
+        // The keeper goes to sleep for who has nothing to do.
+        let visitors = &self.seat().visitors;
+        visitors.fetch_add(1, Ordering::Relaxed);
+        let visits = iter::repeat_with(|| {
+            thread::yield_now();
+            self.knock(signal, deadline)
+        });
+        let visit = visits.take(KEEPER_AWAKE_MAX).flatten().next();
+        visitors.fetch_sub(1, Ordering::Relaxed);
+        visit.unwrap_or(Visit::Refused)
+    }
+
+    /// The visit, if that begins, or is over before; else a step, beside the keeper.
+    fn knock(&self, signal: &Signal, deadline: Option<Instant>) -> Option<Visit> {
+        let duty = &self.seat().duty;
+        if self.is_stopping() || self.hold().is_alone() {
+            return Some(Visit::Refused);
+        }
+        if duty.take() {
+            return Some(self.sit(signal, deadline));
+        }
+        if !duty.is_keepers() {
+            return Some(Visit::Refused);
+        }
+        self.step_briefly();
+        signal.is_raised().then_some(Visit::Raised)
     }
 
     /// With the duty.
@@ -176,7 +202,9 @@ impl Session {
             if signal.is_raised() {
                 break Visit::Raised;
             }
-            let over = self.is_stopping() || outcome.is_some_and(|outcome| outcome.stopped);
+            let over = self.is_stopping()
+                || self.hold().is_alone()
+                || outcome.is_some_and(|outcome| outcome.stopped);
             if over {
                 break Visit::Refused;
             }

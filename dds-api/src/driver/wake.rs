@@ -9,10 +9,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
-use std::thread;
 
 use super::glance::this_thread_calls_back;
-use super::poll::Looks;
 use super::session::Session;
 use crate::discovery::{Own, Roll};
 use crate::subscription::ReaderCore;
@@ -30,13 +28,17 @@ impl Sleepers {
 
     /// Runs until the participant leaves. Allocates only when endpoints came or went.
     pub(crate) fn run(self, session: &Session) {
-        session.bells().wakers.is_mine();
+        let bell = &session.bells().wakers;
+        bell.begin(None);
         this_thread_calls_back();
-        let (mut looks, patience) = (Looks::default(), session.seat().patience());
         let mut spare = Vec::new();
         let mut readers = Vec::new();
         let mut generation = None;
-        while !session.is_stopping() {
+        loop {
+            bell.signal().reset();
+            if session.is_stopping() {
+                break;
+            }
             // Before the look: the last word of a reader that goes is said by then.
             let now = Some(self.roll.generation());
             let due = readers
@@ -46,14 +48,11 @@ impl Sleepers {
             if generation != now {
                 generation = now;
                 readers = self.readers();
-                looks = Looks::default();
-            } else if woken > 0 {
-                looks = Looks::default();
-            } else if !looks.again(patience) {
-                thread::park();
-                looks = Looks::default();
+            } else if woken == 0 {
+                session.wait_to_be_told(bell.signal(), None);
             }
         }
+        bell.end();
         // Streams find out that it is over.
         readers.iter().for_each(|reader| wake(reader, &mut spare));
     }

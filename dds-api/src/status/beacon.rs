@@ -68,6 +68,11 @@ impl Beacon {
         self.bells.couch()
     }
 
+    /// The same for who waits for statuses, if its condition looks at those of data.
+    pub(crate) fn couch_for_data(&self) -> Option<Arc<dyn Couch>> {
+        self.enabled().intersects(OF_DATA).then(|| self.couch())?
+    }
+
     /// The entity is deleted: its conditions hold from now on, so that nobody
     /// waits for ever.
     pub(crate) fn end(&self) {
