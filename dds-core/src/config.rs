@@ -41,8 +41,9 @@ pub struct Bounds {
     pub step: u64,
     /// Of each sender.
     pub per_sender: u64,
-    /// The layer above is told of so many at a time at least, unless nothing more is stable:
-    /// whom it wakes for a few would sleep again before the next step has delivered more.
+    /// The layer above is told of so many at a time at least, unless nothing more is stable, or
+    /// that is more than a quarter of what senders have room for: whom it wakes for a few would
+    /// sleep again before the next step has delivered more.
     pub batch: u64,
 }
 

@@ -13,6 +13,7 @@ use crate::engine::{Event, Sink};
 use crate::ids::Ring;
 use crate::lane::Lane;
 use crate::limits::DIGESTS_KEPT;
+use crate::spec::LaneSpec;
 use crate::stream::Stream;
 use crate::sync::Ordering;
 
@@ -28,10 +29,14 @@ fn delivery_max(config: &EngineConfig, senders: usize) -> u64 {
     }
 }
 
-/// Messages after which the sink is told, though the next step delivers more.
-fn batch_max(config: &EngineConfig) -> u64 {
+/// Messages after which the sink is told, though the next step delivers more, in a lane of
+/// these. Readers are told of a part of what senders have room for, while they fill the rest:
+/// were they told of all of it, either would wait for the other.
+pub(super) fn batch_max(config: &EngineConfig, spec: &LaneSpec) -> u64 {
+    let rings = spec.ordered().filter_map(|sender| sender.rings[0]);
+    let room: u64 = rings.map(|ring| u64::from(ring.messages)).sum();
     match (config.delivery_batching, config.bounded_deliveries) {
-        (true, true) => config.bounds.batch,
+        (true, true) => config.bounds.batch.min(room / 4),
         _ => 0,
     }
 }
@@ -79,7 +84,7 @@ impl<F: Fabric> Group<F> {
         self.pass_ordered(lane);
         self.count_delivered(before);
         // Else there will be another step, which delivers more, or ends the lane.
-        if done >= self.stable || self.untold() >= batch_max(context.config) {
+        if done >= self.stable || self.untold() >= self.batch_max {
             self.end_batch(context);
         }
         true

@@ -83,6 +83,8 @@ pub(crate) struct Group<F> {
     delivered: (u64, u64),
     /// Messages that had been delivered when the sink was told last.
     told: u64,
+    /// So many more, and it is told though the next step delivers others.
+    batch_max: u64,
 }
 
 /// How far the lane is on its way to its end.
@@ -234,6 +236,7 @@ impl<F: Fabric> Group<F> {
             repose: rest::Repose::default(),
             delivered: (0, 0),
             told: 0,
+            batch_max: deliver::batch_max(&lane.config, &spec),
             tickets: Tickets::new(lane.clone()),
             senders,
             spec,

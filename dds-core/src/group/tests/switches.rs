@@ -70,7 +70,7 @@ fn without_a_batching_a_stage_takes_one_at_a_time() {
 }
 
 /// Of a batch that is greater than what a step delivers, room comes back in parts. The layer
-/// above is told of several at once.
+/// above is told of several at once, but no more than a quarter of what rings hold.
 #[test]
 fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
     let ring = Some(RingSpec {
@@ -100,7 +100,8 @@ fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
             assert_eq!(counters.upcalls, upcalls, "{members}");
         }
     };
-    check(2, EngineConfig::SPINDLE, 32, 2);
+    check(2, EngineConfig::SPINDLE, 32, 4);
+    check(4, EngineConfig::SPINDLE, 32, 4);
     check(16, EngineConfig::SPINDLE, 64, 13);
     check(2, without(|it| it.bounded_deliveries = false), 192, 1);
 }
