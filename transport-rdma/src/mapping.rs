@@ -6,6 +6,8 @@ use core::sync::atomic::Ordering;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -15,6 +17,15 @@ use crate::mem::{Region, load_acquire};
 
 /// How often a freeze copies again because the owner is still writing.
 const FREEZE_PASSES_MAX: usize = 8;
+
+/// Bytes of a huge page, where pages have 4 KiB.
+const HUGE: usize = 2 << 20;
+/// MADV_COLLAPSE of Linux 6.1, of which libc knows only beside glibc.
+const COLLAPSE: libc::c_int = 25;
+/// How long the kernel is had to find huge pages.
+const COLLAPSE_FOR: Duration = Duration::from_millis(50);
+/// Two processes that do so with the same file at once are in each other's way.
+const COLLAPSE_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
 /// A mapped row. Unmapped when the last [`Region`] over it is gone.
 #[derive(Debug)]
@@ -39,12 +50,31 @@ impl Mapping {
         } else {
             ProtFlags::READ
         };
-        // SAFETY: a new mapping at an address of the kernel's choice touches
-        // no memory that exists.
-        let base = unsafe {
-            rustix::mm::mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)
+        if len < HUGE {
+            // SAFETY: a new mapping at an address of the kernel's choice touches
+            // no memory that exists.
+            let base = unsafe {
+                rustix::mm::mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)
+            }?;
+            return Self::over(base, len, writable);
+        }
+        // Where huge pages can be mapped: the kernel chooses addresses for pages.
+        let mut room = Self::private(len + HUGE, ProtFlags::empty())?;
+        let skip = room.base.as_ptr().align_offset(HUGE);
+        // SAFETY: the mapping has `HUGE` bytes more than are needed behind the aligned address.
+        let base = unsafe { room.base.add(skip) };
+        // SAFETY: it takes the place of a part of `room`, which nobody refers to.
+        unsafe {
+            let flags = MapFlags::SHARED | MapFlags::FIXED;
+            rustix::mm::mmap(base.as_ptr().cast(), len, protection, flags, file, 0)
         }?;
-        Self::over(base, len, writable)
+        let mapping = Self::over(base.as_ptr().cast(), len, writable)?;
+        // What is left of the room goes: what is before it with `room`, and what is behind it.
+        room.len = skip;
+        let pages = len.next_multiple_of(rustix::param::page_size());
+        // SAFETY: nobody refers to it.
+        unsafe { rustix::mm::munmap(base.as_ptr().add(pages).cast(), HUGE - skip) }?;
+        Ok(mapping)
     }
 
     /// Of zeros that are nobody else's.
@@ -85,7 +115,32 @@ impl Mapping {
             false => Advice::LinuxPopulateRead,
         };
         // SAFETY: a mapping of this length that we own; no byte of it changes.
-        unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.len, advice) }
+        unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.len, advice) }?;
+        self.collapse();
+        Ok(())
+    }
+
+    /// Has the kernel put huge pages in the place of pages, as far as it does so within some
+    /// time: the processor then notes where all of a ring is, and does not look it up for each
+    /// sample. Needs Linux 6.1, and no setting of huge pages but that they are not denied.
+    fn collapse(&self) {
+        let since = Instant::now();
+        let mut at = 0;
+        while at + HUGE <= self.len && since.elapsed() < COLLAPSE_FOR {
+            // SAFETY: a part of a mapping that we own; no byte of it changes.
+            let done = unsafe {
+                let begin = self.base.add(at).as_ptr().cast();
+                libc::madvise(begin, HUGE, COLLAPSE)
+            };
+            match done {
+                0 => at += HUGE,
+                _ if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => {
+                    thread::sleep(COLLAPSE_AGAIN_AFTER);
+                }
+                // It has none, or does not do that.
+                _ => return,
+            }
+        }
     }
 
     /// All of it.

@@ -161,6 +161,26 @@ mod tests {
         assert_eq!(peer.region().load((1 << 20) - 8), 0);
     }
 
+    /// Whether they are huge is the kernel's to say.
+    #[test]
+    fn a_long_row_stands_where_huge_pages_can() {
+        const HUGE: usize = 2 << 20;
+        let (own, peer) = pair(2 * HUGE + 4096 + 128);
+        for row in [&own, &peer] {
+            let region = row.region();
+            assert!(region.address().is_multiple_of(HUGE));
+            row.populate().expect("memory for it");
+        }
+        let last = own.region().len() - 8;
+        own.region().store(last, 7);
+        own.region().store(HUGE, 8);
+        let seen = peer.region();
+        assert_eq!((seen.load(last), seen.load(HUGE)), (7, 8));
+        peer.freeze().expect("frozen");
+        own.region().store(HUGE, 9);
+        assert_eq!((seen.load(last), seen.load(HUGE)), (7, 8));
+    }
+
     #[test]
     fn a_sealed_row_can_be_neither_written_nor_resized() {
         let (_own, file) = create_row(4096).expect("a row");
