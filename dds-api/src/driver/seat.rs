@@ -13,8 +13,9 @@
 //!                                     keeper looks each millisecond whether it is
 //! ```
 //!
-//! Who comes back late once is not trusted for some time: acknowledgements and heartbeats
-//! of a participant must not wait for what its application computes. One thread at a time
+//! Who comes back late once is not trusted for some time, and who does so again for longer:
+//! acknowledgements and heartbeats of a participant must not wait for what its application
+//! computes. One thread at a time
 //! is the guest; the others wait to be told, by whoever steps.
 
 use std::iter;
@@ -42,8 +43,12 @@ pub(super) struct Seat {
     looks_at: AtomicU64,
     /// How often a guest has gone away on trust.
     aways: AtomicU32,
+    /// When one did so last, and did not come back yet: nanoseconds of the engine's time, or 0.
+    went_at: AtomicU64,
     /// Visits that a guest is not trusted to return from.
     distrust: AtomicU32,
+    /// How many these are the next time.
+    distrust_next: AtomicU32,
     /// Looks of threads that poll.
     pub(super) glances: Glances,
     patience: Patience,
@@ -53,8 +58,12 @@ pub(super) struct Seat {
 pub(super) const BACK_WITHIN: Duration = Duration::from_millis(1);
 /// How soon the keeper does its upkeep after a guest has gone.
 pub(super) const UPKEEP_WITHIN: Duration = NEGLECTED_AFTER;
-/// Visits after one from which a guest did not return in time.
+/// Who stays away for longer is late: as long as it takes to wake the keeper a few times.
+const TRUSTED_FOR: Duration = Duration::from_micros(100);
+/// Visits after one from which a guest did not return in time, and, twice as many each time,
+/// after one that it should have been trusted on again.
 const DISTRUST: u32 = 64;
+const DISTRUST_MAX: u32 = 1 << 16;
 /// How often a guest that leaves looks for more, before it leaves that to the keeper.
 const LOOKS_MAX: u32 = 8;
 /// How often a thread finds the keeper awake before it waits to be told.
@@ -67,7 +76,9 @@ impl Seat {
             visitors: AtomicU32::new(0),
             looks_at: AtomicU64::new(u64::MAX),
             aways: AtomicU32::new(0),
+            went_at: AtomicU64::new(0),
             distrust: AtomicU32::new(0),
+            distrust_next: AtomicU32::new(DISTRUST),
             glances: Glances::default(),
             patience,
         }
@@ -94,7 +105,29 @@ impl Seat {
 
     /// A guest was away, and did not come back.
     pub(super) fn distrust(&self) {
-        self.distrust.store(DISTRUST, Ordering::Relaxed);
+        // One at a time, the keeper or the guest: at worst it is doubled once too seldom.
+        let visits = self.distrust_next.load(Ordering::Relaxed);
+        self.distrust.store(visits, Ordering::Relaxed);
+        let next = (visits * 2).min(DISTRUST_MAX);
+        self.distrust_next.store(next, Ordering::Relaxed);
+    }
+
+    /// A guest goes away on trust.
+    fn goes(&self, now: u64) {
+        self.went_at.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// A guest is there; if it was away, that was not for long, or it is trusted less.
+    fn comes(&self, now: u64) {
+        let went_at = self.went_at.load(Ordering::Relaxed);
+        if went_at == 0 {
+            return;
+        }
+        self.went_at.store(0, Ordering::Relaxed);
+        match Duration::from_nanos(now.saturating_sub(went_at)) <= TRUSTED_FOR {
+            true => self.distrust_next.store(DISTRUST, Ordering::Relaxed),
+            false => self.distrust(),
+        }
     }
 
     pub(super) fn trusts(&self) -> bool {
@@ -181,6 +214,7 @@ impl Session {
             return Some(Visit::Refused);
         }
         if duty.take() {
+            self.seat().comes(self.now());
             return Some(self.sit(signal, deadline));
         }
         if !duty.is_keepers() {
@@ -232,7 +266,10 @@ impl Session {
         // Somebody may wait for acknowledgements, who has not gone anywhere.
         let leaves_nothing = !slept && want == Want::Data;
         match visit {
-            Visit::Raised if leaves_nothing && self.seat().trusts() => self.go_away(),
+            Visit::Raised if leaves_nothing && self.seat().trusts() => {
+                self.seat().goes(self.now());
+                self.go_away();
+            }
             _ => self.give_back(want, matches!(visit, Visit::Refused)),
         }
         visit
@@ -330,4 +367,36 @@ impl Session {
 /// Whether who sleeps for `announced` is woken for what is wanted.
 pub(super) fn covers(announced: Want, wanted: Want) -> bool {
     announced == Want::DataAndAcks || wanted == Want::Data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_late_again_is_trusted_less_each_time() {
+        let seat = Seat::new(Patience {
+            spins: 0,
+            yields: 0,
+        });
+        let in_time = TRUSTED_FOR.as_nanos() as u64;
+        let visits_without_trust = || (0..).take_while(|_: &u32| !seat.trusts()).count() as u32;
+        let away = |ns: u64| {
+            seat.goes(1000);
+            seat.comes(1000 + ns);
+        };
+        away(in_time);
+        assert_eq!(visits_without_trust(), 0);
+        away(in_time + 1);
+        assert_eq!(visits_without_trust(), DISTRUST);
+        away(in_time + 1);
+        assert_eq!(visits_without_trust(), 2 * DISTRUST);
+        seat.comes(u64::MAX);
+        assert_eq!(visits_without_trust(), 0, "it was not away");
+        (0..20).for_each(|_| away(in_time + 1));
+        assert_eq!(visits_without_trust(), DISTRUST_MAX);
+        away(in_time);
+        away(in_time + 1);
+        assert_eq!(visits_without_trust(), DISTRUST, "it was in time meanwhile");
+    }
 }
