@@ -72,8 +72,9 @@ impl Mapping {
         // What is left of the room goes: what is before it with `room`, and what is behind it.
         room.len = skip;
         let pages = len.next_multiple_of(rustix::param::page_size());
-        // SAFETY: nobody refers to it.
-        unsafe { rustix::mm::munmap(base.as_ptr().add(pages).cast(), HUGE - skip) }?;
+        let behind = base.as_ptr().wrapping_add(pages);
+        // SAFETY: as long as it is, the room ends there, and nobody refers to it.
+        unsafe { rustix::mm::munmap(behind.cast(), HUGE - skip) }?;
         Ok(mapping)
     }
 
@@ -127,11 +128,9 @@ impl Mapping {
         let since = Instant::now();
         let mut at = 0;
         while at + HUGE <= self.len && since.elapsed() < COLLAPSE_FOR {
+            let part = self.base.as_ptr().wrapping_add(at);
             // SAFETY: a part of a mapping that we own; no byte of it changes.
-            let done = unsafe {
-                let begin = self.base.add(at).as_ptr().cast();
-                libc::madvise(begin, HUGE, COLLAPSE)
-            };
+            let done = unsafe { libc::madvise(part.cast(), HUGE, COLLAPSE) };
             match done {
                 0 => at += HUGE,
                 _ if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => {

@@ -1,6 +1,6 @@
 //! Waking the threads that run user code, from threads that must not wait.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::condition::{Couch, Signal};
@@ -44,6 +44,8 @@ pub(crate) struct Bells {
     pub(crate) wakers: Bell,
     /// Statuses that the mask of a listener has ever had, of whatever entity.
     heard: AtomicU32,
+    /// A stream has waited for data once.
+    streamed: AtomicBool,
     /// Where threads wait that look for themselves, once it is enabled.
     couch: OnceLock<Weak<dyn Couch>>,
 }
@@ -62,6 +64,18 @@ impl Bells {
     /// Whether a listener may be there for one of them.
     pub(crate) fn are_heard(&self, statuses: StatusMask) -> bool {
         StatusMask::from_bits(self.heard.load(Ordering::SeqCst)).intersects(statuses)
+    }
+
+    /// A stream waits for data.
+    pub(crate) fn stream(&self) {
+        if !self.are_streamed() {
+            self.streamed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether one has ever done so.
+    pub(crate) fn are_streamed(&self) -> bool {
+        self.streamed.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_couch(&self, couch: Weak<dyn Couch>) {

@@ -7,7 +7,6 @@ use std::sync::{Arc, Weak};
 
 use super::glance::this_thread_calls_back;
 use super::session::Session;
-use crate::condition::Couch;
 use crate::discovery::{Own, Roll};
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::status::StatusMask;
@@ -54,10 +53,7 @@ impl Targets {
             if any || generation != Some(self.roll.generation()) {
                 continue;
             }
-            match bells.are_heard(StatusMask::DATA_AVAILABLE) {
-                true => session.wait(bell.signal(), None),
-                false => session.wait_to_be_told(bell.signal(), None),
-            };
+            session.wait_as(bell.signal(), bells.are_heard(StatusMask::DATA_AVAILABLE));
         }
         bell.end();
     }

@@ -5,8 +5,8 @@
 //!   polling thread   Session::step -> Sink -> Link (arrivals) -> cache
 //!                    spins shortly, yields, sleeps in the fabric
 //!   control thread   from view to view; lets newcomers in         called by Desk
-//!   dispatch thread  statuses of entities -> listeners            woken by Bells
-//!   waking thread    data -> streams                              woken by Bells
+//!   dispatch thread  statuses of entities -> listeners            woken by Bells; where they wait
+//!   waking thread    data -> streams                              for data, as readers do
 //!   reader thread    Inlet::select; in a WaitSet it steps, and sleeps in the fabric, as
 //!                    the guest of the polling thread (Seat); if it polls, it steps (Glances)
 //! ```

@@ -170,9 +170,18 @@ impl Couch for Session {
 }
 
 impl Session {
+    /// Blocks until the signal is raised, of a thread of the participant's own: as one that
+    /// waits for data, or not.
+    pub(super) fn wait_as(&self, signal: &Signal, for_data: bool) {
+        match for_data {
+            true => self.wait(signal, None),
+            false => self.wait_to_be_told(signal, None),
+        };
+    }
+
     /// Blocks until somebody else raises the signal, or until `deadline`; says which. Looks
     /// for a while before it sleeps.
-    pub(super) fn wait_to_be_told(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
+    fn wait_to_be_told(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
         let mut looks = Looks::default();
         let is_early = || deadline.is_none_or(|deadline| Instant::now() < deadline);
         while !signal.is_raised() && is_early() && looks.again(self.seat().patience) {}

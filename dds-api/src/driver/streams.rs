@@ -45,6 +45,7 @@ impl Streams {
     pub(crate) fn register(&self, waker: &Waker) {
         // User code: cloned, and dropped if it is known, without the lock.
         let waker = waker.clone();
+        self.bells.stream();
         let mut wakers = self.wakers();
         let known = wakers.iter().any(|known| known.will_wake(&waker));
         let spare = if known {

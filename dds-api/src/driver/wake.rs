@@ -3,7 +3,8 @@
 //! A [`Waker`] is user code like a listener, so the polling thread does not
 //! call it. But it returns at once, and a listener may block as long as it
 //! likes: streams have a thread of their own, which no listener holds up.
-//! (Threads that wait on a WaitSet are woken by whoever changes something: that
+//! Where streams wait for data, it looks for that itself, as a thread in a WaitSet does (see
+//! [`super::seat`]). (Threads that wait on a WaitSet are woken by whoever changes something: that
 //! is no user code.)
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,8 +29,9 @@ impl Sleepers {
 
     /// Runs until the participant leaves. Allocates only when endpoints came or went.
     pub(crate) fn run(self, session: &Session) {
-        let bell = &session.bells().wakers;
-        bell.begin(None);
+        let bells = session.bells();
+        let bell = &bells.wakers;
+        bell.begin(bells.couch());
         this_thread_calls_back();
         let mut spare = Vec::new();
         let mut readers = Vec::new();
@@ -49,7 +51,7 @@ impl Sleepers {
                 generation = now;
                 readers = self.readers();
             } else if woken == 0 {
-                session.wait_to_be_told(bell.signal(), None);
+                session.wait_as(bell.signal(), bells.are_streamed());
             }
         }
         bell.end();
