@@ -1,8 +1,9 @@
 //! Threads that wait for data look for it themselves.
 //!
 //! The polling thread is the keeper of the participant's sleep, and a thread in a WaitSet, or
-//! the one that calls listeners, is its guest (see [`duty`](spindle_dds_transport::duty)): it steps the engine, sleeps in
-//! the fabric, is rung by peers, and finds its condition true. Were it woken by the polling
+//! one that calls listeners or wakes streams, is its guest (see
+//! [`duty`](spindle_dds_transport::duty)): it steps the engine, sleeps in the fabric, is rung by
+//! peers, and finds its condition true. Were it woken by the polling
 //! thread, each sample would cost two wake-ups, of which one alone costs more than all else.
 //!
 //! ```text
@@ -15,8 +16,7 @@
 //!
 //! Who comes back late once is not trusted for some time, and who does so again for longer:
 //! acknowledgements and heartbeats of a participant must not wait for what its application
-//! computes. One thread at a time
-//! is the guest; the others wait to be told, by whoever steps.
+//! computes. One thread at a time is the guest; the others wait to be told, by whoever steps.
 
 use std::iter;
 use std::mem;
@@ -47,7 +47,7 @@ pub(super) struct Seat {
     went_at: AtomicU64,
     /// Visits that a guest is not trusted to return from.
     distrust: AtomicU32,
-    /// How many these are the next time.
+    /// How many these are when one is late the next time.
     distrust_next: AtomicU32,
     /// Looks of threads that poll.
     pub(super) glances: Glances,
@@ -60,9 +60,9 @@ pub(super) const BACK_WITHIN: Duration = Duration::from_millis(1);
 pub(super) const UPKEEP_WITHIN: Duration = NEGLECTED_AFTER;
 /// Who stays away for longer is late: as long as it takes to wake the keeper a few times.
 const TRUSTED_FOR: Duration = Duration::from_micros(100);
-/// Visits after one from which a guest did not return in time, and, twice as many each time,
-/// after one that it should have been trusted on again.
+/// Visits after one from which a guest did not return in time.
 const DISTRUST: u32 = 64;
+/// The most of them: after the next one from which it is late, it is twice as many.
 const DISTRUST_MAX: u32 = 1 << 16;
 /// How often a guest that leaves looks for more, before it leaves that to the keeper.
 const LOOKS_MAX: u32 = 8;
@@ -105,11 +105,7 @@ impl Seat {
 
     /// A guest was away, and did not come back.
     pub(super) fn distrust(&self) {
-        // One at a time, the keeper or the guest: at worst it is doubled once too seldom.
-        let visits = self.distrust_next.load(Ordering::Relaxed);
-        self.distrust.store(visits, Ordering::Relaxed);
-        let next = (visits * 2).min(DISTRUST_MAX);
-        self.distrust_next.store(next, Ordering::Relaxed);
+        self.distrust.store(DISTRUST, Ordering::Relaxed);
     }
 
     /// A guest goes away on trust.
@@ -124,10 +120,16 @@ impl Seat {
             return;
         }
         self.went_at.store(0, Ordering::Relaxed);
-        match Duration::from_nanos(now.saturating_sub(went_at)) <= TRUSTED_FOR {
-            true => self.distrust_next.store(DISTRUST, Ordering::Relaxed),
-            false => self.distrust(),
-        }
+        // One guest at a time.
+        let late = self.distrust_next.load(Ordering::Relaxed);
+        let next = match Duration::from_nanos(now.saturating_sub(went_at)) <= TRUSTED_FOR {
+            true => DISTRUST,
+            false => {
+                self.distrust.store(late, Ordering::Relaxed);
+                (late * 2).min(DISTRUST_MAX)
+            }
+        };
+        self.distrust_next.store(next, Ordering::Relaxed);
     }
 
     pub(super) fn trusts(&self) -> bool {
