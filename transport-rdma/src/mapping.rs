@@ -42,6 +42,13 @@ unsafe impl Send for Mapping {}
 // SAFETY: all access goes through `Region`, which makes it atomic.
 unsafe impl Sync for Mapping {}
 
+/// Bytes of a page. (By libc: rustix asks the kernel in a way that ends a program in Valgrind.)
+fn page_len() -> usize {
+    // SAFETY: a question.
+    let len = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(len).unwrap_or(4096)
+}
+
 impl Mapping {
     /// Of a file of `len` bytes, a multiple of [`ROW_ALIGN`](crate::mem::ROW_ALIGN).
     pub(crate) fn new(file: impl AsFd, len: usize, writable: bool) -> Result<Self, Errno> {
@@ -71,8 +78,7 @@ impl Mapping {
         let mapping = Self::over(base.as_ptr().cast(), len, writable)?;
         // What is left of the room goes: what is before it with `room`, and what is behind it.
         room.len = skip;
-        let pages = len.next_multiple_of(rustix::param::page_size());
-        let behind = base.as_ptr().wrapping_add(pages);
+        let behind = base.as_ptr().wrapping_add(len.next_multiple_of(page_len()));
         // SAFETY: as long as it is, the room ends there, and nobody refers to it.
         unsafe { rustix::mm::munmap(behind.cast(), HUGE - skip) }?;
         Ok(mapping)
