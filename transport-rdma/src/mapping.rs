@@ -129,7 +129,7 @@ impl Mapping {
 
     /// Has the kernel put huge pages in the place of pages, as far as it does so within some
     /// time: the processor then notes where all of a ring is, and does not look it up for each
-    /// sample. Needs Linux 6.1, and no setting of huge pages but that they are not denied.
+    /// sample. Needs Linux 6.1; the settings of huge pages matter only where they deny them.
     fn collapse(&self) {
         let since = Instant::now();
         let mut at = 0;

@@ -3,11 +3,12 @@
 //! The polling thread is the keeper of the participant's sleep, and a thread in a WaitSet, or
 //! one that calls listeners or wakes streams, is its guest (see
 //! [`duty`](spindle_dds_transport::duty)): it steps the engine, sleeps in the fabric, is rung by
-//! peers, and finds its condition true. Were it woken by the polling
-//! thread, each sample would cost two wake-ups, of which one alone costs more than all else.
+//! peers, and finds its condition true. Were it woken by the polling thread, each sample would
+//! cost two wake-ups, of which one alone costs more than all else.
 //!
 //! ```text
-//!   waits:      takes the duty | steps until there is nothing | sleeps, is rung, steps ...
+//!   waits:      steps beside the keeper while that is awake
+//!               takes the duty | steps until there is nothing | sleeps, is rung, steps ...
 //!   is raised:  had to sleep for it   the keeper's sleep is announced in its place, one
 //!                                     more look, and it goes: a peer's push wakes the keeper
 //!               came while it looked  it goes away on trust, and is back in a moment; the
