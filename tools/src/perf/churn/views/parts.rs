@@ -102,26 +102,42 @@ impl Rests {
     }
 }
 
-/// What there is at a rest. What is on its way out goes within a while: the first time the
-/// least of a while counts, then it is waited for longer.
+/// What there is at a rest. The first time that is what has not changed for a while: what
+/// is on its way out goes, and a view that still begins has its memory registered anew.
+/// Then it is waited for longer.
 fn count<T: Has>(before: Option<&T>, now: impl Fn() -> io::Result<T>) -> Result<T, Failure> {
+    let Some(before) = before else {
+        return settled(SETTLED_FOR, COUNT_AGAIN_AFTER, now);
+    };
     let start = Instant::now();
     let mut least = now()?;
-    loop {
-        let (settled, patience) = match before {
-            None => (false, SETTLES_WITHIN),
-            Some(before) => (!least.is_more_than(before), GONE_WITHIN),
-        };
-        if settled || start.elapsed() > patience {
-            return Ok(least);
-        }
+    while least.is_more_than(before) && start.elapsed() <= GONE_WITHIN {
         std::thread::sleep(COUNT_AGAIN_AFTER);
         least = now()?.least(&least);
     }
+    Ok(least)
+}
+
+/// The first that is the same so many times in a row; what there is after [`GONE_WITHIN`]
+/// if nothing is.
+fn settled<T: Has>(
+    times: u32,
+    pause: Duration,
+    now: impl Fn() -> io::Result<T>,
+) -> Result<T, Failure> {
+    let start = Instant::now();
+    let (mut last, mut same) = (now()?, 1);
+    while same < times && start.elapsed() <= GONE_WITHIN {
+        std::thread::sleep(pause);
+        let has = now()?;
+        same = if has == last { same + 1 } else { 1 };
+        last = has;
+    }
+    Ok(last)
 }
 
 /// What can be counted.
-trait Has {
+trait Has: PartialEq {
     fn least(&self, other: &Self) -> Self;
     fn is_more_than(&self, before: &Self) -> bool;
 }
@@ -337,5 +353,36 @@ const WARM_UP_VIEWS: u64 = 18;
 /// How often all count.
 const RESTS: u64 = 2;
 const COUNT_AGAIN_AFTER: Duration = Duration::from_millis(200);
-const SETTLES_WITHIN: Duration = Duration::from_secs(2);
+/// Counts in a row that are the same: two seconds.
+const SETTLED_FOR: u32 = 11;
 const GONE_WITHIN: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A view that still begins has nothing registered for a moment: that once was taken
+    /// for what there is.
+    #[test]
+    fn what_there_is_for_a_moment_does_not_count() {
+        let check = |all: &[u64], expected: u64| {
+            let at = Cell::new(0);
+            let now = || {
+                let pinned_kib = all[at.get()];
+                at.set((at.get() + 1).min(all.len() - 1));
+                Ok(Belongings {
+                    pinned_kib,
+                    ..Belongings::default()
+                })
+            };
+            let has = settled(3, Duration::ZERO, now).expect("a count");
+            assert_eq!(has.pinned_kib, expected, "{all:?}");
+        };
+        check(&[980], 980);
+        check(&[980, 44, 980], 980);
+        check(&[44, 44, 980], 980);
+        check(&[980, 1_916, 1_916, 980], 980);
+    }
+}
