@@ -510,10 +510,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     ) -> Result<(), StopReason> {
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
-        match group.step(&mut context) {
-            Ok(of_group) => {
-                progress.add(of_group);
-                if of_group.rests {
+        match group.step(&mut context, progress) {
+            Ok(rests) => {
+                if rests {
                     let wants_acks = group.wants_acks(&*context.sink);
                     self.rota.lay(at, wants_acks);
                 }

@@ -134,8 +134,6 @@ pub(crate) struct Progress {
     pub(crate) any: bool,
     pub(crate) room: bool,
     pub(crate) stable: bool,
-    /// The lane is at rest now.
-    pub(crate) rests: bool,
 }
 
 impl Progress {
@@ -263,46 +261,58 @@ impl<F: Fabric> Group<F> {
         self.peers = self.others.len();
     }
 
-    /// Receives, sends, delivers, releases. Events go to the sink.
+    /// Releases, receives, sends, delivers. Events go to the sink. Whether the lane is at
+    /// rest now. What a step has done that fails is in `progress`, too.
     pub(crate) fn step<S: Sink<F>>(
         &mut self,
         context: &mut Context<'_, S>,
-    ) -> Result<Progress, Trouble> {
+        progress: &mut Progress,
+    ) -> Result<bool, Trouble> {
         self.rise();
-        let (mut progress, moved) = self.pass(context)?;
-        if self.tires(moved, context) {
-            self.lie_down();
-            let (more, moved) = self.pass(context)?;
-            progress.add(more);
-            progress.rests = !moved;
+        let moved = self.pass(context, progress)?;
+        if !self.tires(moved, context) {
+            return Ok(false);
         }
-        Ok(progress)
+        self.lie_down();
+        self.pass(context, progress).map(|moved| !moved)
     }
 
-    /// One pass over the predicates. Also, whether it changed anything, or said so.
+    /// One pass over the predicates. Whether it changed anything, or said so.
     fn pass<S: Sink<F>>(
         &mut self,
         context: &mut Context<'_, S>,
-    ) -> Result<(Progress, bool), Trouble> {
+        progress: &mut Progress,
+    ) -> Result<bool, Trouble> {
         let lane = &self.lane.clone();
+        let mut own = Progress::default();
         context.pushes.address(&self.others, self.peers);
-        let stepped = self.evaluate(lane, context);
+        let evaluated = self.evaluate(lane, context, &mut own);
         let pushed = context.pushes.flush(&lane.fabric);
-        stepped.map(|progress| (progress, progress.is_any() || pushed))
+        if own.room || own.stable {
+            lane.has_changed();
+        }
+        progress.add(own);
+        evaluated.map(|()| own.is_any() || pushed)
     }
 
     fn evaluate<S: Sink<F>>(
         &mut self,
         lane: &Arc<Lane<F>>,
         context: &mut Context<'_, S>,
-    ) -> Result<Progress, Trouble> {
-        let mut progress = Progress::default();
+        progress: &mut Progress,
+    ) -> Result<(), Trouble> {
         if self.phase != Phase::Open {
             // Nothing is delivered until the lane ends, or opens again.
             self.end_batch(context);
         }
         if self.phase == Phase::Frozen && !context.config.plants(PlantedBug::AckAfterFreeze) {
-            return Ok(progress);
+            return Ok(());
+        }
+        // First what was read since the last pass: what comes now is to be read at once.
+        if self.phase == Phase::Open {
+            self.release(lane, context);
+            progress.room = self.begin(lane, context);
+            progress.room |= self.reclaim(lane, context);
         }
         // A sender's own receipt is implied by its guard. Before that of others: how far they
         // can have come, my own messages say.
@@ -314,19 +324,12 @@ impl<F: Fabric> Group<F> {
         }
         self.acknowledge(lane, context);
         if self.phase != Phase::Open {
-            return Ok(progress);
+            return Ok(());
         }
         progress.stable = self.find_stable(lane, context)?;
         progress.any |= self.deliver_ordered(lane, context);
         progress.any |= self.deliver_unordered(lane, context);
-        self.release(lane, context);
-        progress.room = self.begin(lane, context);
-        progress.room |= self.reclaim(lane, context);
-        if progress.room || progress.stable {
-            lane.has_changed();
-        }
-        self.compare_digests(lane)?;
-        Ok(progress)
+        self.compare_digests(lane)
     }
 
     /// Only what a committing thread needs: publishes what is in its lane. That waits for its
