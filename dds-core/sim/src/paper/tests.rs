@@ -48,10 +48,7 @@ fn a_message_takes_what_its_parts_take() {
     // soon as the other one has delivered, it is over.
     assert_eq!(found.requests * 2.0, (3 + 1 + 1) as f64);
     assert_eq!(found.writes, found.requests, "each has one peer");
-    assert_eq!(
-        found.wire_bytes * 2.0,
-        (10_240 + 64 + 8 + 16 + 32) as f64
-    );
+    assert_eq!(found.wire_bytes * 2.0, (10_240 + 64 + 8 + 16 + 32) as f64);
     let way = 3 * COSTS.post_first_ns + COSTS.latency(8);
     let back = COSTS.post_first_ns + COSTS.latency(16);
     let least = (way + back) as f64 / 1000.0;
