@@ -329,6 +329,27 @@ fn who_acknowledges_what_nobody_can_have_sent_is_named() {
     }
 }
 
+/// Who waits for room is told of it, whatever is found in the same step.
+#[test]
+fn room_that_comes_back_is_told_though_a_member_is_broken() {
+    let world = World::new(3, EngineConfig::SPINDLE);
+    log(&world.nodes[2], |log| log.holds = true);
+    send(&world.nodes[0], RING_MESSAGES as usize);
+    world.run(&[0, 1, 2]);
+    let held = log(&world.nodes[2], |log| std::mem::take(&mut log.held));
+    assert_eq!(held.len(), RING_MESSAGES as usize);
+    drop(held);
+    world.network.settle();
+    world.nodes[2].step(0);
+    let layout = Layout::new(&spec(3)).expect("a lane");
+    let ring = layout.columns(Rank(1)).rings[Ring::Ordered.index()];
+    let guard = ring.as_ref().expect("a sender").guard;
+    world.network.forge(world.segment, Rank(1), guard, 1 << 40);
+    world.network.settle();
+    let outcome = world.nodes[0].step(0).expect("nobody else steps");
+    assert!(outcome.stopped && outcome.room, "{outcome:?}");
+}
+
 /// Three members, of which the first sends, in a ring of eight.
 fn one_sender() -> World {
     let ring = RingSpec {
