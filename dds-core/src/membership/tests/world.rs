@@ -43,6 +43,7 @@ pub(super) struct World {
     pub(super) made_by: u64,
     pub(super) proposals: BTreeMap<(bool, u64), Arc<Proposal>>,
     pub(super) born: u128,
+    #[cfg_attr(not(feature = "planted"), expect(dead_code))]
     pub(super) planted: Option<PlantedBug>,
     pub(super) joining: BTreeMap<MemberId, Member>,
     /// Those on the one side of a divided network.
