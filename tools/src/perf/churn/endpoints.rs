@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
 use spindle_dds::{
-    DataReader, DataReaderListener, DataWriter, DomainParticipant, Error, Publisher, StatusMask,
-    Subscriber, Topic,
+    DataReader, DataReaderBuilder, DataReaderListener, DataWriter, DomainParticipant, Error,
+    Publisher, StatusMask, Subscriber, Topic,
 };
 
 use super::super::job::Job;
@@ -67,14 +67,23 @@ impl Entities {
         topic: &str,
         watch: &SharedWatch,
     ) -> Result<DataReader<Probe>, Failure> {
-        let mut qos = DataReaderQos::default();
-        qos.reliability.kind = ReliabilityKind::Reliable;
-        qos.history.kind = HistoryKind::KeepAll;
-        let builder = self.subscriber.reader(&self.topics[topic]).qos(qos);
         let taker = Taker(watch.clone());
+        let builder = self.builder(topic);
         Ok(builder
             .listener(StatusMask::DATA_AVAILABLE, taker)
             .create()?)
+    }
+
+    /// The same without a listener.
+    pub(super) fn quiet_reader(&self, topic: &str) -> Result<DataReader<Probe>, Failure> {
+        Ok(self.builder(topic).create()?)
+    }
+
+    fn builder(&self, topic: &str) -> DataReaderBuilder<'_, Probe> {
+        let mut qos = DataReaderQos::default();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        qos.history.kind = HistoryKind::KeepAll;
+        self.subscriber.reader(&self.topics[topic]).qos(qos)
     }
 }
 
@@ -123,11 +132,16 @@ pub(super) fn with<R>(watch: &SharedWatch, work: impl FnOnce(&mut Watch) -> R) -
 
 impl Watch {
     /// Of a reader that is there before any writer.
-    pub(super) fn from_first() -> SharedWatch {
-        Arc::new(Mutex::new(Self {
+    pub(super) fn of_all() -> Self {
+        Self {
             from_first: true,
             ..Self::default()
-        }))
+        }
+    }
+
+    /// The same, for a listener and a thread.
+    pub(super) fn from_first() -> SharedWatch {
+        Arc::new(Mutex::new(Self::of_all()))
     }
 
     /// Of one that may come later than its writers.
@@ -137,26 +151,31 @@ impl Watch {
 
     /// Takes until nothing is left.
     pub(super) fn take_all(&mut self, reader: &DataReader<Probe>) -> Result<(), Failure> {
-        loop {
-            let samples = match reader.take(TAKE_MAX) {
-                Ok(samples) => samples,
-                Err(error) if error.is_no_data() => return Ok(()),
-                // A listener may be called while its reader is deleted.
-                Err(Error::AlreadyDeleted(_)) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            };
-            let now_ns = clock::monotonic_ns();
-            let mut count = 0;
-            for sample in samples.iter().filter(|sample| sample.info().valid_data) {
-                let view = sample.view()?;
-                self.due_at_ns = view.due_at_ns();
-                self.note(view.writer(), view.number())?;
-                count += 1;
-            }
-            if count > 0 {
-                self.count(now_ns, count);
-            }
+        while self.take_some(reader)? {}
+        Ok(())
+    }
+
+    /// Takes once. Whether there was anything.
+    pub(super) fn take_some(&mut self, reader: &DataReader<Probe>) -> Result<bool, Failure> {
+        let samples = match reader.take(TAKE_MAX) {
+            Ok(samples) => samples,
+            Err(error) if error.is_no_data() => return Ok(false),
+            // A listener may be called while its reader is deleted.
+            Err(Error::AlreadyDeleted(_)) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let now_ns = clock::monotonic_ns();
+        let mut count = 0;
+        for sample in samples.iter().filter(|sample| sample.info().valid_data) {
+            let view = sample.view()?;
+            self.due_at_ns = view.due_at_ns();
+            self.note(view.writer(), view.number())?;
+            count += 1;
         }
+        if count > 0 {
+            self.count(now_ns, count);
+        }
+        Ok(true)
     }
 
     fn note(&mut self, writer: u32, found: u64) -> Result<(), Failure> {

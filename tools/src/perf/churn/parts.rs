@@ -10,7 +10,7 @@ use super::super::job::{Job, Report};
 use super::super::perf::Probe;
 use super::super::{Failure, clock, participant};
 use super::belongings::Belongings;
-use super::endpoints::{BUSY, CALM, Entities, FAR, START, SharedWatch, Watch, send, with};
+use super::endpoints::{BUSY, CALM, Entities, FAR, START, Watch, send, with};
 
 /// Which participant it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,41 +146,41 @@ fn pace(
 }
 
 fn read(job: &Job, entities: &Entities) -> Result<Findings, Failure> {
-    let watches = [Watch::from_first(), Watch::from_first()];
-    let busy = entities.reader(BUSY, &watches[0])?;
-    let calm = entities.reader(CALM, &watches[1])?;
+    let readers = [entities.quiet_reader(BUSY)?, entities.quiet_reader(CALM)?];
+    let mut watches = [Watch::of_all(), Watch::of_all()];
+    let waits = WaitSet::new();
+    for reader in &readers {
+        let condition = reader.status_condition()?;
+        condition
+            .set_enabled_statuses(StatusMask::DATA_AVAILABLE | StatusMask::SUBSCRIPTION_MATCHED);
+        waits.attach(&condition);
+    }
     let timetable = begin(job, entities)?;
     loop {
         // Who has left has left after its last sample: look first, then take.
-        let mut over = true;
-        for (reader, watch) in [&busy, &calm].into_iter().zip(&watches) {
+        let (mut over, mut any) = (true, false);
+        for (reader, watch) in readers.iter().zip(&mut watches) {
             let writers = reader.subscription_matched_status()?;
             over &= writers.total_count > 0 && writers.current_count == 0;
-            with(watch, |watch| {
-                watch.check()?;
-                watch.take_all(reader)
-            })?;
+            // Once, and then of the other: Busy need not come to an end.
+            any |= watch.take_some(reader)?;
         }
-        if over {
-            break;
+        match (any, over) {
+            (true, _) => {}
+            (false, true) => break,
+            (false, false) => wait_for_any(&waits)?,
         }
-        std::thread::sleep(LOOK_AGAIN_AFTER);
     }
     let [before, during, after] = timetable.phases();
-    let samples = |watch: &SharedWatch| with(watch, |watch| watch.samples());
-    let by_phase = |watch: &SharedWatch| {
-        with(watch, |watch| {
-            [before, during, after].map(|phase| watch.samples_in(phase))
-        })
-    };
+    let by_phase = |watch: &Watch| [before, during, after].map(|phase| watch.samples_in(phase));
     let ((busy_taken, guests_taken), (calm_taken, _)) =
-        (samples(&watches[0]), samples(&watches[1]));
+        (watches[0].samples(), watches[1].samples());
     Ok(Findings {
         taken: [busy_taken, calm_taken],
         guests_taken,
         busy: by_phase(&watches[0]),
         calm: by_phase(&watches[1]),
-        gaps_ns: with(&watches[0], |watch| std::mem::take(&mut watch.gaps_ns)),
+        gaps_ns: std::mem::take(&mut watches[0].gaps_ns),
         quiet_ns: vec![before, after],
         ..Findings::default()
     })
@@ -281,13 +281,17 @@ fn wait(
     let waits = WaitSet::new();
     waits.attach(condition);
     while !done()? {
-        match waits.wait(LOOK_ANYWAY_AFTER) {
-            Ok(_) => {}
-            Err(error) if error.is_timeout() => {}
-            Err(error) => return Err(error.into()),
-        }
+        wait_for_any(&waits)?;
     }
     Ok(())
+}
+
+/// Until one of its conditions is, or for a while.
+fn wait_for_any(waits: &WaitSet) -> Result<(), Failure> {
+    match waits.wait(LOOK_ANYWAY_AFTER) {
+        Err(error) if !error.is_timeout() => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Until there is another view than this.
