@@ -308,7 +308,8 @@ impl<F: Fabric> Group<F> {
         if self.phase == Phase::Frozen && !context.config.plants(PlantedBug::AckAfterFreeze) {
             return Ok(());
         }
-        // First what was read since the last pass: what comes now is to be read at once.
+        // Room first: between a message that comes and its reader, who may be stepping for it,
+        // there is to be as little as can be.
         if self.phase == Phase::Open {
             self.release(lane, context);
             progress.room = self.begin(lane, context);
