@@ -208,7 +208,8 @@ fn row(claim: &Claim, out: &mut String) {
     });
     let _ = write!(
         out,
-        "<tr><td>{}{why}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"v {}\">{}</td></tr>",
+        "<tr><td>{}{why}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td>\
+         <td class=\"v {}\">{}</td></tr>",
         escape(claim.text),
         escape(claim.section),
         escape(claim.paper),
