@@ -24,7 +24,7 @@ use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
 use crate::membership::{Decision, Finish, OutReason, Request, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
-use crate::rest::{Kind, LANES_A_LOOK, Rota};
+use crate::rest::{Kind, Rota};
 use crate::spec::{LaneSpec, SpecError};
 use crate::stream::Nonsense;
 use crate::sync::Ordering;
@@ -194,13 +194,14 @@ pub struct Outcome {
     pub due: u64,
 }
 
-/// At which lanes at rest a step looks that moves nothing. One that does looks at one. A brief
-/// one may also pass over the view, where nobody has said anything.
+/// At which lanes at rest a step looks that moves nothing. Of those that do, each
+/// [`STEPS_A_LOOK`](crate::rest::STEPS_A_LOOK)th looks at one. A brief one may also pass over
+/// the view, where nobody has said anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     /// All.
     Whole,
-    /// Those where something has happened of late, and a few of the others, in turn.
+    /// Those where something has happened of late, and one of the others, in turn.
     Brief,
 }
 
@@ -300,7 +301,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// The same for who steps again at once, whether there was something to do or not: of
-    /// lanes in which nothing has happened of late it looks at a few, and at others the next
+    /// lanes in which nothing has happened of late it looks at one, and at another the next
     /// time, so that it costs the same however many there are; and at the view every few
     /// times, while nobody has said anything there. Nobody may sleep on it.
     pub fn step_briefly(&self, now: u64) -> Option<Outcome> {
@@ -449,7 +450,10 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         }
         let hasty = self.config.plants(PlantedBug::SleepsOnAGlance);
         if progress.is_any() || hasty {
-            return self.take_turns(participant, (Kind::Resting, 1), progress);
+            return match self.rota.is_time_to_look() || hasty {
+                true => self.take_turn(participant, Kind::Resting, progress),
+                false => Ok(()),
+            };
         }
         let kind = match look {
             Look::Whole => Kind::Resting,
@@ -460,27 +464,23 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             self.look_at(participant, resting, progress)?;
             at = resting + 1;
         }
-        if look == Look::Brief {
-            self.take_turns(participant, (Kind::Asleep, LANES_A_LOOK), progress)?;
+        match look {
+            Look::Whole => Ok(()),
+            Look::Brief => self.take_turn(participant, Kind::Asleep, progress),
         }
-        Ok(())
     }
 
-    /// Looks at so many lanes of a kind at most.
-    fn take_turns(
+    /// Looks at the lane of a kind whose turn it is.
+    fn take_turn(
         &mut self,
         participant: &Participant<F>,
-        (kind, lanes): (Kind, usize),
+        kind: Kind,
         progress: &mut Progress,
     ) -> Result<(), StopReason> {
-        let mut first = None;
-        for _ in 0..lanes {
-            let Some(resting) = self.rota.take_turn(kind, &mut first) else {
-                break;
-            };
-            self.look_at(participant, resting, progress)?;
+        match self.rota.take_turn(kind) {
+            Some(resting) => self.look_at(participant, resting, progress),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether there is news in a lane at rest: then it is stepped.

@@ -25,8 +25,10 @@
 //! *What lanes at rest cost.* Who steps again and again, because it spins or has enough to
 //! do, takes brief steps ([`Engine::step_briefly`]). Where something may come any moment, as
 //! it has of late, it looks each time that it has moved nothing: such a lane only dozes. Of those
-//! that are fast asleep it looks at a few, one after the other in turn, however many there
-//! are. So what a step costs does not grow with them; what grows is how many steps it takes
+//! that are fast asleep it looks at one, and at another the next time, however many there
+//! are. Who moves something looks at one of all that rest, every few steps: each of their
+//! words stands on a line and a page of its own, so that a look costs as much as a message, and
+//! takes what is hot out of the caches. So what a step costs does not grow with them; what grows is how many steps it takes
 //! to find that one of them has news, while this participant is awake. Only who is about to
 //! sleep, which costs far more, takes a whole step.
 //!
@@ -124,6 +126,8 @@ pub(crate) struct Rota {
     asleep: Vec<u64>,
     /// Behind the lane whose turn was last.
     turn: usize,
+    /// Steps that have moved something since one of them looked at a lane at rest.
+    worked: u32,
 }
 
 /// Where lanes stand between awake and at rest.
@@ -136,8 +140,9 @@ pub(crate) enum Kind {
     Asleep,
 }
 
-/// Lanes fast asleep that a brief step looks at which has moved nothing.
-pub(crate) const LANES_A_LOOK: usize = 2;
+/// Of the steps that have moved something, one in so many looks at a lane at rest: where many
+/// rest, each of their words is far away, and a look costs as much as a message.
+pub(crate) const STEPS_A_LOOK: u32 = 4;
 /// Looks in vain until a lane that dozes is fast asleep: who spins takes some tenths of a
 /// millisecond for them.
 pub(crate) const LOOKS_TO_SLEEP: u32 = if cfg!(feature = "planted") {
@@ -187,14 +192,15 @@ impl Rota {
         self.wanting.iter().any(|lanes| *lanes != 0)
     }
 
-    /// The lane whose turn it is, of this kind; `None` when it comes round to `first`, which
-    /// becomes the first one that there is.
-    pub(crate) fn take_turn(&mut self, kind: Kind, first: &mut Option<usize>) -> Option<usize> {
+    /// A step has moved something: whether it looks at a lane at rest all the same.
+    pub(crate) fn is_time_to_look(&mut self) -> bool {
+        self.worked = (self.worked + 1) % STEPS_A_LOOK;
+        self.worked == 0
+    }
+
+    /// The lane whose turn it is, of this kind.
+    pub(crate) fn take_turn(&mut self, kind: Kind) -> Option<usize> {
         let at = self.next(self.turn, kind).or_else(|| self.next(0, kind))?;
-        if *first == Some(at) {
-            return None;
-        }
-        first.get_or_insert(at);
         self.turn = at + 1;
         Some(at)
     }
@@ -266,16 +272,10 @@ mod tests {
                 rota.lay(at, false);
                 rota.put_to_sleep(at);
             }
-            let mut seen = Vec::new();
-            while seen.len() < 2 * lanes {
-                let mut first = None;
-                let turns = 0..LANES_A_LOOK;
-                let looked = turns.map_while(|_| rota.take_turn(Kind::Asleep, &mut first));
-                let before = seen.len();
-                seen.extend(looked);
-                assert_eq!(seen.len() - before, lanes.min(LANES_A_LOOK));
-            }
-            let expected: Vec<_> = (0..lanes).cycle().take(seen.len()).collect();
+            let seen: Vec<_> = (0..2 * lanes)
+                .map_while(|_| rota.take_turn(Kind::Asleep))
+                .collect();
+            let expected: Vec<_> = (0..lanes).chain(0..lanes).collect();
             assert_eq!(seen, expected);
         }
     }
@@ -284,15 +284,22 @@ mod tests {
     fn who_is_awake_has_no_turn() {
         let mut rota = Rota::default();
         rota.wake_all(70);
-        assert_eq!(rota.take_turn(Kind::Resting, &mut None), None);
+        assert_eq!(rota.take_turn(Kind::Resting), None);
         rota.lay(69, false);
         rota.lay(3, false);
-        let mut first = None;
-        let turns = [0; 3].map(|_| rota.take_turn(Kind::Resting, &mut first));
-        assert_eq!(turns, [Some(3), Some(69), None]);
-        assert_eq!(rota.take_turn(Kind::Asleep, &mut None), None);
+        let turns = [0; 3].map(|_| rota.take_turn(Kind::Resting));
+        assert_eq!(turns, [Some(3), Some(69), Some(3)]);
+        assert_eq!(rota.take_turn(Kind::Asleep), None);
         rota.wake(3);
-        assert_eq!(rota.take_turn(Kind::Resting, &mut None), Some(69));
+        let turns = [0; 2].map(|_| rota.take_turn(Kind::Resting));
+        assert_eq!(turns, [Some(69), Some(69)]);
+    }
+
+    #[test]
+    fn who_works_looks_now_and_then() {
+        let mut rota = Rota::default();
+        let looks = (0..3 * STEPS_A_LOOK).filter(|_| rota.is_time_to_look());
+        assert_eq!(looks.count(), 3);
     }
 
     #[test]

@@ -112,7 +112,10 @@ impl Routes {
 
     /// Whether there is a reader in a subgroup.
     pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
-        !self.at(subgroup).is_empty()
+        match &self.last {
+            Some(((last, _), readers)) if *last == subgroup && !readers.is_empty() => true,
+            _ => !self.at(subgroup).is_empty(),
+        }
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Route> {

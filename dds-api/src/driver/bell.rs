@@ -1,6 +1,6 @@
 //! Waking the threads that run user code, from threads that must not wait.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::condition::{Couch, Signal};
@@ -42,6 +42,10 @@ pub(crate) struct Bells {
     pub(crate) listeners: Bell,
     /// Of the waking thread, which no listener holds up.
     pub(crate) wakers: Bell,
+    /// How many entities have been given a sign.
+    signs: AtomicU32,
+    /// Signs of those whose listeners are to be called.
+    calls: AtomicU64,
     /// Statuses that the mask of a listener has ever had, of whatever entity.
     heard: AtomicU32,
     /// A stream has waited for data once.
@@ -51,6 +55,24 @@ pub(crate) struct Bells {
 }
 
 impl Bells {
+    /// A new entity's sign: one bit, so that the dispatch thread need not look at all entities
+    /// to find the one that calls. Where there are more than 64 entities, some share one.
+    pub(crate) fn give_sign(&self) -> u64 {
+        1 << (self.signs.fetch_add(1, Ordering::Relaxed) % u64::BITS)
+    }
+
+    /// An entity of this sign has something for its listeners, and has noted what. Never waits.
+    pub(crate) fn call(&self, sign: u64) {
+        // Release: pairs with the acquire in `take_calls`, for what the entity has noted.
+        self.calls.fetch_or(sign, Ordering::Release);
+        self.listeners.ring();
+    }
+
+    /// The signs of those who have called since this was asked last.
+    pub(crate) fn take_calls(&self) -> u64 {
+        self.calls.swap(0, Ordering::Acquire)
+    }
+
     /// A listener with this mask is set somewhere.
     pub(crate) fn hear(&self, mask: StatusMask) {
         let mut heard = mask.bits();
