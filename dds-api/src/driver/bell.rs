@@ -108,3 +108,22 @@ impl Bells {
         self.couch.get()?.upgrade()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_calls_is_told_by_its_sign() {
+        let bells = Bells::default();
+        let signs: Vec<u64> = (0..65).map(|_| bells.give_sign()).collect();
+        let all = signs.iter().fold(0, |all, sign| all | sign);
+        assert_eq!(all, u64::MAX, "64 entities have signs of their own");
+        assert_eq!(signs[64], signs[0], "then they share them");
+        assert_eq!(bells.take_calls(), 0);
+        bells.call(signs[3]);
+        bells.call(signs[5]);
+        assert_eq!(bells.take_calls(), signs[3] | signs[5]);
+        assert_eq!(bells.take_calls(), 0, "who was taken note of calls no more");
+    }
+}

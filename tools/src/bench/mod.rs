@@ -7,6 +7,7 @@
 //!   load      processor time: of a run, and of everything else
 //!   process   the processes of a run
 //!   spread    what several runs come to
+//!   toll      what a thread that only sleeps takes from others
 //! ```
 
 mod distance;
@@ -15,6 +16,7 @@ mod paper;
 mod peers;
 mod process;
 mod spread;
+mod toll;
 
 use std::process::ExitCode;
 

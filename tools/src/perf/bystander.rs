@@ -11,7 +11,7 @@ use super::clock;
 
 /// What it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct Bystander {
+pub(crate) struct Bystander {
     /// How long it slept each time.
     pub(super) pause_ns: u64,
     /// How often it woke.
@@ -20,7 +20,7 @@ pub(super) struct Bystander {
 
 /// Does `work` while a thread of this process sleeps for `pause`, again and again, if there is
 /// one. Who waits for participants does not take part in what they do.
-pub(super) fn beside<R>(
+pub(crate) fn beside<R>(
     pause: Option<Duration>,
     work: impl FnOnce() -> R,
 ) -> io::Result<(R, Option<Bystander>)> {

@@ -25,6 +25,7 @@ mod writer;
 
 use std::process::ExitCode;
 
+pub(crate) use bystander::beside;
 use options::{ChurnOptions, IdleOptions, IsolationOptions, LatencyOptions, ThroughputOptions};
 
 spindle_dds::include_idl!("perf");

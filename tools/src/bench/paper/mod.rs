@@ -80,6 +80,8 @@ enum Failure {
         path: PathBuf,
         error: std::io::Error,
     },
+    #[error("a thread that sleeps: {0}")]
+    Sleeper(#[from] std::io::Error),
     #[error("--figure upcalls has no simulated runs")]
     NothingToRun,
     #[error("{0} of the runs failed: see the report")]
@@ -209,7 +211,7 @@ fn run_really(
     for plan in plans {
         add(figures, plan.subject, lab.part(plan)?);
     }
-    let machine = lab.finish();
+    let machine = lab.finish()?;
     lines.push(serde_json::json!({"kind": "machine", "machine": machine}).to_string());
     lines.append(&mut lab.lines);
     Ok(machine)

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::plot::{escape, number, svg};
 use super::report::{Claim, Figure, Machine, Part, Report, Source, Table, Verdict};
+use crate::bench::spread::Spread;
 
 const STYLE: &str = "
 body{font:15px/1.5 sans-serif;color:#1b1b1b;background:#fff;max-width:1180px;margin:2em auto;\
@@ -66,6 +67,14 @@ fn describe(machine: &Machine, out: &mut String) {
             " Others used {median:.0} % of the processors during a run (median), {most:.0} % at most."
         )
     });
+    let sleeper = machine.kept_beside_a_sleeper.map_or_else(String::new, |kept| {
+        let Spread { median, min, max } = kept;
+        format!(
+            " Beside a thread that sleeps for 100 µs at a time, threads that only count, one for \
+             each core, keep {median:.2} [{min:.2} .. {max:.2}] of their rate: so does, at most, \
+             whoever uses all cores beside a delayed sender."
+        )
+    });
     let rounds = match machine.rounds {
         1 => "each run once".to_owned(),
         rounds => format!(
@@ -79,7 +88,7 @@ fn describe(machine: &Machine, out: &mut String) {
          memory, each a command of <code>spindle perf throughput</code> that stands in runs.jsonl; \
          {}. The machine: {}, so {} cores \
          for 2 to 4 members and all that polls. Load average before: {before}; after: {after}.\
-         {foreign} The paper had a machine of 16 cores for each member: its numbers are no measure \
+         {foreign}{sleeper} The paper had a machine of 16 cores for each member: its numbers are no measure \
          here, and trends only where so few processors can show them.</p>",
         rounds,
         escape(&machine.description),

@@ -1,6 +1,7 @@
 //! Runs what figures need, each run once a round, those of a figure in turns: what else the
 //! machine does hits all of them. Keeps a line of JSON for each.
 
+use std::io;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,10 +10,13 @@ use serde::Serialize;
 use super::outcome::{Outcome, Rounds};
 use super::plan::{Plan, TablePlan};
 use super::run::Run;
-use crate::bench::load;
 use crate::bench::paper::plan::{Found, Line, PanelPlan};
 use crate::bench::paper::report::{Machine, Panel, Part, Series, Source, Subject, System, Table};
 use crate::bench::spread::Spread;
+use crate::bench::{load, toll};
+
+/// Of the senders that the paper delays.
+const DELAY: Duration = Duration::from_micros(100);
 
 /// A line of the raw numbers.
 #[derive(Debug, Serialize)]
@@ -248,15 +252,16 @@ impl Lab {
     }
 
     /// Where it ran; the last that is asked.
-    pub(in crate::bench::paper) fn finish(&self) -> Machine {
+    pub(in crate::bench::paper) fn finish(&self) -> io::Result<Machine> {
         self.progress.finish_and_clear();
         let outcomes = self.known.iter().flat_map(|known| &known.rounds);
-        Machine {
+        Ok(Machine {
             description: load::machine(),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             rounds: self.rounds,
             load_average: [self.load_before.clone(), load::average()],
             foreign: Spread::of(outcomes.map(|outcome| outcome.foreign).collect()),
-        }
+            kept_beside_a_sleeper: toll::kept_beside_a_sleeper(DELAY)?,
+        })
     }
 }

@@ -198,7 +198,8 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
 
 const WHY_10: &str = "A delayed sender is a thread that wakes up to 10,000 times a second on the \
                       processors that the others use: compare the rows with a thread that only sleeps \
-                      as long, which has no part in the group. Of the rest, most is that a message is \
+                      as long, which has no part in the group, and what threads that only count \
+                      keep beside such a one (at the top). Of the rest, most is that a message is \
                       delivered when all have received what is before it, nulls too: each round waits \
                       until the third has had a processor, and after it the others.";
 
