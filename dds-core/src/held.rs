@@ -6,6 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use spindle_dds_transport::mem::expect_read;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::header::Header;
@@ -232,9 +233,10 @@ pub struct Delivery<'a, F: Fabric> {
 impl<F: Fabric> Delivery<'_, F> {
     /// Keeps the message in its sender's ring until the result is dropped: no
     /// copy, but its sender's room. Without it the bytes may be reused as soon
-    /// as the upcall returns.
+    /// as the upcall returns. Who holds it reads it: its first line is on its way from now on.
     #[inline(always)]
     pub fn hold(&self) -> Held<F> {
+        expect_read(self.bytes);
         if self.is_held.replace(true) {
             self.place.hold();
         } else {

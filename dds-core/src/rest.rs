@@ -26,11 +26,12 @@
 //! do, takes brief steps ([`Engine::step_briefly`]). Where something may come any moment, as
 //! it has of late, it looks each time that it has moved nothing: such a lane only dozes. Of those
 //! that are fast asleep it looks at one, and at another the next time, however many there
-//! are. Who moves something looks at one of all that rest, every few steps: each of their
-//! words stands on a line and a page of its own, so that a look costs as much as a message, and
-//! takes what is hot out of the caches. So what a step costs does not grow with them; what grows is how many steps it takes
-//! to find that one of them has news, while this participant is awake. Only who is about to
-//! sleep, which costs far more, takes a whole step.
+//! are. Who moves something looks at one of all that rest, every few steps: each of their words
+//! stands on a line and a page of its own. (Of four processes on two cores that had one busy
+//! lane and 49 at rest, looks were 5 % of all processor time when each step had one, and lanes
+//! fast asleep were looked at in pairs.) So what a step costs does not grow with them; what grows
+//! is how many steps it takes to find that one of them has news, while this participant is awake.
+//! Only who is about to sleep, which costs far more, takes a whole step.
 //!
 //! *Why not a word in each row that senders raise with every push.* Who has many lanes busy
 //! would find it raised at each look, and compare all words for it. Raised only for lanes that
@@ -140,8 +141,7 @@ pub(crate) enum Kind {
     Asleep,
 }
 
-/// Of the steps that have moved something, one in so many looks at a lane at rest: where many
-/// rest, each of their words is far away, and a look costs as much as a message.
+/// Of the steps that have moved something, one in so many looks at a lane at rest.
 pub(crate) const STEPS_A_LOOK: u32 = 4;
 /// Looks in vain until a lane that dozes is fast asleep: who spins takes some tenths of a
 /// millisecond for them.

@@ -59,6 +59,31 @@ fn prefetch_write(line: NonNull<u8>) {
     let _ = line;
 }
 
+/// Says that the line of cache in which this byte stands is about to be read: the processor
+/// gets it here now, while something else is done. No more than a hint: nothing is read, so
+/// that it may stand anywhere.
+#[inline]
+pub fn expect_read(byte: NonNull<u8>) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint, which alters neither memory nor registers, and does not fault, wherever it
+    // points.
+    unsafe {
+        core::arch::asm!(
+            "prefetcht0 [{}]", in(reg) byte.as_ptr(), options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: a hint, as above, of the base instruction set.
+    unsafe {
+        core::arch::asm!(
+            "prfm pldl1keep, [{}]", in(reg) byte.as_ptr(),
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = byte;
+}
+
 /// Loads a word with acquire ordering, also where memory is mapped read-only: there a relaxed
 /// load alone is one that only reads, by the rules of `core::sync::atomic`. (No instruction
 /// more on x86-64, whose loads are ordered.)
