@@ -21,8 +21,6 @@ pub(crate) struct Beacon {
     ended: AtomicBool,
     observers: Observers,
     bells: Arc<Bells>,
-    /// By which the dispatch thread is called.
-    sign: u64,
 }
 
 const OF_DATA: StatusMask =
@@ -36,7 +34,6 @@ impl Beacon {
             enabled: AtomicU32::new(StatusMask::ALL.bits()),
             ended: AtomicBool::new(false),
             observers: Observers::default(),
-            sign: bells.give_sign(),
             bells,
         }
     }
@@ -52,18 +49,13 @@ impl Beacon {
         }
         if self.bells.are_heard(statuses) {
             self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
-            self.bells.call(self.sign);
+            self.bells.listeners.ring();
         }
         self.observers.notify_of(|subject| match subject {
             Subject::Statuses => self.enabled().intersects(statuses),
             Subject::Samples => statuses.contains(StatusMask::DATA_AVAILABLE),
             Subject::Guard => true,
         });
-    }
-
-    /// The entity's sign among those who call the dispatch thread.
-    pub(crate) fn sign(&self) -> u64 {
-        self.sign
     }
 
     /// A listener with this mask is about to be set.
