@@ -138,6 +138,47 @@ fn data_on_readers_comes_first() {
     assert_eq!(calls.recv(), Ok("reader"));
 }
 
+struct Numbered(usize, Sender<usize>);
+
+impl DataReaderListener<State> for Numbered {
+    fn on_data_available(&mut self, reader: &DataReader<State>) {
+        let _ = reader.take(1);
+        let _ = self.1.send(self.0);
+    }
+}
+
+/// More than have a sign of their own among those who call the dispatch thread.
+#[test]
+fn each_of_many_listeners_is_told() {
+    const READERS: usize = 70;
+    let (told, calls) = mpsc::channel();
+    let meeting = Meeting::new();
+    let participant = meeting.participant();
+    let writer = writer(&participant, "State");
+    let readers: Vec<_> = (0..READERS)
+        .map(|number| {
+            let reader = reader(&participant, "State");
+            let listener = Box::new(Numbered(number, told.clone()));
+            reader
+                .set_listener(StatusMask::DATA_AVAILABLE, Some(listener))
+                .expect("alive");
+            reader
+        })
+        .collect();
+    enable(std::slice::from_ref(&participant));
+    // They are announced in more than one part.
+    wait_until(writer.status_condition().expect("alive"), || {
+        writer.matched_subscriptions().expect("enabled").len() == READERS
+    });
+    for round in 1..=3 {
+        writer.write(&state(1, round)).expect("sent");
+        let mut called: Vec<usize> = calls.iter().take(READERS).collect();
+        called.sort_unstable();
+        assert_eq!(called, (0..READERS).collect::<Vec<_>>());
+    }
+    drop(readers);
+}
+
 /// Blocks in its first callback until told to go on.
 struct Blocker(Sender<()>, Receiver<()>);
 
