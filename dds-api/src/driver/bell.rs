@@ -1,6 +1,6 @@
 //! Waking the threads that run user code, from threads that must not wait.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::condition::{Couch, Signal};
@@ -42,6 +42,10 @@ pub(crate) struct Bells {
     pub(crate) listeners: Bell,
     /// Of the waking thread, which no listener holds up.
     pub(crate) wakers: Bell,
+    /// How many entities have been given a sign.
+    signs: AtomicU32,
+    /// Signs of those whose listeners are to be called.
+    calls: AtomicU64,
     /// Statuses that the mask of a listener has ever had, of whatever entity.
     heard: AtomicU32,
     /// A stream has waited for data once.
@@ -51,6 +55,24 @@ pub(crate) struct Bells {
 }
 
 impl Bells {
+    /// A new entity's sign: one bit, so that the dispatch thread need not look at all entities
+    /// to find the one that calls. Where there are more than 64 entities, some share one.
+    pub(crate) fn give_sign(&self) -> u64 {
+        1 << (self.signs.fetch_add(1, Ordering::Relaxed) % u64::BITS)
+    }
+
+    /// An entity of this sign has something for its listeners, and has noted what. Never waits.
+    pub(crate) fn call(&self, sign: u64) {
+        // Release: pairs with the acquire in `take_calls`, for what the entity has noted.
+        self.calls.fetch_or(sign, Ordering::Release);
+        self.listeners.ring();
+    }
+
+    /// The signs of those who have called since this was asked last.
+    pub(crate) fn take_calls(&self) -> u64 {
+        self.calls.swap(0, Ordering::Acquire)
+    }
+
     /// A listener with this mask is set somewhere.
     pub(crate) fn hear(&self, mask: StatusMask) {
         let mut heard = mask.bits();
@@ -84,5 +106,24 @@ impl Bells {
 
     pub(crate) fn couch(&self) -> Option<Arc<dyn Couch>> {
         self.couch.get()?.upgrade()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_calls_is_told_by_its_sign() {
+        let bells = Bells::default();
+        let signs: Vec<u64> = (0..65).map(|_| bells.give_sign()).collect();
+        let all = signs.iter().fold(0, |all, sign| all | sign);
+        assert_eq!(all, u64::MAX, "64 entities have signs of their own");
+        assert_eq!(signs[64], signs[0], "then they share them");
+        assert_eq!(bells.take_calls(), 0);
+        bells.call(signs[3]);
+        bells.call(signs[5]);
+        assert_eq!(bells.take_calls(), signs[3] | signs[5]);
+        assert_eq!(bells.take_calls(), 0, "who was taken note of calls no more");
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use super::glance::this_thread_calls_back;
 use super::session::Session;
 use crate::discovery::{Own, Roll};
+use crate::entity::EntityBase;
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::status::StatusMask;
 use crate::topic::TopicCore;
@@ -17,6 +18,27 @@ use crate::topic::TopicCore;
 pub(crate) struct Targets {
     participant: Weak<ParticipantCore>,
     roll: Arc<Roll>,
+}
+
+/// An endpoint, and by which signs it or its topic calls.
+struct Caller {
+    signs: u64,
+    endpoint: Own,
+}
+
+impl Caller {
+    fn new(endpoint: Own) -> Self {
+        let (base, topic) = parts(&endpoint);
+        let signs = base.beacon().sign() | topic.base.beacon().sign();
+        Self { signs, endpoint }
+    }
+}
+
+fn parts(endpoint: &Own) -> (&EntityBase, &Arc<TopicCore>) {
+    match endpoint {
+        Own::Reader(reader) => (&reader.base, &reader.topic),
+        Own::Writer(writer) => (&writer.base, &writer.topic),
+    }
 }
 
 impl Targets {
@@ -38,10 +60,13 @@ impl Targets {
             if session.is_stopping() {
                 break;
             }
+            let mut calls = bells.take_calls();
             let now = Some(self.roll.generation());
             if generation != now {
                 generation = now;
-                own = self.roll.all();
+                own = self.roll.all().into_iter().map(Caller::new).collect();
+                // Who came may have called before it was here.
+                calls = u64::MAX;
             }
             let mut any = false;
             if !told && let Some(reason) = session.fate().failure() {
@@ -49,7 +74,7 @@ impl Targets {
                 any = true;
                 self.failed(reason);
             }
-            any |= self.statuses(&own);
+            any |= self.statuses(&own, calls);
             if any || generation != Some(self.roll.generation()) {
                 continue;
             }
@@ -71,13 +96,11 @@ impl Targets {
         }
     }
 
-    fn statuses(&self, own: &[Own]) -> bool {
+    /// Those of endpoints that have one of these signs, or their topics do.
+    fn statuses(&self, own: &[Caller], calls: u64) -> bool {
         let mut any = false;
-        for endpoint in own {
-            let (base, topic) = match endpoint {
-                Own::Reader(reader) => (&reader.base, &reader.topic),
-                Own::Writer(writer) => (&writer.base, &writer.topic),
-            };
+        for Caller { endpoint, .. } in own.iter().filter(|it| it.signs & calls != 0) {
+            let (base, topic) = parts(endpoint);
             let statuses = base.beacon().take_pending();
             if !statuses.is_empty() {
                 any = true;

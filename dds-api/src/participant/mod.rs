@@ -110,6 +110,10 @@ impl DomainParticipant {
     /// time, before and after. Enabling twice does nothing; after an error it may be
     /// tried again.
     ///
+    /// Endpoints beyond the first 32 KiB of what has to be said of them (some dozens)
+    /// are matched a moment after this returns: who writes VOLATILE samples and counts
+    /// on a reader waits for PUBLICATION_MATCHED, as with any DDS.
+    ///
     /// # Errors
     /// TIMEOUT when nobody lets it in; OUT_OF_RESOURCES; ERROR when the others are of
     /// another version, or contradict it; ALREADY_DELETED when it was closed meanwhile.

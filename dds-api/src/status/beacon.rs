@@ -21,6 +21,8 @@ pub(crate) struct Beacon {
     ended: AtomicBool,
     observers: Observers,
     bells: Arc<Bells>,
+    /// By which the dispatch thread is called.
+    sign: u64,
 }
 
 const OF_DATA: StatusMask =
@@ -34,6 +36,7 @@ impl Beacon {
             enabled: AtomicU32::new(StatusMask::ALL.bits()),
             ended: AtomicBool::new(false),
             observers: Observers::default(),
+            sign: bells.give_sign(),
             bells,
         }
     }
@@ -49,13 +52,18 @@ impl Beacon {
         }
         if self.bells.are_heard(statuses) {
             self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
-            self.bells.listeners.ring();
+            self.bells.call(self.sign);
         }
         self.observers.notify_of(|subject| match subject {
             Subject::Statuses => self.enabled().intersects(statuses),
             Subject::Samples => statuses.contains(StatusMask::DATA_AVAILABLE),
             Subject::Guard => true,
         });
+    }
+
+    /// The entity's sign among those who call the dispatch thread.
+    pub(crate) fn sign(&self) -> u64 {
+        self.sign
     }
 
     /// A listener with this mask is about to be set.
