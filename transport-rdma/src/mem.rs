@@ -35,53 +35,48 @@ const LINE: usize = 64;
 /// waits.
 const EXPECTED_LINES: usize = 4;
 
-/// Gets a line of cache in order to write it. (A prefetch of the standard library's would
-/// only get it in order to read it, unless it is compiled for newer processors alone.)
-#[inline]
-fn prefetch_write(line: NonNull<u8>) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a hint, which alters neither memory nor registers, and does not fault, wherever it
-    // points. (Of processors of 64 bits, all since 2006 take it, if only to do nothing.)
-    unsafe {
-        core::arch::asm!(
-            "prefetchw [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: a hint, as above, of the base instruction set.
-    unsafe {
-        core::arch::asm!(
-            "prfm pstl1keep, [{}]", in(reg) line.as_ptr(),
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-    let _ = line;
+/// A function that gives the processor a hint about the line of cache in which a byte stands, by
+/// this instruction of x86-64 and by this one of aarch64; elsewhere it does nothing.
+macro_rules! hint {
+    ($(#[$about:meta])* $visible:vis fn $name:ident: $x86_64:literal, $aarch64:literal) => {
+        $(#[$about])*
+        #[inline]
+        $visible fn $name(byte: NonNull<u8>) {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            // SAFETY: a hint, which alters neither memory nor registers, and does not fault,
+            // wherever it points. (Of processors of 64 bits, all since 2006 take the one for
+            // writing, if only to do nothing.)
+            unsafe {
+                core::arch::asm!(
+                    concat!($x86_64, " [{}]"), in(reg) byte.as_ptr(),
+                    options(nostack, preserves_flags, readonly)
+                );
+            }
+            #[cfg(all(target_arch = "aarch64", not(miri)))]
+            // SAFETY: a hint, as above, of the base instruction set.
+            unsafe {
+                core::arch::asm!(
+                    concat!($aarch64, ", [{}]"), in(reg) byte.as_ptr(),
+                    options(nostack, preserves_flags, readonly)
+                );
+            }
+            #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+            let _ = byte;
+        }
+    };
 }
 
-/// Says that the line of cache in which this byte stands is about to be read: the processor
-/// gets it here now, while something else is done. No more than a hint: nothing is read, so
-/// that it may stand anywhere.
-#[inline]
-pub fn expect_read(byte: NonNull<u8>) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a hint, which alters neither memory nor registers, and does not fault, wherever it
-    // points.
-    unsafe {
-        core::arch::asm!(
-            "prefetcht0 [{}]", in(reg) byte.as_ptr(), options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: a hint, as above, of the base instruction set.
-    unsafe {
-        core::arch::asm!(
-            "prfm pldl1keep, [{}]", in(reg) byte.as_ptr(),
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-    let _ = byte;
+hint! {
+    /// Gets a line of cache in order to write it. (A prefetch of the standard library's would
+    /// only get it in order to read it, unless it is compiled for newer processors alone.)
+    fn prefetch_write: "prefetchw", "prfm pstl1keep"
+}
+
+hint! {
+    /// Says that the line of cache in which this byte stands is about to be read: the processor
+    /// gets it here now, while something else is done. No more than a hint: nothing is read, so
+    /// that it may stand anywhere.
+    pub fn expect_read: "prefetcht0", "prfm pldl1keep"
 }
 
 /// Loads a word with acquire ordering, also where memory is mapped read-only: there a relaxed
