@@ -17,16 +17,20 @@ mod latency;
 mod member;
 mod options;
 mod participant;
+mod payload;
 mod place;
 mod reader;
 mod throughput;
+mod work;
 mod worker;
 mod writer;
 
 use std::process::ExitCode;
 
 pub(crate) use bystander::beside;
-use options::{ChurnOptions, IdleOptions, IsolationOptions, LatencyOptions, ThroughputOptions};
+use options::{
+    ChurnOptions, IdleOptions, IsolationOptions, LatencyOptions, ThroughputOptions, WorkOptions,
+};
 
 spindle_dds::include_idl!("perf");
 
@@ -49,6 +53,9 @@ pub(crate) enum Command {
     Isolation(IsolationOptions),
     /// What it costs others that writers and readers come and go.
     Churn(ChurnOptions),
+    /// What a writer and readers do with all bytes of their samples, nothing sent: with them,
+    /// no middleware is faster on this machine.
+    Work(WorkOptions),
     /// A participant of a measurement.
     #[command(hide = true)]
     Worker {
@@ -87,6 +94,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Idle(options) => idle::run(&options),
         Command::Isolation(options) => isolation::run(&options),
         Command::Churn(options) => churn::run(&options),
+        Command::Work(options) => work::run(&options),
         Command::Worker { job } => return worker::run(&job),
     };
     match outcome {

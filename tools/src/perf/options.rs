@@ -204,6 +204,23 @@ pub(crate) struct IdleOptions {
     pub(crate) json: bool,
 }
 
+/// `spindle perf work`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WorkOptions {
+    /// Bytes of payload in a sample.
+    #[arg(long, default_value_t = 128)]
+    pub(crate) size: usize,
+    /// How often a sample is summed, each time by another thread.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=32))]
+    pub(crate) readers: u32,
+    /// Samples that are written and summed.
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) samples: u64,
+    /// Print one JSON object instead of a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `spindle perf isolation`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct IsolationOptions {

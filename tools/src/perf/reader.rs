@@ -9,7 +9,7 @@ use super::drill::Drill;
 use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
 use super::perf::Probe;
-use super::{Failure, clock, participant};
+use super::{Failure, clock, participant, payload};
 
 pub(super) fn run(job: &Job) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
@@ -154,16 +154,7 @@ impl Log {
             let (found, wanted) = (payload.len(), self.size);
             return Err(Failure::WrongSize { found, wanted });
         }
-        self.sum = self.sum.wrapping_add(match self.fill {
-            true => payload.iter().map(|byte| u64::from(*byte)).sum(),
-            false => {
-                let ends = [payload.first(), payload.last()];
-                ends.into_iter()
-                    .flatten()
-                    .map(|byte| u64::from(*byte))
-                    .sum()
-            }
-        });
+        self.sum = self.sum.wrapping_add(payload::sum(payload, self.fill));
         self.advance(writer, number)?;
         if !self.drill.upcall_once {
             clock::spin(self.drill.upcall_ns);

@@ -7,7 +7,7 @@ use super::job::{Job, Report};
 use super::options::HEADER_BYTES;
 use super::participant::BLOCKING_S;
 use super::perf::Probe;
-use super::{Failure, clock, participant};
+use super::{Failure, clock, participant, payload};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
@@ -128,7 +128,7 @@ impl Sender {
                     sample.number = number;
                     sample.due_at_ns = due_at_ns;
                     sample.sent_at_ns = sent_at_ns;
-                    write_payload(&mut sample.payload, number, self.fill);
+                    payload::write(&mut sample.payload, number, self.fill);
                     self.writer.write(sample)?;
                 }
                 None => self.build(number, due_at_ns, sent_at_ns)?,
@@ -151,24 +151,9 @@ impl Sender {
             .set_writer(self.index);
         sample
             .payload_reuse_with(self.size, |payload| {
-                write_payload(payload, number, self.fill)
+                payload::write(payload, number, self.fill)
             })?
             .publish()?;
         Ok(())
-    }
-}
-
-/// Touches the first and the last byte, or writes all of them.
-fn write_payload(payload: &mut [u8], number: u64, fill: bool) {
-    let byte = number as u8;
-    if fill {
-        payload.fill(byte);
-        return;
-    }
-    if let Some(first) = payload.first_mut() {
-        *first = byte;
-    }
-    if let Some(last) = payload.last_mut() {
-        *last = byte;
     }
 }

@@ -10,6 +10,7 @@ use super::cyclone::Cyclone;
 use super::options::PeersOptions;
 use super::program::Program;
 use super::spindle::Spindle;
+use super::work::Work;
 
 /// A middleware, or a limit.
 pub(super) trait Contender {
@@ -84,6 +85,7 @@ pub(super) fn all(options: &PeersOptions) -> Vec<Box<dyn Contender>> {
     for program in Program::all(&options.programs) {
         all.push(Box::new(program));
     }
+    all.push(Box::new(Work));
     all
 }
 

@@ -8,7 +8,8 @@
 //! ```text
 //!   options     which cells, how long, how often
 //!   cell        what is measured
-//!   contender   who can be measured: spindle, cyclone, and programs of `peers/`
+//!   contender   who can be measured: spindle, cyclone, programs of `peers/`, and work:
+//!               what no middleware can be faster than
 //!   trial       starts processes, listens, kills those that hang
 //!   tally       trials of a cell become medians and ratios
 //!   table       prints them
@@ -23,6 +24,7 @@ mod spindle;
 mod table;
 mod tally;
 mod trial;
+mod work;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -28,26 +28,22 @@ impl Contender for Spindle {
     }
 
     fn commands(&self, cell: &Cell, setup: &Setup) -> Result<Vec<Command>, String> {
-        let this = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = Command::new(this);
-        command.arg("perf").args(match cell.measure {
+        let mut command = match cell.measure {
             Measure::Throughput => {
-                let samples = setup.samples.unwrap_or_else(|| first_guess(cell));
-                let samples = samples.clamp(SAMPLES_MIN, SAMPLES_MAX).to_string();
-                ["throughput", "--samples", &samples]
-                    .map(str::to_owned)
-                    .to_vec()
+                let mut command = perf("throughput")?;
+                command.args(["--samples", &samples(cell, setup)]);
+                command
             }
             Measure::Latency | Measure::RoundTrip => {
                 let samples = (setup.rate_hz * setup.seconds).max(10.0) as u64;
                 let (samples, rate) = (samples.to_string(), setup.rate_hz.to_string());
-                ["latency", "--samples", &samples, "--rate", &rate]
-                    .map(str::to_owned)
-                    .to_vec()
+                let mut command = perf("latency")?;
+                command.args(["--samples", &samples, "--rate", &rate]);
+                command
             }
-        });
-        let (size, readers) = (cell.size.to_string(), cell.readers.to_string());
-        command.args(["--json", "--size", &size, "--readers", &readers]);
+        };
+        command.arg("--json");
+        add_sizes(&mut command, cell);
         command.args(["--timeout", &setup.limit.as_secs().to_string()]);
         if cell.wait == Wait::Poll {
             command.arg("--poll");
@@ -64,22 +60,46 @@ impl Contender for Spindle {
     }
 
     fn figures(&self, _: &Cell, said: &[String]) -> Result<Figures, String> {
-        let said = said.first().map_or("", String::as_str);
-        let outcome: Outcome = serde_json::from_str(said).map_err(|error| error.to_string())?;
-        let readers = outcome.per_reader.iter().map(|one| one.samples);
-        Ok(Figures {
-            samples_per_s: outcome
-                .samples_per_s
-                .unwrap_or_else(|| outcome.samples as f64 / outcome.seconds.max(1e-9)),
-            samples: readers.reduce(|a, b| a + b).unwrap_or(outcome.samples),
-            lost: outcome.lost,
-            latency: outcome.uncorrected.map(|times| Latency {
-                kind: LatencyKind::OneWay,
-                p50_ns: times.p50,
-                p99_ns: times.p99,
-            }),
-        })
+        figures(said)
     }
+}
+
+/// `spindle perf` of this program.
+pub(super) fn perf(what: &str) -> Result<Command, String> {
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(this);
+    command.args(["perf", what]);
+    Ok(command)
+}
+
+/// How many samples are sent, where nobody waits for a pace.
+pub(super) fn samples(cell: &Cell, setup: &Setup) -> String {
+    let samples = setup.samples.unwrap_or_else(|| first_guess(cell));
+    samples.clamp(SAMPLES_MIN, SAMPLES_MAX).to_string()
+}
+
+pub(super) fn add_sizes(command: &mut Command, cell: &Cell) {
+    let (size, readers) = (cell.size.to_string(), cell.readers.to_string());
+    command.args(["--size", &size, "--readers", &readers]);
+}
+
+/// What it has printed.
+pub(super) fn figures(said: &[String]) -> Result<Figures, String> {
+    let said = said.first().map_or("", String::as_str);
+    let outcome: Outcome = serde_json::from_str(said).map_err(|error| error.to_string())?;
+    let readers = outcome.per_reader.iter().map(|one| one.samples);
+    Ok(Figures {
+        samples_per_s: outcome
+            .samples_per_s
+            .unwrap_or_else(|| outcome.samples as f64 / outcome.seconds.max(1e-9)),
+        samples: readers.reduce(|a, b| a + b).unwrap_or(outcome.samples),
+        lost: outcome.lost,
+        latency: outcome.uncorrected.map(|times| Latency {
+            kind: LatencyKind::OneWay,
+            p50_ns: times.p50,
+            p99_ns: times.p99,
+        }),
+    })
 }
 
 /// Of what `spindle perf --json` prints.

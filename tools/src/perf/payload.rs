@@ -1,0 +1,44 @@
+//! What a writer does with the payload of a sample, and a reader.
+
+/// Touches the first and the last byte, or writes all of them.
+pub(super) fn write(payload: &mut [u8], number: u64, fill: bool) {
+    let byte = number as u8;
+    if fill {
+        payload.fill(byte);
+        return;
+    }
+    if let Some(first) = payload.first_mut() {
+        *first = byte;
+    }
+    if let Some(last) = payload.last_mut() {
+        *last = byte;
+    }
+}
+
+/// The sum of the first and the last byte, or of all of them.
+pub(super) fn sum(payload: &[u8], fill: bool) -> u64 {
+    if fill {
+        return payload.iter().map(|byte| u64::from(*byte)).sum();
+    }
+    let ends = [payload.first(), payload.last()];
+    ends.into_iter()
+        .flatten()
+        .map(|byte| u64::from(*byte))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_summed() {
+        let mut payload = [0; 5];
+        write(&mut payload, 3, false);
+        assert_eq!((payload, sum(&payload, false)), ([3, 0, 0, 0, 3], 6));
+        write(&mut payload, 257, true);
+        assert_eq!((sum(&payload, false), sum(&payload, true)), (2, 5));
+        write(&mut [], 1, false);
+        assert_eq!(sum(&[], false), 0);
+    }
+}
