@@ -231,13 +231,18 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         check_bound(len, S::BOUND, self.end as usize).in_member(M::PATH)?;
         self.append_with::<M>(|writer| {
             writer.length(len)?;
-            let bytes = writer.reserve(len)?;
-            if zero {
-                bytes.fill(0);
-            }
-            fill(bytes);
-            Ok(())
-        })
+            writer.reserve(len).map(drop)
+        })?;
+        // All that is noted of the member is noted by now, not behind the bytes: the builder that
+        // is handed on is read whole where parts of it have just been written, for which the
+        // processor would wait until all of those bytes have reached its cache.
+        let end = self.end as usize;
+        let bytes = self.bytes().get_mut(end - len..end).unwrap_or_default();
+        if zero {
+            bytes.fill(0);
+        }
+        fill(bytes);
+        Ok(())
     }
 
     /// Appends a member: what stands before its value, then that.
