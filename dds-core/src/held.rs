@@ -236,7 +236,7 @@ impl<F: Fabric> Delivery<'_, F> {
     /// as the upcall returns. Who holds it reads it: its first line is on its way from now on.
     #[inline(always)]
     pub fn hold(&self) -> Held<F> {
-        expect_read(self.bytes);
+        expect_read(self.bytes, self.len as usize);
         if self.is_held.replace(true) {
             self.place.hold();
         } else {

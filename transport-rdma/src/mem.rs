@@ -41,14 +41,14 @@ macro_rules! hint {
     ($(#[$about:meta])* $visible:vis fn $name:ident: $x86_64:literal, $aarch64:literal) => {
         $(#[$about])*
         #[inline]
-        $visible fn $name(byte: NonNull<u8>) {
+        $visible fn $name(byte: *const u8) {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             // SAFETY: a hint, which alters neither memory nor registers, and does not fault,
             // wherever it points. (Of processors of 64 bits, all since 2006 take the one for
             // writing, if only to do nothing.)
             unsafe {
                 core::arch::asm!(
-                    concat!($x86_64, " [{}]"), in(reg) byte.as_ptr(),
+                    concat!($x86_64, " [{}]"), in(reg) byte,
                     options(nostack, preserves_flags, readonly)
                 );
             }
@@ -56,7 +56,7 @@ macro_rules! hint {
             // SAFETY: a hint, as above, of the base instruction set.
             unsafe {
                 core::arch::asm!(
-                    concat!($aarch64, ", [{}]"), in(reg) byte.as_ptr(),
+                    concat!($aarch64, ", [{}]"), in(reg) byte,
                     options(nostack, preserves_flags, readonly)
                 );
             }
@@ -73,10 +73,18 @@ hint! {
 }
 
 hint! {
-    /// Says that the line of cache in which this byte stands is about to be read: the processor
-    /// gets it here now, while something else is done. No more than a hint: nothing is read, so
-    /// that it may stand anywhere.
-    pub fn expect_read: "prefetcht0", "prfm pldl1keep"
+    /// Gets a line of cache in order to read it.
+    fn prefetch_read: "prefetcht0", "prfm pldl1keep"
+}
+
+/// Says that bytes are about to be read: the processor gets the first line of cache and the last
+/// here now, while something else is done; those between it foresees itself, once it is read on.
+/// No more than a hint: nothing is read, so that they may stand anywhere.
+#[inline]
+pub fn expect_read(bytes: NonNull<u8>, len: usize) {
+    let first = bytes.as_ptr().cast_const();
+    prefetch_read(first);
+    prefetch_read(first.wrapping_add(len.saturating_sub(1)));
 }
 
 /// Loads a word with acquire ordering, also where memory is mapped read-only: there a relaxed
@@ -375,7 +383,7 @@ impl Region {
         }
         for line in 0..lines {
             // SAFETY: in bounds, as just seen.
-            prefetch_write(unsafe { self.base.add(at + line * LINE) });
+            prefetch_write(unsafe { self.base.add(at + line * LINE) }.as_ptr());
         }
     }
 }
