@@ -233,7 +233,8 @@ pub struct Delivery<'a, F: Fabric> {
 impl<F: Fabric> Delivery<'_, F> {
     /// Keeps the message in its sender's ring until the result is dropped: no
     /// copy, but its sender's room. Without it the bytes may be reused as soon
-    /// as the upcall returns. Who holds it reads it: its first line is on its way from now on.
+    /// as the upcall returns. Who holds it reads it: its first line and its last are on their way
+    /// from now on.
     #[inline(always)]
     pub fn hold(&self) -> Held<F> {
         expect_read(self.bytes, self.len as usize);
