@@ -316,8 +316,8 @@ pub(super) fn limit(primitive: Primitive, value: &Value) -> Option<AnnotationVal
         Value::WChar(unit) => return Some(AnnotationValue::Char16(*unit)),
         Value::Float(value) => {
             return Some(match primitive {
-                Primitive::Float32 => AnnotationValue::Float32(*value as f32),
-                _ => AnnotationValue::Float64(*value),
+                Primitive::Float32 => AnnotationValue::Float32((*value as f32).to_bits()),
+                _ => AnnotationValue::Float64(value.to_bits()),
             });
         }
         Value::Float128(bits) => return Some(AnnotationValue::Float128(bits.to_le_bytes())),

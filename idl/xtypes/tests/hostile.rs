@@ -259,3 +259,16 @@ fn annotations_are_types_of_nothing() {
         assert_eq!(ty.layout(representation).size_max, Some(0));
     }
 }
+
+/// Also one with a default that is not a number is equal to itself, bit by bit.
+#[test]
+fn descriptions_are_equal_to_themselves() {
+    let bytes =
+        b"\x38\0\0\0\xf1\x50\xe2\0\0\0\0\0\x2c\0\0\0\x01\0\0\0\x17\0\0\0\xff\xfd\0\0\0\0\0\x09\
+        \xfe\xf8\xef\xff\0\x09\x27\xa9\xff\0\x27\0\x08\0\0\0\x0e\x08\x81\0\x01\0\0\xff\0\0\x17\x48\0";
+    let object = TypeObject::from_bytes(bytes).expect("an annotation with a parameter");
+    let shown = format!("{object:?}");
+    assert!(shown.contains("Float32("), "{shown}");
+    let written = object.to_bytes().expect("what was read can be written");
+    assert_eq!(TypeObject::from_bytes(&written), Ok(object));
+}

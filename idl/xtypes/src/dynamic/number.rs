@@ -153,8 +153,8 @@ impl AnnotationValue {
             Self::UInt32(value) => Value::UInt32(*value),
             Self::Int64(value) => Value::Int64(*value),
             Self::UInt64(value) => Value::UInt64(*value),
-            Self::Float32(value) => Value::Float32(*value),
-            Self::Float64(value) => Value::Float64(*value),
+            Self::Float32(bits) => Value::Float32(f32::from_bits(*bits)),
+            Self::Float64(bits) => Value::Float64(f64::from_bits(*bits)),
             Self::Float128(bytes) => {
                 Value::Float128(LongDouble::from_bits(u128::from_le_bytes(*bytes)))
             }

@@ -11,8 +11,9 @@ const KIND_ENUM: u8 = 0x40;
 const KIND_STRING8: u8 = 0x20;
 const KIND_STRING16: u8 = 0x21;
 
-/// `AnnotationParameterValue`.
-#[derive(Debug, Clone, PartialEq)]
+/// `AnnotationParameterValue`. Floating point numbers are kept as their bits: a description is
+/// equal to itself, also one with a NaN in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnnotationValue {
     /// `TK_BOOLEAN`.
     Boolean(bool),
@@ -34,10 +35,10 @@ pub enum AnnotationValue {
     Int64(i64),
     /// `TK_UINT64`.
     UInt64(u64),
-    /// `TK_FLOAT32`.
-    Float32(f32),
-    /// `TK_FLOAT64`.
-    Float64(f64),
+    /// `TK_FLOAT32`: the bits of an IEEE binary32.
+    Float32(u32),
+    /// `TK_FLOAT64`: the bits of an IEEE binary64.
+    Float64(u64),
     /// `TK_FLOAT128`: the bytes of a little endian IEEE binary128.
     Float128([u8; 16]),
     /// `TK_CHAR8`.
