@@ -62,19 +62,16 @@ impl<F: Fabric> Group<F> {
             return false;
         }
         let before = self.delivered;
-        let full = self
-            .delivered
-            .0
-            .saturating_add(delivery_max(context.config, self.ordered.len()));
+        let mut left = delivery_max(context.config, self.ordered.len());
         let mut done = self.delivered_num;
         // Nothing stable is left at that place, or behind it.
-        while done < self.stable && self.delivered.0 < full {
+        while done < self.stable && left > 0 {
             let next = self.next_at(done).or_else(|| self.next_in_order(None));
             let Some(next) = next.filter(|it| it.seq < self.stable) else {
                 done = self.stable;
                 break;
             };
-            done = self.deliver_next(next, full - self.delivered.0, lane, context);
+            done = self.deliver_next(next, &mut left, lane, context);
         }
         if self.digest.is_due(done) {
             self.checkpoint(done, lane, context);
@@ -91,12 +88,12 @@ impl<F: Fabric> Group<F> {
     }
 
     /// Hands over what is next in order, and what follows it of the same sender before that
-    /// of any other, but `limit` messages at most; or tells the farewell that is next. The
-    /// place behind that.
+    /// of any other, while messages are `left` to be delivered; or tells the farewell that is
+    /// next. The place behind that.
     fn deliver_next<S: Sink<F>>(
         &mut self,
         next: Next,
-        limit: u64,
+        left: &mut u64,
         lane: &Arc<Lane<F>>,
         context: &mut Context<'_, S>,
     ) -> u64 {
@@ -105,7 +102,7 @@ impl<F: Fabric> Group<F> {
         }
         let end = next.until.min(self.stable).min(self.digest.due_at());
         let at = self.ordered[next.order];
-        let handed = self.hand_over(Ring::Ordered, at, (end, limit), lane, context);
+        let handed = self.hand_over(Ring::Ordered, at, (end, left), lane, context);
         handed.unwrap_or_else(|| {
             self.tell_farewell(next, context);
             next.seq
@@ -136,7 +133,7 @@ impl<F: Fabric> Group<F> {
             && next.seq <= last
         {
             let at = self.ordered[next.order];
-            let only = (next.seq + 1, 1);
+            let only = (next.seq + 1, &mut 1);
             if self
                 .hand_over(Ring::Ordered, at, only, lane, context)
                 .is_none()
@@ -191,13 +188,13 @@ impl<F: Fabric> Group<F> {
     }
 
     /// Hands the front messages of a stream to the sink, one at least: those before the place
-    /// `end` in its order, or of its ring, and `limit` at most. The place behind them; `None`
-    /// when there is none.
+    /// `end` in its order, or of its ring, and as many as are `left` at most, which are fewer
+    /// then. The place behind them; `None` when there is none.
     fn hand_over<S: Sink<F>>(
         &mut self,
         ring: Ring,
         at: usize,
-        (end, limit): (u64, u64),
+        (end, left): (u64, &mut u64),
         lane: &Arc<Lane<F>>,
         context: &mut Context<'_, S>,
     ) -> Option<u64> {
@@ -206,7 +203,12 @@ impl<F: Fabric> Group<F> {
         let inbox = lane.inboxes[ring.index()][at].as_ref()?;
         stream.front()?;
         let is_ordered = ring == Ring::Ordered;
-        let batched = context.config.batched_upcalls;
+        let EngineConfig {
+            batched_upcalls: batched,
+            delivery_batching,
+            ..
+        } = *context.config;
+        let most = if batched { *left } else { 1.min(*left) };
         let source = Source {
             lane,
             ring,
@@ -229,7 +231,8 @@ impl<F: Fabric> Group<F> {
                 digest: is_ordered.then_some(&mut self.digest),
                 wrong: context.config.plants(PlantedBug::WrongDigest).into(),
             },
-            left: if batched { limit } else { limit.min(1) },
+            left: most,
+            skips: batched && delivery_batching,
             handed: Handed::default(),
             behind: 0,
             is_out: false,
@@ -240,6 +243,7 @@ impl<F: Fabric> Group<F> {
             context.sink.deliver(&delivery);
         }
         let (handed, behind) = (run.handed, run.behind);
+        *left -= most - run.left;
         self.delivered.0 += handed.messages;
         self.delivered.1 += handed.bytes;
         if !batched {
@@ -293,10 +297,10 @@ impl<F: Fabric> Group<F> {
         context: &mut Context<'_, S>,
     ) -> bool {
         let before = self.delivered;
+        let mut left = u64::MAX;
         for at in 0..self.senders.len() {
-            let all = (u64::MAX, u64::MAX);
             while self
-                .hand_over(Ring::Unordered, at, all, lane, context)
+                .hand_over(Ring::Unordered, at, (u64::MAX, &mut left), lane, context)
                 .is_some()
             {}
             let sender = &mut self.senders[at];

@@ -24,6 +24,8 @@ pub struct Run<'a, F: Fabric> {
     pub(super) order: Order<'a>,
     /// Messages that it may still have.
     pub(super) left: u64,
+    /// Those that nobody reads do not count among them.
+    pub(super) skips: bool,
     pub(super) handed: Handed,
     /// The place behind the last of these.
     pub(super) behind: u64,
@@ -219,6 +221,21 @@ impl<F: Fabric> Run<'_, F> {
         self.handed.messages += handed.messages;
         self.handed.bytes += handed.bytes;
         handed
+    }
+
+    /// Passes the next messages by, for as long as they are `unread`: nobody here reads them. How
+    /// much that was. Other work does not wait for it, so a step passes by as many as there are.
+    #[inline]
+    pub fn skip(&mut self, unread: impl FnMut(&Header) -> bool) -> Handed {
+        let left = self.left;
+        if self.skips {
+            self.left = u64::MAX;
+        }
+        let skipped = self.each(u64::MAX, unread, |_| ());
+        if self.skips {
+            self.left = left;
+        }
+        skipped
     }
 
     /// The last one has been handed over.

@@ -28,6 +28,8 @@ struct Log {
     /// Position and digest at the end of the lane.
     ended: Option<(u64, u64)>,
     holds: bool,
+    /// It has no use for messages.
+    skips: bool,
     is_full: bool,
     upcalls: u64,
     /// Ranges that had been pushed when it was handed the last message.
@@ -47,6 +49,9 @@ impl Sink<SimFabric> for Log {
 
     /// Takes some of it, and leaves the rest.
     fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
+        if self.skips {
+            run.skip(|_| true);
+        }
         while run.peek().is_some_and(|next| next.writer_seq % 3 != 0)
             && let Some(delivery) = run.next()
         {

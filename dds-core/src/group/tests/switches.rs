@@ -106,6 +106,44 @@ fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
     check(2, without(|it| it.bounded_deliveries = false), 192, 1);
 }
 
+/// What nobody there reads is no delivery that others would have to wait for: a step passes all
+/// of it by, unless it takes one at a time. The order is the same.
+#[test]
+fn what_nobody_reads_is_not_bounded() {
+    let check = |config, most: [u64; 2]| {
+        let mut spec = spec(2);
+        spec.senders.truncate(1);
+        spec.senders[0].rings[0] = Some(RingSpec {
+            messages: 128,
+            bytes: 4096,
+        });
+        let world = of(&spec, config);
+        log(&world.nodes[1], |log| log.skips = true);
+        send(&world.nodes[0], 100);
+        // One at a time takes long.
+        (0..20).for_each(|_| world.run(&[0, 1]));
+        for (node, most) in world.nodes.iter().zip(most) {
+            let counters = node.handle().counters();
+            assert_eq!(counters.delivered, 100, "{config:?}");
+            assert_eq!(counters.delivery_batches.quantile(1.0), most, "{config:?}");
+        }
+        log(&world.nodes[1], |log| assert!(log.order.is_empty()));
+        for node in &world.nodes {
+            lanes(node, |lanes| lanes.wedge(SUBGROUP)).expect("a lane");
+        }
+        let ended = [0, 1].map(|at: usize| {
+            let node = &world.nodes[at];
+            lanes(node, |lanes| lanes.freeze(SUBGROUP)).expect("wedged");
+            lanes(node, |lanes| lanes.finish(SUBGROUP, &[100])).expect("frozen");
+            log(node, |log| log.ended).expect("it ended")
+        });
+        assert_eq!(ended[0], ended[1], "the digest is one of all messages");
+    };
+    check(EngineConfig::SPINDLE, [32, 96]);
+    check(without(|it| it.delivery_batching = false), [1, 1]);
+    check(without(|it| it.batched_upcalls = false), [32, 32]);
+}
+
 #[test]
 fn without_nulls_the_others_wait_for_a_silent_sender() {
     let silent = without(|config| config.null_sends = false);
