@@ -1,13 +1,19 @@
 //! The engine's time.
 
+use std::hint;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use spindle_dds_transport::ticks::Ticks;
 
 /// Ticks for which the time may stand still: some microseconds, where what the engine does by
 /// the time takes milliseconds.
 const STILL_TICKS: u64 = 10_000;
+
+/// How long [`Clock::linger`] takes: about as long as it takes to send a few messages.
+const LINGER: Duration = Duration::from_nanos(700);
+/// The same in ticks, of which there are two to four in a nanosecond mostly.
+const LINGER_TICKS: u64 = 2000;
 
 /// Nanoseconds since it was made, to some microseconds. Who looks again and again asks it each
 /// time: it asks the system's clock only after so many ticks of the processor's counter, where
@@ -49,6 +55,25 @@ impl Clock {
         now
     }
 
+    /// Does nothing for a moment, and touches no memory: less than a microsecond, whatever a
+    /// pause of this processor takes.
+    pub(super) fn linger(&self) {
+        match self.ticks {
+            Some(ticks) => {
+                let begun = ticks.read();
+                while ticks.read().wrapping_sub(begun) < LINGER_TICKS {
+                    hint::spin_loop();
+                }
+            }
+            None => {
+                let begun = Instant::now();
+                while begun.elapsed() < LINGER {
+                    hint::spin_loop();
+                }
+            }
+        }
+    }
+
     fn ask(&self) -> u64 {
         u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -56,8 +81,6 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -72,6 +95,21 @@ mod tests {
             let late = least.saturating_sub(Duration::from_nanos(now));
             assert!(late < Duration::from_micros(100), "{late:?}");
             before = now;
+        }
+    }
+
+    #[test]
+    fn it_lingers_by_ticks_and_without_them() {
+        let with = Clock::new();
+        let without = Clock {
+            ticks: None,
+            ..Clock::new()
+        };
+        for clock in [with, without] {
+            let begun = Instant::now();
+            (0..100).for_each(|_| clock.linger());
+            // Counters count four billion times a second at most.
+            assert!(begun.elapsed() >= Duration::from_micros(50), "{clock:?}");
         }
     }
 

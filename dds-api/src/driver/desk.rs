@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,8 @@ pub(crate) struct Desk {
     changed: Condvar,
     /// Lanes came or went since somebody asked.
     lanes: AtomicBool,
+    /// Members of the view that began last.
+    members: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +67,7 @@ impl Desk {
             stage: Mutex::default(),
             changed: Condvar::new(),
             lanes: AtomicBool::new(false),
+            members: AtomicUsize::new(0),
         }
     }
 
@@ -109,6 +112,7 @@ impl Desk {
 
     /// A view has begun.
     pub(super) fn begun(&self, view: Arc<View>) {
+        self.members.store(view.members.len(), Ordering::Relaxed);
         self.stage().view = Some(view);
         self.lanes.store(true, Ordering::Release);
         self.changed.notify_all();
@@ -117,6 +121,11 @@ impl Desk {
     /// The view that began last.
     pub(crate) fn view(&self) -> Option<Arc<View>> {
         self.stage().view.clone()
+    }
+
+    /// How many members that has.
+    pub(super) fn members(&self) -> usize {
+        self.members.load(Ordering::Relaxed)
     }
 
     /// This participant is in no group any more.

@@ -21,6 +21,7 @@
 
 use std::iter;
 use std::mem;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,6 +53,8 @@ pub(super) struct Seat {
     distrust_next: AtomicU32,
     /// Looks of threads that poll.
     pub(super) glances: Glances,
+    /// How many this process may run on.
+    pub(super) processors: usize,
     patience: Patience,
 }
 
@@ -81,6 +84,7 @@ impl Seat {
             distrust: AtomicU32::new(0),
             distrust_next: AtomicU32::new(DISTRUST),
             glances: Glances::default(),
+            processors: thread::available_parallelism().map_or(1, NonZero::get),
             patience,
         }
     }

@@ -198,6 +198,11 @@ impl Session {
         self.clock.now()
     }
 
+    /// Does nothing for a moment.
+    pub(super) fn linger(&self) {
+        self.clock.linger();
+    }
+
     pub(super) fn seat(&self) -> &Seat {
         &self.seat
     }
