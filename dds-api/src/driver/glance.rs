@@ -12,7 +12,8 @@
 //! the duty itself; at once, if its own look has found something to do. A keeper that is awake
 //! goes to sleep for it, whatever its strategy.
 //!
-//! Where what has come waits for other readers, the calling thread leaves them the processor.
+//! Where what has come waits for other readers, the calling thread leaves them the processor. So
+//! it does after each look in vain where there are more members than processors.
 //!
 //! Who keeps finding something lingers for a moment before it looks again, if each member may
 //! have a processor: it finds more at a time then. Between each two looks of a reader that is
@@ -135,14 +136,15 @@ impl Session {
             }
         }
         let flows = &seat.glances.flows;
-        if flows.load(Ordering::Relaxed) && self.desk().members() <= seat.processors {
+        let is_crowded = self.desk().members() > seat.processors;
+        if flows.load(Ordering::Relaxed) && !is_crowded {
             self.linger();
         }
         let outcome = self.step_briefly_at(now);
-        if seat.glances.is_held_up(outcome) {
+        let progress = outcome.is_some_and(|outcome| outcome.progress);
+        if seat.glances.is_held_up(outcome) || is_crowded && !progress {
             thread::yield_now();
         }
-        let progress = outcome.is_some_and(|outcome| outcome.progress);
         flows.store(progress, Ordering::Relaxed);
         progress
     }
