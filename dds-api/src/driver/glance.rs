@@ -99,6 +99,18 @@ impl Glances {
         held_up > HELD_UP_MAX
     }
 
+    /// Whether who polls waits a moment for more, before it looks.
+    fn lingers(&self, is_crowded: bool) -> bool {
+        !is_crowded && self.flows.load(Ordering::Relaxed)
+    }
+
+    /// Whether it leaves its processor to others, after what it has found.
+    fn leaves(&self, found: Option<Outcome>, is_crowded: bool) -> bool {
+        let progress = found.is_some_and(|it| it.progress);
+        self.flows.store(progress, Ordering::Relaxed);
+        self.is_held_up(found) || is_crowded && !progress
+    }
+
     /// Whether who polls has said of late that it is near: as often is enough.
     fn has_said(&self, now: u64) -> bool {
         let since = now.saturating_sub(self.said.load(Ordering::Relaxed));
@@ -135,17 +147,15 @@ impl Session {
                 return self.glance_in_seat(now);
             }
         }
-        let flows = &seat.glances.flows;
         let is_crowded = self.desk().members() > seat.processors;
-        if flows.load(Ordering::Relaxed) && !is_crowded {
+        if seat.glances.lingers(is_crowded) {
             self.linger();
         }
         let outcome = self.step_briefly_at(now);
         let progress = outcome.is_some_and(|outcome| outcome.progress);
-        if seat.glances.is_held_up(outcome) || is_crowded && !progress {
+        if seat.glances.leaves(outcome, is_crowded) {
             thread::yield_now();
         }
-        flows.store(progress, Ordering::Relaxed);
         progress
     }
 
@@ -193,17 +203,35 @@ mod tests {
         check(1, true);
     }
 
-    #[test]
-    fn who_waits_for_other_readers_is_held_up_after_some_looks() {
-        let glances = Glances::default();
-        let found = |progress, want| Outcome {
+    fn found(progress: bool, want: Want) -> Outcome {
+        Outcome {
             progress,
             room: false,
             stable: false,
             stopped: false,
             want,
             due: 0,
+        }
+    }
+
+    #[test]
+    fn who_finds_something_lingers_and_who_does_not_leaves_where_it_is_crowded() {
+        let glances = Glances::default();
+        let check = |progress, is_crowded, [leaves, lingers]: [bool; 2]| {
+            let outcome = Some(found(progress, Want::Data));
+            assert_eq!(glances.leaves(outcome, is_crowded), leaves);
+            assert_eq!(glances.lingers(is_crowded), lingers);
         };
+        check(true, false, [false, true]);
+        check(false, false, [false, false]);
+        check(true, true, [false, false]);
+        check(false, true, [true, false]);
+        assert!(glances.leaves(None, true), "somebody else steps");
+    }
+
+    #[test]
+    fn who_waits_for_other_readers_is_held_up_after_some_looks() {
+        let glances = Glances::default();
         let waiting = Some(found(false, Want::DataAndAcks));
         for news in [
             Some(found(true, Want::DataAndAcks)),
