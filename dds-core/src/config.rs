@@ -38,6 +38,7 @@ pub struct EngineConfig {
 pub struct Bounds {
     /// A step delivers so many at most, or [`per_sender`](Self::per_sender) of each sender if
     /// that is more: the more there are, the fewer are of any one, whose room goes back.
+    /// What nobody here reads ([`Run::skip`](crate::Run::skip)) does not count.
     pub step: u64,
     /// Of each sender.
     pub per_sender: u64,
