@@ -20,6 +20,8 @@ const FREEZE_PASSES_MAX: usize = 8;
 
 /// Bytes of a huge page, where pages have 4 KiB.
 const HUGE: usize = 2 << 20;
+/// For how much memory the kernel is asked at once: it has about 4 MiB in a millisecond.
+const POPULATE_AT_ONCE: usize = 4 << 20;
 /// MADV_COLLAPSE of Linux 6.1, of which libc knows only beside glibc.
 const COLLAPSE: libc::c_int = 25;
 /// How long the kernel is had to find huge pages.
@@ -35,6 +37,13 @@ pub(crate) struct Mapping {
     writable: bool,
     /// A peer's file, to find its holes when it is frozen.
     pub(crate) file: Option<OwnedFd>,
+}
+
+/// How far a mapping has its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Populated {
+    /// From its start.
+    bytes: usize,
 }
 
 // SAFETY: an address range of the process, not of a thread; unmapped once.
@@ -114,26 +123,42 @@ impl Mapping {
         })
     }
 
-    /// Has the kernel find memory for all of it now, and not page by page when it is used.
-    /// Blocks for that, about a millisecond for 4 MiB. Needs Linux 5.14.
-    pub(crate) fn populate(&self) -> Result<(), Errno> {
+    /// Has the kernel find memory for it now, and not page by page when it is used, from where
+    /// `populated` says on, and for as long as `goes_on`, which is asked about every
+    /// millisecond. Whether all was done. Needs Linux 5.14.
+    pub(crate) fn populate(
+        &self,
+        populated: &mut Populated,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Errno> {
         let advice = match self.writable {
             true => Advice::LinuxPopulateWrite,
             false => Advice::LinuxPopulateRead,
         };
-        // SAFETY: a mapping of this length that we own; no byte of it changes.
-        unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.len, advice) }?;
-        self.collapse();
-        Ok(())
+        while populated.bytes < self.len {
+            if !goes_on() {
+                return Ok(false);
+            }
+            let part = self.base.as_ptr().wrapping_add(populated.bytes);
+            let len = POPULATE_AT_ONCE.min(self.len - populated.bytes);
+            // SAFETY: a part of a mapping that we own; no byte of it changes.
+            unsafe { rustix::mm::madvise(part.cast(), len, advice) }?;
+            populated.bytes += len;
+        }
+        Ok(self.collapse(goes_on))
     }
 
     /// Has the kernel put huge pages in the place of pages, as far as it does so within some
     /// time: the processor then notes where all of a ring is, and does not look it up for each
-    /// sample. Needs Linux 6.1; the settings of huge pages matter only where they deny them.
-    fn collapse(&self) {
+    /// sample. False if it was told not to go on. Needs Linux 6.1; the settings of huge pages
+    /// matter only where they deny them.
+    fn collapse(&self, goes_on: impl Fn() -> bool) -> bool {
         let since = Instant::now();
         let mut at = 0;
         while at + HUGE <= self.len && since.elapsed() < COLLAPSE_FOR {
+            if !goes_on() {
+                return false;
+            }
             let part = self.base.as_ptr().wrapping_add(at);
             // SAFETY: a part of a mapping that we own; no byte of it changes.
             let done = unsafe { libc::madvise(part.cast(), HUGE, COLLAPSE) };
@@ -143,9 +168,10 @@ impl Mapping {
                     thread::sleep(COLLAPSE_AGAIN_AFTER);
                 }
                 // It has none, or does not do that.
-                _ => return,
+                _ => break,
             }
         }
+        true
     }
 
     /// All of it.

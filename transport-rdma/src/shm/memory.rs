@@ -130,12 +130,20 @@ pub(super) fn zero_row(len: usize) -> Result<Arc<Mapping>, JoinError> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+    use crate::mapping::Populated;
 
     fn pair(len: usize) -> (Arc<Mapping>, Arc<Mapping>) {
         let (own, file) = create_row(len).expect("a row");
         let peer = open_row(file, 0, 1, len).expect("its mapping");
         (own, peer)
+    }
+
+    fn populate(row: &Mapping) {
+        let done = row.populate(&mut Populated::default(), || true);
+        assert!(done.expect("memory for it"));
     }
 
     #[test]
@@ -155,10 +163,23 @@ mod tests {
         let blocks = |file: &OwnedFd| rustix::fs::fstat(file).expect("its size").st_blocks * 512;
         let file = peer.file.as_ref().expect("it is kept");
         assert_eq!(blocks(file), 0);
-        own.populate().expect("memory for it");
+        populate(&own);
         assert_eq!(blocks(file), 1 << 20);
-        peer.populate().expect("pages for it");
+        populate(&peer);
         assert_eq!(peer.region().load((1 << 20) - 8), 0);
+    }
+
+    #[test]
+    fn memory_is_found_for_as_long_as_it_is_asked_for() {
+        let (own, file) = create_row(32 << 20).expect("a row");
+        let blocks = || rustix::fs::fstat(&file).expect("its size").st_blocks * 512;
+        let mut populated = Populated::default();
+        let asked = Cell::new(0);
+        let thrice = || asked.replace(asked.get() + 1) < 3;
+        assert_eq!(own.populate(&mut populated, thrice), Ok(false));
+        assert_eq!(blocks(), 12 << 20, "it was asked about every 4 MiB");
+        assert_eq!(own.populate(&mut populated, || true), Ok(true));
+        assert_eq!(blocks(), 32 << 20);
     }
 
     /// Whether they are huge is the kernel's to say.
@@ -169,7 +190,7 @@ mod tests {
         for row in [&own, &peer] {
             let region = row.region();
             assert!(region.address().is_multiple_of(HUGE));
-            row.populate().expect("memory for it");
+            populate(row);
         }
         let last = own.region().len() - 8;
         own.region().store(last, 7);

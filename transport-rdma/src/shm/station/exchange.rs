@@ -35,7 +35,7 @@ pub(super) fn segments(
     }
     let mut exchange = Exchange::begin(shared, requests)?;
     exchange.run(deadline)?;
-    exchange.end()
+    exchange.end(deadline)
 }
 
 /// My own row of a segment, and what has come of the others'.
@@ -175,10 +175,10 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn end(mut self) -> Result<Vec<ShmSegment>, StationError> {
+    fn end(mut self, deadline: Instant) -> Result<Vec<ShmSegment>, StationError> {
         let mut places = Vec::new();
         for side in &mut self.sides {
-            places.push(side.places(self.shared, &mut self.failed)?);
+            places.push(side.places(self.shared, deadline, &mut self.failed)?);
         }
         let mut segments = Vec::new();
         let mut state = self.shared.state();
@@ -249,10 +249,12 @@ impl Side<'_> {
         true
     }
 
-    /// Maps what has come; zeros for the rest.
+    /// Maps what has come; zeros for the rest. Memory is found for them until `deadline`, and
+    /// not for longer: others begin when they have the rows, and wait for a sign of this member.
     fn places(
         &mut self,
         shared: &Shared,
+        deadline: Instant,
         failed: &mut BTreeMap<u128, FailureCause>,
     ) -> Result<Vec<Place>, StationError> {
         let mut places = Vec::new();
@@ -260,7 +262,7 @@ impl Side<'_> {
             if rank == self.request.me {
                 // It may take seconds where memory is cold: not before the others have the row,
                 // which they wait for.
-                shared.prefault(&self.own, rank);
+                shared.prefault(&self.own, rank, deadline);
                 places.push(Place::real(Arc::clone(&self.own)));
                 continue;
             }
@@ -268,7 +270,7 @@ impl Side<'_> {
             let mapped = come.map(|(pid, row)| self.open(rank, pid, row));
             let place = match mapped {
                 Some(Ok(mapping)) => {
-                    shared.prefault(&mapping, rank);
+                    shared.prefault(&mapping, rank, deadline);
                     Place::real(mapping)
                 }
                 Some(Err(reason)) => {

@@ -16,7 +16,7 @@
 //! - `state`, `shared`: what a station knows, and who shares it.
 //! - `porter`, `dialogue`, `reception`: the background thread, what it reads and
 //!   writes, and what a hello makes; `calling`: calling others.
-//! - `exchange`, `segment`: making segments; their data path.
+//! - `exchange`, `segment`: making segments; their data path. `prefault`: their memory.
 //! - `bed`: sleeping and waking.
 
 mod address;
@@ -27,6 +27,7 @@ mod dialogue;
 mod exchange;
 mod packet;
 mod porter;
+mod prefault;
 mod reception;
 mod segment;
 mod shared;
@@ -67,7 +68,8 @@ pub struct StationOptions {
     /// than 127 peers.
     pub doorbell: DoorbellChoice,
     /// Rows have all their memory when a segment opens: no page of them is missing when it
-    /// is used first. Opening takes longer by that. Needs Linux 5.14.
+    /// is used first. Opening takes longer by that, but not beyond its deadline: what is not
+    /// there by then comes soon after. Needs Linux 5.14.
     pub prefault: bool,
 }
 

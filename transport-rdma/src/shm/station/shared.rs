@@ -4,15 +4,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracing::warn;
-
 use super::StationOptions;
 use super::address::Address;
 use super::bed::{BELL_ROW_LEN, Bed};
 use super::packet::Packet;
+use super::prefault::prefault;
 use super::state::State;
 use crate::event::write_event;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, Populated};
 use crate::news::News;
 use crate::peers::Rank;
 use crate::segment::SegmentKey;
@@ -61,7 +60,8 @@ impl Shared {
         if options.prefault {
             let refused =
                 JoinError::system("prefaulting (spindle.prefault), which needs Linux 5.14");
-            own.populate().map_err(refused)?;
+            own.populate(&mut Populated::default(), || true)
+                .map_err(refused)?;
         }
         let event = Arc::new(descriptor::event()?);
         let (kick, last_sign) = (descriptor::event()?, Arc::new(descriptor::event()?));
@@ -103,13 +103,11 @@ impl Shared {
         &self.news
     }
 
-    /// Has a row have all its memory now, if that is asked for.
-    pub(super) fn prefault(&self, row: &Mapping, rank: Rank) {
-        if self.prefault
-            && let Err(errno) = row.populate()
-        {
-            // It can be used nonetheless, or the first use finds out.
-            warn!(%rank, %errno, "no memory for all of a row now: its pages come when they are used");
+    /// Has a row have its memory before it is used, if that is asked for: blocks for that until
+    /// `deadline`.
+    pub(super) fn prefault(&self, row: &Arc<Mapping>, rank: Rank, deadline: Instant) {
+        if self.prefault {
+            prefault(row, rank, deadline);
         }
     }
 
