@@ -8,9 +8,10 @@
 //! sleeps, so nothing is lost by that, but each sample wakes the keeper in vain. So who asks
 //! often takes the duty (see [`duty`](spindle_dds_transport::duty)) as a thread that waits
 //! does, and goes away on trust at once: nobody is rung, the keeper sleeps on, and looks each
-//! millisecond whether there has been another glance meanwhile. If there was none, it takes
-//! the duty itself; at once, if its own look has found something to do. A keeper that is awake
-//! goes to sleep for it, whatever its strategy.
+//! millisecond whether there has been another glance meanwhile (or two, where there are
+//! more members than processors, and who polls is often without one). If there was none, it
+//! takes the duty itself; it does not look before. A keeper that is awake goes to sleep for it,
+//! whatever its strategy.
 //!
 //! Where what has come waits for other readers, the calling thread leaves them the processor. So
 //! it does after each look in vain where there are more members than processors.
@@ -29,12 +30,11 @@ use std::time::Duration;
 use spindle_dds_core::Outcome;
 use spindle_dds_transport::{Fabric, Want};
 
-use super::seat::BACK_WITHIN;
 use super::session::Session;
 
-/// Glances that follow each other within that time make a thread one that polls: well
-/// within what the keeper trusts it for.
-const CLOSE: Duration = Duration::from_micros(BACK_WITHIN.as_micros() as u64 / 4);
+/// Glances that follow each other within that part of the time for which the keeper trusts a
+/// thread that polls make it one.
+const CLOSE_PART: u32 = 4;
 /// How many it takes.
 const CLOSE_GLANCES: u32 = 16;
 
@@ -61,6 +61,8 @@ pub(super) struct Glances {
     last: AtomicU64,
     /// Those before it that followed each other closely.
     close: AtomicU32,
+    /// Those since a thread has waited for data.
+    unbroken: AtomicU32,
     /// Those in a row that found messages waiting for other readers.
     held_up: AtomicU32,
     /// When who polls has said last that it is near.
@@ -72,12 +74,14 @@ pub(super) struct Glances {
 }
 
 impl Glances {
-    /// One more. Whether there are so many that somebody polls.
-    fn count(&self, now: u64) -> bool {
+    /// One more. Whether there are so many, within `close` of each other, that somebody polls.
+    fn count(&self, now: u64, close: Duration) -> bool {
         let since = now.saturating_sub(self.last.load(Ordering::Relaxed));
         self.last.store(now, Ordering::Relaxed);
+        let unbroken = self.unbroken.load(Ordering::Relaxed).saturating_add(1);
+        self.unbroken.store(unbroken, Ordering::Relaxed);
         let before = self.close.load(Ordering::Relaxed);
-        let is_close = u128::from(since) < CLOSE.as_nanos();
+        let is_close = u128::from(since) < close.as_nanos();
         let close = if is_close {
             before.saturating_add(1)
         } else {
@@ -85,6 +89,16 @@ impl Glances {
         };
         self.close.store(close, Ordering::Relaxed);
         close >= CLOSE_GLANCES
+    }
+
+    /// Somebody waits for data, and is told when to look.
+    pub(super) fn somebody_waits(&self) {
+        self.unbroken.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether nobody has waited for data since so many glances.
+    pub(super) fn nobody_waits(&self) -> bool {
+        self.unbroken.load(Ordering::Relaxed) >= CLOSE_GLANCES
     }
 
     /// Whether who polls has found for a while that what has come waits for other readers, who
@@ -112,9 +126,9 @@ impl Glances {
     }
 
     /// Whether who polls has said of late that it is near: as often is enough.
-    fn has_said(&self, now: u64) -> bool {
+    fn has_said(&self, now: u64, close: Duration) -> bool {
         let since = now.saturating_sub(self.said.load(Ordering::Relaxed));
-        u128::from(since) < CLOSE.as_nanos()
+        u128::from(since) < close.as_nanos()
     }
 
     fn says(&self, now: u64) {
@@ -134,20 +148,21 @@ impl Session {
             return false;
         }
         let (seat, now) = (self.seat(), self.now());
-        let polls = seat.glances.count(now);
+        let close = self.polls_within() / CLOSE_PART;
+        let polls = seat.glances.count(now, close);
         // Who does not ask again is to see all that has come.
         if !polls {
             return self.step_at(now).is_some_and(|outcome| outcome.progress);
         }
         // It is trusted for some time more, and nobody is rung meanwhile.
-        if !self.is_near(now) {
+        if !self.is_near(now, close) {
             if seat.duty.is_keepers() {
                 seat.glances.seat_wanted.store(true, Ordering::Relaxed);
-            } else if seat.trusts() && seat.duty.take() {
+            } else if (seat.glances.nobody_waits() || seat.trusts()) && seat.duty.take() {
                 return self.glance_in_seat(now);
             }
         }
-        let is_crowded = self.desk().members() > seat.processors;
+        let is_crowded = self.is_crowded();
         if seat.glances.lingers(is_crowded) {
             self.linger();
         }
@@ -160,9 +175,9 @@ impl Session {
     }
 
     /// Says that it is, if a guest is away: now and then is enough.
-    fn is_near(&self, now: u64) -> bool {
+    fn is_near(&self, now: u64, close: Duration) -> bool {
         let seat = self.seat();
-        if seat.glances.has_said(now) && seat.duty.is_away() {
+        if seat.glances.has_said(now, close) && seat.duty.is_away() {
             return true;
         }
         let is_near = seat.duty.look_in();
@@ -176,7 +191,7 @@ impl Session {
     fn glance_in_seat(&self, now: u64) -> bool {
         self.handle().fabric().announce_awake();
         let outcome = self.step_briefly_at(now);
-        self.go_away();
+        self.go_away(self.polls_within());
         outcome.is_some_and(|outcome| outcome.progress)
     }
 }
@@ -188,11 +203,12 @@ mod tests {
     #[test]
     fn who_polls_is_who_looks_again_and_again() {
         let glances = Glances::default();
-        let close = CLOSE.as_nanos() as u64 - 1;
+        let limit = Duration::from_micros(250);
+        let close = limit.as_nanos() as u64 - 1;
         let mut now = 7 * close;
         let mut check = |after: u64, expected: bool| {
             now += after;
-            assert_eq!(glances.count(now), expected);
+            assert_eq!(glances.count(now, limit), expected);
         };
         check(0, false);
         (1..CLOSE_GLANCES).for_each(|_| check(close, false));
@@ -201,6 +217,18 @@ mod tests {
         check(close + 1, false);
         (1..CLOSE_GLANCES).for_each(|_| check(close, false));
         check(1, true);
+    }
+
+    #[test]
+    fn who_waits_now_and_then_does_not_only_poll() {
+        let glances = Glances::default();
+        let glance = || drop(glances.count(0, Duration::ZERO));
+        (1..CLOSE_GLANCES).for_each(|_| glance());
+        assert!(!glances.nobody_waits());
+        glance();
+        assert!(glances.nobody_waits());
+        glances.somebody_waits();
+        assert!(!glances.nobody_waits());
     }
 
     fn found(progress: bool, want: Want) -> Outcome {

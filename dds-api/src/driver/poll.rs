@@ -12,7 +12,7 @@ use spindle_dds_core::Outcome;
 use spindle_dds_transport::duty::Found;
 use spindle_dds_transport::{Berths, Fabric, Park};
 
-use super::seat::{BACK_WITHIN, UPKEEP_WITHIN, covers};
+use super::seat::{UPKEEP_WITHIN, covers};
 use super::session::Session;
 use crate::properties::WaitPolicy;
 
@@ -165,7 +165,7 @@ impl<'a> Watch<'a> {
         while !session.is_stopping() {
             // Before the question: see `duty`.
             fabric.note_bells();
-            match seat.duty.keeper_woke() {
+            let is_away = match seat.duty.keeper_woke() {
                 Found::Mine => {
                     self.away = None;
                     return;
@@ -176,20 +176,36 @@ impl<'a> Watch<'a> {
                         seat.distrust();
                         return;
                     }
+                    false
                 }
-                Found::Away(visit) => self.away = Some(visit),
-                Found::Guest => self.away = None,
-            }
-            match session.step() {
-                Some(outcome) if outcome.stopped => return,
-                Some(outcome) if outcome.progress => continue,
-                Some(outcome) => self.due = outcome.due,
-                // The guest is at it.
-                None => {}
+                Found::Away(visit) => {
+                    self.away = Some(visit);
+                    true
+                }
+                Found::Guest => {
+                    self.away = None;
+                    false
+                }
+            };
+            // Who is away has looked of late, and is left alone: two that look for the same are
+            // in each other's way.
+            if !is_away || self.is_due() {
+                match session.step() {
+                    Some(outcome) if outcome.stopped => return,
+                    Some(outcome) if outcome.progress && !is_away => continue,
+                    Some(outcome) => self.due = outcome.due,
+                    // The guest is at it.
+                    None => {}
+                }
             }
             self.tend();
             self.sleep(None);
         }
+    }
+
+    /// Whether the engine is due.
+    fn is_due(&self) -> bool {
+        self.due != 0 && self.session.now() >= self.due
     }
 
     /// Now and then, what is done before one sleeps: who has the duty may never do so.
@@ -232,7 +248,7 @@ impl<'a> Watch<'a> {
         }
         let aways = seat.aways();
         if mem::replace(&mut self.aways, aways) != aways || self.away.is_some() {
-            return Some(BACK_WITHIN);
+            return Some(seat.back_within());
         }
         let since = Duration::from_nanos(now.saturating_sub(self.visited_at?));
         (since < VISITS_EXPECTED).then_some(UPKEEP_WITHIN)

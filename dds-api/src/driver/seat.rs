@@ -12,7 +12,7 @@
 //!   is raised:  had to sleep for it   the keeper's sleep is announced in its place, one
 //!                                     more look, and it goes: a peer's push wakes the keeper
 //!               came while it looked  it goes away on trust, and is back in a moment; the
-//!                                     keeper looks each millisecond whether it is
+//!                                     keeper looks within two milliseconds whether it is
 //! ```
 //!
 //! Who comes back late once is not trusted for some time, and who does so again for longer:
@@ -45,6 +45,8 @@ pub(super) struct Seat {
     looks_at: AtomicU64,
     /// How often a guest has gone away on trust.
     aways: AtomicU32,
+    /// How soon the keeper looks whether it comes back: nanoseconds.
+    back_within: AtomicU64,
     /// When one did so last, and did not come back yet: nanoseconds of the engine's time, or 0.
     went_at: AtomicU64,
     /// Visits that a guest is not trusted to return from.
@@ -59,7 +61,11 @@ pub(super) struct Seat {
 }
 
 /// How soon the keeper looks whether a guest that is away comes back.
-pub(super) const BACK_WITHIN: Duration = Duration::from_millis(1);
+const BACK_WITHIN: Duration = Duration::from_millis(1);
+/// The same for one that polls and does nothing else, where there are more members than processors: somebody else
+/// may have its processor, for as long as the scheduler lets threads run in one go. A keeper
+/// that looked in its place would take another's, and be rung for all that comes meanwhile.
+const BACK_WITHIN_CROWDED: Duration = Duration::from_millis(2);
 /// How soon the keeper does its upkeep after a guest has gone.
 pub(super) const UPKEEP_WITHIN: Duration = NEGLECTED_AFTER;
 /// Who stays away for longer is late: as long as it takes to wake the keeper a few times.
@@ -80,6 +86,7 @@ impl Seat {
             visitors: AtomicU32::new(0),
             looks_at: AtomicU64::new(u64::MAX),
             aways: AtomicU32::new(0),
+            back_within: AtomicU64::new(BACK_WITHIN.as_nanos() as u64),
             went_at: AtomicU64::new(0),
             distrust: AtomicU32::new(0),
             distrust_next: AtomicU32::new(DISTRUST),
@@ -106,6 +113,11 @@ impl Seat {
     /// How often a guest has gone away on trust.
     pub(super) fn aways(&self) -> u32 {
         self.aways.load(Ordering::Relaxed)
+    }
+
+    /// How soon the keeper looks whether a guest that is away comes back.
+    pub(super) fn back_within(&self) -> Duration {
+        Duration::from_nanos(self.back_within.load(Ordering::Relaxed))
     }
 
     /// A guest was away, and did not come back.
@@ -201,6 +213,7 @@ impl Session {
         if !self.handle().fabric().has_guest_berth() {
             return Visit::Refused;
         }
+        self.seat().glances.somebody_waits();
         let mut looks = Looks::default();
         let begun = loop {
             let visit = self.knock(signal, deadline);
@@ -284,7 +297,7 @@ impl Session {
         match visit {
             Visit::Raised if leaves_nothing && self.seat().trusts() => {
                 self.seat().goes(self.now());
-                self.go_away();
+                self.go_away(BACK_WITHIN);
             }
             _ => self.give_back(want, matches!(visit, Visit::Refused)),
         }
@@ -320,8 +333,21 @@ impl Session {
         true
     }
 
-    /// It will be back in a moment.
-    pub(super) fn go_away(&self) {
+    /// How soon a thread that polls is expected back.
+    pub(super) fn polls_within(&self) -> Duration {
+        match self.is_crowded() && self.seat().glances.nobody_waits() {
+            true => BACK_WITHIN_CROWDED,
+            false => BACK_WITHIN,
+        }
+    }
+
+    /// There are more members than processors that this one may run on.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.desk().members() > self.seat().processors
+    }
+
+    /// It will be back in a moment, within that time.
+    pub(super) fn go_away(&self, within: Duration) {
         let (seat, fabric) = (self.seat(), self.handle().fabric());
         fabric.announce_away();
         // A commit that found the engine being stepped, and nobody asleep.
@@ -329,8 +355,10 @@ impl Session {
             self.step();
         }
         seat.aways.fetch_add(1, Ordering::Relaxed);
+        let nanos = within.as_nanos() as u64;
+        seat.back_within.store(nanos, Ordering::Relaxed);
         seat.duty.go_away();
-        self.has_keeper_look(BACK_WITHIN);
+        self.has_keeper_look(within);
     }
 
     /// It may be long: the keeper is rung from now on.
