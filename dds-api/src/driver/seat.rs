@@ -62,9 +62,10 @@ pub(super) struct Seat {
 
 /// How soon the keeper looks whether a guest that is away comes back.
 const BACK_WITHIN: Duration = Duration::from_millis(1);
-/// The same for one that polls and does nothing else, where there are more members than processors: somebody else
-/// may have its processor, for as long as the scheduler lets threads run in one go. A keeper
-/// that looked in its place would take another's, and be rung for all that comes meanwhile.
+/// The same for one that polls, where nobody waits for data and there are more members than
+/// processors: somebody else may have its processor, for as long as the scheduler lets threads
+/// run in one go. A keeper that looked in its place would take another's, and be rung for all
+/// that comes meanwhile.
 const BACK_WITHIN_CROWDED: Duration = Duration::from_millis(2);
 /// How soon the keeper does its upkeep after a guest has gone.
 pub(super) const UPKEEP_WITHIN: Duration = NEGLECTED_AFTER;
