@@ -2,7 +2,8 @@
 //!
 //! A *cell* is what is measured: a size, a number of readers, what they do with a sample,
 //! how they wait. Its *contenders* run one after the other, round by round, so that what
-//! else the machine does hits all of them. Each run of a contender is a *trial*, in
+//! else the machine does hits all of them. A round in which the machine itself changed (its
+//! processors were nearer to each other for some than for others) is run again. Each run of a contender is a *trial*, in
 //! processes of its own; how busy the machine was with anything else is noted with it.
 //!
 //! ```text
@@ -38,6 +39,7 @@ use cell::Cell;
 use contender::{Contender, Setup};
 pub(crate) use options::PeersOptions;
 use tally::Tally;
+use trial::{Trial, are_alike};
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +136,9 @@ fn progress(trials: u64) -> ProgressBar {
     progress
 }
 
+/// Of whom, and what came out of it or what went wrong.
+type Outcome = (&'static str, Result<Trial, String>);
+
 struct Bench<'a> {
     options: &'a PeersOptions,
     rounds: usize,
@@ -149,25 +154,28 @@ impl Bench<'_> {
             .map(AsRef::as_ref)
             .filter(|contender| contender.takes_part(cell))
             .collect();
+        let mut repeats = self.rounds;
         // Round 0 warms up, finds out how many samples fit, and whether it works at all.
         for round in 0..=self.rounds {
-            let mut failed = Vec::new();
-            for contender in &in_turn {
-                let name = contender.name();
-                self.progress.set_message(format!("{cell}: {name}"));
-                let rate_hz = tally.rate_hz(name);
-                let setup = self.setup(round, rate_hz);
-                let outcome = trial::run(*contender, cell, &setup)?;
-                self.report(cell, name, round, &outcome)?;
-                self.progress.inc(1);
+            let outcomes = loop {
+                let outcomes = self.round(cell, round, &in_turn, &tally)?;
+                let trials = outcomes.iter().map(|(_, outcome)| outcome.as_ref());
+                let all: Result<Vec<_>, _> = trials.collect();
+                let counts = all.is_err() || all.is_ok_and(|all| are_alike(all.into_iter()));
+                if counts || round == 0 || repeats == 0 {
+                    break outcomes;
+                }
+                repeats -= 1;
+                self.progress.inc_length(in_turn.len() as u64);
+            };
+            let still = in_turn.len();
+            // Who hangs once would cost its time limit each round.
+            for (name, outcome) in outcomes {
                 if outcome.is_err() {
-                    failed.push(name);
+                    in_turn.retain(|contender| contender.name() != name);
                 }
                 tally.add(name, round, outcome);
             }
-            // Who hangs once would cost its time limit each round.
-            let still = in_turn.len();
-            in_turn.retain(|contender| !failed.contains(&contender.name()));
             let left = (self.rounds - round) as u64;
             self.progress.inc((still - in_turn.len()) as u64 * left);
         }
@@ -175,6 +183,27 @@ impl Bench<'_> {
             self.say(&json!({ "kind": "row", "cell": cell, "row": row }))?;
         }
         Ok(tally)
+    }
+
+    /// All in turn, once.
+    fn round(
+        &mut self,
+        cell: &Cell,
+        round: usize,
+        in_turn: &[&dyn Contender],
+        tally: &Tally,
+    ) -> Result<Vec<Outcome>, Failure> {
+        let mut outcomes = Vec::new();
+        for contender in in_turn {
+            let name = contender.name();
+            self.progress.set_message(format!("{cell}: {name}"));
+            let setup = self.setup(round, tally.rate_hz(name));
+            let outcome = trial::run(*contender, cell, &setup)?;
+            self.report(cell, name, round, &outcome)?;
+            self.progress.inc(1);
+            outcomes.push((name, outcome));
+        }
+        Ok(outcomes)
     }
 
     fn setup(&mut self, round: usize, rate_hz: Option<f64>) -> Setup {
@@ -197,7 +226,7 @@ impl Bench<'_> {
         cell: &Cell,
         name: &str,
         round: usize,
-        outcome: &Result<trial::Trial, String>,
+        outcome: &Result<Trial, String>,
     ) -> Result<(), Failure> {
         let mut line = json!({
             "kind": "trial", "cell": cell, "contender": name, "round": round,

@@ -52,7 +52,8 @@ pub(crate) struct PeersOptions {
     /// Who has not ended after so many seconds is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(super) limit: u64,
-    /// Print JSON lines instead of a table: each trial when it ends, and each row.
+    /// Print JSON lines instead of a table: each trial when it ends, and each row. Of a round that
+    /// is run again, the last one counts.
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -25,7 +25,8 @@ pub(super) fn print(
         out,
         "CPU is of all processes of a trial, for each sample that a reader got; foreign what \
          else used the processors, noisy if that was above {NOISY_PERCENT} % in a round; line how \
-         long a cache line took from one processor to another around each run"
+         long a cache line took from one processor to another around each run; a round in which \
+         that changed is run again, as often as there are rounds"
     )?;
     for tally in tallies {
         let rows = tally.rows();
@@ -84,6 +85,9 @@ fn line(out: &mut impl Write, cell: &Cell, row: &Row) -> io::Result<()> {
     }
     if foreign.is_some_and(|foreign| foreign.max > NOISY_PERCENT) {
         write!(out, "  noisy")?;
+    }
+    if row.uneven > 0 {
+        write!(out, "  {} rounds uneven", row.uneven)?;
     }
     if let Some(error) = &row.error {
         write!(out, "  after {} rounds: {error}", row.rounds)?;

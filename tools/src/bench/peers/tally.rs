@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::contender::{LatencyKind, SPINDLE};
-use super::trial::Trial;
+use super::trial::{Trial, are_alike};
 use crate::bench::spread::Spread;
 
 /// What has been found out about a cell.
@@ -42,6 +42,8 @@ pub(super) struct Row {
     pub(super) foreign: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line_ns: Option<Spread>,
+    /// Rounds in which processors were nearer to each other for some than for others.
+    pub(super) uneven: usize,
     /// Over all rounds.
     pub(super) lost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +72,12 @@ impl Tally {
                 self.errors.insert(name, error);
             }
         }
+    }
+
+    /// Whether all who took part in a round had processors as near to each other.
+    fn is_even(&self, round: usize) -> bool {
+        let trials = self.names.iter();
+        are_alike(trials.filter_map(|name| self.trials.get(&(*name, round))))
     }
 
     /// How fast it was last, if it has run.
@@ -107,7 +115,12 @@ impl Tally {
                 (samples > 0).then(|| trial.load.cpu_seconds * 1e6 / samples as f64)
             }),
             foreign: all(&|trial| Some(trial.load.foreign)),
-            line_ns: all(&|trial| trial.line_ns),
+            line_ns: all(&|trial| {
+                trial
+                    .line_ns
+                    .map(|(before, after)| f64::midpoint(before, after))
+            }),
+            uneven: trials.keys().filter(|round| !self.is_even(**round)).count(),
             lost: trials.values().map(|trial| trial.figures.lost).sum(),
             error: self.errors.get(name).cloned(),
         }
@@ -167,7 +180,7 @@ mod tests {
                 cpu_seconds: 0.002,
                 foreign: 0.5,
             },
-            line_ns: Some(50.0),
+            line_ns: Some((50.0, 50.0)),
         }
     }
 
@@ -197,6 +210,19 @@ mod tests {
         assert_eq!(rows[1].cpu_us_per_sample.map(|cpu| cpu.median), Some(2.0));
         assert_eq!(tally.rate_hz("other"), Some(50.0));
         assert!(!tally.lacks_spindle());
+    }
+
+    #[test]
+    fn rounds_in_which_processors_moved_are_counted() {
+        let mut tally = tally(&[1.0; 4], &[1.0; 4]);
+        let far = |line_ns| Trial {
+            line_ns: Some(line_ns),
+            ..trial(1.0)
+        };
+        tally.add("other", 1, Ok(far((50.0, 75.0))));
+        tally.add("other", 2, Ok(far((50.0, 76.0))));
+        tally.add("other", 3, Ok(far((160.0, 160.0))));
+        assert_eq!(tally.rows()[1].uneven, 2);
     }
 
     #[test]
