@@ -92,6 +92,7 @@ pub(super) fn run(session: &Session, patience: Patience) {
         }
         if outcome.progress {
             looks = Looks::default();
+            session.linger_if_roomy();
             continue;
         }
         // Who waits for data, or polls, looks for itself.

@@ -203,6 +203,13 @@ impl Session {
         self.clock.linger();
     }
 
+    /// The same, where each member may have a processor (why: see [`glance`](super::glance)).
+    pub(super) fn linger_if_roomy(&self) {
+        if !self.is_crowded() {
+            self.linger();
+        }
+    }
+
     pub(super) fn seat(&self) -> &Seat {
         &self.seat
     }
