@@ -158,7 +158,7 @@ impl<'a, T: TopicType> Sample<'a, T> {
     /// # Errors
     /// NO_DATA as for [`bytes`](Self::bytes); BAD_PARAMETER when the bytes were
     /// altered since they were checked.
-    #[inline]
+    #[inline(always)]
     pub fn view(&self) -> Result<T::View<'a>> {
         Ok(T::view(self.bytes()?, self.info().encapsulation())?)
     }

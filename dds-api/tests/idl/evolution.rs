@@ -57,7 +57,7 @@ pub mod older {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<TrackView<'_>> {
             TrackView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -123,18 +123,23 @@ pub mod older {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<TrackMembers::icao>()?,
-                        reader.check_member::<TrackMembers::altitude>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<TrackMembers::icao>()?,
+                            reader.check_member::<TrackMembers::altitude>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 [m0, m1]
             };
             reader.end(scope);
@@ -304,18 +309,23 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
 
-            #[inline(always)]
-            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32)> {
-                ::core::result::Result::Ok((
-                    reader.member::<TrackMembers::icao>()?,
-                    reader.member::<TrackMembers::altitude>()?,
-                ))
+            struct __Together0;
+
+            impl __rt::Together for __Together0 {
+                type Members = (u32, i32);
+                const LAYOUT: __rt::Layout =
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                #[inline(always)]
+                fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                    ::core::result::Result::Ok((
+                        reader.member::<TrackMembers::icao>()?,
+                        reader.member::<TrackMembers::altitude>()?,
+                    ))
+                }
             }
 
-            let (m0, m1) = reader.together(
-                __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                together_0,
-            )?;
+            let (m0, m1) = reader.together::<__Together0>()?;
             let value = Self { icao: m0, altitude: m1 };
             reader.end(scope);
             outer.follow(&cursor);
@@ -329,18 +339,23 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 2] = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<TrackMembers::icao>()?,
-                        reader.check_member::<TrackMembers::altitude>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<TrackMembers::icao>()?,
+                            reader.check_member::<TrackMembers::altitude>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 [m0, m1]
             };
             reader.end(scope);
@@ -444,7 +459,7 @@ pub mod older {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PairView<'_>> {
             PairView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -510,18 +525,23 @@ pub mod older {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<PairMembers::first>()?,
-                        reader.check_member::<PairMembers::second>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<PairMembers::first>()?,
+                            reader.check_member::<PairMembers::second>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 [m0, m1]
             };
             reader.end(scope);
@@ -689,18 +709,23 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
 
-            #[inline(always)]
-            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, u32)> {
-                ::core::result::Result::Ok((
-                    reader.member::<PairMembers::first>()?,
-                    reader.member::<PairMembers::second>()?,
-                ))
+            struct __Together0;
+
+            impl __rt::Together for __Together0 {
+                type Members = (u32, u32);
+                const LAYOUT: __rt::Layout =
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                #[inline(always)]
+                fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                    ::core::result::Result::Ok((
+                        reader.member::<PairMembers::first>()?,
+                        reader.member::<PairMembers::second>()?,
+                    ))
+                }
             }
 
-            let (m0, m1) = reader.together(
-                __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                together_0,
-            )?;
+            let (m0, m1) = reader.together::<__Together0>()?;
             let value = Self { first: m0, second: m1 };
             reader.end(scope);
             outer.follow(&cursor);
@@ -714,18 +739,23 @@ pub mod older {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 2] = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<PairMembers::first>()?,
-                        reader.check_member::<PairMembers::second>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<PairMembers::first>()?,
+                            reader.check_member::<PairMembers::second>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 [m0, m1]
             };
             reader.end(scope);
@@ -824,7 +854,7 @@ pub mod older {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PlanView<'_>> {
             PlanView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -1095,7 +1125,7 @@ pub mod older {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<TextView<'_>> {
             TextView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -1332,7 +1362,7 @@ pub mod older {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<BytesView<'_>> {
             BytesView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -1607,7 +1637,7 @@ pub mod older {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<SpeedView<'_>> {
             SpeedView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -1911,7 +1941,7 @@ pub mod older {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<SignView<'_>> {
             SignView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -2148,7 +2178,7 @@ pub mod older {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PriceView<'_>> {
             PriceView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -2431,7 +2461,7 @@ pub mod newer {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<TrackView<'_>> {
             TrackView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -2502,18 +2532,23 @@ pub mod newer {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<TrackMembers::icao>()?,
-                        reader.check_member::<TrackMembers::altitude>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<TrackMembers::icao>()?,
+                            reader.check_member::<TrackMembers::altitude>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 let m2 = reader.check_member::<TrackMembers::callsign>()?;
                 let m3 = reader.check_member::<TrackMembers::feed>()?;
                 [m0, m1, m2, m3]
@@ -2719,18 +2754,23 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
 
-            #[inline(always)]
-            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32)> {
-                ::core::result::Result::Ok((
-                    reader.member::<TrackMembers::icao>()?,
-                    reader.member::<TrackMembers::altitude>()?,
-                ))
+            struct __Together0;
+
+            impl __rt::Together for __Together0 {
+                type Members = (u32, i32);
+                const LAYOUT: __rt::Layout =
+                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                #[inline(always)]
+                fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                    ::core::result::Result::Ok((
+                        reader.member::<TrackMembers::icao>()?,
+                        reader.member::<TrackMembers::altitude>()?,
+                    ))
+                }
             }
 
-            let (m0, m1) = reader.together(
-                __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                together_0,
-            )?;
+            let (m0, m1) = reader.together::<__Together0>()?;
             let m2 = reader.member::<TrackMembers::callsign>()?;
             let m3 = reader.member::<TrackMembers::feed>()?;
             let value = Self { icao: m0, altitude: m1, callsign: m2, feed: m3 };
@@ -2746,18 +2786,23 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 4] = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<TrackMembers::icao>()?,
-                        reader.check_member::<TrackMembers::altitude>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<TrackMembers::icao>()?,
+                            reader.check_member::<TrackMembers::altitude>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 8, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 let m2 = reader.check_member::<TrackMembers::callsign>()?;
                 let m3 = reader.check_member::<TrackMembers::feed>()?;
                 [m0, m1, m2, m3]
@@ -2830,7 +2875,7 @@ pub mod newer {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PairView<'_>> {
             PairView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -2902,19 +2947,24 @@ pub mod newer {
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let inside = *reader;
             let at = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<PairMembers::first>()?,
-                        reader.check_member::<PairMembers::second>()?,
-                        reader.check_member::<PairMembers::third>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 3];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<PairMembers::first>()?,
+                            reader.check_member::<PairMembers::second>()?,
+                            reader.check_member::<PairMembers::third>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1, m2] = reader.located_together(
-                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1, m2] = reader.located_together::<3, __Together0>()?;
                 [m0, m1, m2]
             };
             reader.end(scope);
@@ -3121,19 +3171,24 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
 
-            #[inline(always)]
-            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, u32, u32)> {
-                ::core::result::Result::Ok((
-                    reader.member::<PairMembers::first>()?,
-                    reader.member::<PairMembers::second>()?,
-                    reader.member::<PairMembers::third>()?,
-                ))
+            struct __Together0;
+
+            impl __rt::Together for __Together0 {
+                type Members = (u32, u32, u32);
+                const LAYOUT: __rt::Layout =
+                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true };
+
+                #[inline(always)]
+                fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                    ::core::result::Result::Ok((
+                        reader.member::<PairMembers::first>()?,
+                        reader.member::<PairMembers::second>()?,
+                        reader.member::<PairMembers::third>()?,
+                    ))
+                }
             }
 
-            let (m0, m1, m2) = reader.together(
-                __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true },
-                together_0,
-            )?;
+            let (m0, m1, m2) = reader.together::<__Together0>()?;
             let value = Self { first: m0, second: m1, third: m2 };
             reader.end(scope);
             outer.follow(&cursor);
@@ -3147,19 +3202,24 @@ pub mod newer {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Appendable)?;
             let _: [u32; 3] = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 3]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<PairMembers::first>()?,
-                        reader.check_member::<PairMembers::second>()?,
-                        reader.check_member::<PairMembers::third>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 3];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<PairMembers::first>()?,
+                            reader.check_member::<PairMembers::second>()?,
+                            reader.check_member::<PairMembers::third>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1, m2] = reader.located_together(
-                    __rt::Layout { size: 12, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1, m2] = reader.located_together::<3, __Together0>()?;
                 [m0, m1, m2]
             };
             reader.end(scope);
@@ -3267,7 +3327,7 @@ pub mod newer {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PlanView<'_>> {
             PlanView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -3616,7 +3676,7 @@ pub mod newer {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<TextView<'_>> {
             TextView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -3853,7 +3913,7 @@ pub mod newer {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<BytesView<'_>> {
             BytesView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -4128,7 +4188,7 @@ pub mod newer {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<SpeedView<'_>> {
             SpeedView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -4431,7 +4491,7 @@ pub mod newer {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<SignView<'_>> {
             SignView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -4667,7 +4727,7 @@ pub mod newer {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<PriceView<'_>> {
             PriceView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,

@@ -62,7 +62,7 @@ pub mod flight {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<StateView<'_>> {
             StateView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -139,20 +139,25 @@ pub mod flight {
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
             let at = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 4]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<StateMembers::icao>()?,
-                        reader.check_member::<StateMembers::altitude>()?,
-                        reader.check_member::<StateMembers::number>()?,
-                        reader.check_member::<StateMembers::feed>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 4];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<StateMembers::icao>()?,
+                            reader.check_member::<StateMembers::altitude>()?,
+                            reader.check_member::<StateMembers::number>()?,
+                            reader.check_member::<StateMembers::feed>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1, m2, m3] = reader.located_together(
-                    __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1, m2, m3] = reader.located_together::<4, __Together0>()?;
                 let m4 = reader.check_member::<StateMembers::callsign>()?;
                 [m0, m1, m2, m3, m4]
             };
@@ -359,20 +364,25 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
 
-            #[inline(always)]
-            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, i32, u32, u16)> {
-                ::core::result::Result::Ok((
-                    reader.member::<StateMembers::icao>()?,
-                    reader.member::<StateMembers::altitude>()?,
-                    reader.member::<StateMembers::number>()?,
-                    reader.member::<StateMembers::feed>()?,
-                ))
+            struct __Together0;
+
+            impl __rt::Together for __Together0 {
+                type Members = (u32, i32, u32, u16);
+                const LAYOUT: __rt::Layout =
+                    __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true };
+
+                #[inline(always)]
+                fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                    ::core::result::Result::Ok((
+                        reader.member::<StateMembers::icao>()?,
+                        reader.member::<StateMembers::altitude>()?,
+                        reader.member::<StateMembers::number>()?,
+                        reader.member::<StateMembers::feed>()?,
+                    ))
+                }
             }
 
-            let (m0, m1, m2, m3) = reader.together(
-                __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true },
-                together_0,
-            )?;
+            let (m0, m1, m2, m3) = reader.together::<__Together0>()?;
             let m4 = reader.member::<StateMembers::callsign>()?;
             let value = Self { icao: m0, altitude: m1, number: m2, feed: m3, callsign: m4 };
             reader.end(scope);
@@ -387,20 +397,25 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let _: [u32; 5] = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 4]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<StateMembers::icao>()?,
-                        reader.check_member::<StateMembers::altitude>()?,
-                        reader.check_member::<StateMembers::number>()?,
-                        reader.check_member::<StateMembers::feed>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 4];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<StateMembers::icao>()?,
+                            reader.check_member::<StateMembers::altitude>()?,
+                            reader.check_member::<StateMembers::number>()?,
+                            reader.check_member::<StateMembers::feed>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1, m2, m3] = reader.located_together(
-                    __rt::Layout { size: 14, first: 4, align: 4, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1, m2, m3] = reader.located_together::<4, __Together0>()?;
                 let m4 = reader.check_member::<StateMembers::callsign>()?;
                 [m0, m1, m2, m3, m4]
             };
@@ -469,7 +484,7 @@ pub mod flight {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<BlobView<'_>> {
             BlobView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -781,7 +796,7 @@ pub mod flight {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<OtherView<'_>> {
             OtherView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -1094,7 +1109,7 @@ pub mod flight {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<CompactView<'_>> {
             CompactView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,
@@ -1160,18 +1175,23 @@ pub mod flight {
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
             let at = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<CompactMembers::icao>()?,
-                        reader.check_member::<CompactMembers::at>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<CompactMembers::icao>()?,
+                            reader.check_member::<CompactMembers::at>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 [m0, m1]
             };
             reader.end(scope);
@@ -1343,18 +1363,23 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
 
-            #[inline(always)]
-            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(u32, f64)> {
-                ::core::result::Result::Ok((
-                    reader.member::<CompactMembers::icao>()?,
-                    reader.member::<CompactMembers::at>()?,
-                ))
+            struct __Together0;
+
+            impl __rt::Together for __Together0 {
+                type Members = (u32, f64);
+                const LAYOUT: __rt::Layout =
+                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false };
+
+                #[inline(always)]
+                fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                    ::core::result::Result::Ok((
+                        reader.member::<CompactMembers::icao>()?,
+                        reader.member::<CompactMembers::at>()?,
+                    ))
+                }
             }
 
-            let (m0, m1) = reader.together(
-                __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false },
-                together_0,
-            )?;
+            let (m0, m1) = reader.together::<__Together0>()?;
             let value = Self { icao: m0, at: m1 };
             reader.end(scope);
             outer.follow(&cursor);
@@ -1368,18 +1393,23 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let _: [u32; 2] = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<CompactMembers::icao>()?,
-                        reader.check_member::<CompactMembers::at>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<CompactMembers::icao>()?,
+                            reader.check_member::<CompactMembers::at>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 16, first: 4, align: 8, depth: 0, both: false },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 [m0, m1]
             };
             reader.end(scope);
@@ -1491,18 +1521,23 @@ pub mod flight {
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let inside = *reader;
             let at = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<LegMembers::length>()?,
-                        reader.check_member::<LegMembers::number>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<LegMembers::length>()?,
+                            reader.check_member::<LegMembers::number>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 let m2 = reader.check_member::<LegMembers::name>()?;
                 [m0, m1, m2]
             };
@@ -1654,18 +1689,23 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
 
-            #[inline(always)]
-            fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<(f64, u16)> {
-                ::core::result::Result::Ok((
-                    reader.member::<LegMembers::length>()?,
-                    reader.member::<LegMembers::number>()?,
-                ))
+            struct __Together0;
+
+            impl __rt::Together for __Together0 {
+                type Members = (f64, u16);
+                const LAYOUT: __rt::Layout =
+                    __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true };
+
+                #[inline(always)]
+                fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                    ::core::result::Result::Ok((
+                        reader.member::<LegMembers::length>()?,
+                        reader.member::<LegMembers::number>()?,
+                    ))
+                }
             }
 
-            let (m0, m1) = reader.together(
-                __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true },
-                together_0,
-            )?;
+            let (m0, m1) = reader.together::<__Together0>()?;
             let m2 = reader.member::<LegMembers::name>()?;
             let value = Self { length: m0, number: m1, name: m2 };
             reader.end(scope);
@@ -1680,18 +1720,23 @@ pub mod flight {
             let reader = &mut cursor;
             let scope = reader.begin(__rt::Extensibility::Final)?;
             let _: [u32; 3] = {
-                #[inline(always)]
-                fn together_0(reader: &mut __rt::Reader<'_>) -> __rt::Result<[u32; 2]> {
-                    ::core::result::Result::Ok([
-                        reader.check_member::<LegMembers::length>()?,
-                        reader.check_member::<LegMembers::number>()?,
-                    ])
+                struct __Together0;
+
+                impl __rt::Together for __Together0 {
+                    type Members = [u32; 2];
+                    const LAYOUT: __rt::Layout =
+                        __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true };
+
+                    #[inline(always)]
+                    fn read(reader: &mut __rt::Reader<'_>) -> __rt::Result<Self::Members> {
+                        ::core::result::Result::Ok([
+                            reader.check_member::<LegMembers::length>()?,
+                            reader.check_member::<LegMembers::number>()?,
+                        ])
+                    }
                 }
 
-                let [m0, m1] = reader.located_together(
-                    __rt::Layout { size: 10, first: 8, align: 8, depth: 0, both: true },
-                    together_0,
-                )?;
+                let [m0, m1] = reader.located_together::<2, __Together0>()?;
                 let m2 = reader.check_member::<LegMembers::name>()?;
                 [m0, m1, m2]
             };
@@ -1766,7 +1811,7 @@ pub mod flight {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(bytes: &[u8], encapsulation: __rt::Encapsulation) -> __rt::Result<RouteView<'_>> {
             RouteView::parse_(
                 &mut __rt::codec::reader::<Self>(bytes, encapsulation, __rt::encode::Members::All)?,

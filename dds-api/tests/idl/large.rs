@@ -65,7 +65,7 @@ pub mod large {
             <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
         }
 
-        #[inline]
+        #[inline(always)]
         fn view(
             bytes: &[u8],
             encapsulation: __rt::Encapsulation,
@@ -345,7 +345,7 @@ pub mod large {
                 <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
             }
 
-            #[inline]
+            #[inline(always)]
             fn view(
                 bytes: &[u8],
                 encapsulation: __rt::Encapsulation,
@@ -661,7 +661,7 @@ pub mod large {
                 <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
             }
 
-            #[inline]
+            #[inline(always)]
             fn view(
                 bytes: &[u8],
                 encapsulation: __rt::Encapsulation,
@@ -1010,7 +1010,7 @@ pub mod large {
                 <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
             }
 
-            #[inline]
+            #[inline(always)]
             fn view(
                 bytes: &[u8],
                 encapsulation: __rt::Encapsulation,
@@ -1361,7 +1361,7 @@ pub mod large {
                 <Self as __rt::in_place::Composite>::begin(slot, __rt::Site::top(representation))
             }
 
-            #[inline]
+            #[inline(always)]
             fn view(
                 bytes: &[u8],
                 encapsulation: __rt::Encapsulation,

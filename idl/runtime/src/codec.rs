@@ -95,7 +95,7 @@ pub fn decode_key<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> R
 ///
 /// # Errors
 /// When the encapsulation does not go with the type.
-#[inline]
+#[inline(always)]
 pub fn reader<T: TopicType>(
     bytes: &[u8],
     encapsulation: Encapsulation,

@@ -96,37 +96,35 @@ impl Encapsulation {
     /// # Errors
     /// [`CdrError::UnknownEncapsulation`] when the id is none of the ten above.
     pub const fn decompose(self) -> Result<(Representation, ByteOrder), CdrError> {
-        let order = if self.0 & 1 == 1 {
-            ByteOrder::Little
-        } else {
-            ByteOrder::Big
-        };
         match self.0 {
-            0x0000..=0x0003 => Ok((Representation::Xcdr1, order)),
-            0x0006..=0x000b => Ok((Representation::Xcdr2, order)),
+            0x0000..=0x0003 => Ok((Representation::Xcdr1, self.order())),
+            0x0006..=0x000b => Ok((Representation::Xcdr2, self.order())),
             id => Err(CdrError::UnknownEncapsulation { id }),
         }
     }
 
-    /// As [`decompose`](Self::decompose), for a type of this extensibility.
-    ///
-    /// # Errors
-    /// Also [`CdrError::EncapsulationMismatch`] when the id is another extensibility's.
-    #[inline]
-    pub fn check(
-        self,
-        extensibility: Extensibility,
-    ) -> Result<(Representation, ByteOrder), CdrError> {
-        let order = match self.0 & 1 {
+    /// Byte order; of an id that is none of the ten above, too.
+    #[inline(always)]
+    pub const fn order(self) -> ByteOrder {
+        match self.0 & 1 {
             1 => ByteOrder::Little,
             _ => ByteOrder::Big,
-        };
+        }
+    }
+
+    /// Representation, for a type of this extensibility.
+    ///
+    /// # Errors
+    /// As for [`decompose`](Self::decompose); also [`CdrError::EncapsulationMismatch`] when the
+    /// id is another extensibility's.
+    #[inline(always)]
+    pub fn representation(self, extensibility: Extensibility) -> Result<Representation, CdrError> {
         // The byte order is the last bit of the id; what is written is little endian.
         let is = |representation| Self::of(extensibility, representation).0 == self.0 | 1;
         if is(Representation::Xcdr1) {
-            Ok((Representation::Xcdr1, order))
+            Ok(Representation::Xcdr1)
         } else if is(Representation::Xcdr2) {
-            Ok((Representation::Xcdr2, order))
+            Ok(Representation::Xcdr2)
         } else {
             Err(self.unfit())
         }

@@ -236,6 +236,7 @@ impl CdrError {
     /// Names the member, unless one further in has been named already.
     #[must_use]
     #[cold]
+    #[inline]
     pub fn in_member(mut self, member: &'static str) -> Self {
         if let Some(place) = self.place_mut()
             && place.member.is_empty()
@@ -265,6 +266,7 @@ impl CdrError {
         self
     }
 
+    #[inline]
     fn place_mut(&mut self) -> Option<&mut Place> {
         match self {
             Self::Truncated { place, .. }

@@ -41,7 +41,7 @@ pub use member::{Borrowed, Member, Owned, Shown};
 pub use plain::{Dense, Plain};
 pub use primitive::Primitive;
 pub use reader::{
-    ABSENT, Layout, Location, Present, ReadParameter, Reader, Scope, Span, Untrusted,
+    ABSENT, Layout, Location, Present, ReadParameter, Reader, Scope, Span, Together, Untrusted,
 };
 pub use topic::{Slot, TopicType, TypeDescription};
 pub use view::{ListIter, ListView, SeqIter, SeqView};

@@ -41,17 +41,20 @@ impl Emitter<'_> {
             let Some(layout) = &portion.layout else {
                 return quote!(#(let #locals = reader.member::<#paths>()?;)*);
             };
-            let (layout, function) = (layout.tokens(rt), portion.function());
             let types = portion
                 .fields
                 .iter()
                 .map(|field| self.owned_member(field.member, subject.scope()));
+            let together = portion.together(
+                rt,
+                layout,
+                &quote!((#(#types,)*)),
+                &quote!((#(reader.member::<#paths>()?,)*)),
+            );
+            let name = portion.name();
             quote! {
-                #[inline(always)]
-                fn #function(reader: &mut #rt::Reader<'_>) -> #rt::Result<(#(#types,)*)> {
-                    ::core::result::Result::Ok((#(reader.member::<#paths>()?,)*))
-                }
-                let (#(#locals,)*) = reader.together(#layout, #function)?;
+                #together
+                let (#(#locals,)*) = reader.together::<#name>()?;
             }
         });
         let locals = (0..subject.fields.len()).map(|index| self.local(index));
@@ -75,14 +78,17 @@ impl Emitter<'_> {
             let Some(layout) = &portion.layout else {
                 return quote!(#(let #locals = reader.check_member::<#paths>()?;)*);
             };
-            let (layout, function) = (layout.tokens(rt), portion.function());
             let count = Literal::usize_unsuffixed(portion.fields.len());
+            let together = portion.together(
+                rt,
+                layout,
+                &quote!([#offset; #count]),
+                &quote!([#(reader.check_member::<#paths>()?),*]),
+            );
+            let name = portion.name();
             quote! {
-                #[inline(always)]
-                fn #function(reader: &mut #rt::Reader<'_>) -> #rt::Result<[#offset; #count]> {
-                    ::core::result::Result::Ok([#(reader.check_member::<#paths>()?),*])
-                }
-                let [#(#locals),*] = reader.located_together(#layout, #function)?;
+                #together
+                let [#(#locals),*] = reader.located_together::<#count, #name>()?;
             }
         });
         let locals = (0..subject.fields.len()).map(|index| self.local(index));
@@ -145,8 +151,30 @@ impl Portion<'_> {
         self.first..self.first + self.fields.len()
     }
 
-    /// Name of the function that has them read together.
-    fn function(&self) -> Ident {
-        format_ident!("together_{}", self.first)
+    /// What has them read together: `read` to `members`, one after the other.
+    fn together(
+        &self,
+        rt: &TokenStream,
+        layout: &Layout,
+        members: &TokenStream,
+        read: &TokenStream,
+    ) -> TokenStream {
+        let (name, layout) = (self.name(), layout.tokens(rt));
+        quote! {
+            struct #name;
+            impl #rt::Together for #name {
+                type Members = #members;
+                const LAYOUT: #rt::Layout = #layout;
+                #[inline(always)]
+                fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self::Members> {
+                    ::core::result::Result::Ok(#read)
+                }
+            }
+        }
+    }
+
+    /// Its name, which no type of the application has.
+    fn name(&self) -> Ident {
+        format_ident!("__Together{}", self.first)
     }
 }

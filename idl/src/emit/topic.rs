@@ -7,6 +7,11 @@ use super::Emitter;
 use super::structure::{Subject, type_name};
 use crate::model::Representations;
 
+/// Most members of a structure whose `view` becomes a part of its caller, always: there it lives
+/// in registers. One that is returned goes through memory, where it is read again in larger
+/// pieces than it was written in: the processor waits until these have reached its cache.
+const INLINED_FIELDS_MAX: usize = 16;
+
 impl Emitter<'_> {
     /// What others are told of the type, if there are words for it.
     fn description(&self, subject: &Subject<'_>) -> Option<TokenStream> {
@@ -50,6 +55,10 @@ impl Emitter<'_> {
         let representations = self.representations(subject);
         let slot = self.names.parameter("S");
         let result = quote!(#rt::Result);
+        let inline = match subject.fields.len() <= INLINED_FIELDS_MAX {
+            true => quote!(#[inline(always)]),
+            false => quote!(#[inline]),
+        };
         quote! {
             impl #rt::TopicType for #name {
                 const TYPE_NAME: &'static #str = #type_name;
@@ -71,7 +80,7 @@ impl Emitter<'_> {
                     )
                 }
 
-                #[inline]
+                #inline
                 fn view(
                     bytes: &[#byte],
                     encapsulation: #rt::Encapsulation,

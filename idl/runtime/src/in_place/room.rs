@@ -19,7 +19,7 @@ impl Fault {
     /// known nowhere is kept in registers.)
     #[inline(always)]
     pub(super) fn note(&mut self, error: CdrError) {
-        self.0 = first(self.0.take(), error);
+        self.0 = first(self.0.take(), &error);
     }
 
     /// Reports it; it stays.
@@ -32,10 +32,11 @@ impl Fault {
     }
 }
 
-/// The fault that there is, or this.
+/// The fault that there is, or this. (A C function, which nobody unwinds from: else the builder
+/// would have to be dropped there, and its address be given away for that.)
 #[cold]
-fn first(fault: Option<Box<CdrError>>, error: CdrError) -> Option<Box<CdrError>> {
-    Some(fault.unwrap_or_else(|| Box::new(error)))
+extern "C" fn first(fault: Option<Box<CdrError>>, error: &CdrError) -> Option<Box<CdrError>> {
+    Some(fault.unwrap_or_else(|| Box::new(*error)))
 }
 
 /// Where and how something starts.

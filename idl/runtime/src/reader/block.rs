@@ -22,22 +22,34 @@ pub struct Layout {
     pub both: bool,
 }
 
+/// Members that follow each other, and are read together where they lie so.
+pub trait Together {
+    /// What they are read to.
+    type Members;
+
+    /// How they lie.
+    const LAYOUT: Layout;
+
+    /// Reads them one after the other. To be a part of its caller, always: what it needs of the
+    /// reader lives in registers then. (Handed over as a function it would be called.)
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    fn read(reader: &mut Reader<'_>) -> Result<Self::Members, CdrError>;
+}
+
 impl Reader<'_> {
-    /// Reads members together if they lie so, and one by one otherwise: `members` is handed
-    /// a reader over their bytes alone first, of which all is known when this is compiled,
-    /// so that they are looked for at constant offsets, with nothing to check but values.
+    /// Reads members together if they lie so, and one by one otherwise: they are read from
+    /// their bytes alone first, of which all is known when this is compiled, so that they are
+    /// looked for at constant offsets, with nothing to check but values.
     ///
     /// # Errors
     /// What is wrong with the bytes.
     #[inline(always)]
-    pub fn together<T>(
-        &mut self,
-        layout: Layout,
-        members: impl Fn(&mut Self) -> Result<T, CdrError> + Copy,
-    ) -> Result<T, CdrError> {
-        match self.block(layout, members) {
+    pub fn together<P: Together>(&mut self) -> Result<P::Members, CdrError> {
+        match self.block::<P>() {
             Some((value, _)) => Ok(value),
-            None => self.one_by_one(members),
+            None => self.one_by_one::<P>(),
         }
     }
 
@@ -46,33 +58,25 @@ impl Reader<'_> {
     /// # Errors
     /// What is wrong with the bytes.
     #[inline(always)]
-    pub fn located_together<const N: usize>(
+    pub fn located_together<const N: usize, P: Together<Members = [u32; N]>>(
         &mut self,
-        layout: Layout,
-        members: impl Fn(&mut Self) -> Result<[u32; N], CdrError> + Copy,
     ) -> Result<[u32; N], CdrError> {
-        match self.block(layout, members) {
+        match self.block::<P>() {
             Some((at, start)) => Ok(at.map(|at| start + at)),
-            None => self.one_by_one(members),
+            None => self.one_by_one::<P>(),
         }
     }
 
     /// Reads members out of line, with a cursor of its own, so that this one may live in
     /// registers.
     #[inline(always)]
-    fn one_by_one<T>(
-        &mut self,
-        members: impl Fn(&mut Self) -> Result<T, CdrError>,
-    ) -> Result<T, CdrError> {
+    fn one_by_one<P: Together>(&mut self) -> Result<P::Members, CdrError> {
         #[inline(never)]
-        fn out_of_line<R, T>(
-            cursor: &mut R,
-            members: impl Fn(&mut R) -> Result<T, CdrError>,
-        ) -> Result<T, CdrError> {
-            members(cursor)
+        fn out_of_line<P: Together>(cursor: &mut Reader<'_>) -> Result<P::Members, CdrError> {
+            P::read(cursor)
         }
         let mut cursor = *self;
-        let value = out_of_line(&mut cursor, members);
+        let value = out_of_line::<P>(&mut cursor);
         self.follow(&cursor);
         value
     }
@@ -81,11 +85,8 @@ impl Reader<'_> {
     /// moved, where they lie otherwise or something is wrong: then they are to be read one
     /// by one.
     #[inline(always)]
-    pub(super) fn block<T>(
-        &mut self,
-        layout: Layout,
-        members: impl FnOnce(&mut Self) -> Result<T, CdrError>,
-    ) -> Option<(T, u32)> {
+    pub(super) fn block<P: Together>(&mut self) -> Option<(P::Members, u32)> {
+        let layout = P::LAYOUT;
         let is_so = match self.representation {
             Representation::Xcdr1 => true,
             Representation::Xcdr2 => layout.both,
@@ -114,7 +115,7 @@ impl Reader<'_> {
             limit_depth: 0,
             ..*self
         };
-        let value = members(&mut block).ok()?;
+        let value = P::read(&mut block).ok()?;
         self.position = end;
         Some((value, start as u32))
     }

@@ -17,7 +17,7 @@ mod plain;
 mod tests;
 mod union;
 
-pub use block::Layout;
+pub use block::{Layout, Together};
 pub use members::{ABSENT, Location, Span};
 pub use parameters::{Present, ReadParameter};
 
@@ -48,13 +48,13 @@ impl<'a> Untrusted<'a> {
     /// # Errors
     /// [`CdrError::UnknownEncapsulation`], [`CdrError::EncapsulationMismatch`],
     /// [`CdrError::TooLong`].
-    #[inline]
+    #[inline(always)]
     pub fn reader(
         self,
         extensibility: Extensibility,
         members: Members,
     ) -> Result<Reader<'a>, CdrError> {
-        let (representation, order) = self.encapsulation.check(extensibility)?;
+        let representation = self.encapsulation.representation(extensibility)?;
         let length = self.bytes.len();
         if length > limits::SAMPLE_BYTES_MAX {
             return Err(CdrError::TooLong {
@@ -67,7 +67,7 @@ impl<'a> Untrusted<'a> {
             position: 0,
             origin: 0,
             representation,
-            order,
+            order: self.encapsulation.order(),
             members,
             depth: 0,
             limit_depth: 1,

@@ -64,21 +64,27 @@ fn both_byte_orders() {
     assert_eq!(big, Ok(0x0102_0304));
 }
 
-/// An unsigned long, a double and a boolean behind each other.
-const BLOCK: Layout = Layout {
-    size: 17,
-    first: 4,
-    align: 8,
-    depth: 0,
-    both: false,
-};
+/// An unsigned long, a double and a boolean behind each other, and structures so `DEEP`.
+struct Block<const DEEP: u8 = 0>;
 
-fn members(reader: &mut Reader<'_>) -> Result<(u32, f64, bool), CdrError> {
-    Ok((
-        reader.primitive()?,
-        reader.primitive()?,
-        reader.primitive()?,
-    ))
+impl<const DEEP: u8> Together for Block<DEEP> {
+    type Members = (u32, f64, bool);
+
+    const LAYOUT: Layout = Layout {
+        size: 17,
+        first: 4,
+        align: 8,
+        depth: DEEP,
+        both: false,
+    };
+
+    fn read(reader: &mut Reader<'_>) -> Result<(u32, f64, bool), CdrError> {
+        Ok((
+            reader.primitive()?,
+            reader.primitive()?,
+            reader.primitive()?,
+        ))
+    }
 }
 
 #[test]
@@ -96,12 +102,12 @@ fn a_block_is_read_where_it_lies_as_expected() {
     // Aligned to its first member before, if that comes to a multiple of 8.
     for position in 5..=8 {
         let mut there = at(position, 25, Encapsulation::CDR_LE);
-        assert_eq!(there.block(BLOCK, members), expected, "at {position}");
+        assert_eq!(there.block::<Block>(), expected, "at {position}");
         assert_eq!(there.position(), 25);
     }
     let refused = |mut there: Reader<'_>, why: &str| {
         let before = there.position();
-        assert_eq!(there.block(BLOCK, members), None, "{why}");
+        assert_eq!(there.block::<Block>(), None, "{why}");
         assert_eq!(there.position(), before, "{why}");
     };
     refused(at(4, 32, Encapsulation::CDR_LE), "not at a multiple of 8");
@@ -110,19 +116,17 @@ fn a_block_is_read_where_it_lies_as_expected() {
     refused(at(8, 32, Encapsulation::CDR2_LE), "aligned to 4 at most");
     let mut deep = at(8, 32, Encapsulation::CDR_LE);
     deep.depth = limits::DEPTH_MAX as u8;
-    let deeper = Layout { depth: 1, ..BLOCK };
-    assert_eq!(deep.block(deeper, members), None);
-    assert_eq!(deep.block(BLOCK, members), expected);
+    assert_eq!(deep.block::<Block<1>>(), None);
+    assert_eq!(deep.block::<Block>(), expected);
     bytes[24] = 2;
     let mut wrong = reader(&bytes, Encapsulation::CDR_LE);
     wrong.take(8).expect("is there");
-    assert_eq!(wrong.block(BLOCK, members), None);
-    let error = members(&mut wrong).expect_err("is no boolean");
+    assert_eq!(wrong.block::<Block>(), None);
+    let error = Block::<0>::read(&mut wrong).expect_err("is no boolean");
     let place = Place::offset(24);
     assert_eq!(error, CdrError::InvalidBool { value: 2, place });
 }
 
-/// Two doubles behind each other.
 const PAIR: Layout = Layout {
     size: 16,
     first: 8,
@@ -131,8 +135,34 @@ const PAIR: Layout = Layout {
     both: true,
 };
 
-fn pair(reader: &mut Reader<'_>) -> Result<[f64; 2], CdrError> {
-    Ok([reader.primitive()?, reader.primitive()?])
+/// Two doubles behind each other.
+struct Pair;
+
+impl Together for Pair {
+    type Members = [f64; 2];
+
+    const LAYOUT: Layout = PAIR;
+
+    fn read(reader: &mut Reader<'_>) -> Result<[f64; 2], CdrError> {
+        Ok([reader.primitive()?, reader.primitive()?])
+    }
+}
+
+/// Where these are.
+struct PairAt;
+
+impl Together for PairAt {
+    type Members = [u32; 2];
+
+    const LAYOUT: Layout = PAIR;
+
+    fn read(reader: &mut Reader<'_>) -> Result<[u32; 2], CdrError> {
+        let first = reader.position();
+        reader.primitive::<f64>()?;
+        let second = reader.position();
+        reader.primitive::<f64>()?;
+        Ok([first, second])
+    }
 }
 
 #[test]
@@ -145,9 +175,9 @@ fn members_without_gaps_lie_in_both_representations() {
             let mut there = reader(&bytes, encapsulation);
             there.take(position).expect("is there");
             let mut again = there;
-            assert_eq!(there.block(PAIR, pair), Some(([1.5, 2.5], start as u32)));
+            assert_eq!(there.block::<Pair>(), Some(([1.5, 2.5], start as u32)));
             assert_eq!(there.position() as usize, start + 16);
-            assert_eq!(again.together(PAIR, pair), Ok([1.5, 2.5]));
+            assert_eq!(again.together::<Pair>(), Ok([1.5, 2.5]));
             assert_eq!(again.position() as usize, start + 16);
         }
     }
@@ -159,10 +189,10 @@ fn members_are_read_one_by_one_where_they_do_not_lie_together() {
     bytes[..8].copy_from_slice(&1.5_f64.to_be_bytes());
     bytes[8..].copy_from_slice(&2.5_f64.to_be_bytes());
     let mut big = reader(&bytes, Encapsulation::CDR_BE);
-    assert_eq!(big.block(PAIR, pair), None);
-    assert_eq!(big.together(PAIR, pair), Ok([1.5, 2.5]));
+    assert_eq!(big.block::<Pair>(), None);
+    assert_eq!(big.together::<Pair>(), Ok([1.5, 2.5]));
     let mut short = reader(&bytes[..15], Encapsulation::CDR_LE);
-    let error = short.together(PAIR, pair).expect_err("a byte short");
+    let error = short.together::<Pair>().expect_err("a byte short");
     let place = Place::offset(8);
     assert_eq!(
         error,
@@ -172,17 +202,10 @@ fn members_are_read_one_by_one_where_they_do_not_lie_together() {
             place
         }
     );
-    let at = |reader: &mut Reader<'_>| {
-        let first = reader.position();
-        reader.primitive::<f64>()?;
-        let second = reader.position();
-        reader.primitive::<f64>()?;
-        Ok([first, second])
-    };
     for encapsulation in [Encapsulation::CDR_LE, Encapsulation::CDR_BE] {
         let bytes = [0; 24];
         let mut there = reader(&bytes, encapsulation);
         there.take(8).expect("is there");
-        assert_eq!(there.located_together(PAIR, at), Ok([8, 16]));
+        assert_eq!(there.located_together::<2, PairAt>(), Ok([8, 16]));
     }
 }
