@@ -231,18 +231,14 @@ impl<P> Slab<P> {
         payload
     }
 
-    /// The same, after a look at the entry.
+    /// The same; what it holds is to be taken out of it.
     #[inline(always)]
-    pub(super) fn remove_with<R>(
-        &mut self,
-        id: EntryId,
-        look: impl FnOnce(&Entry<P>) -> R,
-    ) -> (R, Option<P>) {
+    pub(super) fn free(&mut self, id: EntryId) -> &mut Entry<P> {
         self.free.push(id);
         let entry = &mut self.entries[id as usize];
         debug_assert!(entry.serial != 0, "entry {id} is not in use");
         entry.serial = 0;
-        (look(entry), entry.payload.take())
+        entry
     }
 
     pub(super) fn get_mut(&mut self, entry: EntryRef) -> Option<&mut Entry<P>> {

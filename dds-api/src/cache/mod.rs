@@ -343,20 +343,29 @@ impl<P> Cache<P> {
         let (mut samples, mut of_writer) = (0, 0);
         let mut writer = entries[id].origin.writer;
         let mut publication_handle = writers.handle(writer);
-        let oldest = (0..count).rev().map(|left| {
-            entries.remove_with(id, |entry| {
-                if entry.origin.writer != writer {
-                    let before = std::mem::replace(&mut writer, entry.origin.writer);
-                    writers.entries_left(before, std::mem::take(&mut of_writer));
-                    publication_handle = writers.handle(writer);
-                }
-                of_writer += 1;
-                samples += u64::from(entry.payload.is_some());
-                id = entry.next(Which::Order);
-                of_instance.of_entry(entry, publication_handle, left as i32)
-            })
+        let infos = (0..count).rev().map(|left| {
+            let entry = &entries[id];
+            if entry.origin.writer != writer {
+                let before = std::mem::replace(&mut writer, entry.origin.writer);
+                writers.entries_left(before, std::mem::take(&mut of_writer));
+                publication_handle = writers.handle(writer);
+            }
+            of_writer += 1;
+            samples += u64::from(entry.payload.is_some());
+            id = entry.next(Which::Order);
+            (
+                of_instance.of_entry(entry, publication_handle, left as i32),
+                None,
+            )
         });
-        out.extend(oldest);
+        out.extend(infos);
+        // By itself: with its information it would be put together somewhere else, and copied.
+        let mut id = order.head;
+        for (_, payload) in &mut out[from..] {
+            let entry = entries.free(id);
+            id = entry.next(Which::Order);
+            *payload = entry.payload.take();
+        }
         writers.entries_left(writer, of_writer);
         order.begin_with(entries, Which::Order, id);
         instance.entries.begin_with(entries, Which::Instance, id);
