@@ -167,7 +167,7 @@ impl<F: Fabric> Claim<F> {
     fn withdraw_open(&mut self) {
         self.is_open = false;
         if let Some((outbox, _)) = self.parts() {
-            outbox.withdraw(self.reserved);
+            outbox.withdraw(&self.reserved);
             // Somebody may wait for this room. (The nudge fences before it looks.)
             self.lane.nudge();
         }
@@ -249,7 +249,7 @@ impl<F: Fabric> Claim<F> {
         }
         match &self.lane.outboxes[self.ring.index()] {
             Some(outbox) if self.is_open => {
-                Ok(outbox.commit(self.reserved, used.min(self.reserved.len)))
+                Ok(outbox.commit(&self.reserved, used.min(self.reserved.len)))
             }
             _ => Err(ClaimError::NotASender),
         }

@@ -386,7 +386,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             };
             // What was received before a failure is still worth its delivery.
             let stepped = self.step_groups(participant, look, &mut progress);
-            if let Err(reason) = stepped.and(failure) {
+            if let (Err(reason), _) | (Ok(()), Err(reason)) = (stepped, failure) {
                 self.stop(participant, reason);
                 progress.any = true;
             }

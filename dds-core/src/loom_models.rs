@@ -64,7 +64,7 @@ impl Ring {
         let at = reserved.offset() as usize / 16;
         // SAFETY: the extent is mine; loom checks it.
         self.bytes[at].with_mut(|byte| unsafe { *byte = value });
-        let place = self.outbox.commit(reserved, 16).expect("indexes are left");
+        let place = self.outbox.commit(&reserved, 16).expect("indexes are left");
         // SAFETY: the header of this index is mine; loom checks it.
         self.headers[place.index as usize].with_mut(|header| unsafe { *header = at });
         self.outbox.written_with(place, written);
@@ -125,7 +125,7 @@ fn loom_the_owner_publishes_what_it_commits() {
         let at = reserved.offset() as usize / 16;
         // SAFETY: the extent is mine; loom checks it.
         ring.bytes[at].with_mut(|byte| unsafe { *byte = 2 });
-        let place = ring.outbox.commit(reserved, 16).expect("indexes are left");
+        let place = ring.outbox.commit(&reserved, 16).expect("indexes are left");
         // SAFETY: the header of this index is mine; loom checks it.
         ring.headers[place.index as usize].with_mut(|header| unsafe { *header = at });
         if place.index == published.index {
@@ -191,7 +191,7 @@ fn loom_a_withdrawn_claim_leaves_no_trace() {
             let ring = ring.clone();
             thread::spawn(move || {
                 let reserved = ring.outbox.reserve(16).expect("there is room for two");
-                ring.outbox.withdraw(reserved);
+                ring.outbox.withdraw(&reserved);
             })
         };
         assert!(ring.send(5, Ordering::Release));

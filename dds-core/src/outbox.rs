@@ -225,7 +225,7 @@ impl Outbox {
     }
 
     /// Gives the extent up: no trace of it remains.
-    pub(crate) fn withdraw(&self, reserved: Reserved) {
+    pub(crate) fn withdraw(&self, reserved: &Reserved) {
         self.close(reserved, 0, WITHDRAWN);
     }
 
@@ -234,7 +234,7 @@ impl Outbox {
     /// `None` when the lane's message indexes are used up; the extent is
     /// withdrawn then.
     #[inline]
-    pub(crate) fn commit(&self, reserved: Reserved, used: u32) -> Option<Place> {
+    pub(crate) fn commit(&self, reserved: &Reserved, used: u32) -> Option<Place> {
         let mut next = self.next.load(Ordering::Relaxed);
         let place = loop {
             let (index, real) = (next >> REAL_BITS, next & REAL_MASK);
@@ -262,7 +262,7 @@ impl Outbox {
 
     /// Ends a reservation, giving back what it did not use if it is the newest.
     #[inline]
-    fn close(&self, reserved: Reserved, used: u32, state: u64) {
+    fn close(&self, reserved: &Reserved, used: u32, state: u64) {
         let mut span = reserved.span;
         let (shorter, rest_max) = match state {
             WITHDRAWN => (0, 0),
@@ -395,14 +395,14 @@ mod tests {
         assert_eq!((a.offset(), b.offset()), (0, 48));
         assert_eq!(outbox.reserve(33), Err(ReserveError::Full), "32 left");
         assert_eq!(outbox.reserve(65), Err(ReserveError::TooLarge));
-        let place = outbox.commit(a, 40).unwrap();
+        let place = outbox.commit(&a, 40).unwrap();
         outbox.written(place);
         assert!(!outbox.reclaim(0) && outbox.reclaim(1));
         let c = outbox.reserve(33).unwrap();
         assert_eq!(c.offset(), 0, "skips the last 32 bytes");
         assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
-        outbox.withdraw(b);
-        outbox.withdraw(c);
+        outbox.withdraw(&b);
+        outbox.withdraw(&c);
         assert!(outbox.reclaim(1) && outbox.is_empty());
         assert_eq!(
             outbox.reserve(64).unwrap().len,
@@ -418,7 +418,7 @@ mod tests {
             let (offset, before) = outbox.expected(len);
             let reserved = outbox.reserve(len).unwrap();
             assert_eq!((reserved.offset() as usize, real), (offset, before));
-            let place = outbox.commit(reserved, len).unwrap();
+            let place = outbox.commit(&reserved, len).unwrap();
             outbox.written(place);
             outbox.reclaim(place.index + 1);
         }
@@ -429,12 +429,12 @@ mod tests {
         let outbox = outbox(2, 256);
         for k in 0..64 {
             let small = outbox.reserve(16 * (k % 7)).unwrap();
-            let place = outbox.commit(small, 16 * (k % 7)).unwrap();
+            let place = outbox.commit(&small, 16 * (k % 7)).unwrap();
             outbox.written(place);
             outbox.reclaim(place.index + 1);
             let half = outbox.reserve(128).unwrap();
             assert!(half.offset() + 128 <= 256);
-            let place = outbox.commit(half, 128).unwrap();
+            let place = outbox.commit(&half, 128).unwrap();
             outbox.written(place);
             outbox.reclaim(place.index + 1);
         }
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(outbox.len_max(), 64);
         assert_eq!(outbox.reserve(65), Err(ReserveError::TooLarge));
         let first = outbox.reserve(64).unwrap();
-        let place = outbox.commit(first, 1).unwrap();
+        let place = outbox.commit(&first, 1).unwrap();
         outbox.written(place);
         let second = outbox.reserve(0).unwrap();
         assert_eq!(
@@ -459,7 +459,7 @@ mod tests {
             "nothing is given back"
         );
         assert_eq!(outbox.in_use(), (2, 128));
-        outbox.withdraw(second);
+        outbox.withdraw(&second);
         assert_eq!(outbox.reserve(1).unwrap().offset(), 64);
         assert!(outbox.reclaim(place.index + 1));
         assert_eq!(outbox.in_use(), (1, 64));
@@ -469,10 +469,10 @@ mod tests {
     fn an_upper_bound_gives_the_rest_back() {
         let outbox = outbox(4, 256);
         let first = outbox.reserve(128).unwrap();
-        outbox.commit(first, 10).unwrap();
+        outbox.commit(&first, 10).unwrap();
         assert_eq!(outbox.reserve(16).unwrap().offset(), 16);
         let third = outbox.reserve(64).unwrap();
-        outbox.withdraw(third);
+        outbox.withdraw(&third);
         assert_eq!(outbox.reserve(64).unwrap().offset(), third.offset());
     }
 
@@ -482,7 +482,7 @@ mod tests {
         let mut published = Published::default();
         let held = outbox.reserve(16).unwrap();
         let other = outbox.reserve(16).unwrap();
-        let place = outbox.commit(other, 16).unwrap();
+        let place = outbox.commit(&other, 16).unwrap();
         assert_eq!(place, Place { index: 0, real: 0 });
         assert_eq!(
             outbox.next_written(&published),
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(outbox.next_written(&published), Some(0));
         published = Published { index: 1, real: 1 };
         assert!(!outbox.reclaim(1), "the oldest extent is held");
-        let late = outbox.commit(held, 16).unwrap();
+        let late = outbox.commit(&held, 16).unwrap();
         assert_eq!(late, Place { index: 1, real: 1 }, "order is commit order");
         assert_eq!(outbox.next_written(&published), None);
     }
@@ -506,7 +506,7 @@ mod tests {
         published.index = 3;
         assert_eq!(outbox.fill_nulls(&published, 3), 0);
         let held = outbox.reserve(0).unwrap();
-        let place = outbox.commit(held, 0).unwrap();
+        let place = outbox.commit(&held, 0).unwrap();
         assert_eq!(place.index, 3);
         assert_eq!(
             outbox.fill_nulls(&published, 9),
@@ -528,7 +528,7 @@ mod tests {
             .store(pack(u32::MAX - 7, u32::MAX - 1), Ordering::Relaxed);
         for k in 0..70_000_u64 {
             let reserved = outbox.reserve(24).unwrap();
-            let place = outbox.commit(reserved, 24).unwrap();
+            let place = outbox.commit(&reserved, 24).unwrap();
             assert_eq!((place.index, place.real), (k, k as u16));
             outbox.written(place);
             let published = Published { index: k, real: k };
@@ -545,7 +545,7 @@ mod tests {
             .next
             .store(MESSAGE_INDEX_MAX << REAL_BITS, Ordering::Relaxed);
         let reserved = outbox.reserve(1).unwrap();
-        assert_eq!(outbox.commit(reserved, 1), None);
+        assert_eq!(outbox.commit(&reserved, 1), None);
         assert!(outbox.reclaim(0) && outbox.is_empty());
     }
 }
