@@ -39,6 +39,18 @@ pub(in crate::bench) fn line_ns() -> Option<f64> {
     Some(Spread::of(chunks)?.median)
 }
 
+/// Just before something was run, and just after: see [`line_ns`].
+pub(in crate::bench) type Around = (f64, f64);
+
+/// Whether a cache line took as long between processors around all of these, or nearly. A
+/// virtual machine may be given others at any time: then some have run on near ones, and some
+/// on far ones, and are not to be compared.
+pub(in crate::bench) fn are_alike(around: impl Iterator<Item = Around>) -> bool {
+    let times: Vec<f64> = around.flat_map(|(before, after)| [before, after]).collect();
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    times.iter().all(|time| *time <= least * ALIKE)
+}
+
 /// A word in a cache line of its own, and in the one that is fetched with it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -97,6 +109,8 @@ fn pin(cpu: usize) -> bool {
     sched_setaffinity(None, &only).is_ok()
 }
 
+/// The most that a line may take longer.
+const ALIKE: f64 = 1.5;
 /// Round trips that are timed together.
 const CHUNK: u64 = 200;
 const CHUNKS: usize = 100;

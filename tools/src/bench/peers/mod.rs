@@ -3,8 +3,9 @@
 //! A *cell* is what is measured: a size, a number of readers, what they do with a sample,
 //! how they wait. Its *contenders* run one after the other, round by round, so that what
 //! else the machine does hits all of them. A round in which the machine itself changed (its
-//! processors were nearer to each other for some than for others) is run again. Each run of a contender is a *trial*, in
-//! processes of its own; how busy the machine was with anything else is noted with it.
+//! processors were nearer to each other for some than for others) is run again. Each run of a
+//! contender is a *trial*, in processes of its own; how busy the machine was with anything else
+//! is noted with it.
 //!
 //! ```text
 //!   options     which cells, how long, how often
@@ -34,12 +35,13 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use super::distance::are_alike;
 use super::load;
 use cell::Cell;
 use contender::{Contender, Setup};
 pub(crate) use options::PeersOptions;
 use tally::Tally;
-use trial::{Trial, are_alike};
+use trial::Trial;
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -162,7 +164,9 @@ impl Bench<'_> {
                 let trials = outcomes.iter().map(|(_, outcome)| outcome.as_ref());
                 let all: Result<Vec<_>, _> = trials.collect();
                 // Who fails is told of, and not tried again.
-                let counts = all.map_or(true, |all| are_alike(all.into_iter()));
+                let counts = all.map_or(true, |all| {
+                    are_alike(all.into_iter().filter_map(|trial| trial.line_ns))
+                });
                 if counts || round == 0 || repeats == 0 {
                     break outcomes;
                 }

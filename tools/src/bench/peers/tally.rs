@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::contender::{LatencyKind, SPINDLE};
-use super::trial::{Trial, are_alike};
+use super::trial::Trial;
+use crate::bench::distance::are_alike;
 use crate::bench::spread::Spread;
 
 /// What has been found out about a cell.
@@ -77,7 +78,7 @@ impl Tally {
     /// Whether all who took part in a round had processors as near to each other.
     fn is_even(&self, round: usize) -> bool {
         let trials = self.names.iter();
-        are_alike(trials.filter_map(|name| self.trials.get(&(*name, round))))
+        are_alike(trials.filter_map(|name| self.trials.get(&(*name, round))?.line_ns))
     }
 
     /// How fast it was last, if it has run.

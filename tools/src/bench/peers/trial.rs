@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::contender::{Contender, Figures, Setup};
-use crate::bench::distance::line_ns;
+use crate::bench::distance::{Around, line_ns};
 use crate::bench::load::{Load, Moment};
 use crate::bench::process;
 
@@ -19,21 +19,8 @@ pub(super) struct Trial {
     pub(super) load: Load,
     /// Nanoseconds that a cache line took between processors just before, and just after.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) line_ns: Option<(f64, f64)>,
+    pub(super) line_ns: Option<Around>,
 }
-
-/// Whether a cache line took as long between processors around all of these, or nearly. A
-/// virtual machine may be given others at any time: then some have run on near ones, and some
-/// on far ones, and are not to be compared.
-pub(super) fn are_alike<'a>(trials: impl Iterator<Item = &'a Trial>) -> bool {
-    let lines = trials.filter_map(|trial| trial.line_ns);
-    let times: Vec<f64> = lines.flat_map(|(before, after)| [before, after]).collect();
-    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-    times.iter().all(|time| *time <= least * ALIKE)
-}
-
-/// The most that it may take longer.
-const ALIKE: f64 = 1.5;
 
 /// Runs it. An error of the contender is told, and is none of the runner's.
 pub(super) fn run(

@@ -1,13 +1,15 @@
 //! Runs what figures need, each run once a round, those of a figure in turns: what else the
-//! machine does hits all of them. Keeps a line of JSON for each.
+//! machine does hits all of them. The rows of a table, which are compared with its first, are run
+//! again where processors came closer or moved apart between them. Keeps a line of JSON for each.
 
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::outcome::{Outcome, Rounds};
+use super::outcome::{Outcome, Rounds, may_be_compared};
 use super::plan::{Plan, TablePlan};
 use super::run::Run;
 use crate::bench::paper::plan::{Found, Line, PanelPlan};
@@ -37,6 +39,14 @@ struct Known {
     run: Run,
     rounds: Vec<Outcome>,
     failure: Option<String>,
+}
+
+/// Runs that are made one after the other in each round.
+struct Turn {
+    /// Of those that are known.
+    runs: Range<usize>,
+    /// How often a round of them may still be run again.
+    repeats: usize,
 }
 
 pub(in crate::bench::paper) struct Lab {
@@ -110,8 +120,30 @@ impl Lab {
 
     /// Round by round, what has not been run for another figure. Who fails is not run again.
     fn run_all(&mut self, plan: &Plan) {
+        let mut turns: Vec<Turn> = Vec::new();
+        for run in plan.of_panels() {
+            turns.push(Turn {
+                runs: self.begin([run]),
+                repeats: 0,
+            });
+        }
+        for table in &plan.tables {
+            turns.push(Turn {
+                runs: self.begin(table.rows.iter().map(|(_, run)| run)),
+                repeats: self.rounds,
+            });
+        }
+        for _ in 0..self.rounds {
+            for turn in &mut turns {
+                self.take(turn);
+            }
+        }
+    }
+
+    /// Those of these runs that have not been run for another figure, or line, or row.
+    fn begin<'r>(&mut self, runs: impl IntoIterator<Item = &'r Run>) -> Range<usize> {
         let begin = self.known.len();
-        for run in plan.runs() {
+        for run in runs {
             if self.of(run).is_none() {
                 self.known.push(Known {
                     run: run.clone(),
@@ -120,17 +152,33 @@ impl Lab {
                 });
             }
         }
-        for _ in 0..self.rounds {
-            for known in &mut self.known[begin..] {
+        begin..self.known.len()
+    }
+
+    /// A round of what may be compared with each other, as often as it takes.
+    fn take(&mut self, turn: &mut Turn) {
+        loop {
+            let mut outcomes = Vec::new();
+            for known in &mut self.known[turn.runs.clone()] {
                 self.progress.inc(1);
                 if known.failure.is_some() {
                     continue;
                 }
                 match known.run.once() {
-                    Ok(outcome) => known.rounds.push(outcome),
+                    Ok(outcome) => outcomes.push(outcome),
                     Err(failure) => known.failure = Some(failure),
                 }
             }
+            if turn.repeats == 0 || may_be_compared(outcomes.iter()) {
+                let known = self.known[turn.runs.clone()].iter_mut();
+                let sound = known.filter(|known| known.failure.is_none());
+                sound
+                    .zip(outcomes)
+                    .for_each(|(known, outcome)| known.rounds.push(outcome));
+                return;
+            }
+            turn.repeats -= 1;
+            self.progress.inc_length(turn.runs.len() as u64);
         }
     }
 

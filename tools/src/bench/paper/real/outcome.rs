@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use spindle_dds_sim::paper::Batches;
 
+use crate::bench::distance::{Around, are_alike};
 use crate::bench::load::Load;
 use crate::bench::spread::Spread;
 
@@ -36,11 +37,19 @@ pub(super) struct Outcome {
     pub(super) delivery: Batches,
     /// Share of all processors that others used.
     pub(super) foreign: f64,
+    /// Nanoseconds that a cache line took between processors just before, and just after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line_ns: Option<Around>,
+}
+
+/// Whether processors were as near to each other in all of these.
+pub(super) fn may_be_compared<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> bool {
+    are_alike(outcomes.filter_map(|outcome| outcome.line_ns))
 }
 
 impl Outcome {
     /// From the line that `spindle perf throughput --json` prints.
-    pub(super) fn of(line: &str, load: Load) -> Result<Self, String> {
+    pub(super) fn of(line: &str, load: Load, line_ns: Option<Around>) -> Result<Self, String> {
         let told: Told = serde_json::from_str(line).map_err(|error| error.to_string())?;
         if told.lost > 0 {
             return Err(format!("{} samples were lost", told.lost));
@@ -68,6 +77,7 @@ impl Outcome {
             receive: batches(sum(|it| it.received), |it| &it.receive_batch),
             delivery: batches(sum(|it| it.delivered), |it| &it.delivery_batch),
             foreign: load.foreign,
+            line_ns,
         })
     }
 }
@@ -231,6 +241,7 @@ mod tests {
             receive: no_batches(),
             delivery: no_batches(),
             foreign: 0.0,
+            line_ns: None,
         };
         Rounds::of(&rates.map(outcome)).expect("rounds")
     }

@@ -50,7 +50,7 @@ impl Plan {
         self.of_panels().chain(self.of_tables())
     }
 
-    fn of_panels(&self) -> impl Iterator<Item = &Run> {
+    pub(super) fn of_panels(&self) -> impl Iterator<Item = &Run> {
         let lines = self.panels.iter().flat_map(|panel| &panel.lines);
         lines.flat_map(|line| line.runs.iter().map(|(_, run)| run))
     }

@@ -7,6 +7,7 @@ use spindle_dds::properties::engine_switches;
 use spindle_dds_sim::paper::Senders;
 
 use super::outcome::{Outcome, Rounds};
+use crate::bench::distance::line_ns;
 use crate::bench::load::Moment;
 use crate::bench::paper::plan::Work;
 use crate::bench::paper::systems::Stage;
@@ -195,11 +196,13 @@ impl Run {
             .args(["perf", "throughput"])
             .args(self.arguments())
             .args(["--json", "--timeout", &LIMIT.as_secs().to_string()]);
+        let line_before = line_ns();
         let before = Moment::now().map_err(|error| error.to_string())?;
         let said = process::run(vec![command], LIMIT + GRACE)?;
         let after = Moment::now().map_err(|error| error.to_string())?;
+        let line_ns = line_before.zip(line_ns());
         let said = said.first().map_or("", String::as_str);
-        Outcome::of(said, after.since(&before))
+        Outcome::of(said, after.since(&before), line_ns)
     }
 }
 

@@ -26,6 +26,8 @@ const BESIDE: &str = "the same, beside a thread that sleeps for 100 µs at a tim
 const SILENT_BESIDE: &str = "silent, beside such a thread";
 const DELAYED: &str = "the third sends, delayed by 100 µs a message";
 const SILENT: &str = "the third could send, and does not";
+const DELAYED_STILL: &str = "delayed, and idle afterwards";
+const SILENT_STILL: &str = "silent, and idle afterwards";
 const DELAYED_NO_NULLS: &str = "delayed, without null_sends";
 const SILENT_NO_NULLS: &str = "silent for 2 s, without null_sends";
 
@@ -62,7 +64,7 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
                 ],
             ),
         ],
-        tables: vec![drill(scale)],
+        tables: vec![drill(scale), controls(scale)],
         claims: claims_10,
         ..Plan::new(Subject::Figure(10))
     }
@@ -70,10 +72,46 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
 
 /// Three members. How fast are the messages of two, whatever the third does?
 fn drill(scale: Scale) -> TablePlan {
-    let third = |last| Run {
-        last,
+    // What wakes as often as a delayed sender, and sends nothing.
+    let beside = |run: Run| Run {
+        beside: Some("100us"),
+        ..run
+    };
+    let silent = third(scale, Last::Silent(FOR_EVER));
+    TablePlan {
+        title: "Three members: the messages of two senders, whatever the third does",
+        head: vec![
+            "",
+            "thousand messages a second [least .. most]",
+            "of the first row",
+            "nulls",
+            "ns of a cache line between processors [least .. most]",
+        ],
+        rows: vec![
+            (ALONE.to_owned(), alone(scale)),
+            (BESIDE.to_owned(), beside(alone(scale))),
+            (DELAYED.to_owned(), third(scale, Last::Delayed("100us"))),
+            (SILENT.to_owned(), silent.clone()),
+            (SILENT_BESIDE.to_owned(), beside(silent)),
+        ],
+        cells: |rounds, first| {
+            let lines = rounds.spread(|it| it.line_ns.map_or(f64::NAN, |(before, _)| before));
+            vec![
+                thousands(rounds),
+                ratio(rounds, first),
+                nulls(rounds),
+                format!("{:.0} [{:.0} .. {:.0}]", lines.median, lines.min, lines.max),
+            ]
+        },
+    }
+}
+
+/// The same without null-sends, and what is pushed when all is over: the second takes as long
+/// as it takes, and the first is slow, so neither stands between rows that are compared.
+fn controls(scale: Scale) -> TablePlan {
+    let still = |last| Run {
         still: (!scale.quick).then_some("5s"),
-        ..scale.long_run(3, Stage::Bounded)
+        ..third(scale, last)
     };
     // One that is stopped for 2 s is that slow, however many messages there are.
     let stopped = |last| {
@@ -84,19 +122,8 @@ fn drill(scale: Scale) -> TablePlan {
         };
         run.without("null_sends")
     };
-    let alone = Run {
-        who: Who::Members(3, 2),
-        still: None,
-        ..third(Last::Prompt)
-    };
-    // What wakes as often as a delayed sender, and sends nothing.
-    let beside = |run: Run| Run {
-        beside: Some("100us"),
-        still: None,
-        ..run
-    };
     TablePlan {
-        title: "Three members: the messages of two senders, whatever the third does",
+        title: "Three members: idling afterwards, and without null-sends",
         head: vec![
             "",
             "thousand messages a second [least .. most]",
@@ -105,14 +132,9 @@ fn drill(scale: Scale) -> TablePlan {
             "pushes in lanes in 5 s of idling afterwards",
         ],
         rows: vec![
-            (ALONE.to_owned(), alone.clone()),
-            (BESIDE.to_owned(), beside(alone)),
-            (DELAYED.to_owned(), third(Last::Delayed("100us"))),
-            (SILENT.to_owned(), third(Last::Silent(FOR_EVER))),
-            (
-                SILENT_BESIDE.to_owned(),
-                beside(third(Last::Silent(FOR_EVER))),
-            ),
+            (ALONE.to_owned(), alone(scale)),
+            (DELAYED_STILL.to_owned(), still(Last::Delayed("100us"))),
+            (SILENT_STILL.to_owned(), still(Last::Silent(FOR_EVER))),
             (DELAYED_NO_NULLS.to_owned(), stopped(Last::Delayed("100us"))),
             (SILENT_NO_NULLS.to_owned(), stopped(Last::Silent(FOR_EVER))),
         ],
@@ -123,25 +145,47 @@ fn drill(scale: Scale) -> TablePlan {
             vec![
                 thousands(rounds),
                 ratio(rounds, first),
-                format!("{:.0}", rounds.median(|it| it.nulls as f64)),
+                nulls(rounds),
                 pushes.map_or_else(|| "–".to_owned(), |pushes| pushes.to_string()),
             ]
         },
     }
 }
 
+fn third(scale: Scale, last: Last) -> Run {
+    Run {
+        last,
+        ..scale.long_run(3, Stage::Bounded)
+    }
+}
+
+fn alone(scale: Scale) -> Run {
+    Run {
+        who: Who::Members(3, 2),
+        ..third(scale, Last::Prompt)
+    }
+}
+
+fn nulls(rounds: &Rounds) -> String {
+    format!("{:.0}", rounds.median(|it| it.nulls as f64))
+}
+
 fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
-    let stands = |row| times(found, (2, ALONE), (2, row), Outcome::rate);
+    let stands = |table, row| times(found, (table, ALONE), (table, row), Outcome::rate);
     let kept = || {
-        let (delayed, silent) = (stands(DELAYED)?, stands(SILENT)?);
+        let (delayed, silent) = (stands(2, DELAYED)?, stands(2, SILENT)?);
+        let slept = stands(2, BESIDE)?;
         let least = delayed.min(silent);
         Some((
-            format!("{delayed:.2} with a delay, {silent:.2} of one that is silent"),
+            format!(
+                "{delayed:.2} with a delay, {silent:.2} of one that is silent; {slept:.2} beside a \
+                 thread that only sleeps as long"
+            ),
             verdict(least >= 0.9, least > 0.5),
         ))
     };
     let stopped = || {
-        let (delayed, silent) = (stands(DELAYED_NO_NULLS)?, stands(SILENT_NO_NULLS)?);
+        let (delayed, silent) = (stands(3, DELAYED_NO_NULLS)?, stands(3, SILENT_NO_NULLS)?);
         Some((
             format!("{delayed:.3} with a delay, {silent:.3} of one that is silent"),
             verdict(delayed < 0.5 && silent < 0.5, false),
@@ -155,7 +199,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         ))
     };
     let quiet = || {
-        let rounds = [DELAYED, SILENT].map(|row| found.at(2, row, 0.0));
+        let rounds = [DELAYED_STILL, SILENT_STILL].map(|row| found.at(3, row, 0.0));
         let each = rounds.into_iter().flatten().flat_map(|rounds| &rounds.each);
         let pushes = each.map(|it| it.still_pushes).max()??;
         Some((
