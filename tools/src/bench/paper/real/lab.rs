@@ -135,7 +135,7 @@ impl Lab {
         }
         for _ in 0..self.rounds {
             for turn in &mut turns {
-                self.take(turn);
+                self.take(turn, Run::once);
             }
         }
     }
@@ -156,7 +156,7 @@ impl Lab {
     }
 
     /// A round of what may be compared with each other, as often as it takes.
-    fn take(&mut self, turn: &mut Turn) {
+    fn take(&mut self, turn: &mut Turn, once: impl Fn(&Run) -> Result<Outcome, String>) {
         loop {
             let mut outcomes = Vec::new();
             for known in &mut self.known[turn.runs.clone()] {
@@ -164,7 +164,7 @@ impl Lab {
                 if known.failure.is_some() {
                     continue;
                 }
-                match known.run.once() {
+                match once(&known.run) {
                     Ok(outcome) => outcomes.push(outcome),
                     Err(failure) => known.failure = Some(failure),
                 }
@@ -311,5 +311,68 @@ impl Lab {
             foreign: Spread::of(outcomes.map(|outcome| outcome.foreign).collect()),
             kept_beside_a_sleeper: toll::kept_beside_a_sleeper(DELAY)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::bench::paper::systems::Stage;
+
+    #[test]
+    fn rows_are_run_again_where_processors_moved_between_them() {
+        let mut lab = Lab::new(&[], 1);
+        let runs = [2, 3].map(|members| Run::new(members, Stage::Bounded, 1));
+        let mut turn = Turn {
+            runs: lab.begin(&runs),
+            repeats: 1,
+        };
+        // By how often it has been asked: near, far; near, near; near, far.
+        let lines = [31.0, 165.0, 31.0, 32.0, 33.0, 165.0];
+        let asked = Cell::new(0);
+        let once = |_: &Run| {
+            let line = lines[asked.replace(asked.get() + 1)];
+            Ok(Outcome {
+                line_ns: Some((line, line)),
+                ..Outcome::test()
+            })
+        };
+        lab.take(&mut turn, once);
+        // None are left.
+        lab.take(&mut turn, once);
+        let kept = lab.known.iter().map(|known| {
+            let rounds = known.rounds.iter().map(|it| it.line_ns);
+            rounds
+                .map(|around| around.map(|(before, _)| before))
+                .collect()
+        });
+        let kept: Vec<Vec<_>> = kept.collect();
+        assert_eq!(kept, [[Some(31.0), Some(33.0)], [Some(32.0), Some(165.0)]]);
+        assert_eq!(asked.get(), lines.len());
+    }
+
+    #[test]
+    fn who_fails_is_not_run_again() {
+        let mut lab = Lab::new(&[], 1);
+        let runs = [2, 3].map(|members| Run::new(members, Stage::Bounded, 1));
+        let mut turn = Turn {
+            runs: lab.begin(&runs),
+            repeats: 1,
+        };
+        let asked = Cell::new(0);
+        let once = |run: &Run| {
+            asked.set(asked.get() + 1);
+            match *run == runs[0] {
+                true => Err("hangs".to_owned()),
+                false => Ok(Outcome::test()),
+            }
+        };
+        lab.take(&mut turn, once);
+        lab.take(&mut turn, once);
+        assert_eq!(asked.get(), 3);
+        assert!(lab.rounds(&runs[0]).is_none());
+        assert_eq!(lab.known[1].rounds.len(), 2);
     }
 }

@@ -219,16 +219,15 @@ struct Sizes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rounds(rates: [f64; 3]) -> Rounds {
+impl Outcome {
+    /// Of a run in which nothing happened.
+    pub(super) fn test() -> Self {
         let no_batches = || Batches {
             mean: 0.0,
             buckets: Vec::new(),
         };
-        let outcome = |messages_per_s| Outcome {
-            messages_per_s,
+        Self {
+            messages_per_s: 0.0,
             gb_per_s: 0.0,
             latency_mean_us: None,
             cpu_us: 0.0,
@@ -242,8 +241,20 @@ mod tests {
             delivery: no_batches(),
             foreign: 0.0,
             line_ns: None,
-        };
-        Rounds::of(&rates.map(outcome)).expect("rounds")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(rates: [f64; 3]) -> Rounds {
+        let outcomes = rates.map(|messages_per_s| Outcome {
+            messages_per_s,
+            ..Outcome::test()
+        });
+        Rounds::of(&outcomes).expect("rounds")
     }
 
     #[test]
