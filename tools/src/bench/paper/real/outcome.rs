@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use spindle_dds_sim::paper::Batches;
 
-use crate::bench::distance::{Around, are_alike};
+use crate::bench::distance::Around;
 use crate::bench::load::Load;
 use crate::bench::spread::Spread;
 
@@ -40,11 +40,6 @@ pub(super) struct Outcome {
     /// Nanoseconds that a cache line took between processors just before, and just after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line_ns: Option<Around>,
-}
-
-/// Whether processors were as near to each other in all of these.
-pub(super) fn may_be_compared<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> bool {
-    are_alike(outcomes.filter_map(|outcome| outcome.line_ns))
 }
 
 impl Outcome {

@@ -9,6 +9,7 @@ use crate::bench::paper::real::plan::{Plan, TablePlan};
 use crate::bench::paper::real::run::{Last, Run, Who};
 use crate::bench::paper::report::{Claim, Subject};
 use crate::bench::paper::systems::{Stage, panel};
+use crate::bench::spread::Spread;
 
 /// Longer than a run takes where nobody is stopped.
 const FOR_EVER: &str = "2s";
@@ -95,19 +96,18 @@ fn drill(scale: Scale) -> TablePlan {
             (SILENT_BESIDE.to_owned(), beside(silent)),
         ],
         cells: |rounds, first| {
-            let lines = rounds.spread(|it| it.line_ns.map_or(f64::NAN, |(before, _)| before));
             vec![
                 thousands(rounds),
                 ratio(rounds, first),
                 nulls(rounds),
-                format!("{:.0} [{:.0} .. {:.0}]", lines.median, lines.min, lines.max),
+                lines(rounds),
             ]
         },
     }
 }
 
-/// The same without null-sends, and what is pushed when all is over: the second takes as long
-/// as it takes, and the first is slow, so neither stands between rows that are compared.
+/// The same without null-sends, which is slow, and what is pushed when all is over, which takes
+/// seconds: so neither stands between rows that are compared.
 fn controls(scale: Scale) -> TablePlan {
     let still = |last| Run {
         still: (!scale.quick).then_some("5s"),
@@ -164,6 +164,20 @@ fn alone(scale: Scale) -> Run {
         who: Who::Members(3, 2),
         ..third(scale, Last::Prompt)
     }
+}
+
+/// Nanoseconds that a cache line took between processors, around these runs.
+fn lines(rounds: &Rounds) -> String {
+    let around = rounds.each.iter().filter_map(|it| it.line_ns);
+    let lines = Spread::of(
+        around
+            .map(|(before, after)| f64::midpoint(before, after))
+            .collect(),
+    );
+    lines.map_or_else(
+        || "–".to_owned(),
+        |ns| format!("{:.0} [{:.0} .. {:.0}]", ns.median, ns.min, ns.max),
+    )
 }
 
 fn nulls(rounds: &Rounds) -> String {
