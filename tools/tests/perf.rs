@@ -103,11 +103,18 @@ fn throughput_of_several_topics() {
 #[test]
 fn throughput_beside_one_that_is_late_or_silent() {
     let members = ["--members", "3", "--size", "64", "--samples", "1000"];
-    for late in [["--delay-one", "100ms"], ["--silent-one", "60s"]] {
+    let lates = [
+        ["--delay-one", "100ms"],
+        ["--reply-one", "100ms"],
+        ["--silent-one", "60s"],
+    ];
+    for late in lates {
         let outcome = check_throughput(&[&members[..], &late].concat(), 2000);
         let sent = |at: usize| outcome["per_writer"][at]["samples"].as_u64();
         assert_eq!((sent(0), sent(1)), (Some(1000), Some(1000)), "{outcome}");
         assert!(sent(2) < Some(1000), "{outcome}");
+        let is_silent = late[0] == "--silent-one";
+        assert_eq!(sent(2) == Some(0), is_silent, "{outcome}");
     }
     // Whom it stops goes on when it has deleted its writer.
     let stopped = ["--silent-one", "1s", "--without", "null_sends"];
@@ -155,6 +162,10 @@ fn drills_that_make_no_sense_are_refused() {
         (
             &["--members", "2", "--senders", "1", "--silent-one", "1s"],
             "it is 2 to 2",
+        ),
+        (
+            &["--members", "3", "--reply-one", "1s", "--delay-one", "1s"],
+            "cannot be used with",
         ),
         (&["--poll", "--upcall", "1us"], "cannot be used with"),
         (&["--upcall-once"], "--upcall"),

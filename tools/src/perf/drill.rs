@@ -35,6 +35,9 @@ pub(super) enum Last {
     Prompt,
     /// It waits for so long after each sample, and stops when it has all of the others.
     DelayedNs(u64),
+    /// It sends one when it takes samples, but none until so long after the last: it is late,
+    /// and no timer has to wake it for that. It stops when it has all of the others.
+    RepliesNs(u64),
     /// It sends nothing, and deletes its writer when it has all samples of the others, or
     /// after so long; the others follow when something is missing still.
     SilentNs(u64),

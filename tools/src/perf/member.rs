@@ -12,7 +12,7 @@ use super::idle::{SETTLE, Traffic, settled};
 use super::job::{Job, Report};
 use super::perf::Probe;
 use super::reader::Log;
-use super::writer::Sender;
+use super::writer::{Replier, Sender};
 use super::{Failure, clock, participant};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
@@ -46,6 +46,8 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let mut written = member.send(writers)?;
     // Who has all samples may go: the others get them without it.
     member.wait(&readers)?;
+    let replied = member.log().replied();
+    written = merged(replied.into_iter().chain([written]));
     written.counts = Counts::from(&participant.counters()?);
     written.peers = participant::ways(&participant)?;
     let mut report = member.log().report();
@@ -84,12 +86,7 @@ impl Member<'_> {
             });
             sent.collect::<Result<Vec<Report>, Failure>>()
         })?;
-        Ok(sent.into_iter().fold(Report::default(), |all, one| Report {
-            samples: all.samples + one.samples,
-            retries: all.retries + one.retries,
-            elapsed_ns: all.elapsed_ns.max(one.elapsed_ns),
-            ..all
-        }))
+        Ok(merged(sent))
     }
 
     fn send_in(&self, index: u32, writer: DataWriter<Probe>) -> Result<Report, Failure> {
@@ -102,6 +99,11 @@ impl Member<'_> {
                 clock::be_punctual()?;
                 let mut sender = Sender::new(self.job, index, writer);
                 sender.send_until(self.job, ns, || self.log().is_all())
+            }
+            Last::RepliesNs(ns) if !is_prompt(index) => {
+                let sender = Sender::new(self.job, index, writer);
+                self.log().reply_by(Replier::new(self.job, sender, ns));
+                Ok(Report::default())
             }
             Last::SilentNs(ns) if !is_prompt(index) => {
                 let until_ns = clock::monotonic_ns() + ns;
@@ -145,6 +147,17 @@ impl Member<'_> {
         }
         Ok(())
     }
+}
+
+/// All that a member has sent, in one topic or another.
+fn merged(sent: impl IntoIterator<Item = Report>) -> Report {
+    let sent = sent.into_iter();
+    sent.fold(Report::default(), |all, one| Report {
+        samples: all.samples + one.samples,
+        retries: all.retries + one.retries,
+        elapsed_ns: all.elapsed_ns.max(one.elapsed_ns),
+        ..all
+    })
 }
 
 /// Stays for as long as the job says, and counts what is pushed meanwhile.

@@ -121,12 +121,22 @@ pub(crate) struct ThroughputOptions {
     /// others.
     #[arg(long, requires = "members", value_name = "TIME", value_parser = duration)]
     pub(crate) delay_one: Option<Duration>,
+    /// Have the last of the members that write send from where it takes samples, but none until so
+    /// long after its last, as 100us: as late as with --delay-one, or later, and not woken for it.
+    #[arg(
+        long,
+        requires = "members",
+        conflicts_with = "delay_one",
+        value_name = "TIME",
+        value_parser = duration
+    )]
+    pub(crate) reply_one: Option<Duration>,
     /// Have the last of the members that write send nothing, and delete its writer when it has
     /// all samples of the others, or after so long, as 2s: whom it stops goes on then.
     #[arg(
         long,
         requires = "members",
-        conflicts_with = "delay_one",
+        conflicts_with_all = ["delay_one", "reply_one"],
         value_name = "TIME",
         value_parser = duration
     )]
@@ -328,9 +338,10 @@ impl ThroughputOptions {
     pub(super) fn drill(&self) -> Drill {
         let ns = |time: Option<Duration>| time.map(|time| time.as_nanos() as u64);
         let delayed = ns(self.delay_one).map(Last::DelayedNs);
+        let replies = ns(self.reply_one).map(Last::RepliesNs);
         let silent = ns(self.silent_one).map(Last::SilentNs);
         Drill {
-            last: delayed.or(silent).unwrap_or_default(),
+            last: delayed.or(replies).or(silent).unwrap_or_default(),
             settle_ns: ns(self.settle).unwrap_or(0),
             more_topics: self.topics - 1,
             stamped: self.stamp,

@@ -409,6 +409,12 @@ impl Outcome {
                 "\nthe last writer waits for {} ms after each sample; measured are the others",
                 ms(ns)
             )?,
+            Last::RepliesNs(ns) => writeln!(
+                out,
+                "\nthe last writer sends where it takes samples, and waits for {} ms after each; \
+                 measured are the others",
+                ms(ns)
+            )?,
             Last::SilentNs(ns) => writeln!(
                 out,
                 "\nthe last writer is silent, for {} ms at most; measured are the others",

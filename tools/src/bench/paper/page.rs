@@ -82,15 +82,23 @@ fn describe(machine: &Machine, out: &mut String) {
              medians of how it stood in each round"
         ),
     };
+    let rows = match machine.rows {
+        [0, _] => String::new(),
+        [kept, unlike] => format!(
+            " Each row of a table stands between two runs of the first row, and is compared with \
+             these. Most are run again if these differ by more than a tenth, or a cache line was \
+             slower between processors in one than in another, but not for ever: of {kept} rows \
+             that were kept, {unlike} are of such a moment."
+        ),
+    };
     let _ = write!(
         out,
         "<p class=\"note\"><b>Real</b> runs (dotted lines) are processes of this machine over shared \
          memory, each a command of <code>spindle perf throughput</code> that stands in runs.jsonl; \
-         {}. The machine: {}, so {} cores \
+         {rounds}.{rows} The machine: {}, so {} cores \
          for 2 to 4 members and all that polls. Load average before: {before}; after: {after}.\
          {foreign}{sleeper} The paper had a machine of 16 cores for each member: its numbers are no measure \
          here, and trends only where so few processors can show them.</p>",
-        rounds,
         escape(&machine.description),
         machine.cores,
     );

@@ -199,6 +199,9 @@ pub(crate) struct Machine {
     pub(crate) load_average: [String; 2],
     /// Share of all processors that others used, over all runs.
     pub(crate) foreign: Option<Spread>,
+    /// Rows of tables that were kept, in all rounds, and how many of them though the machine was
+    /// another one before them than after.
+    pub(crate) rows: [usize; 2],
     /// The part of their rate that threads keep which only count, one for each processor,
     /// beside one that sleeps for 100 µs at a time.
     pub(crate) kept_beside_a_sleeper: Option<Spread>,

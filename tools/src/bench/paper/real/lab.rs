@@ -1,6 +1,7 @@
 //! Runs what figures need, each run once a round, those of a figure in turns: what else the
-//! machine does hits all of them. The rows of a table, which are compared with its first, are run
-//! again where processors came closer or moved apart between them. Keeps a line of JSON for each.
+//! machine does hits all of them. Each row of a table stands between two runs of the first row,
+//! with which it is compared, and is run again where the machine was another one before than after.
+//! Keeps a line of JSON for each.
 
 use std::io;
 use std::ops::Range;
@@ -42,11 +43,11 @@ struct Known {
     failure: Option<String>,
 }
 
-/// Runs that are made one after the other in each round.
-struct Turn {
-    /// Of those that are known.
-    runs: Range<usize>,
-    /// How often a round of them may still be run again.
+/// Of those that are known, the rows of a table that are run for it.
+struct Rows {
+    first: usize,
+    others: Range<usize>,
+    /// How often one of them may still be run again.
     repeats: usize,
 }
 
@@ -54,6 +55,8 @@ pub(in crate::bench::paper) struct Lab {
     rounds: usize,
     known: Vec<Known>,
     load_before: String,
+    /// See [`Machine::rows`].
+    rows: [usize; 2],
     pub(in crate::bench::paper) lines: Vec<String>,
     progress: ProgressBar,
 }
@@ -77,6 +80,7 @@ impl Lab {
             rounds,
             known: Vec::new(),
             load_before: load::average(),
+            rows: [0, 0],
             lines: Vec::new(),
             progress,
         }
@@ -121,24 +125,37 @@ impl Lab {
 
     /// Round by round, what has not been run for another figure. Who fails is not run again.
     fn run_all(&mut self, plan: &Plan) {
-        let mut turns: Vec<Turn> = Vec::new();
-        for run in plan.of_panels() {
-            turns.push(Turn {
-                runs: self.begin([run]),
-                repeats: 0,
-            });
-        }
+        let points = self.begin(plan.of_panels());
+        let mut tables: Vec<Rows> = Vec::new();
         for table in &plan.tables {
-            turns.push(Turn {
-                runs: self.begin(table.rows.iter().map(|(_, run)| run)),
-                repeats: self.rounds,
-            });
+            tables.extend(self.rows(table));
         }
         for _ in 0..self.rounds {
-            for turn in &mut turns {
-                self.take(turn, Run::once);
+            for point in points.clone() {
+                if let Some(outcome) = self.one(point, Run::once) {
+                    self.keep(point, outcome);
+                }
+                self.progress.inc(1);
+            }
+            for rows in &mut tables {
+                self.round_of(rows, Run::once);
             }
         }
+    }
+
+    fn rows(&mut self, table: &TablePlan) -> Option<Rows> {
+        let mut runs = table.rows.iter().map(|(_, run)| run);
+        let first = runs.next()?;
+        self.begin([first]);
+        let others = self.begin(runs);
+        Some(Rows {
+            first: self.known.iter().position(|known| known.run == *first)?,
+            repeats: match table.repeats {
+                true => REPEATS * others.len() * self.rounds,
+                false => 0,
+            },
+            others,
+        })
     }
 
     /// Those of these runs that have not been run for another figure, or line, or row.
@@ -156,32 +173,58 @@ impl Lab {
         begin..self.known.len()
     }
 
-    /// A round of what may be compared with each other, as often as it takes.
-    fn take(&mut self, turn: &mut Turn, once: impl Fn(&Run) -> Result<Outcome, String>) {
-        loop {
-            let mut outcomes = Vec::new();
-            for known in &mut self.known[turn.runs.clone()] {
-                self.progress.inc(1);
-                if known.failure.is_some() {
-                    continue;
+    /// A round of a table: each row between two runs of the first.
+    fn round_of(&mut self, rows: &mut Rows, once: impl Fn(&Run) -> Result<Outcome, String>) {
+        let Some(mut before) = self.one(rows.first, &once) else {
+            return;
+        };
+        for row in rows.others.clone() {
+            while let Some(outcome) = self.one(row, &once) {
+                let Some(after) = self.one(rows.first, &once) else {
+                    return;
+                };
+                let is_steady = is_steady([&before, &outcome, &after]);
+                let first_row = Some((before.rate(), after.rate()));
+                let before = std::mem::replace(&mut before, after);
+                self.keep(rows.first, before);
+                if is_steady || rows.repeats == 0 {
+                    self.rows[0] += 1;
+                    self.rows[1] += usize::from(!is_steady);
+                    self.keep(
+                        row,
+                        Outcome {
+                            first_row,
+                            ..outcome
+                        },
+                    );
+                    break;
                 }
-                match once(&known.run) {
-                    Ok(outcome) => outcomes.push(outcome),
-                    Err(failure) => known.failure = Some(failure),
-                }
+                rows.repeats -= 1;
             }
-            let lines = outcomes.iter().filter_map(|outcome| outcome.line_ns);
-            if turn.repeats == 0 || are_alike(lines) {
-                let known = self.known[turn.runs.clone()].iter_mut();
-                let sound = known.filter(|known| known.failure.is_none());
-                sound
-                    .zip(outcomes)
-                    .for_each(|(known, outcome)| known.rounds.push(outcome));
-                return;
-            }
-            turn.repeats -= 1;
-            self.progress.inc_length(turn.runs.len() as u64);
+            self.progress.inc(1);
         }
+        self.keep(rows.first, before);
+        self.progress.inc(1);
+    }
+
+    /// Nothing, if it fails, or has failed.
+    fn one(
+        &mut self,
+        at: usize,
+        once: impl Fn(&Run) -> Result<Outcome, String>,
+    ) -> Option<Outcome> {
+        let known = &mut self.known[at];
+        if known.failure.is_some() {
+            return None;
+        }
+        let outcome = once(&known.run);
+        outcome
+            .map_err(|failure| known.failure = Some(failure))
+            .ok()
+    }
+
+    fn keep(&mut self, at: usize, outcome: Outcome) {
+        self.known[at].rounds.push(outcome);
     }
 
     fn of(&self, run: &Run) -> Option<&Known> {
@@ -269,12 +312,11 @@ impl Lab {
         table: &TablePlan,
         found: &mut Found<Rounds>,
     ) -> Result<Table, serde_json::Error> {
-        let first = table.rows.first().and_then(|(_, run)| self.rounds(run));
         let mut rows = Vec::new();
         for (name, run) in &table.rows {
             let mut row = vec![name.clone()];
-            match (self.rounds(run), &first) {
-                (Some(rounds), Some(first)) => {
+            match self.rounds(run) {
+                Some(rounds) => {
                     self.lines.push(serde_json::to_string(&Told {
                         kind: "run",
                         figure: plan.subject,
@@ -286,10 +328,10 @@ impl Lab {
                         command: run.command(),
                         rounds: &rounds,
                     })?);
-                    row.extend((table.cells)(&rounds, first));
+                    row.extend((table.cells)(&rounds));
                     found.add(plan.panels.len() + at, name, vec![(0.0, rounds)]);
                 }
-                _ => row.push("failed".to_owned()),
+                None => row.push("failed".to_owned()),
             }
             row.resize(table.head.len(), String::new());
             rows.push(row);
@@ -310,11 +352,29 @@ impl Lab {
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             rounds: self.rounds,
             load_average: [self.load_before.clone(), load::average()],
+            rows: self.rows,
             foreign: Spread::of(outcomes.map(|outcome| outcome.foreign).collect()),
             kept_beside_a_sleeper: toll::kept_beside_a_sleeper(DELAY)?,
         })
     }
 }
+
+/// Whether a row and the runs of the first before and after it were of the same machine: as far
+/// as is known.
+fn is_steady([before, row, after]: [&Outcome; 3]) -> bool {
+    let lines = [before, row, after].into_iter();
+    let (slow, fast) = (
+        before.rate().min(after.rate()),
+        before.rate().max(after.rate()),
+    );
+    fast <= slow * ALIKE && are_alike(lines.filter_map(|outcome| outcome.line_ns))
+}
+
+/// How often a row may be run again in each round, on average.
+const REPEATS: usize = 4;
+
+/// The most that the first row may be faster after another than before, or slower.
+const ALIKE: f64 = 1.1;
 
 #[cfg(test)]
 mod tests {
@@ -323,60 +383,89 @@ mod tests {
     use super::*;
     use crate::bench::paper::systems::Stage;
 
-    /// Two runs that take turns; a round of them may be run again once.
-    fn turn() -> (Lab, Turn) {
+    /// A table with two rows, of which the other may be run again once.
+    fn table() -> (Lab, Rows) {
         let mut lab = Lab::new(&[], 1);
-        let runs = [2, 3].map(|members| Run::new(members, Stage::Bounded, 1));
-        let turn = Turn {
-            runs: lab.begin(&runs),
-            repeats: 1,
+        let rows = [2, 3].map(|members| (String::new(), Run::new(members, Stage::Bounded, 1)));
+        let plan = TablePlan {
+            title: "",
+            head: Vec::new(),
+            rows: rows.into(),
+            cells: |_| Vec::new(),
+            repeats: true,
         };
-        (lab, turn)
+        let rows = lab.rows(&plan).expect("a first row");
+        assert_eq!(rows.repeats, REPEATS);
+        (lab, Rows { repeats: 1, ..rows })
+    }
+
+    fn outcome(messages_per_s: f64, line_ns: f64) -> Outcome {
+        Outcome {
+            messages_per_s,
+            line_ns: Some((line_ns, line_ns)),
+            ..Outcome::test()
+        }
     }
 
     #[test]
-    fn rows_are_run_again_where_processors_moved_between_them() {
-        let (mut lab, mut turn) = turn();
-        // By how often it has been asked: near, far; near, near; near, far.
-        let lines = [31.0, 165.0, 31.0, 32.0, 33.0, 165.0];
+    fn a_row_is_run_again_where_the_first_changes_around_it() {
+        let (mut lab, mut rows) = table();
+        let rates = [100.0, 90.0, 50.0, 45.0, 50.0, 50.0, 40.0, 100.0];
         let asked = Cell::new(0);
-        let once = |_: &Run| {
-            let line = lines[asked.replace(asked.get() + 1)];
-            Ok(Outcome {
-                line_ns: Some((line, line)),
-                ..Outcome::test()
-            })
-        };
-        lab.take(&mut turn, once);
-        // None are left.
-        lab.take(&mut turn, once);
+        let once = |_: &Run| Ok(outcome(rates[asked.replace(asked.get() + 1)], 31.0));
+        lab.round_of(&mut rows, once);
+        assert_eq!((asked.get(), lab.rows), (5, [1, 0]));
+        // It may not be run again any more.
+        lab.round_of(&mut rows, once);
+        assert_eq!((asked.get(), lab.rows), (8, [2, 1]));
         let kept = lab.known.iter().map(|known| {
-            let rounds = known.rounds.iter().map(|it| it.line_ns);
-            rounds
-                .map(|around| around.map(|(before, _)| before))
-                .collect()
+            let rates = known.rounds.iter().map(Outcome::rate);
+            rates.collect::<Vec<_>>()
         });
-        let kept: Vec<Vec<_>> = kept.collect();
-        assert_eq!(kept, [[Some(31.0), Some(33.0)], [Some(32.0), Some(165.0)]]);
-        assert_eq!(asked.get(), lines.len());
+        let kept: Vec<_> = kept.collect();
+        assert_eq!(
+            kept,
+            [vec![100.0, 50.0, 50.0, 50.0, 100.0], vec![45.0, 40.0]]
+        );
+        let first_rows = lab.known[1].rounds.iter().map(|it| it.first_row);
+        let first_rows: Vec<_> = first_rows.collect();
+        assert_eq!(first_rows, [Some((50.0, 50.0)), Some((50.0, 100.0))]);
+    }
+
+    #[test]
+    fn it_is_steady_if_the_first_row_and_lines_are_alike() {
+        let check = |rates: [f64; 3], lines: [f64; 3], steady| {
+            let runs = [0, 1, 2].map(|at| outcome(rates[at], lines[at]));
+            assert_eq!(is_steady(runs.each_ref()), steady, "{rates:?} {lines:?}");
+        };
+        check([100.0, 1.0, 109.0], [31.0, 32.0, 31.0], true);
+        check([109.0, 1.0, 100.0], [31.0, 32.0, 31.0], true);
+        check([100.0, 100.0, 111.0], [31.0, 32.0, 31.0], false);
+        check([111.0, 100.0, 100.0], [31.0, 32.0, 31.0], false);
+        check([100.0, 50.0, 100.0], [31.0, 165.0, 31.0], false);
     }
 
     #[test]
     fn who_fails_is_not_run_again() {
-        let (mut lab, mut turn) = turn();
-        let fails = lab.known[0].run.clone();
-        let asked = Cell::new(0);
-        let once = |run: &Run| {
-            asked.set(asked.get() + 1);
-            match *run == fails {
-                true => Err("hangs".to_owned()),
-                false => Ok(Outcome::test()),
-            }
+        let check = |fails_at: usize, asked_in_all, rounds: [usize; 2]| {
+            let (mut lab, mut rows) = table();
+            let fails = lab.known[fails_at].run.clone();
+            let asked = Cell::new(0);
+            let once = |run: &Run| {
+                asked.set(asked.get() + 1);
+                match *run == fails {
+                    true => Err("hangs".to_owned()),
+                    false => Ok(outcome(1.0, 31.0)),
+                }
+            };
+            lab.round_of(&mut rows, once);
+            lab.round_of(&mut rows, once);
+            assert_eq!(asked.get(), asked_in_all);
+            assert!(lab.rounds(&fails).is_none());
+            assert_eq!([0, 1].map(|at| lab.known[at].rounds.len()), rounds);
         };
-        lab.take(&mut turn, once);
-        lab.take(&mut turn, once);
-        assert_eq!(asked.get(), 3);
-        assert!(lab.rounds(&fails).is_none());
-        assert_eq!(lab.known[1].rounds.len(), 2);
+        check(1, 3, [2, 0]);
+        // Nothing is compared with it.
+        check(0, 1, [0, 0]);
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Outcome {
     /// From before claiming a message until it is taken, over all readers: if that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_mean_us: Option<f64>,
+    /// Of the last that sends, until the slowest reader has what is measured.
+    pub(super) last_messages_per_s: f64,
     /// Processor time of all participants for each message that a reader took.
     pub(super) cpu_us: f64,
     /// Of all participants.
@@ -40,6 +42,9 @@ pub(super) struct Outcome {
     /// Nanoseconds that a cache line took between processors just before, and just after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line_ns: Option<Around>,
+    /// Messages a second of the first row of its table, just before and just after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_row: Option<(f64, f64)>,
 }
 
 impl Outcome {
@@ -62,6 +67,8 @@ impl Outcome {
             messages_per_s: told.samples_per_s,
             gb_per_s: told.bytes_per_s / 1e9,
             latency_mean_us: told.latency_ns.map(|latency| latency.mean / 1e3),
+            last_messages_per_s: told.per_writer.last().map_or(0, |it| it.samples) as f64
+                / told.seconds.max(1e-9),
             cpu_us: told.cpu_seconds.total * 1e6 / taken.max(1) as f64,
             nulls: sum(|it| it.nulls),
             pushes: sum(|it| it.pushes),
@@ -73,6 +80,7 @@ impl Outcome {
             delivery: batches(sum(|it| it.delivered), |it| &it.delivery_batch),
             foreign: load.foreign,
             line_ns,
+            first_row: None,
         })
     }
 }
@@ -143,6 +151,17 @@ impl Rounds {
         self.spread(of).median
     }
 
+    /// How its rate stands to that of the first row of its table: the median of how it stood to
+    /// the mean of what that was just before and just after. The first row is what it is.
+    pub(super) fn of_first(&self) -> f64 {
+        let ratio = |one: &Outcome| {
+            let (before, after) = one.first_row?;
+            Some(one.rate() / f64::midpoint(before, after))
+        };
+        let ratios = self.each.iter().filter_map(ratio).collect();
+        Spread::of(ratios).map_or(1.0, |ratios| ratios.median)
+    }
+
     /// How it stands to another that it has taken turns with: the median of how it stood in
     /// each round. A machine that is slow for minutes is slow for both in most of them.
     pub(super) fn over(&self, other: &Self, of: fn(&Outcome) -> f64) -> f64 {
@@ -169,6 +188,7 @@ pub(super) fn latency(rounds: &Rounds) -> f64 {
 #[derive(Deserialize)]
 struct Told {
     members: Option<u32>,
+    seconds: f64,
     samples_per_s: f64,
     bytes_per_s: f64,
     latency_ns: Option<Latency>,
@@ -225,6 +245,7 @@ impl Outcome {
             messages_per_s: 0.0,
             gb_per_s: 0.0,
             latency_mean_us: None,
+            last_messages_per_s: 0.0,
             cpu_us: 0.0,
             nulls: 0,
             pushes: 0,
@@ -236,6 +257,7 @@ impl Outcome {
             delivery: no_batches(),
             foreign: 0.0,
             line_ns: None,
+            first_row: None,
         }
     }
 }
@@ -258,5 +280,16 @@ mod tests {
         assert_eq!(one.over(&other, Outcome::rate), 0.5);
         // By their medians, it would be the other way round.
         assert_eq!(rate(&one) / rate(&other), 2.5);
+    }
+
+    #[test]
+    fn a_row_stands_to_the_first_as_that_was_before_and_after_it() {
+        let mut row = rounds([90.0, 45.0, 80.0]);
+        let first = [(90.0, 110.0), (40.0, 60.0), (100.0, 100.0)];
+        for (one, first_row) in row.each.iter_mut().zip(first) {
+            one.first_row = Some(first_row);
+        }
+        assert_eq!(row.of_first(), 0.9);
+        assert_eq!(rounds([90.0, 45.0, 80.0]).of_first(), 1.0);
     }
 }

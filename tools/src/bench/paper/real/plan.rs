@@ -15,14 +15,18 @@ pub(in crate::bench::paper) struct Plan {
     pub(super) claims: fn(&Found<Rounds>) -> Vec<Claim>,
 }
 
-/// A table that is still to be run: each row is a run. It stands in what was found behind the
+/// A table that is still to be run: each row is a run, and the first is what others are compared
+/// with. It stands in what was found behind the
 /// panels, each row as a line with a run at 0.
 pub(super) struct TablePlan {
     pub(super) title: &'static str,
     pub(super) head: Vec<&'static str>,
     pub(super) rows: Vec<(String, Run)>,
-    /// What stands in a row behind its name; the first row is what others are compared with.
-    pub(super) cells: fn(&Rounds, &Rounds) -> Vec<String>,
+    /// What stands in a row behind its name.
+    pub(super) cells: fn(&Rounds) -> Vec<String>,
+    /// Whether a row is run again where the first row was faster after it than before, or slower:
+    /// not where a row takes seconds, or none is compared closely.
+    pub(super) repeats: bool,
 }
 
 impl Plan {

@@ -58,6 +58,8 @@ pub(super) enum Last {
     Prompt,
     /// It waits after each message.
     Delayed(&'static str),
+    /// It waits as long, but for what it takes and not for a timer.
+    Replies(&'static str),
     /// It sends nothing, for so long at most.
     Silent(&'static str),
 }
@@ -157,6 +159,7 @@ impl Run {
         match self.last {
             Last::Prompt => {}
             Last::Delayed(time) => add("--delay-one", &time),
+            Last::Replies(time) => add("--reply-one", &time),
             Last::Silent(time) => add("--silent-one", &time),
         }
         if let Some(time) = self.beside {

@@ -67,6 +67,11 @@ fn times(
     mean(&points)
 }
 
+/// How a row of a table stands to its first.
+fn kept(found: &Found<Rounds>, (table, row): Place<'_>) -> Option<f64> {
+    Some(found.at(table, row, 0.0)?.of_first())
+}
+
 /// Told, and judged: whether it is more than `least`. That is a trend, never the number.
 fn more_than(ratio: Option<f64>, least: f64) -> Option<(String, Verdict)> {
     let ratio = ratio?;
@@ -76,9 +81,9 @@ fn more_than(ratio: Option<f64>, least: f64) -> Option<(String, Verdict)> {
     ))
 }
 
-/// A ratio, as it stands in tables.
-fn ratio(rounds: &Rounds, first: &Rounds) -> String {
-    format!("{:.3}", rounds.over(first, Outcome::rate))
+/// How a row stands to the first, as it stands in tables.
+fn ratio(rounds: &Rounds) -> String {
+    format!("{:.3}", rounds.of_first())
 }
 
 /// Messages a second, in thousands: median, least and most.

@@ -1,6 +1,6 @@
 //! Figures 8, 9, 13: several subgroups, one or all of them active.
 
-use super::{more_than, ratio, thousands, times};
+use super::{kept, more_than, ratio, thousands, times};
 use crate::bench::paper::figures::subgroups::name;
 use crate::bench::paper::plan::{Found, Line, MEMBERS, Saying, THROUGHPUT, verdict};
 use crate::bench::paper::real::Scale;
@@ -93,7 +93,8 @@ pub(super) fn figure_9(scale: Scale) -> Plan {
                 (FIFTY.to_owned(), run(49)),
                 (UNPOLLED.to_owned(), run(49).without("summary_polling")),
             ],
-            cells: |rounds, first| vec![thousands(rounds), ratio(rounds, first)],
+            cells: |rounds| vec![thousands(rounds), ratio(rounds)],
+            repeats: true,
         }],
         claims: claims_9,
         ..Plan::new(Subject::Figure(9))
@@ -109,8 +110,8 @@ fn claims_9(found: &Found<Rounds>) -> Vec<Claim> {
         ))
     };
     let unchanged = || {
-        let on = times(found, (2, ONE), (2, FIFTY), Outcome::rate)?;
-        let off = times(found, (2, ONE), (2, UNPOLLED), Outcome::rate)?;
+        let on = kept(found, (2, FIFTY))?;
+        let off = kept(found, (2, UNPOLLED))?;
         Some((
             format!("{on:.2} is left with 50, {off:.2} without summary polling"),
             verdict(on >= 0.9, on > off),
