@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::outcome::{Outcome, Rounds};
-use super::plan::{Plan, TablePlan};
+use super::plan::{Asked, Plan, TablePlan};
 use super::run::Run;
 use crate::bench::distance::are_alike;
 use crate::bench::paper::plan::{Found, Line, PanelPlan};
@@ -39,8 +39,16 @@ struct Told<'a> {
 /// A run, and what has come of it so far.
 struct Known {
     run: Run,
+    /// See [`Asked`].
+    first: Option<Run>,
     rounds: Vec<Outcome>,
     failure: Option<String>,
+}
+
+impl Known {
+    fn is(&self, asked: Asked<'_>) -> bool {
+        self.run == *asked.run && self.first.as_ref() == asked.first
+    }
 }
 
 /// Of those that are known, the rows of a table that are run for it.
@@ -64,10 +72,10 @@ pub(in crate::bench::paper) struct Lab {
 impl Lab {
     /// For all these figures.
     pub(in crate::bench::paper) fn new(plans: &[Plan], rounds: usize) -> Self {
-        let mut different: Vec<&Run> = Vec::new();
-        for run in plans.iter().flat_map(Plan::runs) {
-            if !different.contains(&run) {
-                different.push(run);
+        let mut different: Vec<Asked<'_>> = Vec::new();
+        for asked in plans.iter().flat_map(Plan::asked) {
+            if !different.contains(&asked) {
+                different.push(asked);
             }
         }
         let progress = ProgressBar::new((different.len() * rounds) as u64);
@@ -144,12 +152,12 @@ impl Lab {
     }
 
     fn rows(&mut self, table: &TablePlan) -> Option<Rows> {
-        let mut runs = table.rows.iter().map(|(_, run)| run);
-        let first = runs.next()?;
+        let mut asked = table.asked();
+        let first = asked.next()?;
         self.begin([first]);
-        let others = self.begin(runs);
+        let others = self.begin(asked);
         Some(Rows {
-            first: self.known.iter().position(|known| known.run == *first)?,
+            first: self.known.iter().position(|known| known.is(first))?,
             repeats: match table.repeats {
                 true => REPEATS * others.len() * self.rounds,
                 false => 0,
@@ -159,12 +167,13 @@ impl Lab {
     }
 
     /// Those of these runs that have not been run for another figure, or line, or row.
-    fn begin<'r>(&mut self, runs: impl IntoIterator<Item = &'r Run>) -> Range<usize> {
+    fn begin<'p>(&mut self, all: impl IntoIterator<Item = Asked<'p>>) -> Range<usize> {
         let begin = self.known.len();
-        for run in runs {
-            if self.of(run).is_none() {
+        for asked in all {
+            if self.of(asked).is_none() {
                 self.known.push(Known {
-                    run: run.clone(),
+                    run: asked.run.clone(),
+                    first: asked.first.cloned(),
                     rounds: Vec::new(),
                     failure: None,
                 });
@@ -227,19 +236,19 @@ impl Lab {
         self.known[at].rounds.push(outcome);
     }
 
-    fn of(&self, run: &Run) -> Option<&Known> {
-        self.known.iter().find(|known| known.run == *run)
+    fn of(&self, asked: Asked<'_>) -> Option<&Known> {
+        self.known.iter().find(|known| known.is(asked))
     }
 
     /// Nothing, if one of its rounds has failed.
-    fn rounds(&self, run: &Run) -> Option<Rounds> {
-        let known = self.of(run).filter(|known| known.failure.is_none())?;
+    fn rounds(&self, asked: Asked<'_>) -> Option<Rounds> {
+        let known = self.of(asked).filter(|known| known.failure.is_none())?;
         Rounds::of(&known.rounds)
     }
 
     fn failures(&self, plan: &Plan) -> Vec<String> {
         let mut told = Vec::new();
-        for known in plan.runs().filter_map(|run| self.of(run)) {
+        for known in plan.asked().filter_map(|asked| self.of(asked)) {
             let Some(failure) = &known.failure else {
                 continue;
             };
@@ -286,7 +295,7 @@ impl Lab {
     ) -> Result<Vec<(f64, Rounds)>, serde_json::Error> {
         let mut runs = Vec::new();
         for (x, run) in &line.runs {
-            let Some(rounds) = self.rounds(run) else {
+            let Some(rounds) = self.rounds(Asked::alone(run)) else {
                 continue;
             };
             self.lines.push(serde_json::to_string(&Told {
@@ -313,9 +322,9 @@ impl Lab {
         found: &mut Found<Rounds>,
     ) -> Result<Table, serde_json::Error> {
         let mut rows = Vec::new();
-        for (name, run) in &table.rows {
+        for ((name, run), asked) in table.rows.iter().zip(table.asked()) {
             let mut row = vec![name.clone()];
-            match self.rounds(run) {
+            match self.rounds(asked) {
                 Some(rounds) => {
                     self.lines.push(serde_json::to_string(&Told {
                         kind: "run",
@@ -383,18 +392,22 @@ mod tests {
     use super::*;
     use crate::bench::paper::systems::Stage;
 
+    fn plan(members: &[usize]) -> TablePlan {
+        let run = |members: &usize| Run::new(*members, Stage::Bounded, 1);
+        let rows = members.iter().map(|it| (String::new(), run(it)));
+        TablePlan {
+            title: "",
+            head: Vec::new(),
+            rows: rows.collect(),
+            cells: |_| Vec::new(),
+            repeats: true,
+        }
+    }
+
     /// A table with two rows, of which the other may be run again once.
     fn table() -> (Lab, Rows) {
         let mut lab = Lab::new(&[], 1);
-        let rows = [2, 3].map(|members| (String::new(), Run::new(members, Stage::Bounded, 1)));
-        let plan = TablePlan {
-            title: "",
-            head: Vec::new(),
-            rows: rows.into(),
-            cells: |_| Vec::new(),
-            repeats: true,
-        };
-        let rows = lab.rows(&plan).expect("a first row");
+        let rows = lab.rows(&plan(&[2, 3])).expect("a first row");
         assert_eq!(rows.repeats, REPEATS);
         (lab, Rows { repeats: 1, ..rows })
     }
@@ -433,6 +446,19 @@ mod tests {
     }
 
     #[test]
+    fn a_row_is_run_for_each_first_row_that_it_is_compared_with() {
+        let mut lab = Lab::new(&[], 1);
+        let rows = |lab: &mut Lab, members: &[usize]| {
+            let rows = lab.rows(&plan(members)).expect("a first row");
+            (rows.first, rows.others)
+        };
+        assert_eq!(rows(&mut lab, &[2, 3, 4]), (0, 1..3));
+        assert_eq!(rows(&mut lab, &[3, 4]), (3, 4..5));
+        // The same table once more, for another figure.
+        assert_eq!(rows(&mut lab, &[2, 3, 4]), (0, 5..5));
+    }
+
+    #[test]
     fn it_is_steady_if_the_first_row_and_lines_are_alike() {
         let check = |rates: [f64; 3], lines: [f64; 3], steady| {
             let runs = [0, 1, 2].map(|at| outcome(rates[at], lines[at]));
@@ -461,7 +487,12 @@ mod tests {
             lab.round_of(&mut rows, once);
             lab.round_of(&mut rows, once);
             assert_eq!(asked.get(), asked_in_all);
-            assert!(lab.rounds(&fails).is_none());
+            let failed = &lab.known[fails_at];
+            let failed = Asked {
+                run: &failed.run,
+                first: failed.first.as_ref(),
+            };
+            assert!(lab.rounds(failed).is_none());
             assert_eq!([0, 1].map(|at| lab.known[at].rounds.len()), rounds);
         };
         check(1, 3, [2, 0]);

@@ -44,23 +44,48 @@ impl Plan {
     #[cfg(test)]
     pub(in crate::bench::paper) fn messages(&self) -> [Vec<u32>; 2] {
         [
-            self.of_panels().map(|run| run.messages).collect(),
-            self.of_tables().map(|run| run.messages).collect(),
+            self.of_panels().map(|asked| asked.run.messages).collect(),
+            self.of_tables().map(|asked| asked.run.messages).collect(),
         ]
     }
 
     /// All that is run for it.
-    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
+    pub(super) fn asked(&self) -> impl Iterator<Item = Asked<'_>> {
         self.of_panels().chain(self.of_tables())
     }
 
-    pub(super) fn of_panels(&self) -> impl Iterator<Item = &Run> {
+    pub(super) fn of_panels(&self) -> impl Iterator<Item = Asked<'_>> {
         let lines = self.panels.iter().flat_map(|panel| &panel.lines);
-        lines.flat_map(|line| line.runs.iter().map(|(_, run)| run))
+        lines.flat_map(|line| line.runs.iter().map(|(_, run)| Asked::alone(run)))
     }
 
-    fn of_tables(&self) -> impl Iterator<Item = &Run> {
-        let rows = self.tables.iter().flat_map(|table| &table.rows);
-        rows.map(|(_, run)| run)
+    fn of_tables(&self) -> impl Iterator<Item = Asked<'_>> {
+        self.tables.iter().flat_map(TablePlan::asked)
+    }
+}
+
+impl TablePlan {
+    /// Of each row.
+    pub(super) fn asked(&self) -> impl Iterator<Item = Asked<'_>> {
+        let first = self.rows.first().map(|(_, run)| run);
+        let rows = self.rows.iter().enumerate();
+        rows.map(move |(at, (_, run))| Asked {
+            run,
+            first: first.filter(|_| at > 0),
+        })
+    }
+}
+
+/// A run, and what it is run beside: the first row of its table, with which it is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked<'p> {
+    pub(super) run: &'p Run,
+    pub(super) first: Option<&'p Run>,
+}
+
+impl<'p> Asked<'p> {
+    /// It is compared with nothing, or others with it.
+    pub(super) fn alone(run: &'p Run) -> Self {
+        Self { run, first: None }
     }
 }

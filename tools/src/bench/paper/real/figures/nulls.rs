@@ -213,8 +213,12 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
     };
     let woken = || {
         let (delayed, slept) = (kept(found, (2, DELAYED))?, kept(found, (2, BESIDE))?);
+        let silent = kept(found, (2, SILENT_BESIDE))?;
         Some((
-            format!("{delayed:.2}; {slept:.2} beside a thread that only sleeps as long"),
+            format!(
+                "{delayed:.2}; beside a thread that only sleeps as long, {slept:.2} if the third \
+                 only reads, {silent:.2} if it is silent"
+            ),
             verdict(delayed >= 0.9, delayed > 0.5),
         ))
     };
@@ -284,11 +288,12 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
 
 const WHY_LATE: &str = "A message is delivered when all have received what is before it, nulls too: each \
                         round waits until the third has had a processor, and after it the others.";
-const WHY_WOKEN: &str = "It is woken up to 10,000 times a second. What that takes of two processors is seen in \
-                         the row of a thread that only sleeps as long, which has no part in the group, and \
-                         in what threads that only count keep beside such a one (at the top); and that it is \
-                         not what the group pays for a sender that is late, in the row of one that waits as \
-                         long and is not woken for it.";
+const WHY_WOKEN: &str = "It is woken up to 10,000 times a second. A thread that only sleeps as long, and has no \
+                         part in the group, takes nearly as much of the others beside a third that is \
+                         silent, and less where the third only reads, whose nulls nobody waits for; threads \
+                         that share nothing lose some too (at the top). What the group pays for a sender that \
+                         is late, without its timer, is in the row of one that waits as long or longer and is \
+                         not woken for it.";
 
 pub(super) fn figure_11(scale: Scale) -> Plan {
     let panels = SENDERS.map(|(senders, title)| {
