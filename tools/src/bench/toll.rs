@@ -1,6 +1,5 @@
 //! What a thread that only sleeps takes from others: its timer and its wake-ups are the
-//! processors' time too, and in a virtual machine much of it. No program that uses all
-//! processors keeps more beside such a thread, whatever it does.
+//! processors' time too, and in a virtual machine much of it.
 
 use std::hint::black_box;
 use std::io;

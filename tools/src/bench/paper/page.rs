@@ -71,8 +71,8 @@ fn describe(machine: &Machine, out: &mut String) {
         let Spread { median, min, max } = kept;
         format!(
             " Beside a thread that sleeps for 100 µs at a time, threads that only count, one for \
-             each core, keep {median:.2} [{min:.2} .. {max:.2}] of their rate: so does, at most, \
-             whoever uses all cores beside a delayed sender."
+             each core, keep {median:.2} [{min:.2} .. {max:.2}] of their rate: that is what its timer \
+             takes here, and a delayed sender's that sleeps."
         )
     });
     let rounds = match machine.rounds {

@@ -54,6 +54,8 @@ impl Known {
 /// Of those that are known, the rows of a table that are run for it.
 struct Rows {
     first: usize,
+    /// No other table of the figure, or of one before, has the same first row.
+    keeps_first: bool,
     others: Range<usize>,
     /// How often one of them may still be run again.
     repeats: usize,
@@ -154,9 +156,10 @@ impl Lab {
     fn rows(&mut self, table: &TablePlan) -> Option<Rows> {
         let mut asked = table.asked();
         let first = asked.next()?;
-        self.begin([first]);
+        let begun = self.begin([first]);
         let others = self.begin(asked);
         Some(Rows {
+            keeps_first: !begun.is_empty(),
             first: self.known.iter().position(|known| known.is(first))?,
             repeats: match table.repeats {
                 true => REPEATS * others.len() * self.rounds,
@@ -187,6 +190,9 @@ impl Lab {
         let Some(mut before) = self.one(rows.first, &once) else {
             return;
         };
+        if rows.keeps_first {
+            self.keep(rows.first, before.clone());
+        }
         for row in rows.others.clone() {
             while let Some(outcome) = self.one(row, &once) {
                 let Some(after) = self.one(rows.first, &once) else {
@@ -194,8 +200,7 @@ impl Lab {
                 };
                 let is_steady = is_steady([&before, &outcome, &after]);
                 let first_row = Some((before.rate(), after.rate()));
-                let before = std::mem::replace(&mut before, after);
-                self.keep(rows.first, before);
+                before = after;
                 if is_steady || rows.repeats == 0 {
                     self.rows[0] += 1;
                     self.rows[1] += usize::from(!is_steady);
@@ -212,7 +217,6 @@ impl Lab {
             }
             self.progress.inc(1);
         }
-        self.keep(rows.first, before);
         self.progress.inc(1);
     }
 
@@ -436,10 +440,7 @@ mod tests {
             rates.collect::<Vec<_>>()
         });
         let kept: Vec<_> = kept.collect();
-        assert_eq!(
-            kept,
-            [vec![100.0, 50.0, 50.0, 50.0, 100.0], vec![45.0, 40.0]]
-        );
+        assert_eq!(kept, [[100.0, 50.0], [45.0, 40.0]]);
         let first_rows = lab.known[1].rounds.iter().map(|it| it.first_row);
         let first_rows: Vec<_> = first_rows.collect();
         assert_eq!(first_rows, [Some((50.0, 50.0)), Some((50.0, 100.0))]);
@@ -456,6 +457,9 @@ mod tests {
         assert_eq!(rows(&mut lab, &[3, 4]), (3, 4..5));
         // The same table once more, for another figure.
         assert_eq!(rows(&mut lab, &[2, 3, 4]), (0, 5..5));
+        // A point of a curve is no row.
+        let point = Run::new(3, Stage::Bounded, 1);
+        assert_eq!(lab.begin([Asked::alone(&point)]), 5..6);
     }
 
     #[test]

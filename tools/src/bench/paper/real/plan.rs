@@ -68,15 +68,11 @@ impl TablePlan {
     /// Of each row.
     pub(super) fn asked(&self) -> impl Iterator<Item = Asked<'_>> {
         let first = self.rows.first().map(|(_, run)| run);
-        let rows = self.rows.iter().enumerate();
-        rows.map(move |(at, (_, run))| Asked {
-            run,
-            first: first.filter(|_| at > 0),
-        })
+        self.rows.iter().map(move |(_, run)| Asked { run, first })
     }
 }
 
-/// A run, and what it is run beside: the first row of its table, with which it is compared.
+/// A run, and, if it is a row, the first row of its table, with which it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked<'p> {
     pub(super) run: &'p Run,
@@ -84,7 +80,7 @@ pub(super) struct Asked<'p> {
 }
 
 impl<'p> Asked<'p> {
-    /// It is compared with nothing, or others with it.
+    /// It is no row.
     pub(super) fn alone(run: &'p Run) -> Self {
         Self { run, first: None }
     }
