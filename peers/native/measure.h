@@ -192,9 +192,15 @@ static inline uint64_t value_of(unsigned bucket) {
     return (UINT64_C(64) | (bucket & 63)) << (power - 6);
 }
 
+/* The sum of all bytes, in blocks whose sum fits into 16 bits, so that many are added at once. */
 static inline uint64_t sum_of(const unsigned char *bytes, size_t size) {
     uint64_t sum = 0;
-    for (size_t i = 0; i < size; i++) sum += bytes[i];
+    for (size_t at = 0; at < size; at += 256) {
+        size_t end = size - at < 256 ? size : at + 256;
+        uint16_t block = 0;
+        for (size_t i = at; i < end; i++) block = (uint16_t)(block + bytes[i]);
+        sum += block;
+    }
     return sum;
 }
 

@@ -55,7 +55,7 @@ impl Meter {
     /// A sample has come.
     pub(crate) fn sample(&mut self, stamp: Stamp, payload: &[u8]) {
         self.sum = self.sum.wrapping_add(match self.read {
-            Read::Sum => payload.iter().map(|byte| u64::from(*byte)).sum(),
+            Read::Sum => sum_all(payload),
             Read::Touch => {
                 let ends = [payload.first(), payload.last()];
                 ends.into_iter()
@@ -126,6 +126,14 @@ impl Meter {
     }
 }
 
+/// The sum of all bytes, in blocks whose sum fits into 16 bits, so that many bytes are added at
+/// once. Byte by byte a processor adds 7 GB/s or so, and nothing else would be measured.
+fn sum_all(payload: &[u8]) -> u64 {
+    let blocks = payload.chunks(256);
+    let sums = blocks.map(|block| block.iter().map(|byte| u16::from(*byte)).sum::<u16>());
+    sums.map(u64::from).sum()
+}
+
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 /// The clock costs as much as a sample of the fastest peers.
 const LOOK_EVERY: u64 = 1024;
@@ -160,5 +168,10 @@ mod tests {
         assert_eq!((gap.samples, gap.lost, gap.complete), (3, 2, false));
         let late = check(&[0, 2, 1, 3], 3);
         assert_eq!((late.samples, late.lost, late.late), (4, 0, 1));
+    }
+
+    #[test]
+    fn blocks_of_the_highest_bytes_are_summed() {
+        assert_eq!(sum_all(&[255; 1000]), 255_000);
     }
 }

@@ -18,13 +18,21 @@ pub(super) fn write(payload: &mut [u8], number: u64, fill: bool) {
 /// The sum of the first and the last byte, or of all of them.
 pub(super) fn sum(payload: &[u8], fill: bool) -> u64 {
     if fill {
-        return payload.iter().map(|byte| u64::from(*byte)).sum();
+        return sum_all(payload);
     }
     let ends = [payload.first(), payload.last()];
     ends.into_iter()
         .flatten()
         .map(|byte| u64::from(*byte))
         .sum()
+}
+
+/// The sum of all bytes, in blocks whose sum fits into 16 bits, so that many bytes are added at
+/// once. Byte by byte a processor adds 7 GB/s or so, and nothing else would be measured.
+fn sum_all(payload: &[u8]) -> u64 {
+    let blocks = payload.chunks(256);
+    let sums = blocks.map(|block| block.iter().map(|byte| u16::from(*byte)).sum::<u16>());
+    sums.map(u64::from).sum()
 }
 
 #[cfg(test)]
@@ -38,6 +46,7 @@ mod tests {
         assert_eq!((payload, sum(&payload, false)), ([3, 0, 0, 0, 3], 6));
         write(&mut payload, 257, true);
         assert_eq!((sum(&payload, false), sum(&payload, true)), (2, 5));
+        assert_eq!(sum(&[255; 1000], true), 255_000);
         write(&mut [], 1, false);
         assert_eq!(sum(&[], false), 0);
     }
