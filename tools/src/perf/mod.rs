@@ -53,8 +53,8 @@ pub(crate) enum Command {
     Isolation(IsolationOptions),
     /// What it costs others that writers and readers come and go.
     Churn(ChurnOptions),
-    /// What a writer and readers do with all bytes of their samples, nothing sent: with them,
-    /// no middleware is faster on this machine.
+    /// What a writer and readers do with all bytes of their samples, which go from one thread to
+    /// others in blocks, with nothing said of any sample: what bytes cost without a middleware.
     Work(WorkOptions),
     /// A participant of a measurement.
     #[command(hide = true)]

@@ -1,16 +1,32 @@
 //! `spindle perf work`: what a writer and readers do with all bytes of their samples, and
-//! nothing else. Each has a sample of its own, which stays in its processor's cache, and nobody
-//! waits for anybody: no middleware is faster where this is done.
+//! nothing else but to get them from one processor's cache into another's. Samples are handed
+//! over by the block, as many as a ring holds are in flight, and nothing is said of any of them.
 
+use std::collections::VecDeque;
 use std::hint::black_box;
 use std::io::{self, Write};
-use std::thread;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
 use serde::Serialize;
 
 use super::options::WorkOptions;
 use super::{Failure, clock, payload};
+
+/// Samples in flight, as `spindle.ring.messages` has them.
+const SAMPLES_IN_FLIGHT: usize = 1024;
+/// Or fewer, if they are large.
+const BYTES_IN_FLIGHT: usize = 64 << 20;
+/// Blocks in flight.
+const BLOCKS: usize = 16;
+
+/// Samples that are handed over at once. The last block may not be full.
+struct Block {
+    bytes: Vec<u8>,
+    samples: usize,
+}
 
 /// What is printed.
 #[derive(Debug, Serialize)]
@@ -60,14 +76,22 @@ fn work(options: &WorkOptions) -> Result<Outcome, Failure> {
         samples,
         ..
     } = *options;
+    let (to, from): (Vec<_>, Vec<_>) = (0..readers).map(|_| channel()).unzip();
+    let blocks = blocks(size);
     let cpu_started_ns = clock::process_cpu_ns();
     let begin = Instant::now();
-    thread::scope(|scope| -> io::Result<()> {
-        thread::Builder::new().spawn_scoped(scope, || writes(size, samples))?;
-        (0..readers).try_for_each(|_| {
-            let reader = thread::Builder::new().spawn_scoped(scope, || sums(size, samples));
-            reader.map(drop)
-        })
+    let per_reader = thread::scope(|scope| -> io::Result<Vec<OfReader>> {
+        let writer = thread::Builder::new();
+        writer.spawn_scoped(scope, move || writes(blocks, size, samples, &to))?;
+        let readers = from.into_iter().map(|from| {
+            let reader = thread::Builder::new();
+            reader.spawn_scoped(scope, move || sums(&from, size))
+        });
+        let readers = readers.collect::<io::Result<Vec<_>>>()?;
+        let joined = readers.into_iter().map(ScopedJoinHandle::join);
+        let summed = joined.map(|samples| samples.map(|samples| OfReader { samples }));
+        let summed = summed.collect::<thread::Result<_>>();
+        summed.map_err(|_| io::Error::other("a reader has panicked"))
     })?;
     let seconds = begin.elapsed().as_secs_f64();
     Ok(Outcome {
@@ -78,20 +102,92 @@ fn work(options: &WorkOptions) -> Result<Outcome, Failure> {
         samples_per_s: samples as f64 / seconds.max(1e-9),
         cpu_seconds: (clock::process_cpu_ns() - cpu_started_ns) as f64 * 1e-9,
         lost: 0,
-        per_reader: (0..readers).map(|_| OfReader { samples }).collect(),
+        per_reader,
     })
 }
 
-fn writes(size: usize, samples: u64) {
-    let mut sample = vec![0; size];
-    for number in 0..samples {
-        payload::write(black_box(&mut sample), number, true);
+/// All that are in flight, in memory that is there: of ones.
+fn blocks(size: usize) -> VecDeque<Arc<Block>> {
+    let in_flight = SAMPLES_IN_FLIGHT.min(BYTES_IN_FLIGHT / size.max(1));
+    let samples = (in_flight / BLOCKS).max(1);
+    let block = || Block {
+        bytes: vec![1; samples * size],
+        samples,
+    };
+    (0..BLOCKS).map(|_| Arc::new(block())).collect()
+}
+
+/// Writes so many samples, in the order of the blocks, each as soon as nobody reads it.
+fn writes(mut blocks: VecDeque<Arc<Block>>, size: usize, samples: u64, to: &[Sender<Arc<Block>>]) {
+    let mut number = 0;
+    while number < samples
+        && let Some(mut shared) = blocks.pop_front()
+    {
+        let block = loop {
+            match Arc::get_mut(&mut shared) {
+                Some(block) => break block,
+                None => thread::yield_now(),
+            }
+        };
+        block.samples = (samples - number).min(block.samples as u64) as usize;
+        for at in 0..block.samples {
+            payload::write(&mut block.bytes[at * size..][..size], number, true);
+            number += 1;
+        }
+        black_box(&block.bytes);
+        for reader in to {
+            // Who does not read any more has panicked, which its scope hands on.
+            let _ = reader.send(Arc::clone(&shared));
+        }
+        blocks.push_back(shared);
     }
 }
 
-fn sums(size: usize, samples: u64) {
-    let sample = vec![1; size];
-    for _ in 0..samples {
-        black_box(payload::sum(black_box(&sample), true));
+/// Sums all that comes; how many samples that were.
+fn sums(from: &Receiver<Arc<Block>>, size: usize) -> u64 {
+    let mut samples = 0;
+    loop {
+        match from.try_recv() {
+            Ok(block) => {
+                for at in 0..block.samples {
+                    black_box(payload::sum(&block.bytes[at * size..][..size], true));
+                }
+                samples += block.samples as u64;
+            }
+            Err(TryRecvError::Empty) => thread::yield_now(),
+            Err(TryRecvError::Disconnected) => return samples,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reader_sums_each_sample() {
+        for (size, readers, samples) in [(0, 1, 5), (100, 0, 7), (100, 3, 5000), (100_000, 2, 70)] {
+            let options = WorkOptions {
+                size,
+                readers,
+                samples,
+                json: true,
+            };
+            let outcome = work(&options).expect("threads");
+            let summed: Vec<_> = outcome.per_reader.iter().map(|it| it.samples).collect();
+            assert_eq!(summed, vec![samples; readers as usize]);
+        }
+    }
+
+    #[test]
+    fn large_samples_are_fewer_in_flight() {
+        let in_flight = |size| {
+            let blocks = blocks(size);
+            blocks.iter().map(|block| block.samples).sum::<usize>()
+        };
+        assert_eq!(in_flight(0), SAMPLES_IN_FLIGHT);
+        assert_eq!(in_flight(10_240), SAMPLES_IN_FLIGHT);
+        assert_eq!(in_flight(1 << 20), 64);
+        assert_eq!(in_flight(BYTES_IN_FLIGHT), BLOCKS);
     }
 }

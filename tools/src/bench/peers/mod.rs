@@ -11,7 +11,7 @@
 //!   options     which cells, how long, how often
 //!   cell        what is measured
 //!   contender   who can be measured: spindle, cyclone, programs of `peers/`, and work:
-//!               what no middleware can be faster than
+//!               what bytes cost without a middleware
 //!   trial       starts processes, listens, kills those that hang
 //!   tally       trials of a cell become medians and ratios
 //!   table       prints them

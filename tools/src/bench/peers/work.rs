@@ -1,4 +1,4 @@
-//! A limit: what a writer and readers do with all bytes of samples, and nothing sent.
+//! A limit: what a writer and readers do with all bytes of samples that are handed over in blocks.
 
 use std::process::Command;
 
