@@ -108,13 +108,17 @@ fn work(options: &WorkOptions) -> Result<Outcome, Failure> {
 
 /// All that are in flight, in memory that is there: of ones.
 fn blocks(size: usize) -> VecDeque<Arc<Block>> {
-    let in_flight = SAMPLES_IN_FLIGHT.min(BYTES_IN_FLIGHT / size.max(1));
-    let samples = (in_flight / BLOCKS).max(1);
+    let samples = samples_in_block(size);
     let block = || Block {
         bytes: vec![1; samples * size],
         samples,
     };
     (0..BLOCKS).map(|_| Arc::new(block())).collect()
+}
+
+fn samples_in_block(size: usize) -> usize {
+    let in_flight = SAMPLES_IN_FLIGHT.min(BYTES_IN_FLIGHT / size.max(1));
+    (in_flight / BLOCKS).max(1)
 }
 
 /// Writes so many samples, in the order of the blocks, each as soon as nobody reads it.
@@ -181,13 +185,8 @@ mod tests {
 
     #[test]
     fn large_samples_are_fewer_in_flight() {
-        let in_flight = |size| {
-            let blocks = blocks(size);
-            blocks.iter().map(|block| block.samples).sum::<usize>()
-        };
-        assert_eq!(in_flight(0), SAMPLES_IN_FLIGHT);
-        assert_eq!(in_flight(10_240), SAMPLES_IN_FLIGHT);
-        assert_eq!(in_flight(1 << 20), 64);
-        assert_eq!(in_flight(BYTES_IN_FLIGHT), BLOCKS);
+        assert_eq!([0, 10_240].map(samples_in_block), [64; 2]);
+        assert_eq!(samples_in_block(1 << 20), 4);
+        assert_eq!(samples_in_block(usize::MAX), 1);
     }
 }
