@@ -65,7 +65,7 @@ fn without_peers_spindle_runs_alone() {
         );
     }
     let rows = of_kind(&lines, "row");
-    // What it cannot be faster than, where all bytes are read, is a part of it.
+    // What bytes cost by themselves, where all are read, is a part of it.
     let (rows, work): (Vec<&Value>, Vec<&Value>) = rows
         .into_iter()
         .partition(|line| line["row"]["contender"] == "spindle");

@@ -127,7 +127,7 @@ impl Meter {
 }
 
 /// The sum of all bytes, in blocks whose sum fits into 16 bits, so that many bytes are added at
-/// once. Byte by byte a processor adds 7 GB/s or so, and nothing else would be measured.
+/// once. Byte by byte a processor adds 7 GB/s or so, which would be most of what is measured.
 fn sum_all(payload: &[u8]) -> u64 {
     let blocks = payload.chunks(256);
     let sums = blocks.map(|block| block.iter().map(|byte| u16::from(*byte)).sum::<u16>());

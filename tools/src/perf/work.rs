@@ -101,7 +101,7 @@ fn work(options: &WorkOptions) -> Result<Outcome, Failure> {
         seconds,
         samples_per_s: samples as f64 / seconds.max(1e-9),
         cpu_seconds: (clock::process_cpu_ns() - cpu_started_ns) as f64 * 1e-9,
-        lost: 0,
+        lost: per_reader.iter().map(|it| samples - it.samples).sum(),
         per_reader,
     })
 }
