@@ -229,11 +229,6 @@ impl Stream {
         inbox.pass_real(self.delivered, inbox.place(self.delivered), header);
         self.delivered += 1;
     }
-
-    /// Whether so many messages are half of what the ring holds.
-    pub(crate) fn fills_half(&self, messages: u64) -> bool {
-        messages * 2 >= self.columns.spec.messages.into()
-    }
 }
 
 #[cfg(all(test, not(loom)))]

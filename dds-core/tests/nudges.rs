@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex};
 
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, Claim, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec, Layout, Meta,
-    Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+    CONTROL_ROW_LEN, Claim, ClaimError, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec,
+    Layout, Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{Fabric, FabricCounters, Failure, PeerSet, Rank, Region, Want};
@@ -100,8 +100,10 @@ impl Fabric for Noted {
     }
 }
 
-/// Takes no notice of anything.
-struct Nobody;
+/// Takes no notice of anything. Whether topics are read here.
+struct Nobody {
+    reads: bool,
+}
 
 impl<F: Fabric> Sink<F> for Nobody {
     fn deliver(&mut self, _: &Delivery<'_, F>) {}
@@ -111,7 +113,7 @@ impl<F: Fabric> Sink<F> for Nobody {
     fn event(&mut self, _: Event) {}
 
     fn is_reading(&self, _: SubgroupId) -> bool {
-        true
+        self.reads
     }
 }
 
@@ -126,9 +128,8 @@ const META: Meta = Meta {
     skipped: 0,
 };
 
-/// A member of two that sends a message so, while somebody waits for acknowledgements: its
-/// calls meanwhile.
-fn calls(send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -> Vec<Call> {
+/// A member of two that sends a message so, and reads the topic or not: its calls meanwhile.
+fn calls(reads: bool, send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -> Vec<Call> {
     let ring = Some(RingSpec {
         messages: 4,
         bytes: 128,
@@ -155,9 +156,8 @@ fn calls(send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -> Vec<Call> {
     };
     let mut controls = controls.into_iter().map(noted);
     let control = controls.next().expect("two members");
-    let engine = Engine::new(control, EngineConfig::SPINDLE, Nobody);
+    let engine = Engine::new(control, EngineConfig::SPINDLE, Nobody { reads });
     let lane = engine.add_lane(&spec, noted(segment)).expect("a lane");
-    let _waiting = engine.handle().waiting_for_acks();
     let claim = lane.claim(Ring::Ordered, 16).expect("room");
     calls.lock().expect("no panic").clear();
     send(&engine, claim);
@@ -176,16 +176,40 @@ fn check(calls: &[Call], said: Call, nudge: Call) {
 
 #[test]
 fn an_owner_nudges_for_what_it_has_published() {
-    let sent = calls(|engine, mut claim| {
+    let sent = calls(true, |engine, mut claim| {
         engine.send(&mut claim, 16, &META).expect("a commit");
     });
     check(&sent, Call::PushWord, Call::NudgeAsOwner);
 }
 
+/// It looks itself when it finds no room.
+#[test]
+fn who_only_sends_wakes_nobody_for_its_own_messages() {
+    let fill = |engine: &Engine<Noted, Nobody>, mut claim: Claim<Noted>| {
+        let refused = loop {
+            engine.send(&mut claim, 16, &META).expect("a commit");
+            if let Err(refused) = claim.renew(16) {
+                break refused;
+            }
+        };
+        assert_eq!(refused, ClaimError::NoRoom);
+        let outcome = engine.step(0).expect("nobody else steps");
+        assert_eq!(outcome.want, Want::Data);
+        let _waiting = engine.handle().waiting_for_acks();
+        let outcome = engine.step(0).expect("nobody else steps");
+        assert_eq!(outcome.want, Want::DataAndAcks);
+    };
+    let sent = calls(false, fill);
+    let (last, before) = sent.split_last().expect("calls");
+    assert_eq!(*last, Call::Nudge, "that somebody waits");
+    let nudges = |call: &Call| matches!(call, Call::Nudge | Call::NudgeAsOwner);
+    assert!(!before.iter().any(nudges), "{sent:?}");
+}
+
 /// The engine is another's: it, or who sleeps, publishes.
 #[test]
 fn who_does_not_own_the_engine_nudges_for_what_it_has_committed() {
-    let sent = calls(|engine, mut claim| {
+    let sent = calls(false, |engine, mut claim| {
         let committed = engine.with_sink(|_| engine.send(&mut claim, 16, &META));
         committed.expect("nobody steps").expect("a commit");
         assert!(engine.handle().has_left_commits());

@@ -257,7 +257,6 @@ impl Port {
     ) -> Result<()> {
         let session = &self.session;
         let mut deadline = Deadline::after(patience);
-        let _acks = session.handle().waiting_for_acks();
         let _waiting = session.room().waiting(self.subgroup);
         // What would bring room may have come and not been looked at yet. In a lane at rest,
         // whoever polls looks: it has just been told that somebody waits.
@@ -276,11 +275,7 @@ impl Port {
                 }
                 Err(obstacle) => Some(Err(obstacle)),
             };
-            let waited = match self.look_for_room(deadline, &mut attempt) {
-                None => session.room().wait(self.subgroup, deadline, &mut attempt),
-                found => found,
-            };
-            match waited {
+            match self.wait_for_acks(deadline, &mut attempt) {
                 Some(Ok(())) => return Ok(()),
                 Some(Err(Obstacle::Error(error))) => return Err(error),
                 Some(Err(_)) => {
@@ -304,21 +299,28 @@ impl Port {
         }
     }
 
-    /// Before it sleeps: looks for itself for a while, and steps in between.
-    fn look_for_room<R>(
+    /// Repeats `attempt` until it gives something, or `deadline` is over. Who has just stepped in
+    /// vain looks for acknowledgements itself for a while, in between, and nobody is woken for
+    /// them; then it sleeps, until whoever steps tells it of some.
+    fn wait_for_acks<R>(
         &self,
         deadline: Deadline,
         mut attempt: impl FnMut() -> Option<R>,
     ) -> Option<R> {
-        let (mut looks, patience) = (Looks::default(), self.session.seat().patience());
+        let session = &self.session;
+        let (mut looks, patience) = (Looks::default(), session.seat().patience());
         loop {
             let found = attempt();
-            let is_over = found.is_some() || deadline.left().is_none();
-            if is_over || !looks.again(patience) {
+            if found.is_some() || deadline.left().is_none() {
                 return found;
             }
-            self.session.step_briefly();
+            if !looks.again(patience) {
+                break;
+            }
+            session.step_briefly();
         }
+        let _acks = session.handle().waiting_for_acks();
+        session.room().wait(self.subgroup, deadline, attempt)
     }
 
     /// Blocks until the lane is not one that ends.
@@ -358,10 +360,9 @@ impl Port {
             session.step();
             return Ok(attempt(self.released()));
         };
-        let _acks = session.handle().waiting_for_acks();
         let _waiting = session.room().waiting(self.subgroup);
         session.step();
-        let waited = session.room().wait(self.subgroup, deadline, || {
+        let waited = self.wait_for_acks(deadline, || {
             let result = attempt(self.released());
             result.map(Ok).or_else(|| self.ended().map(Err))
         });
@@ -467,9 +468,8 @@ impl Port {
         if is_stable() {
             return Ok(());
         }
-        let _acks = session.handle().waiting_for_acks();
         session.step();
-        let stable = session.room().wait(self.subgroup, deadline, || {
+        let stable = self.wait_for_acks(deadline, || {
             if is_stable() {
                 return Some(Ok(()));
             }

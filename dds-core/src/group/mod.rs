@@ -384,13 +384,10 @@ impl<F: Fabric> Group<F> {
         let me = self.lane.fabric.me();
         self.phase == Phase::Open
             && self.senders.iter().any(|sender| {
-                let waits = |stream: &Stream| {
-                    let urgent = sender.rank != me || sink.is_reading(self.id());
-                    let waiting = stream.waiting();
-                    waiting > 0 && (urgent || stream.fills_half(waiting))
-                };
+                let is_urgent = sender.rank != me || sink.is_reading(self.id());
+                let mut streams = sender.streams.iter().flatten();
                 let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
-                farewell || sender.streams.iter().flatten().any(waits)
+                farewell || is_urgent && streams.any(|stream| stream.waiting() > 0)
             })
     }
 
@@ -404,10 +401,9 @@ impl<F: Fabric> Group<F> {
         let (Some(stream), Some(outgoing)) = (stream, &self.outgoing[ring.index()]) else {
             return false;
         };
-        let waiting = stream.waiting_below(outgoing.published.real);
         self.phase == Phase::Open
-            && waiting > 0
-            && (stream.fills_half(waiting) || sink.is_reading(self.id()))
+            && stream.waiting_below(outgoing.published.real) > 0
+            && sink.is_reading(self.id())
     }
 
     pub(crate) fn id(&self) -> SubgroupId {
