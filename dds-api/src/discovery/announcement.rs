@@ -19,8 +19,9 @@ use crate::publication::{PublisherCore, WriterCore};
 use crate::subscription::{ReaderCore, SubscriberCore};
 use crate::topic::TopicCore;
 
-/// Rises with every change of what stands in here, or of the layout of rows.
-pub(crate) const PROTOCOL: u32 = 6;
+/// Rises with every change of what stands in here, of the layout of rows, or of what makes the
+/// digest of a decision.
+pub(crate) const PROTOCOL: u32 = 7;
 
 /// Most bytes that are said of one endpoint beside its type.
 const SAID_LEN_MAX: usize = 16 << 10;

@@ -179,7 +179,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
                 let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
                 let expelled = self.matcher.view_ended(&finish, old);
                 self.desk.put(News::Ended {
-                    digest: finish.proposal.digest(),
+                    digest: finish.proposal.digest(&finish.next),
                     next: finish.next,
                     expelled,
                 });

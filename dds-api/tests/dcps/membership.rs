@@ -330,6 +330,31 @@ fn those_who_leave_at_one_moment_have_all_left() {
     }
 }
 
+/// The record of the domain remembers what the first of these groups decided. When the next one
+/// comes to the same steps, by members of the same ranks, these are decisions of its own.
+#[test]
+fn a_group_that_leaves_like_the_one_before_has_left() {
+    let meeting = Meeting::new();
+    for joins_again in [false, true] {
+        let participants: [_; 4] = meeting.participants();
+        for participant in &participants {
+            participant.enable().expect("it is let in");
+        }
+        wait_for_members(&participants, 4);
+        let [first, second, third, fourth] = &participants;
+        first.close().expect("it has left");
+        let newcomer = meeting.participant();
+        if joins_again {
+            newcomer
+                .enable()
+                .expect("the record is at the view that there is");
+        }
+        for one in [second, third, fourth, &newcomer] {
+            one.close().expect("it has left");
+        }
+    }
+}
+
 /// Not a test by itself: the process that is stopped in `who_sleeps_too_long_is_out`.
 #[test]
 fn child_that_is_stopped() {

@@ -74,6 +74,21 @@ fn room_is_back_when_all_is_at_rest() {
     assert_eq!((report.members, report.gone), (2, 2));
 }
 
+/// A domain's record remembers what the group before decided. Another one, which comes and
+/// goes by the same steps, took these decisions for its own, and did not make them.
+#[test]
+fn a_group_like_the_one_before_decides_for_itself() {
+    let mut again: Vec<LifePlan> = (0..20).map(|seed| LifePlan::quiet(seed, 4, 2)).collect();
+    for plan in &mut again {
+        plan.script = [(600, 1), (900, 0), (1200, 3)]
+            .map(|(turn, who)| (turn, Deed::Leave(who)))
+            .to_vec();
+        let report = live(plan).unwrap_or_else(|violation| panic!("{violation}"));
+        plan.before = report.left;
+    }
+    assert_sound(&again);
+}
+
 /// What cannot be done is refused, and holds up nobody.
 #[test]
 fn requests_that_cannot_be_done_are_refused() {

@@ -233,7 +233,7 @@ impl<F: Fabric> Membership<F> {
         let (proposal, next) = self.echo.as_ref()?;
         let decision = Decision {
             next: next.clone(),
-            digest: proposal.digest(),
+            digest: proposal.digest(next),
         };
         if self.is_decided {
             self.rows.tell_committed();

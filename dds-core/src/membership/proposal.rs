@@ -324,10 +324,14 @@ impl Proposal {
         Some(proposal)
     }
 
-    /// Tells proposals apart that make the same view of one (when all of its members
-    /// leave, those who come are the next, however it ends): FNV-1a of its bytes.
-    pub fn digest(&self) -> u64 {
-        let bytes = self.to_bytes();
+    /// Tells decisions apart, by `next`, the view that this makes: no other proposal has this
+    /// digest, nor the same one of another group of the domain, one that was there before or
+    /// has gone on apart. There the ranks and numbers may be the same; the members are not.
+    /// FNV-1a of its bytes and of the ids of the members.
+    pub fn digest(&self, next: &View) -> u64 {
+        let mut bytes = self.to_bytes();
+        let ids = next.members.iter().map(|member| member.id.0.to_le_bytes());
+        bytes.extend(ids.flatten());
         let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
     }

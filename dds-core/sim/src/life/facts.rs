@@ -75,8 +75,12 @@ pub(crate) enum Fact<'a> {
     },
     /// Somebody knows of a view.
     ViewKnown { branch: u64, view: &'a View },
-    /// A view has begun for a member.
-    ViewBegun { at: MemberId, view: &'a View },
+    /// A view has begun for a member; the record of its host is at the view of that number.
+    ViewBegun {
+        at: MemberId,
+        view: &'a View,
+        recorded: u64,
+    },
     /// What a member asked for will not be done.
     Refused {
         of: MemberId,

@@ -21,7 +21,7 @@ mod shrink;
 mod trace;
 mod world;
 
-pub use plan::{Deed, LifePlan};
+pub use plan::{Deed, Legacy, LifePlan};
 pub use shrink::shrink;
 pub use trace::Line;
 pub use world::{LifeReport, live, live_traced};

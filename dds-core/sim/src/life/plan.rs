@@ -73,6 +73,17 @@ pub struct LifePlan {
     pub limit: u64,
     /// What happens at certain turns, besides what chance brings.
     pub script: Vec<(usize, Deed)>,
+    /// The group that the domain had before.
+    pub before: Legacy,
+}
+
+/// What a group leaves behind in its domain.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Legacy {
+    /// So many members have been in the domain: no id is used again.
+    pub members: usize,
+    /// What the record of the founder's host remembers: views and digests of decisions.
+    pub decisions: Vec<(u64, u64)>,
 }
 
 /// Something that happens to a member, named by when it was born: 0 is the founder.
@@ -178,6 +189,7 @@ impl LifePlan {
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
             script: Vec::new(),
+            before: Legacy::default(),
         };
         plan.config.summary_polling = more.chance(0.8);
         plan.config.bounded_deliveries = more.chance(0.8);
@@ -199,6 +211,11 @@ impl LifePlan {
             joins: 0.01,
             ..plan
         }
+    }
+
+    /// The member that was born after so many.
+    pub(super) fn id(&self, born: usize) -> MemberId {
+        MemberId((self.before.members + born) as u128 + 1)
     }
 
     /// Whether a member's row is overwritten.

@@ -16,6 +16,22 @@ pub(super) struct DomainRecord {
 }
 
 impl DomainRecord {
+    /// The record of who founds a domain that has had a group before: it remembers that
+    /// one's decisions, for those of its members that have yet to hear that they have left.
+    pub(super) fn founded(first: Arc<View>, before: &[(u64, u64)]) -> Self {
+        let mut record = Self {
+            view: first.clone(),
+            made: before.to_vec(),
+        };
+        record.go_on(&first, 0);
+        record
+    }
+
+    /// View and digest of what it remembers, the last one last.
+    pub(super) fn decisions(&self) -> Vec<(u64, u64)> {
+        self.made.clone()
+    }
+
     /// The record that begins with a view.
     pub(super) fn new(view: Arc<View>, digest: u64) -> Self {
         let made = vec![(view.id, digest)];

@@ -17,6 +17,7 @@ pub(super) mod payload;
 mod positions;
 mod quiescence;
 mod ready;
+mod recorded;
 mod requests;
 mod room;
 mod stability;
@@ -43,6 +44,7 @@ pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
         Box::new(ready::Ready),
         Box::new(none_later::NoneLater::default()),
         Box::new(one_view::OneView::default()),
+        Box::new(recorded::Recorded),
         Box::new(one_ending::OneEnding::new(may_branch)),
         Box::new(none_ahead::NoneAhead::new(may_branch)),
         Box::new(own_messages::OwnMessages::default()),

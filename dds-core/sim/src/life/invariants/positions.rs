@@ -40,7 +40,7 @@ impl Invariant for Positions {
                 }
                 self.ends.insert((at, lane.0), position);
             }
-            Fact::ViewBegun { at, view } => {
+            Fact::ViewBegun { at, view, .. } => {
                 let lanes = view.lanes.iter().filter(|lane| lane.epoch == view.id);
                 for lane in lanes {
                     let end = self.ends.get(&(at, lane.subgroup));
@@ -70,7 +70,12 @@ mod tests {
         last_violates(Positions::default(), &[delivered(B, &first), ended(B, 3)]);
         let view = &alone(B);
         let at = B;
-        let facts = [ended(A, 4), ended(B, 4), Fact::ViewBegun { at, view }];
+        let begun = Fact::ViewBegun {
+            at,
+            view,
+            recorded: 1,
+        };
+        let facts = [ended(A, 4), ended(B, 4), begun];
         last_violates(Positions::default(), &facts);
     }
 }

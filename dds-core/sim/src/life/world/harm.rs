@@ -105,7 +105,7 @@ impl World<'_> {
                     who
                 }
             };
-            let id = MemberId(who as u128 + 1);
+            let id = plan.id(who);
             let at = self.members.iter().position(|member| member.id == id);
             let Some(at) = at else {
                 // It has not been let in, and now it never will be.

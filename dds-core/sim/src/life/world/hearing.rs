@@ -98,8 +98,10 @@ impl World<'_> {
             News::ViewEnded(finish) => self.view_ended(at, &finish, next),
             News::ViewBegun(view) => {
                 self.know(self.members[at].branch, &view)?;
+                let record = self.records.get(&self.hosts[&id]);
+                let recorded = record.map_or(0, |record| record.view().id);
                 let (at, view) = (id, &*view);
-                self.book.tell(&Fact::ViewBegun { at, view })
+                self.book.tell(&Fact::ViewBegun { at, view, recorded })
             }
             News::Wrong(finding) => Err(finding),
             News::Stopped(reason) => self.stopped(at, reason),
@@ -163,22 +165,24 @@ impl World<'_> {
 
     fn view_ended(&mut self, at: usize, finish: &Finish, branch: u64) -> Result<(), Finding> {
         self.know(branch, &finish.next)?;
+        let digest = finish.proposal.digest(&finish.next);
         self.members[at].follow(&finish.next, branch);
         for member in &finish.next.members {
             let joined = self.joiners.iter().position(|(who, _)| who.id == member.id);
             if let Some(joined) = joined {
                 let (who, _) = self.joiners.remove(joined);
-                self.spawn(&who, finish.next.clone(), branch);
+                self.spawn(&who, &finish.next, branch);
+                let newcomer = self.members.len() - 1;
+                if self.note(newcomer, &finish.next, digest).is_err() {
+                    self.end(newcomer);
+                }
             } else if self.stillborn.remove(&member.id) {
                 self.network.crash(self.nodes[&member.id]);
             }
         }
         if finish.next.rank(self.members[at].id).is_some() {
-            if self
-                .note(at, &finish.next, finish.proposal.digest())
-                .is_err()
-            {
-                // Others of its host are in another group: the two never become one.
+            // Others of its host may be in another group: the two never become one.
+            if self.note(at, &finish.next, digest).is_err() {
                 self.end(at);
                 return Ok(());
             }

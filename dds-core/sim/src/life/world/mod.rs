@@ -21,7 +21,7 @@ use super::course::Course;
 use super::facts::LaneKey;
 use super::hostile::Hostility;
 use super::member::{Member, Mode};
-use super::plan::LifePlan;
+use super::plan::{Legacy, LifePlan};
 use super::record::DomainRecord;
 use super::trace::Line;
 use crate::violation::Finding;
@@ -53,6 +53,8 @@ pub struct LifeReport {
     pub outcomes: [usize; 3],
     /// Turns until all was quiet.
     pub turns: usize,
+    /// For a group that comes after it.
+    pub left: Legacy,
     /// Hash over everything that happened.
     pub trace_hash: u64,
 }
@@ -135,9 +137,9 @@ impl<'a> World<'a> {
         let founder = world.born();
         if let Ok(first) = View::first(founder.clone()) {
             let first = Arc::new(first);
-            let record = DomainRecord::new(first.clone(), 0);
+            let record = DomainRecord::founded(first.clone(), &plan.before.decisions);
             world.records.insert(founder.host, record);
-            world.spawn(&founder, first, 0);
+            world.spawn(&founder, &first, 0);
         }
         for _ in 1..plan.members {
             let newcomer = world.born();
@@ -148,7 +150,7 @@ impl<'a> World<'a> {
 
     /// Somebody who has not joined yet.
     fn born(&mut self) -> ViewMember {
-        let id = MemberId(self.nodes.len() as u128 + 1);
+        let id = self.plan.id(self.nodes.len());
         let host = HostId(self.rng.below(self.plan.hosts) as u128);
         self.nodes.insert(id, self.network.add_node());
         if self.plan.is_hostile(id) {
@@ -158,7 +160,7 @@ impl<'a> World<'a> {
         let count = self.rng.below(4) as u64;
         let endpoints = (0..count).map(|number| (number, self.plan.endpoint(&mut self.rng)));
         let mut endpoints: BTreeMap<_, _> = endpoints.collect();
-        if id != MemberId(1) && self.odds.chance(self.plan.odd) {
+        if id != self.plan.id(0) && self.odds.chance(self.plan.odd) {
             endpoints.insert(9, self.plan.odd_endpoint(&mut self.odds));
         }
         ViewMember {
@@ -172,11 +174,11 @@ impl<'a> World<'a> {
         }
     }
 
-    fn spawn(&mut self, who: &ViewMember, first: Arc<View>, branch: u64) {
+    fn spawn(&mut self, who: &ViewMember, first: &Arc<View>, branch: u64) {
         let node = self.nodes[&who.id];
         let bed = self.network.open(&[(node, FABRIC_AREA + 128)]);
         let bed = self.network.fabric(bed, Rank(0));
-        let first = (first, branch);
+        let first = (first.clone(), branch);
         let mut member = Member::new(who, node, bed, first, self.plan, &mut self.rng);
         if let Some((_, when)) = &mut member.preparing
             && self.turn > 0
@@ -252,8 +254,18 @@ impl<'a> World<'a> {
             delivered: self.book.delivered,
             outcomes: self.book.outcomes(),
             turns: self.turn,
+            left: self.legacy(),
             trace_hash: self.network.trace_hash(),
         })
+    }
+
+    fn legacy(&self) -> Legacy {
+        let founded_on = self.hosts.get(&self.plan.id(0));
+        let record = founded_on.and_then(|host| self.records.get(host));
+        Legacy {
+            members: self.plan.before.members + self.nodes.len(),
+            decisions: record.map_or_else(Vec::new, DomainRecord::decisions),
+        }
     }
 
     fn take_turn(&mut self) -> Result<(), Finding> {
