@@ -677,9 +677,14 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     pub(crate) fn stop(&mut self, participant: &Participant<F>, reason: StopReason) {
         self.stopped = true;
         participant.close(STOPPED);
+        self.end_batches();
+        self.sink.event(Event::Stopped(reason));
+    }
+
+    /// No step follows: what has been delivered, the layer above is told.
+    fn end_batches(&mut self) {
         let (groups, mut context) = self.split();
         groups.iter_mut().for_each(|it| it.end_batch(&mut context));
-        self.sink.event(Event::Stopped(reason));
     }
 
     fn leave(&mut self, participant: &Participant<F>) -> bool {
@@ -696,6 +701,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let ready = self.groups.iter().all(ready);
         if ready {
             self.left = true;
+            self.end_batches();
             self.pushes.address(&self.present, self.present.len());
             self.pushes.word(&participant.control, LEFT_WORD, 1);
             self.pushes.flush(&participant.control);

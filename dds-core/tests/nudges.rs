@@ -128,8 +128,8 @@ const META: Meta = Meta {
     skipped: 0,
 };
 
-/// A member of two that sends a message so, and reads the topic or not: its calls meanwhile.
-fn calls(reads: bool, send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -> Vec<Call> {
+/// Two members that both may send. The calls are those of the first, which reads the topic or not.
+fn pair(reads: bool) -> (SimNetwork, [Engine<Noted, Nobody>; 2], Calls) {
     let ring = Some(RingSpec {
         messages: 4,
         bytes: 128,
@@ -148,17 +148,33 @@ fn calls(reads: bool, send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
     let lens = Layout::new(&spec).expect("a lane").row_lens();
     let rows: Vec<_> = (0..).map(NodeId).zip(lens).collect();
-    let segment = network.fabric(network.open(&rows), Rank(0));
-    let calls = Calls::default();
-    let noted = |fabric| Noted {
-        fabric,
-        calls: calls.clone(),
-    };
-    let mut controls = controls.into_iter().map(noted);
-    let control = controls.next().expect("two members");
-    let engine = Engine::new(control, EngineConfig::SPINDLE, Nobody { reads });
-    let lane = engine.add_lane(&spec, noted(segment)).expect("a lane");
-    let claim = lane.claim(Ring::Ordered, 16).expect("room");
+    let segment = network.open(&rows);
+    let all = [Calls::default(), Calls::default()];
+    let mut controls = controls.into_iter();
+    let engines = all.each_ref().map(|calls| {
+        let noted = |fabric| Noted {
+            fabric,
+            calls: calls.clone(),
+        };
+        let control = noted(controls.next().expect("two members"));
+        let segment = noted(network.fabric(segment, control.me()));
+        let engine = Engine::new(control, EngineConfig::SPINDLE, Nobody { reads });
+        engine.add_lane(&spec, segment).expect("a lane");
+        engine
+    });
+    let [calls, _] = all;
+    (network, engines, calls)
+}
+
+fn claim(engine: &Engine<Noted, Nobody>) -> Claim<Noted> {
+    let lane = engine.handle().lane(SUBGROUP).expect("a lane");
+    lane.claim(Ring::Ordered, 16).expect("room")
+}
+
+/// A member of two that sends a message so, and reads the topic or not: its calls meanwhile.
+fn calls(reads: bool, send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -> Vec<Call> {
+    let (_network, [engine, _other], calls) = pair(reads);
+    let claim = claim(&engine);
     calls.lock().expect("no panic").clear();
     send(&engine, claim);
     let calls = calls.lock().expect("no panic");
@@ -204,6 +220,25 @@ fn who_only_sends_wakes_nobody_for_its_own_messages() {
     assert_eq!(*last, Call::Nudge, "that somebody waits");
     let nudges = |call: &Call| matches!(call, Call::Nudge | Call::NudgeAsOwner);
     assert!(!before.iter().any(nudges), "{sent:?}");
+}
+
+/// No message or null of the other one comes any more that has it say what it has received: only
+/// what the rest say of its own does.
+#[test]
+fn the_last_of_several_senders_is_woken_for_acknowledgements() {
+    let (network, [engine, other], calls) = pair(false);
+    let mut claim = claim(&engine);
+    engine.send(&mut claim, 16, &META).expect("a commit");
+    let outcome = engine.step(0).expect("nobody else steps");
+    assert_eq!(outcome.want, Want::Data, "the other one answers");
+    assert!(other.leave());
+    network.settle();
+    engine.step(0).expect("nobody else steps");
+    claim.renew(16).expect("room");
+    calls.lock().expect("no panic").clear();
+    engine.send(&mut claim, 16, &META).expect("a commit");
+    let sent = calls.lock().expect("no panic").clone();
+    assert_eq!(sent.last(), Some(&Call::NudgeAsOwner), "{sent:?}");
 }
 
 /// The engine is another's: it, or who sleeps, publishes.

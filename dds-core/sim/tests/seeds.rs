@@ -30,6 +30,16 @@ fn a_thousand_seeds_without_a_violation() {
     );
 }
 
+/// Runs that once went wrong. Who was left of several senders, and did not read, published its last
+/// messages, and was woken by nothing to say that it has received them. And who left told the layer
+/// above nothing of what it had delivered last.
+#[test]
+fn what_went_wrong_once_does_not_again() {
+    for seed in [1_782, 3_547] {
+        run(&Plan::draw(seed)).unwrap_or_else(|violation| panic!("{violation}"));
+    }
+}
+
 #[test]
 fn the_same_seed_is_the_same_run() {
     for seed in [1, 17, 233] {

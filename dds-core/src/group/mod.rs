@@ -384,7 +384,7 @@ impl<F: Fabric> Group<F> {
         let me = self.lane.fabric.me();
         self.phase == Phase::Open
             && self.senders.iter().any(|sender| {
-                let is_urgent = sender.rank != me || sink.is_reading(self.id());
+                let is_urgent = sender.rank != me || self.is_in_a_hurry(sink);
                 let mut streams = sender.streams.iter().flatten();
                 let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
                 farewell || is_urgent && streams.any(|stream| stream.waiting() > 0)
@@ -403,7 +403,21 @@ impl<F: Fabric> Group<F> {
         };
         self.phase == Phase::Open
             && stream.waiting_below(outgoing.published.real) > 0
-            && sink.is_reading(self.id())
+            && self.is_in_a_hurry(sink)
+    }
+
+    /// Whether this member has to go on with what it sends itself as soon as others have it.
+    fn is_in_a_hurry<S: Sink<F>>(&self, sink: &S) -> bool {
+        sink.is_reading(self.id()) || self.is_unanswered()
+    }
+
+    /// Whether there are other senders, and none of them answers: all have left, or send no
+    /// nulls. Then nothing of theirs wakes this member to say that it has received its own.
+    fn is_unanswered(&self) -> bool {
+        let me = self.lane.fabric.me();
+        let answers = |sender: &Sender| !sender.left && sender.rank != me;
+        let mut senders = self.ordered.iter().map(|&at| &self.senders[at]);
+        self.ordered.len() > 1 && !(self.lane.config.null_sends && senders.any(answers))
     }
 
     pub(crate) fn id(&self) -> SubgroupId {
