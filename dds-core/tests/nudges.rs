@@ -129,7 +129,7 @@ const META: Meta = Meta {
 };
 
 /// Two members that both may send. The calls are those of the first, which reads the topic or not.
-fn pair(reads: bool) -> (SimNetwork, [Engine<Noted, Nobody>; 2], Calls) {
+fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody>; 2], Calls) {
     let ring = Some(RingSpec {
         messages: 4,
         bytes: 128,
@@ -158,7 +158,7 @@ fn pair(reads: bool) -> (SimNetwork, [Engine<Noted, Nobody>; 2], Calls) {
         };
         let control = noted(controls.next().expect("two members"));
         let segment = noted(network.fabric(segment, control.me()));
-        let engine = Engine::new(control, EngineConfig::SPINDLE, Nobody { reads });
+        let engine = Engine::new(control, config, Nobody { reads });
         engine.add_lane(&spec, segment).expect("a lane");
         engine
     });
@@ -173,7 +173,7 @@ fn claim(engine: &Engine<Noted, Nobody>) -> Claim<Noted> {
 
 /// A member of two that sends a message so, and reads the topic or not: its calls meanwhile.
 fn calls(reads: bool, send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -> Vec<Call> {
-    let (_network, [engine, _other], calls) = pair(reads);
+    let (_network, [engine, _other], calls) = pair(reads, EngineConfig::SPINDLE);
     let claim = claim(&engine);
     calls.lock().expect("no panic").clear();
     send(&engine, claim);
@@ -226,7 +226,7 @@ fn who_only_sends_wakes_nobody_for_its_own_messages() {
 /// what the rest say of its own does.
 #[test]
 fn the_last_of_several_senders_is_woken_for_acknowledgements() {
-    let (network, [engine, other], calls) = pair(false);
+    let (network, [engine, other], calls) = pair(false, EngineConfig::SPINDLE);
     let mut claim = claim(&engine);
     engine.send(&mut claim, 16, &META).expect("a commit");
     let outcome = engine.step(0).expect("nobody else steps");
@@ -236,6 +236,20 @@ fn the_last_of_several_senders_is_woken_for_acknowledgements() {
     engine.step(0).expect("nobody else steps");
     claim.renew(16).expect("room");
     calls.lock().expect("no panic").clear();
+    engine.send(&mut claim, 16, &META).expect("a commit");
+    let sent = calls.lock().expect("no panic").clone();
+    assert_eq!(sent.last(), Some(&Call::NudgeAsOwner), "{sent:?}");
+}
+
+/// The same where the other one is there, and sends no nulls.
+#[test]
+fn who_is_answered_by_no_nulls_is_woken_for_acknowledgements() {
+    let config = EngineConfig {
+        null_sends: false,
+        ..EngineConfig::SPINDLE
+    };
+    let (_network, [engine, _other], calls) = pair(false, config);
+    let mut claim = claim(&engine);
     engine.send(&mut claim, 16, &META).expect("a commit");
     let sent = calls.lock().expect("no panic").clone();
     assert_eq!(sent.last(), Some(&Call::NudgeAsOwner), "{sent:?}");
