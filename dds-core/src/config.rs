@@ -114,6 +114,8 @@ pub enum PlantedBug {
     DeliverUnstable,
     /// Of one who sends it is believed that it has received what others send.
     ImpliesTooMuch,
+    /// Of one whose last is a null it is not asked whether others have received its messages.
+    SilentNotAwaited,
     /// What has been received is said at every step, though nothing is new.
     AcksForEver,
     /// Nulls fill up one round less than they should.

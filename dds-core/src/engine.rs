@@ -167,9 +167,7 @@ pub enum StopReason {
 /// How far a member is in a subgroup's order: exclusive ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Everything below is received here.
-    pub received_num: u64,
-    /// Everything below is received by all.
+    /// All messages below are received by all.
     pub stable: u64,
     /// Everything below is delivered here.
     pub delivered_num: u64,
@@ -366,9 +364,19 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// How far this member is in a subgroup, for tests and tools. `None` when
     /// another thread is stepping, or for a subgroup that has no lane here.
     pub fn position(&self, subgroup: SubgroupId) -> Option<Position> {
+        self.with_group(subgroup, Group::position)
+    }
+
+    /// Whether this member has received what stands at a position of the subgroup's order, in
+    /// the lane that it has now or before it. `None` as for [`position`](Self::position).
+    pub fn has_received(&self, subgroup: SubgroupId, position: u64) -> Option<bool> {
+        self.with_group(subgroup, |group| group.has_received(position))
+    }
+
+    fn with_group<R>(&self, subgroup: SubgroupId, ask: impl FnOnce(&Group<F>) -> R) -> Option<R> {
         let state = self.try_state()?;
         let group = state.groups.iter().find(|group| group.id() == subgroup)?;
-        Some(group.position())
+        Some(ask(group))
     }
 }
 

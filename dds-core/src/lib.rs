@@ -8,7 +8,7 @@
 //!   Claim::commit ----> Outbox ------> send predicate ---------> guard, headers, payload
 //!                                      receive predicate <------ guards of the others
 //!                                      null-send predicate
-//!                                      delivery predicate <----- received_num of the others
+//!                                      delivery predicate <----- received_num, received of the others
 //!   Sink::deliver <------------------- in order
 //!   Held dropped -----> Inbox -------> released, delivered_num -> room for the senders
 //! ```

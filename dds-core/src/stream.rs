@@ -192,6 +192,29 @@ impl Stream {
         waiting.then(|| (self.delivered, &self.headers[self.place(self.delivered)]))
     }
 
+    /// Index of the first real message that is not delivered, and has this index or a higher
+    /// one.
+    pub(crate) fn first_from(&self, index: u64) -> Option<u64> {
+        let (_, front) = self.front().filter(|_| index < self.newest)?;
+        let index_of = |real| self.headers[self.place(real)].index;
+        // They stand in order, so it is there at the latest; and just there without nulls.
+        let further = index.saturating_sub(front.index);
+        let (mut below, mut end) = (self.delivered, self.real - 1);
+        end = end.min(below + further);
+        if index_of(end) == index {
+            return Some(index);
+        }
+        while below < end {
+            let middle = u64::midpoint(below, end);
+            if index_of(middle) < index {
+                below = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        Some(index_of(below))
+    }
+
     /// Messages that are not delivered, from the oldest on, as many as stand one behind the
     /// other; and how many real ones are delivered, which rises as they are handed over (see
     /// [`Inbox::pass_real`]).
@@ -304,6 +327,40 @@ mod tests {
         assert_eq!(stream.waiting_run().0, []);
         stream.begin_anew();
         assert_eq!(stream.last_timestamp(), 113);
+    }
+
+    /// Real messages are found among nulls, over the end of the places.
+    #[test]
+    fn the_first_real_message_from_an_index_on_is_found() {
+        let (_network, fabrics) = SimNetwork::group(1, &[1024], SimOptions::default());
+        let [fabric] = &fabrics[..] else {
+            unreachable!("one fabric")
+        };
+        let row = fabric.row(fabric.me());
+        let (mut stream, inbox) = (Stream::new(COLUMNS, row.clone()), Inbox::new(4));
+        let receive = |stream: &mut Stream, reals: &[(u64, u64)], guard: u64| {
+            for &(real, index) in reals {
+                let header = Header::test(index, 0, 8);
+                fabric.store_words(COLUMNS.header(real), &header.to_words());
+            }
+            let taken = stream.receive(row, &inbox, guard, guard, u64::MAX, &EngineConfig::SPINDLE);
+            assert_eq!(taken, Ok(reals.len() as u64));
+        };
+        let all = |stream: &Stream| -> Vec<_> { (0..14).map(|it| stream.first_from(it)).collect() };
+        assert_eq!(all(&stream), [None; 14]);
+        receive(&mut stream, &[], 2);
+        assert_eq!(all(&stream), [None; 14], "nulls alone");
+        receive(&mut stream, &[(0, 2), (1, 3), (2, 6)], 8);
+        let found = |index| [2, 3, 6].into_iter().find(|it| *it >= index);
+        assert_eq!(all(&stream), Vec::from_iter((0..14).map(found)));
+        for index in [2, 3] {
+            stream.pop(&inbox);
+            inbox.pass(index + 1);
+        }
+        inbox.release(|_| ());
+        receive(&mut stream, &[(3, 8), (4, 12)], 13);
+        let found = |index| [6, 8, 12].into_iter().find(|it| *it >= index);
+        assert_eq!(all(&stream), Vec::from_iter((0..14).map(found)));
     }
 
     /// Whoever overwrites what is held, or waits, is named.

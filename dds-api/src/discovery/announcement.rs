@@ -21,7 +21,7 @@ use crate::topic::TopicCore;
 
 /// Rises with every change of what stands in here, of the layout of rows, or of what makes the
 /// digest of a decision.
-pub(crate) const PROTOCOL: u32 = 7;
+pub(crate) const PROTOCOL: u32 = 8;
 
 /// Most bytes that are said of one endpoint beside its type.
 const SAID_LEN_MAX: usize = 16 << 10;

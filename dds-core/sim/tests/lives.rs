@@ -328,7 +328,7 @@ fn bugs_of_the_membership_are_found() {
         PlantedBug::BeginsAlone,
         PlantedBug::EndsUntold,
     ] {
-        let plans = drawn(1500, |plan| {
+        let plans = drawn(3000, |plan| {
             if bug == PlantedBug::ForgetsRefusal {
                 (plan.odd, plan.updates) = (0.5, 0.02);
             }
@@ -396,6 +396,7 @@ fn bugs_of_the_engine_are_found() {
         (PlantedBug::ReleaseTooFar, &["A1", "M3"]),
         (PlantedBug::DeliverUnstable, &["A4"]),
         (PlantedBug::ImpliesTooMuch, &["A4"]),
+        (PlantedBug::SilentNotAwaited, &["A4"]),
         (PlantedBug::NullsTooFew, ANY),
         (PlantedBug::NullsForEver, ANY),
         (PlantedBug::WildGuard, ANY),

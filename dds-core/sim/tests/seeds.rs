@@ -86,6 +86,7 @@ fn bugs_of_the_engine_are_found() {
         (PlantedBug::ReleaseTooFar, &corrupted),
         (PlantedBug::DeliverUnstable, &unstable),
         (PlantedBug::ImpliesTooMuch, &unstable),
+        (PlantedBug::SilentNotAwaited, &unstable),
         (PlantedBug::NullsTooFew, &stuck),
         (PlantedBug::NullsForEver, &endless),
         (PlantedBug::WildGuard, &["A6"]),

@@ -1,15 +1,17 @@
 //! A lane as the engine keeps it: receive, null, send and delivery predicates.
 //!
 //! ```text
-//!   guards of senders --receive--> counts --min--> received_num (mine) --push-->
-//!   received_num of members --min--> stable --deliver--> delivered_num, released --push-->
+//!   guards of senders --receive--> counts --min--> received_num (mine) --push both-->
+//!   those of members --min--> stable --deliver--> delivered_num, released --push-->
 //! ```
 //!
 //! Message `k` of ordered sender `i` of `n` stands at place `k * n + i` of the
 //! order. With `c[i]` messages received of sender `i`, everything below the least
 //! `c[i] * n + i` is here: that is `received_num`. Its word in a sender's row leaves the
 //! sender's own messages out, for it has what its guard says; so who alone sends in a lane
-//! pushes payload, headers and guard, and nothing else. A sender that has left counts
+//! pushes payload, headers and guard, and nothing else. What a member has received of each
+//! sender stands beside it: nulls that are known here, others may lack, for a message is
+//! stable when all have it and all messages before it. A sender that has left counts
 //! as having sent nulls for ever after its last message; the place right
 //! behind that message is where its leaving is told, at every member the same.
 //! Positions are places counted from the lane's base.
@@ -434,12 +436,21 @@ impl<F: Fabric> Group<F> {
     pub(crate) fn position(&self) -> Position {
         let base = self.spec.base;
         Position {
-            // It may have published since the last step.
-            received_num: base + self.received_num.max(self.received()),
             stable: base + self.stable,
             delivered_num: base + self.delivered_num,
             digest: self.digest.value(),
         }
+    }
+
+    /// Whether the message at this position, or the null, has been received here. All that is
+    /// below the lane has.
+    pub(crate) fn has_received(&self, position: u64) -> bool {
+        let Some(place) = position.checked_sub(self.spec.base) else {
+            return true;
+        };
+        let n = self.ordered.len() as u64;
+        let sender = self.ordered.get((place % n.max(1)) as usize);
+        sender.is_some_and(|&at| self.count(&self.senders[at]) > Some(place / n))
     }
 
     /// Whether messages of other senders are still held here.

@@ -249,7 +249,7 @@ impl<F: Fabric> Group<F> {
 
     /// Messages of an ordered sender that have been received here. Of my own these are all that
     /// are published: what I have of them, my guard says.
-    fn count(&self, sender: &Sender) -> Option<u64> {
+    pub(super) fn count(&self, sender: &Sender) -> Option<u64> {
         let stream = sender.streams[0].as_ref()?;
         Some(match &self.outgoing[0] {
             Some(outgoing) if sender.rank == self.lane.fabric.me() => outgoing.published.index,
@@ -290,7 +290,7 @@ impl<F: Fabric> Group<F> {
     }
 
     /// Tells the others what has been received of others: what a sender has received of
-    /// its own, its guard says.
+    /// its own, its guard says. They are pushed to only where there is a message among it.
     pub(super) fn acknowledge<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
         let fabric = &lane.fabric;
         let me = fabric.me();
@@ -299,16 +299,18 @@ impl<F: Fabric> Group<F> {
             return;
         }
         let of_others = self.received_of(|rank| rank != me);
-        let mut changed = tell(
+        tell(
             fabric,
             lane.columns.received_num,
             of_others.unwrap_or(self.received_num),
         );
+        let mut changed = false;
         for (at, sender) in self.senders.iter().enumerate() {
             if let Some(stream) = &sender.streams[0]
                 && sender.rank != me
             {
-                changed |= tell(fabric, lane.columns.received(at), stream.count());
+                let told = tell(fabric, lane.columns.received(at), stream.count());
+                changed |= stream.newest() > told;
             }
         }
         if changed || context.config.plants(PlantedBug::AcksForEver) {
@@ -317,7 +319,7 @@ impl<F: Fabric> Group<F> {
         }
     }
 
-    /// Position below which every member has received everything.
+    /// Position below which every member has received all messages.
     pub(super) fn find_stable<S>(
         &mut self,
         lane: &Lane<F>,
@@ -337,7 +339,7 @@ impl<F: Fabric> Group<F> {
                 && self.senders.iter().any(|sender| sender.rank == place);
             let implied = self.sends_all(place) || too_much;
             if !implied && !context.config.plants(PlantedBug::DeliverUnstable) {
-                stable = stable.min(self.members[place.index()].received_num);
+                stable = stable.min(self.received_by(lane, place, stable, context.config));
             }
         }
         if stable <= self.stable {
@@ -346,6 +348,46 @@ impl<F: Fabric> Group<F> {
         self.stable = stable;
         lane.stable.store(stable, Ordering::Release);
         Ok(true)
+    }
+
+    /// Place below which a member has received all messages, if that is below `end`, up to
+    /// which everything has been received here. Nulls that are known here it may lack: what
+    /// they say, that there is no message, nobody has to be told twice. So who is silent
+    /// delays others by one way less, and nobody says that it has received a null.
+    pub(super) fn received_by(
+        &self,
+        lane: &Lane<F>,
+        place: Rank,
+        end: u64,
+        config: &EngineConfig,
+    ) -> u64 {
+        let member = &self.members[place.index()];
+        let (received_num, n) = (member.received_num, self.ordered.len() as u64);
+        if received_num >= end || member.fenced {
+            return received_num;
+        }
+        // What it has sent itself it has.
+        let stream = |order: u64| {
+            let sender = &self.senders[self.ordered[order as usize]];
+            let stream = sender.streams[0].as_ref();
+            stream.filter(|_| sender.rank != place)
+        };
+        // Mostly it lacks a message at just that place, and nothing else need be asked.
+        let (next, order) = (received_num / n, received_num % n);
+        if stream(order).and_then(|stream| stream.first_from(next)) == Some(next) {
+            return received_num;
+        }
+        let row = lane.fabric.row(place);
+        let lacks = (0..n).zip(&self.ordered).filter_map(|(order, &at)| {
+            let stream = stream(order)?;
+            let is_silent = stream.newest() < stream.count();
+            if is_silent && config.plants(PlantedBug::SilentNotAwaited) {
+                return None;
+            }
+            let received = row.load(member.columns.received(at));
+            Some(stream.first_from(received)? * n + order)
+        });
+        lacks.min().unwrap_or(end).max(received_num)
     }
 
     /// Takes note of what a member says that it has received. Fails if nobody can
@@ -369,14 +411,14 @@ impl<F: Fabric> Group<F> {
     }
 }
 
-/// Has a word of my own row rise to `value`; whether it was below.
-fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> bool {
+/// Has a word of my own row rise to `value`. What it was.
+fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> u64 {
     // What stands there is what I stored.
-    let rises = fabric.row(fabric.me()).load(word) < value;
-    if rises {
+    let told = fabric.row(fabric.me()).load(word);
+    if told < value {
         fabric.store(word, value);
     }
-    rises
+    told
 }
 
 /// Bookkeeping of a publication, by whoever publishes.

@@ -123,6 +123,9 @@ impl<F: Fabric> Group<F> {
                 }
                 if waits {
                     note(place, member.columns.received_num);
+                    for &at in &self.ordered {
+                        note(place, member.columns.received(at));
+                    }
                 }
                 if member.compared != taken {
                     note(place, member.columns.digest_count);

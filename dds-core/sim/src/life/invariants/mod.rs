@@ -99,8 +99,8 @@ pub(super) mod made {
     }
 
     pub(in crate::life) fn delivered(to: MemberId, what: &Delivered) -> Fact<'_> {
-        let received = &[];
-        Fact::Delivered { to, what, received }
+        let lacking = &[];
+        Fact::Delivered { to, what, lacking }
     }
 
     pub(in crate::life) fn ended(at: MemberId, position: u64) -> Fact<'static> {

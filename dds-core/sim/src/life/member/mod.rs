@@ -140,11 +140,11 @@ impl Member {
         (subgroup, epoch, branch)
     }
 
-    /// How far it has received the order of a lane, if it has that lane now.
-    pub(super) fn received(&self, lane: LaneKey) -> Option<u64> {
-        let its = self.engine.handle().lane(lane.0)?;
-        let is_it = self.lane_key(lane.0, its.epoch()) == lane;
-        Some(self.engine.position(lane.0).filter(|_| is_it)?.received_num)
+    /// Whether it has a lane now, and has not received what stands at that position there.
+    pub(super) fn lacks(&self, lane: LaneKey, position: u64) -> bool {
+        let its = self.engine.handle().lane(lane.0);
+        let has_it = its.is_some_and(|its| self.lane_key(lane.0, its.epoch()) == lane);
+        has_it && self.engine.has_received(lane.0, position) == Some(false)
     }
 
     pub(super) fn is_up(&self) -> bool {

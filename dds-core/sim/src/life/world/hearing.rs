@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::StopReason;
 use spindle_dds_core::membership::{Finish, MemberId, Request, View, Why};
+use spindle_dds_core::{Ring, StopReason};
 
 use super::World;
 use crate::life::facts::{Fact, LaneKey, Standing};
-use crate::life::member::{Member, News};
+use crate::life::member::News;
 use crate::life::trace;
 use crate::violation::Finding;
 
@@ -25,10 +25,10 @@ impl World<'_> {
                 next = self.ending(at, finish)?;
             }
         }
-        let received = self.received(at, &news);
+        let lacking = self.lacking(at, &news);
         for news in news {
             self.tell_news(at, &news);
-            self.heed(at, news, next, &received)?;
+            self.heed(at, news, next, &lacking)?;
         }
         if self.members[at].is_up() {
             self.members[at].read_receipts();
@@ -42,46 +42,48 @@ impl World<'_> {
         facts.try_for_each(|fact| self.book.tell(&fact))
     }
 
-    /// Of the lanes that go on, and in which there is news: how far their members have
-    /// received their order.
-    fn received(&self, at: usize, news: &[News]) -> BTreeMap<LaneKey, Vec<(MemberId, u64)>> {
-        let mut received = BTreeMap::new();
+    /// Of the messages that were handed over in lanes that go on: who has not received them.
+    fn lacking(&self, at: usize, news: &[News]) -> BTreeMap<(LaneKey, u64), Vec<MemberId>> {
         let ended = |its: LaneKey| {
             let end = |news: &News| matches!(news, News::LaneEnded { lane, .. } if *lane == its);
             news.iter().any(end)
         };
+        let mut lacking = BTreeMap::new();
         for news in news {
             let News::Delivered(delivered) = news else {
                 continue;
             };
-            let lane = delivered.lane;
-            if received.contains_key(&lane) || ended(lane) {
+            let (lane, position) = (delivered.lane, delivered.position);
+            if delivered.ring != Ring::Ordered || ended(lane) {
                 continue;
             }
             let key = self.members[at].lane_key(lane.0, lane.1);
-            let of = |member: &Member| Some((member.id, member.received(key)?));
-            let all: Vec<_> = self.members.iter().filter_map(of).collect();
-            received.insert(lane, all);
+            let those = self.members.iter().filter(|it| it.lacks(key, position));
+            let those: Vec<_> = those.map(|member| member.id).collect();
+            if !those.is_empty() {
+                lacking.insert((lane, position), those);
+            }
         }
-        received
+        lacking
     }
 
-    /// `next` is the branch of the view that follows; `received` is by lanes as the member
+    /// `next` is the branch of the view that follows; `lacking` is by lanes as the member
     /// knows them.
     fn heed(
         &mut self,
         at: usize,
         news: News,
         next: u64,
-        received: &BTreeMap<LaneKey, Vec<(MemberId, u64)>>,
+        lacking: &BTreeMap<(LaneKey, u64), Vec<MemberId>>,
     ) -> Result<(), Finding> {
         let id = self.members[at].id;
         match news {
             News::Delivered(mut what) => {
-                let received = received.get(&what.lane).map_or(&[][..], Vec::as_slice);
+                let lacking = lacking.get(&(what.lane, what.position));
+                let lacking = lacking.map_or(&[][..], Vec::as_slice);
                 what.lane = self.members[at].lane_key(what.lane.0, what.lane.1);
                 let (to, what) = (id, &what);
-                self.book.tell(&Fact::Delivered { to, what, received })
+                self.book.tell(&Fact::Delivered { to, what, lacking })
             }
             News::LaneEnded { lane, end, digest } => self.book.tell(&Fact::LaneEnded {
                 at: id,
