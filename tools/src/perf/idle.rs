@@ -136,6 +136,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         samples: options.wakes,
         warm_up: 0,
         period_ns: PAUSE.as_nanos() as u64,
+        silent: 0,
         idle_ns: Duration::try_from_secs_f64(options.seconds)
             .map_err(|error| Failure::Workers(error.to_string()))?
             .as_nanos() as u64,

@@ -57,6 +57,8 @@ pub(super) struct Job {
     pub(super) warm_up: u64,
     /// Nanoseconds from one sample of a writer to the next; 0 to send at once.
     pub(super) period_ns: u64,
+    /// So many readers have a writer that sends nothing.
+    pub(super) silent: u32,
     /// How long idle participants do nothing.
     pub(super) idle_ns: u64,
     /// Length of a phase of the measurements of isolation and churn.
@@ -113,6 +115,7 @@ impl Job {
             samples: 0,
             warm_up: 0,
             period_ns: (1e9 / rate_hz) as u64,
+            silent: 0,
             idle_ns: 0,
             phase_ns: phase.as_nanos() as u64,
             free: false,

@@ -11,6 +11,7 @@ use serde::Serialize;
 use spindle_dds::PeerWay;
 
 use super::figures::{Counts, Quantiles, merged};
+use super::job::Job;
 use super::options::LatencyOptions;
 use super::throughput::{CpuSeconds, Switches, job, roles};
 use super::{Failure, fleet};
@@ -30,6 +31,7 @@ struct Outcome {
     wait: String,
     listener: bool,
     idle_topics: u32,
+    silent: u32,
     rate_hz: f64,
     /// Latencies measured, over all readers.
     samples: u64,
@@ -54,7 +56,10 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         )));
     }
     let period_ns = (1e9 / options.rate) as u64;
-    let job = job(common, options.samples, options.samples / 10, period_ns)?;
+    let job = Job {
+        silent: options.silent.min(common.readers),
+        ..job(common, options.samples, options.samples / 10, period_ns)?
+    };
     let time_limit = Duration::from_secs(common.tuning.timeout);
     let reports = fleet::run(&job, &roles(common), time_limit)?;
     let (readers, writers) = reports.split_at(common.readers as usize);
@@ -73,6 +78,7 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         wait: job.wait.to_string(),
         listener: job.listener,
         idle_topics: job.idle_topics,
+        silent: job.silent,
         rate_hz: options.rate,
         samples: latency.len(),
         seconds: readers

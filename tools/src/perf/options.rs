@@ -187,6 +187,10 @@ pub(crate) struct LatencyOptions {
     /// Samples a second of each writer.
     #[arg(long, default_value_t = 1_000.0)]
     pub(crate) rate: f64,
+    /// So many of the readers have a writer of the topic too, which sends nothing: each has its
+    /// part in the order.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) silent: u32,
 }
 
 /// `spindle perf idle`.

@@ -12,17 +12,19 @@ use super::perf::Probe;
 use super::writer::Replier;
 use super::{Failure, clock, participant, payload};
 
-pub(super) fn run(job: &Job) -> Result<Report, Failure> {
+pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
     let (reader, log) = participant::logged_reader(job, &participant, &topic)?;
+    let silent = (index < job.silent).then(|| participant::writer(job, &participant, &topic));
+    let _silent = silent.transpose()?;
     let idle = participant::idle_topics(job, &participant)?;
     let _idle_readers = participant::idle_readers(job, &participant, &idle)?;
     participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
     let switches = clock::voluntary_switches()?;
-    let writers = job.writers;
+    let (all, silent) = (job.writers + job.silent as i32, job.silent as i32);
     let done = |matched: &SubscriptionMatchedStatus| {
-        matched.total_count >= writers && matched.current_count == 0
+        matched.total_count >= all && matched.current_count <= silent
     };
     match job.poll {
         true => participant::poll_until(&reader, &log, done)?,

@@ -214,6 +214,7 @@ pub(super) fn job(
         samples,
         warm_up,
         period_ns,
+        silent: 0,
         idle_ns: 0,
         phase_ns: 0,
         free: false,

@@ -34,7 +34,7 @@ fn work(job: &str) -> Result<Report, Failure> {
     }
     match job.role {
         Role::Writer(index) => writer::run(&job, index),
-        Role::Reader(_) => reader::run(&job),
+        Role::Reader(index) => reader::run(&job, index),
         Role::Member(index) => member::run(&job, index),
         Role::Idler(index) => idle::work(&job, index),
         Role::Isolation(part) => isolation::work(&job, part),
