@@ -158,7 +158,7 @@ impl<F: Fabric> Group<F> {
         };
         let acknowledgements = self.least(reach, |place| {
             let says = place != me && !self.sends_all(place);
-            says.then(|| self.received_by(&self.lane, place, reach, &self.lane.config))
+            says.then(|| self.received_by(place, reach))
         });
         let n = self.ordered.len() as u64;
         let next = |place: Rank| {

@@ -339,7 +339,7 @@ impl<F: Fabric> Group<F> {
                 && self.senders.iter().any(|sender| sender.rank == place);
             let implied = self.sends_all(place) || too_much;
             if !implied && !context.config.plants(PlantedBug::DeliverUnstable) {
-                stable = stable.min(self.received_by(lane, place, stable, context.config));
+                stable = stable.min(self.received_by(place, stable));
             }
         }
         if stable <= self.stable {
@@ -354,13 +354,8 @@ impl<F: Fabric> Group<F> {
     /// which everything has been received here. Nulls that are known here it may lack: what
     /// they say, that there is no message, nobody has to be told twice. So who is silent
     /// delays others by one way less, and nobody says that it has received a null.
-    pub(super) fn received_by(
-        &self,
-        lane: &Lane<F>,
-        place: Rank,
-        end: u64,
-        config: &EngineConfig,
-    ) -> u64 {
+    pub(super) fn received_by(&self, place: Rank, end: u64) -> u64 {
+        let lane = &self.lane;
         let member = &self.members[place.index()];
         let (received_num, n) = (member.received_num, self.ordered.len() as u64);
         if received_num >= end || member.fenced {
@@ -381,7 +376,7 @@ impl<F: Fabric> Group<F> {
         let lacks = (0..n).zip(&self.ordered).filter_map(|(order, &at)| {
             let stream = stream(order)?;
             let is_silent = stream.newest() < stream.count();
-            if is_silent && config.plants(PlantedBug::SilentNotAwaited) {
+            if is_silent && lane.config.plants(PlantedBug::SilentNotAwaited) {
                 return None;
             }
             let received = row.load(member.columns.received(at));

@@ -117,7 +117,7 @@ fn all_figures_are_run_and_judged() {
 
 /// Each subject of the paper has runs of real processes, or at least something of this
 /// machine; no curve's run is longer than the paper's experiments are to be, and rows of tables
-/// are thirty times as long at most: a fifth of a second, at what this engine does.
+/// are ninety times as long at most: a second or two, at what this engine does.
 #[test]
 fn all_figures_have_real_runs() {
     for scale in [true, false].map(|quick| real::Scale { quick }) {
@@ -128,7 +128,7 @@ fn all_figures_have_real_runs() {
             let is_empty = curves.is_empty() && rows.is_empty();
             assert!(!is_empty || subject == Subject::Figure(14), "{subject}");
             assert!(curves.iter().all(|each| *each <= 20_000), "{subject}");
-            assert!(rows.iter().all(|each| *each <= 600_000), "{subject}");
+            assert!(rows.iter().all(|each| *each <= 1_800_000), "{subject}");
         }
     }
 }
