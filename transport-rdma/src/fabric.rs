@@ -73,7 +73,8 @@ pub const FABRIC_AREA: usize = 256;
 /// are odd. Either the ringer sees the epoch or the sleeper's second look sees
 /// the push: no wake-up is lost. On fabrics where the epoch travels as a push
 /// itself, a fabric that sees a new odd epoch rings by itself when it has
-/// pushed to that peer without ringing since the last one. On fabrics where the
+/// pushed to that peer without ringing since the last one: so who has pushed goes on to
+/// [`poll`](Self::poll), or announces that it sleeps itself. On fabrics where the
 /// ring travels, behind the data, the epoch need not: a thread of the sleeper's
 /// process takes the ringer's part when the ring arrives.
 pub trait Fabric: Send + Sync + 'static {

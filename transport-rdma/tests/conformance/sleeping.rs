@@ -15,7 +15,8 @@ pub(crate) fn only(rank: usize) -> PeerSet {
 }
 
 /// A member that sleeps whenever `work` finds nothing to do, as an engine
-/// would: announce, look once more, sleep, announce, look.
+/// would: announce, look once more, sleep, announce, look. It does not end awake: where
+/// the news of a peer's sleep is still on its way, that rings whom it has pushed to last.
 pub(crate) fn sleeper<'a, F: Fabric>(
     rank: usize,
     want: Want,
@@ -43,6 +44,11 @@ pub(crate) fn sleeper<'a, F: Fabric>(
             (Turn::Idle, _) => {
                 state = State::Sleeping;
                 Ok(Turn::Asleep)
+            }
+            (Turn::Done, State::Awake) => {
+                fabric.announce_sleep(want);
+                fabric.announce_awake();
+                Ok(turn)
             }
             (turn, State::Announced) => {
                 fabric.announce_awake();
