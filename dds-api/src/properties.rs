@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | `spindle.subgroups` | participant | subgroups of the domain, from 2 to 4096; the same at all. One without topics costs nothing; topics that share one share rings | 1024 |
 //! | `spindle.topic.<name>.subgroup` | participant | pins a topic to a subgroup, from 1; the same at all. A warning is logged by `enable` if the participant has no such topic | by hash of the name |
-//! | `spindle.ring.messages` | participant, writer | messages in flight of one sender in a subgroup, 2 to 32768, rounded up to a power of two | 1024 |
-//! | `spindle.ring.bytes` | participant, writer | bytes in flight, 128 to 2^34, rounded up; a sample takes at most half | 8 MiB |
+//! | `spindle.ring.messages` | participant, writer | messages in flight of one sender in a subgroup, 2 to 32768, rounded up to a power of two | 4096 |
+//! | `spindle.ring.bytes` | participant, writer | bytes in flight, 128 to 2^34. The ring has memory for the next power of two, and a sample takes at most half of that. Where the memory is some 3 MiB more than what is in flight, writer and readers do not contend for what their caches hold | 5 MiB, in 8 |
 //! | `spindle.join.timeout_ms` | participant | how long `enable` waits to be let in by those who are there | 30000 |
 //! | `spindle.failure.limit_ms` | participant | whoever gives no sign of life for so long is taken for failed, from 30; give all the same | 3000 |
 //! | `spindle.wait` | participant | `balanced`, `spin` or `block`: how long threads look again before they sleep (the one that polls, those that call listeners and wake streams, one in a WaitSet, one that waits for room): 32 times, yielding between; for some milliseconds; not at all. While a thread polls with `take` or `read`, the polling thread sleeps | `balanced` |
@@ -21,7 +21,7 @@
 //! | `spindle.rdma.gid_index` | participant | index of the GID, 0 to 255 | RoCE v2 with the address of `spindle.listen`, else with any IPv4 address, else any; 0 on InfiniBand |
 //! | `spindle.rdma.mtu` | participant | path MTU: 256, 512, 1024, 2048 or 4096; of two participants the smaller holds | the port's active one |
 //! | `spindle.prefer_availability` | participant | `true`: members that are cut off from the majority go on, and the first contact founds without a majority after `spindle.failure.limit_ms`: there may be several groups then, which never become one again. Give all the same | `false` |
-//! | `spindle.engine.<switch>` | participant | for measuring alone: `false` turns off one of `send_batching`, `receive_batching`, `delivery_batching`, `bounded_deliveries`, `null_sends`, `late_pushes`, `batched_upcalls`, `summary_polling`, `variable_lengths`. Without `null_sends` a writer that is silent stops the others of its subgroup; without `variable_lengths` each sample takes a slot of `spindle.ring.bytes` / `spindle.ring.messages`, and none is larger | `true` |
+//! | `spindle.engine.<switch>` | participant | for measuring alone: `false` turns off one of `send_batching`, `receive_batching`, `delivery_batching`, `bounded_deliveries`, `null_sends`, `late_pushes`, `batched_upcalls`, `summary_polling`, `variable_lengths`. Without `null_sends` a writer that is silent stops the others of its subgroup; without `variable_lengths` each sample takes a slot, which is the memory of the ring / `spindle.ring.messages`, and none is larger | `true` |
 //! | `spindle.reader.storage` | participant, reader | `copy`: taken samples are copies; `ring`: they stay where their writer built them until given back | `copy` |
 //! | `spindle.reader.untrusted_peers` | participant, reader | `true`: samples are copied before they are looked at, for peers that may alter what they have sent | `false` |
 //!
@@ -154,8 +154,9 @@ pub(crate) enum Doorbell {
 
 impl RingSize {
     const DEFAULT: Self = Self {
-        messages: 1024,
-        bytes: 8 << 20,
+        messages: 4096,
+        // Of 8 MiB: the rest is more than what the cache of a processor holds.
+        bytes: 5 << 20,
     };
 
     fn read(self, properties: &Properties) -> Result<Self> {

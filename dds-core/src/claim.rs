@@ -20,7 +20,7 @@ pub enum ClaimError {
     /// Not now: all room is taken by messages that somebody has not released.
     #[error("no room in the ring now")]
     NoRoom,
-    /// Never: a message takes at most half of its ring.
+    /// Never: a message takes at most half of its ring's memory.
     #[error("{len} bytes do not fit: the ring takes messages of up to {max} bytes")]
     TooLarge {
         /// Bytes asked for.
@@ -131,7 +131,7 @@ impl<F: Fabric> Claim<F> {
     pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, reserved: Reserved) -> Self {
         let row = lane.fabric.row(lane.fabric.me());
         let payload = lane.columns.rings[ring.index()].map_or(NonNull::dangling(), |columns| {
-            row.place(columns.payload, columns.spec.bytes as usize)
+            row.place(columns.payload, columns.spec.memory() as usize)
         });
         Self {
             payload,

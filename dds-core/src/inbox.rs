@@ -203,14 +203,16 @@ impl Inbox {
             (place & 0xffff_ffff, (place >> 32).div_ceil(GRANULE as u64))
         };
         let ((begin, _), (newest, len)) = (place(oldest), place(passed - 1));
-        let granules = columns.spec.bytes / GRANULE as u64;
+        let granules = columns.spec.memory() / GRANULE as u64;
         let held = match (newest + len).wrapping_sub(begin) & (granules - 1) {
             // All of the ring looks like nothing of it.
             0 if len != 0 => granules,
             held => held,
         };
         let by_messages = messages * 256 / u64::from(columns.spec.messages);
-        by_messages.max(held * 256 / granules) as u32
+        // One large message may take more than what is to be in flight.
+        let by_bytes = (held * GRANULE as u64 * 256 / columns.spec.bytes).min(256);
+        by_messages.max(by_bytes) as u32
     }
 
     /// Recomputes `released`; calls `store` with each new value, in order and

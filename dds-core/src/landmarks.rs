@@ -60,7 +60,7 @@ pub fn of_lane(spec: &LaneSpec, place: Rank) -> Result<Vec<(Landmark, Range<usiz
         all.push((Landmark::Headers, block(ring.headers, headers)));
         all.push((
             Landmark::Payload,
-            block(ring.payload, ring.spec.bytes as usize),
+            block(ring.payload, ring.spec.memory() as usize),
         ));
     }
     Ok(all)

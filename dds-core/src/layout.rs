@@ -146,7 +146,7 @@ fn row(spec: &LaneSpec, place: Rank) -> RowLayout {
         Some(RingColumns {
             guard: block(8),
             headers: block(spec.messages as usize * HEADER_LEN),
-            payload: block(spec.bytes as usize),
+            payload: block(spec.memory() as usize),
             spec,
         })
     });
@@ -209,6 +209,7 @@ mod tests {
             check(&|lane| lane.senders[1].rank = Rank(3)),
             check(&|lane| lane.senders[0].rings[0] = ring(3, 256)),
             check(&|lane| lane.senders[0].rings[0] = ring(4, 64)),
+            check(&|lane| lane.senders[0].rings[0] = ring(4, 136)),
             check(&|lane| lane.topics = vec![TopicKey(7), TopicKey(7)]),
         ];
         insta::assert_debug_snapshot!(errors);

@@ -15,7 +15,7 @@ pub const RING_MESSAGES_MAX: u32 = 1 << 15;
 /// Fewest message headers in a ring.
 pub const RING_MESSAGES_MIN: u32 = 2;
 
-/// Most payload bytes in a ring; a power of two.
+/// Most payload bytes in a ring; a power of two, as is the memory of each.
 pub const RING_BYTES_MAX: u64 = 1 << 34;
 
 /// Fewest payload bytes in a ring.

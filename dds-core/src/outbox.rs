@@ -56,7 +56,10 @@ pub(crate) struct Outbox {
     next: CachePadded<AtomicU64>,
     extents: Box<[Extent]>,
     ready: Box<[AtomicU64]>,
+    /// Of the ring's memory.
     granules: u32,
+    /// Granules in flight, unless one extent has the ring alone.
+    granules_in_flight: u32,
     /// Of the largest extent.
     granules_max: u32,
     /// Granules of an extent where all have one size.
@@ -97,7 +100,7 @@ impl Reserved {
 pub(crate) enum ReserveError {
     /// Not now.
     Full,
-    /// Never: above half of the ring.
+    /// Never: above half of the ring's memory.
     TooLarge,
 }
 
@@ -130,8 +133,13 @@ impl Outbox {
     /// `slots`: each extent takes its part of the ring, whatever is asked for.
     pub(crate) fn new(spec: &RingSpec, slots: bool) -> Self {
         let messages = spec.messages as usize;
-        let granules = (spec.bytes / GRANULE as u64) as u32;
+        let granules = (spec.memory() / GRANULE as u64) as u32;
         let slot = slots.then(|| (spec.slot_len() / GRANULE as u64) as u32);
+        // Slots divide the memory.
+        let granules_in_flight = match slots {
+            true => granules,
+            false => (spec.bytes / GRANULE as u64) as u32,
+        };
         let extent = || Extent {
             state: AtomicU64::new(BUILDING),
             granules: AtomicU64::new(0),
@@ -143,6 +151,7 @@ impl Outbox {
             extents: (0..messages).map(|_| extent()).collect(),
             ready: (0..messages).map(|_| AtomicU64::new(0)).collect(),
             granules,
+            granules_in_flight,
             granules_max: slot.unwrap_or(granules / 2),
             slot,
         }
@@ -186,7 +195,11 @@ impl Outbox {
                 0
             };
             let span = skipped + need;
-            let room = at.wrapping_sub(tail_at).saturating_add(span) <= self.granules
+            let in_flight = at.wrapping_sub(tail_at);
+            // With what it skips, the largest takes less than all of the memory, and may
+            // take more than what is to be in flight: then it waits until it is alone.
+            let room = (in_flight == 0
+                || in_flight.saturating_add(span) <= self.granules_in_flight)
                 && (ticket.wrapping_sub(tail_ticket) as usize) < self.extents.len();
             if !room {
                 // The tail may be newer than the head that was read before it.
@@ -437,6 +450,42 @@ mod tests {
             let place = outbox.commit(&half, 128).unwrap();
             outbox.written(place);
             outbox.reclaim(place.index + 1);
+        }
+    }
+
+    #[test]
+    fn no_more_is_in_flight_than_asked_for() {
+        let outbox = outbox(16, 160);
+        let sent = |len| {
+            let reserved = outbox.reserve(len).unwrap();
+            let place = outbox.commit(&reserved, len).unwrap();
+            outbox.written(place);
+            (reserved.offset(), place.index + 1)
+        };
+        let offsets = [64, 64, 32].map(|len| sent(len).0);
+        assert_eq!(offsets, [0, 64, 128]);
+        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        assert!(outbox.reclaim(1));
+        let (offset, end) = sent(64);
+        assert_eq!(offset, 160, "the ring has memory for 256");
+        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        assert!(outbox.reclaim(end));
+        assert_eq!(outbox.reserve(129), Err(ReserveError::TooLarge));
+        let (offset, end) = sent(128);
+        assert_eq!(offset, 0, "with the 32 that it skips it has the ring alone");
+        assert_eq!(outbox.in_use(), (1, 160));
+        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        assert!(outbox.reclaim(end) && outbox.is_empty());
+        for at in (0..9).chain(0..9) {
+            outbox.reclaim(sent(16 * at).1);
+            let (offset, end) = sent(128);
+            assert!(offset + 128 <= 256);
+            assert_eq!(
+                outbox.reserve(48),
+                Err(ReserveError::Full),
+                "128 of 160 are taken"
+            );
+            outbox.reclaim(end);
         }
     }
 

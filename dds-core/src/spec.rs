@@ -36,12 +36,13 @@ pub struct SenderSpec {
     pub rings: [Option<RingSpec>; 2],
 }
 
-/// Sizes of a ring; both are powers of two.
+/// Sizes of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingSpec {
-    /// Message headers: how many messages can be in flight.
+    /// Message headers: how many messages can be in flight. A power of two.
     pub messages: u32,
-    /// Payload bytes. The largest message is half of this.
+    /// Payload bytes in flight, a multiple of [`GRANULE`]. The ring has
+    /// [`memory`](Self::memory) for them.
     pub bytes: u64,
 }
 
@@ -53,13 +54,21 @@ impl RingSpec {
             .next_power_of_two();
         let bytes = bytes
             .clamp(RING_BYTES_MIN, RING_BYTES_MAX)
-            .next_power_of_two();
+            .next_multiple_of(GRANULE as u64);
         Self { messages, bytes }
+    }
+
+    /// Bytes of the ring's memory: the power of two at or above what is in flight. The
+    /// largest message is half of it. What it is more keeps the sender away from where
+    /// messages have just been read, which the readers' caches still hold: they and its own
+    /// would contend for each line.
+    pub const fn memory(&self) -> u64 {
+        self.bytes.next_power_of_two()
     }
 
     /// Bytes of each message's part, where all take the same.
     pub(crate) fn slot_len(self) -> u64 {
-        (self.bytes / u64::from(self.messages)).max(GRANULE as u64)
+        (self.memory() / u64::from(self.messages)).max(GRANULE as u64)
     }
 
     /// As large as either.
@@ -83,8 +92,8 @@ pub enum SpecError {
     /// A ring has a size that is not legal.
     #[error(
         "subgroup {subgroup}: a ring has a power of two of messages ({RING_MESSAGES_MIN} to \
-         {RING_MESSAGES_MAX}) and of bytes ({RING_BYTES_MIN} to {RING_BYTES_MAX}), this one \
-         {messages} and {bytes}"
+         {RING_MESSAGES_MAX}) and a multiple of {GRANULE} of bytes ({RING_BYTES_MIN} to \
+         {RING_BYTES_MAX}), this one {messages} and {bytes}"
     )]
     RingSize {
         /// Where.
@@ -158,5 +167,24 @@ impl LaneSpec {
             .filter(|(_, (_, count))| **count > 0)
             .map(|(at, (_, count)): (u64, _)| (count - 1) * n + at + 1);
         self.base + ends.max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_hold_what_is_asked_for_in_memory_that_wraps() {
+        let ring = |messages, bytes| {
+            let ring = RingSpec::at_least(messages, bytes);
+            (ring.messages, ring.bytes, ring.memory())
+        };
+        assert_eq!(ring(0, 0), (2, 128, 128));
+        assert_eq!(ring(3, 129), (4, 144, 256));
+        assert_eq!(ring(4096, 5 << 20), (4096, 5 << 20, 8 << 20));
+        let most = (RING_MESSAGES_MAX, RING_BYTES_MAX, RING_BYTES_MAX);
+        assert_eq!(ring(u32::MAX, u64::MAX), most);
+        assert_eq!(ring(u32::MAX, RING_BYTES_MAX - 8), most);
     }
 }

@@ -99,7 +99,7 @@ impl Stream {
 
     /// Where the payload ring begins, all of which lies in the sender's row.
     pub(crate) fn payload(&self) -> NonNull<u8> {
-        let len = self.columns.spec.bytes as usize;
+        let len = self.columns.spec.memory() as usize;
         self.row.begin(self.columns.payload, len)
     }
 
@@ -130,6 +130,7 @@ impl Stream {
         let before = self.real;
         let messages = self.headers.len() as u64;
         let hasty = config.plants(PlantedBug::NullsBeforeHeaders);
+        let memory = self.columns.spec.memory();
         // It only rises: what it was is enough, for as long as there is room by that.
         let mut released = inbox.released_real();
         let (mut real, mut count) = (before, self.count);
@@ -157,7 +158,7 @@ impl Stream {
                         break 'stretches;
                     }
                 }
-                let header = Header::from_words(&words.copy(), self.columns.spec.bytes);
+                let header = Header::from_words(&words.copy(), memory);
                 let Some(header) = header.filter(|header| header.index + 1 == index_end) else {
                     result = Err(Nonsense::BadHeader);
                     break 'stretches;

@@ -8,6 +8,9 @@ use spindle_dds_transport::sim::{Rng, SimOptions};
 
 use crate::node::Blunder;
 
+/// Of rings: all that there is memory for, and less.
+const RING_BYTES: [u64; 5] = [128, 192, 512, 1280, 2048];
+
 /// A run before it starts. Change it to plant a bug or to narrow a seed down.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -154,7 +157,7 @@ fn draw_group(rng: &mut Rng, members: usize, subgroup: SubgroupId) -> GroupPlan 
     }
     let sending = [0.4, 1.0][rng.below(2)];
     let most = [5, 40, 120][rng.below(3)];
-    let ring = RingSpec::at_least(2 << rng.below(5), 128 << rng.below(5));
+    let ring = RingSpec::at_least(2 << rng.below(5), RING_BYTES[rng.below(5)]);
     let unordered = rng.chance(0.3);
     let mut senders = Vec::new();
     for &rank in &ranks {
@@ -181,7 +184,7 @@ fn draw_group(rng: &mut Rng, members: usize, subgroup: SubgroupId) -> GroupPlan 
         subgroup,
         members: ranks,
         senders,
-        len_max: (ring.bytes / 2) as u32,
+        len_max: (ring.memory() / 2) as u32,
     }
 }
 

@@ -35,8 +35,9 @@ pub(super) struct Job {
     pub(super) prefault: bool,
     /// Who is silent for so many milliseconds has failed, if not after the product's default.
     pub(super) limit_ms: Option<u64>,
-    pub(super) ring_messages: u32,
-    pub(super) ring_bytes: u64,
+    /// Of a ring, as its bytes: the product's default if it is `None`.
+    pub(super) ring_messages: Option<u32>,
+    pub(super) ring_bytes: Option<u64>,
     /// Switches of the engine that are off.
     pub(super) without: Vec<String>,
     pub(super) copy: bool,
@@ -101,8 +102,8 @@ impl Job {
             wait: Wait::Balanced,
             prefault: false,
             limit_ms: None,
-            ring_messages: 1024,
-            ring_bytes: RING_BYTES,
+            ring_messages: Some(1024),
+            ring_bytes: Some(RING_BYTES),
             without: Vec::new(),
             // The readers' storage is the default one.
             copy: true,

@@ -78,10 +78,11 @@ pub(crate) struct Tuning {
     /// Participants have all memory of their rings from the start: `spindle.prefault`.
     #[arg(long)]
     pub(crate) prefault: bool,
-    /// Messages in flight of one writer.
-    #[arg(long, default_value_t = 1024)]
-    pub(crate) ring_messages: u32,
-    /// Bytes in flight of one writer [default: by the size of the samples].
+    /// Messages in flight of one writer [default: the product's].
+    #[arg(long)]
+    pub(crate) ring_messages: Option<u32>,
+    /// Bytes in flight of one writer [default: the product's, or more: room for all of
+    /// --ring-messages, and for 1024 samples of more than 64 KiB].
     #[arg(long)]
     pub(crate) ring_bytes: Option<u64>,
     /// Who is silent for so many milliseconds has failed [default: the product's].
@@ -365,13 +366,16 @@ impl ThroughputOptions {
 }
 
 impl Tuning {
-    /// Room for many samples, but no more memory than it takes.
-    pub(crate) fn ring_bytes(&self, size: usize) -> u64 {
+    /// Room for many samples, but no more memory than it takes; the product's default if
+    /// that is many.
+    pub(crate) fn ring_bytes(&self, size: usize) -> Option<u64> {
         let sample = size as u64 + HEADER_BYTES;
-        let wanted = sample.saturating_mul(u64::from(self.ring_messages));
         let most = RING_BYTES_MAX.max(sample.saturating_mul(4));
+        let of_large = (size > LARGE).then_some(OF_LARGE);
+        let room = |messages| sample.saturating_mul(u64::from(messages));
+        let wanted = self.ring_messages.or(of_large).map(room);
         self.ring_bytes
-            .unwrap_or_else(|| wanted.clamp(RING_BYTES_MIN, most))
+            .or(wanted.map(|wanted| wanted.clamp(RING_BYTES_MIN, most)))
     }
 }
 
@@ -391,4 +395,7 @@ shown_as_on_the_command_line!(Fabric, Level, Doorbell, Wait);
 /// What a sample takes besides its payload, at most.
 pub(crate) const HEADER_BYTES: u64 = 64;
 const RING_BYTES_MIN: u64 = 1 << 20;
+/// Above this a sample is large, and a ring has room for so many such.
+const LARGE: usize = 1 << 16;
+const OF_LARGE: u32 = 1024;
 const RING_BYTES_MAX: u64 = 1 << 30;

@@ -51,13 +51,20 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     });
     let properties = job.without.iter().filter_map(|it| engine_switch(it));
     let builder = properties.fold(builder, |builder, name| builder.property(&name, "false"));
+    let sizes = [
+        ("spindle.ring.messages", job.ring_messages.map(u64::from)),
+        ("spindle.ring.bytes", job.ring_bytes),
+    ];
+    let sizes = sizes.into_iter();
+    let builder = sizes.fold(builder, |builder, (name, size)| match size {
+        None => builder,
+        Some(size) => builder.property(name, &size.to_string()),
+    });
     builder
         .property("spindle.directory", &job.directory.to_string_lossy())
         .property("spindle.doorbell", &job.doorbell.to_string())
         .property("spindle.wait", &job.wait.to_string())
         .property("spindle.prefault", &job.prefault.to_string())
-        .property("spindle.ring.messages", &job.ring_messages.to_string())
-        .property("spindle.ring.bytes", &job.ring_bytes.to_string())
         .property("spindle.reader.storage", storage)
 }
 

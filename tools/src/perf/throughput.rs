@@ -32,8 +32,9 @@ struct Outcome {
     wait: String,
     listener: bool,
     idle_topics: u32,
-    ring_messages: u32,
-    ring_bytes: u64,
+    /// `None`: the product's default, as of the bytes.
+    ring_messages: Option<u32>,
+    ring_bytes: Option<u64>,
     /// Switches of the engine that were off.
     without: Vec<String>,
     /// What was asked of participants beside sending and taking.

@@ -140,7 +140,10 @@ impl Experiment {
     }
 
     pub(super) fn ring_spec(&self) -> RingSpec {
-        RingSpec::at_least(self.window, u64::from(self.window * STAND_IN))
+        RingSpec::at_least(
+            self.window,
+            u64::from(self.window.next_power_of_two() * STAND_IN),
+        )
     }
 
     pub(super) fn lane(&self, subgroup: usize) -> LaneSpec {

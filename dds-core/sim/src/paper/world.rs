@@ -393,7 +393,7 @@ impl Measure for Rows {
         if owner.index() >= self.senders {
             return Charge::Write(len as u64);
         }
-        let payload = self.lens[owner.index()] - self.ring.bytes as usize;
+        let payload = self.lens[owner.index()] - self.ring.memory() as usize;
         let headers = payload - self.ring.messages as usize * HEADER_LEN;
         match self.slots {
             _ if at >= payload => Charge::Write(len as u64 / u64::from(STAND_IN) * self.size),

@@ -54,18 +54,21 @@ impl Entities {
         })
     }
 
-    /// A RELIABLE, KEEP_ALL writer; it may have so many messages in flight.
+    /// A RELIABLE, KEEP_ALL writer; it may have so many messages in flight, or as many as
+    /// the participant says.
     pub(super) fn writer(
         &self,
         topic: &str,
-        ring_messages: u32,
+        ring_messages: Option<u32>,
     ) -> Result<DataWriter<Probe>, Failure> {
         let mut qos = DataWriterQos::default();
         qos.reliability.kind = ReliabilityKind::Reliable;
         qos.reliability.max_blocking_time = spindle_dds::Duration::INFINITE;
         qos.history.kind = HistoryKind::KeepAll;
-        qos.property
-            .set("spindle.ring.messages", ring_messages.to_string());
+        if let Some(messages) = ring_messages {
+            qos.property
+                .set("spindle.ring.messages", messages.to_string());
+        }
         Ok(self
             .publisher
             .writer(&self.topics[topic])

@@ -88,11 +88,7 @@ fn publish(job: &Job, entities: &Entities, timetable: &Timetable) -> Result<Find
     ];
     let mut writers = Vec::new();
     for topic in TOPICS {
-        let ring_messages = if topic == "C" {
-            RING_OF_C
-        } else {
-            job.ring_messages
-        };
+        let ring_messages = (topic == "C").then_some(RING_OF_C);
         writers.push(entities.writer(topic, ring_messages)?);
     }
     participant::enable(job, &entities.participant)?;
@@ -132,7 +128,7 @@ fn read(job: &Job, entities: &Entities, timetable: &Timetable) -> Result<Finding
         let listener = Some(Taker(watch.clone()));
         readers.push((topic, entities.reader(topic, None, watch, listener)?));
     }
-    let writer = entities.writer("B", job.ring_messages)?;
+    let writer = entities.writer("B", None)?;
     participant::enable(job, &entities.participant)?;
     await_start(timetable, readers.iter().map(|(_, reader)| reader))?;
     let pacer = Pacer {
@@ -222,8 +218,8 @@ impl Culprit {
             b: entities.reader("B", None, watch_b, Some(blocking))?,
             c: entities.reader("C", Some(SAMPLES_OF_C), watch(false), None::<Taker>)?,
             d: entities.reader("D", None, watch(false), None::<Taker>)?,
-            writer_b: entities.writer("B", job.ring_messages)?,
-            writer_e: entities.writer(EXTRA_TOPIC, job.ring_messages)?,
+            writer_b: entities.writer("B", None)?,
+            writer_e: entities.writer(EXTRA_TOPIC, None)?,
             held: None,
             not_taking_since: None,
             listener_ns,

@@ -66,8 +66,8 @@ pub(super) fn run(options: &ChurnOptions, views: u64) -> Result<(), Failure> {
         // Nobody measures how fast they are, and who spins keeps the others from working.
         wait: Wait::Block,
         // Nor how much they have in flight: small rings are made faster, and no fewer.
-        ring_messages: RING_MESSAGES,
-        ring_bytes: (size as u64 + HEADER_BYTES) * u64::from(RING_MESSAGES),
+        ring_messages: Some(RING_MESSAGES),
+        ring_bytes: Some((size as u64 + HEADER_BYTES) * u64::from(RING_MESSAGES)),
         ..Job::in_phases(role, PARTS.len(), 0.0, rate, size)?
     };
     let patience = SLACK + OF_EACH_VIEW.saturating_mul(u32::try_from(views).unwrap_or(u32::MAX));
