@@ -375,7 +375,7 @@ impl Tuning {
         let room = |messages| sample.saturating_mul(u64::from(messages));
         let wanted = self.ring_messages.or(of_large).map(room);
         self.ring_bytes
-            .or(wanted.map(|wanted| wanted.clamp(RING_BYTES_MIN, most)))
+            .or_else(|| wanted.map(|wanted| wanted.clamp(RING_BYTES_MIN, most)))
     }
 }
 
