@@ -82,7 +82,7 @@ pub(crate) struct Tuning {
     #[arg(long)]
     pub(crate) ring_messages: Option<u32>,
     /// Bytes in flight of one writer [default: the product's, or more: room for all of
-    /// --ring-messages, and for 1024 samples of more than 64 KiB].
+    /// --ring-messages, and for 256 samples of more than 64 KiB].
     #[arg(long)]
     pub(crate) ring_bytes: Option<u64>,
     /// Who is silent for so many milliseconds has failed [default: the product's].
@@ -397,5 +397,5 @@ pub(crate) const HEADER_BYTES: u64 = 64;
 const RING_BYTES_MIN: u64 = 1 << 20;
 /// Above this a sample is large, and a ring has room for so many such.
 const LARGE: usize = 1 << 16;
-const OF_LARGE: u32 = 1024;
+const OF_LARGE: u32 = 256;
 const RING_BYTES_MAX: u64 = 1 << 30;
