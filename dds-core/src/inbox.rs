@@ -210,7 +210,7 @@ impl Inbox {
             held => held,
         };
         let by_messages = messages * 256 / u64::from(columns.spec.messages);
-        // One large message may take more than what is to be in flight.
+        // Large messages may take more than what is in flight of small ones.
         let by_bytes = (held * GRANULE as u64 * 256 / columns.spec.bytes).min(256);
         by_messages.max(by_bytes) as u32
     }

@@ -58,7 +58,8 @@ pub(crate) struct Outbox {
     ready: Box<[AtomicU64]>,
     /// Of the ring's memory.
     granules: u32,
-    /// Granules in flight, unless one extent has the ring alone.
+    /// So many are in flight of small extents, which are an eighth of it or less; large
+    /// ones may take all of the memory.
     granules_in_flight: u32,
     /// Of the largest extent.
     granules_max: u32,
@@ -182,6 +183,10 @@ impl Outbox {
             return Err(ReserveError::TooLarge);
         }
         let need = self.slot.unwrap_or(need);
+        let most = match need > self.granules_in_flight / 8 {
+            true => self.granules,
+            false => self.granules_in_flight,
+        };
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             // Acquire: pairs with the release in `reclaim`; the readers are done
@@ -195,11 +200,7 @@ impl Outbox {
                 0
             };
             let span = skipped + need;
-            let in_flight = at.wrapping_sub(tail_at);
-            // With what it skips, the largest takes less than all of the memory, and may
-            // take more than what is to be in flight: then it waits until it is alone.
-            let room = (in_flight == 0
-                || in_flight.saturating_add(span) <= self.granules_in_flight)
+            let room = at.wrapping_sub(tail_at).saturating_add(span) <= most
                 && (ticket.wrapping_sub(tail_ticket) as usize) < self.extents.len();
             if !room {
                 // The tail may be newer than the head that was read before it.
@@ -455,38 +456,31 @@ mod tests {
 
     #[test]
     fn no_more_is_in_flight_than_asked_for() {
-        let outbox = outbox(16, 160);
+        let outbox = outbox(32, 1280);
         let sent = |len| {
             let reserved = outbox.reserve(len).unwrap();
             let place = outbox.commit(&reserved, len).unwrap();
             outbox.written(place);
             (reserved.offset(), place.index + 1)
         };
-        let offsets = [64, 64, 32].map(|len| sent(len).0);
-        assert_eq!(offsets, [0, 64, 128]);
+        let offsets = [0; 8].map(|_| sent(160).0);
+        assert_eq!(offsets, [0, 160, 320, 480, 640, 800, 960, 1120]);
         assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
         assert!(outbox.reclaim(1));
-        let (offset, end) = sent(64);
-        assert_eq!(offset, 160, "the ring has memory for 256");
+        assert_eq!(sent(160).0, 1280, "the ring has memory for 2048");
         assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
-        assert!(outbox.reclaim(end));
-        assert_eq!(outbox.reserve(129), Err(ReserveError::TooLarge));
-        let (offset, end) = sent(128);
-        assert_eq!(offset, 0, "with the 32 that it skips it has the ring alone");
-        assert_eq!(outbox.in_use(), (1, 160));
-        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        let (offset, end) = sent(176);
+        assert_eq!(offset, 1440, "what is large may have all of it");
+        assert_eq!(outbox.in_use(), (9, 1456));
+        assert_eq!(outbox.reserve(1025), Err(ReserveError::TooLarge));
+        assert_eq!(outbox.reserve(1024), Err(ReserveError::Full));
         assert!(outbox.reclaim(end) && outbox.is_empty());
-        for at in (0..9).chain(0..9) {
-            outbox.reclaim(sent(16 * at).1);
-            let (offset, end) = sent(128);
-            assert!(offset + 128 <= 256);
-            assert_eq!(
-                outbox.reserve(48),
-                Err(ReserveError::Full),
-                "128 of 160 are taken"
-            );
-            outbox.reclaim(end);
-        }
+        let (offset, end) = sent(1024);
+        assert_eq!(offset, 0, "with the 432 that it skips it fits");
+        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        assert_eq!(outbox.reserve(593), Err(ReserveError::Full));
+        assert_eq!(sent(592).0, 1024);
+        assert!(outbox.reclaim(end));
     }
 
     #[test]

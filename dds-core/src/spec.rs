@@ -42,7 +42,8 @@ pub struct RingSpec {
     /// Message headers: how many messages can be in flight. A power of two.
     pub messages: u32,
     /// Payload bytes in flight, a multiple of [`GRANULE`]. The ring has
-    /// [`memory`](Self::memory) for them.
+    /// [`memory`](Self::memory) for them, all of which messages of more than an eighth of
+    /// this may take.
     pub bytes: u64,
 }
 
