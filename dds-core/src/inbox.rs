@@ -301,6 +301,32 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_of_what_is_in_flight_and_places_of_the_memory() {
+        let columns = RingColumns {
+            guard: 0,
+            headers: 0,
+            payload: 0,
+            spec: RingSpec {
+                messages: 8,
+                bytes: 192,
+            },
+        };
+        let inbox = Inbox::new(8);
+        let pass = |real: u64, offset, len| {
+            inbox.place(real).hold();
+            inbox.pass_real(real, inbox.place(real), &Header::test(real, offset, len));
+            inbox.held_parts(&columns)
+        };
+        assert_eq!(pass(0, 192, 48), 64);
+        assert_eq!(
+            pass(1, 0, 32),
+            128,
+            "the memory is 256, and 16 of it were skipped"
+        );
+        assert_eq!(pass(2, 32, 128), 256, "224 of 192, as large ones may");
+    }
+
+    #[test]
     fn the_oldest_held_message_bounds_what_is_released() {
         let inbox = Inbox::new(4);
         let mut column = Vec::new();

@@ -21,6 +21,8 @@
 //!   without a real message. Order is the order of these swaps.
 //! - There are at most as many extents as headers, so who holds an extent finds
 //!   a header: unreleased messages are never more than live extents.
+//! - From `tail` to a `head` that a small extent has moved are no more granules than are to
+//!   be in flight, which may be fewer than the ring has; a large one may fill the ring.
 //! - `ready[slot]` says that the header of a committed message is written. It
 //!   holds index + 1, which rises from lap to lap, so a stale entry is told by
 //!   being at or below what has been published.

@@ -68,7 +68,8 @@ pub struct RingFigures {
     pub ring: Ring,
     /// Messages that it holds at most.
     pub messages_max: u32,
-    /// Bytes of payload that it holds at most.
+    /// Bytes of payload in flight at most, if none are of large messages: these may take all
+    /// of its memory.
     pub bytes_max: u64,
     /// Messages that are claimed, and not released by all.
     pub messages: u32,

@@ -395,7 +395,8 @@ shown_as_on_the_command_line!(Fabric, Level, Doorbell, Wait);
 /// What a sample takes besides its payload, at most.
 pub(crate) const HEADER_BYTES: u64 = 64;
 const RING_BYTES_MIN: u64 = 1 << 20;
-/// Above this a sample is large, and a ring has room for so many such.
-const LARGE: usize = 1 << 16;
-const OF_LARGE: u32 = 256;
 const RING_BYTES_MAX: u64 = 1 << 30;
+/// A sample of more bytes is large.
+const LARGE: usize = 1 << 16;
+/// So many large samples a ring has room for.
+const OF_LARGE: u32 = 256;
