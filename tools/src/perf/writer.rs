@@ -93,7 +93,8 @@ impl Sender {
         Ok(publisher.delete_datawriter(&self.writer)?)
     }
 
-    /// Sends the samples of the job with a pause after each, but no more once `done` says so.
+    /// Sends the samples of the job with a pause after each, but none after the first once `done`
+    /// says so.
     pub(super) fn send_until(
         &mut self,
         job: &Job,
@@ -102,10 +103,13 @@ impl Sender {
     ) -> Result<Report, Failure> {
         let started_ns = clock::monotonic_ns();
         let mut sent = 0;
-        while sent < job.samples && !done() {
+        while sent < job.samples {
             self.send(sent, 0)?;
             sent += 1;
             clock::pause(pause_ns);
+            if done() {
+                break;
+            }
         }
         Ok(Report {
             samples: sent,
