@@ -71,10 +71,9 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
              the others would wait for room in so small a ring. In the second table they have 1 KB.",
             "Who sleeps after each message is woken up to 10,000 times a second, on processors that \
              all share. That takes as much of the others where a thread sleeps that has no part in \
-             the group, and some of threads that share nothing (at the top). Nulls are not there for \
-             that: so what others keep beside it is judged by what they have beside such a thread. \
-             What a sender that is late costs without its timer is in the row of one that waits as \
-             long or longer, and is not woken for it.",
+             the group, and some of threads that share nothing (at the top). What a sender that is \
+             late costs without its timer is in the row of one that waits as long or longer, and is \
+             not woken for it.",
         ],
         panels: vec![
             panel("one sender is delayed", [MEMBERS, THROUGHPUT], cases.into()),
@@ -232,7 +231,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
     };
     let woken = |table| {
         let rate = |it: &Outcome| it.messages_per_s;
-        let kept_of_it = times(found, (table, BESIDE), (table, DELAYED), rate)?;
+        let of_slept = times(found, (table, BESIDE), (table, DELAYED), rate)?;
         let (delayed, slept) = (
             kept(found, (table, DELAYED))?,
             kept(found, (table, BESIDE))?,
@@ -240,10 +239,10 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         let silent = kept(found, (table, SILENT_BESIDE))?;
         Some((
             format!(
-                "{kept_of_it:.2}: {delayed:.2} of the first row's, of which the thread alone leaves \
-                 {slept:.2} if the third only reads, {silent:.2} if it is silent"
+                "{delayed:.2}; a thread that only sleeps as long leaves {slept:.2} if the third only \
+                 reads, of which that is {of_slept:.2}, and {silent:.2} if the third is silent"
             ),
-            verdict(kept_of_it >= 0.9, kept_of_it > 0.5),
+            verdict(delayed >= 0.9, delayed > 0.5),
         ))
     };
     let stopped = || {
@@ -281,10 +280,9 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         .with(full(2)),
         Saying {
             section: "§IV-B.3",
-            text: "... where its delay is a thread that sleeps, on the processors of all others: of \
-                   their rate without it, beside a thread that sleeps as long",
+            text: "... where its delay is a thread that sleeps, on the processors of all others",
             paper: "full speed",
-            why: WHY_LATE,
+            why: WHY_WOKEN,
         }
         .with(woken(2)),
         Saying {
@@ -298,7 +296,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
             section: "§IV-B.3",
             text: "... where its delay is a thread that sleeps",
             paper: "full speed",
-            why: WHY_LATE,
+            why: WHY_WOKEN,
         }
         .with(woken(3)),
         Saying {
@@ -327,6 +325,9 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
 
 const WHY_LATE: &str = "A message is delivered when all have received what is before it, nulls too: each \
                         round waits until the third has had a processor, and after it the others.";
+const WHY_WOKEN: &str = "It is woken up to 10,000 times a second. A thread that sleeps as long, and has no part in the \
+                         group, takes about as much of the others; so the group could hardly give it back.";
+
 pub(super) fn figure_11(scale: Scale) -> Plan {
     let panels = SENDERS.map(|(senders, title)| {
         let line = |stage, name| {
