@@ -105,7 +105,7 @@ fn throughput_beside_one_that_is_late_or_silent() {
     let members = ["--members", "3", "--size", "64", "--samples", "1000"];
     let lates = [
         ["--delay-one", "100ms"],
-        ["--reply-one", "100ms"],
+        ["--sleep-one", "100ms"],
         ["--silent-one", "60s"],
     ];
     for late in lates {
@@ -164,7 +164,7 @@ fn drills_that_make_no_sense_are_refused() {
             "it is 2 to 2",
         ),
         (
-            &["--members", "3", "--reply-one", "1s", "--delay-one", "1s"],
+            &["--members", "3", "--sleep-one", "1s", "--delay-one", "1s"],
             "cannot be used with",
         ),
         (&["--poll", "--upcall", "1us"], "cannot be used with"),

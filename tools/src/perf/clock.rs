@@ -64,12 +64,15 @@ pub(super) fn spin(ns: u64) {
     }
 }
 
-/// Sleeps for so long, or a few microseconds more: what is too short for that, it spins. A
-/// thread of the kernel's default slack would be late by 50 of them.
-pub(super) fn pause(ns: u64) {
-    match ns {
-        0..NO_SLEEP_NS => spin(ns),
-        _ => std::thread::sleep(Duration::from_nanos(ns)),
+/// Looks at the clock until so long has passed, and until its turn comes then: each time, others
+/// have the processor first, if it is long enough for that. No timer is set.
+pub(super) fn wait_politely(ns: u64) {
+    if ns < NO_TURN_NS {
+        return spin(ns);
+    }
+    let until_ns = monotonic_ns() + ns;
+    while monotonic_ns() < until_ns {
+        std::thread::yield_now();
     }
 }
 
@@ -83,6 +86,6 @@ fn nanoseconds(clock: ClockId) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Not worth a sleep.
-const NO_SLEEP_NS: u64 = 20_000;
+/// Too short for others to have a turn.
+const NO_TURN_NS: u64 = 20_000;
 const SPIN_NS: u64 = 200_000;

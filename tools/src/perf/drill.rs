@@ -33,11 +33,11 @@ pub(super) enum Last {
     /// The same as the others.
     #[default]
     Prompt,
-    /// It waits for so long after each sample, and stops when it has all of the others.
+    /// It waits for so long after each sample, in a loop that gives way to others, and stops when
+    /// it has all of theirs.
     DelayedNs(u64),
-    /// It sends one when it takes samples, but none until so long after the last: it is late,
-    /// and no timer has to wake it for that. It stops when it has all of the others.
-    RepliesNs(u64),
+    /// The same, but it sleeps, and a timer wakes it.
+    SleepsNs(u64),
     /// It sends nothing, and deletes its writer when it has all samples of the others, or
     /// after so long; the others follow when something is missing still.
     SilentNs(u64),

@@ -12,7 +12,7 @@ use super::idle::{SETTLE, Traffic, settled};
 use super::job::{Job, Report};
 use super::perf::Probe;
 use super::reader::Log;
-use super::writer::{Replier, Sender};
+use super::writer::Sender;
 use super::{Failure, clock, participant};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
@@ -46,8 +46,6 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let mut written = member.send(writers)?;
     // Who has all samples may go: the others get them without it.
     member.wait(&readers)?;
-    let replied = member.log().replied();
-    written = merged(replied.into_iter().chain([written]));
     written.counts = Counts::from(&participant.counters()?);
     written.peers = participant::ways(&participant)?;
     let mut report = member.log().report();
@@ -96,14 +94,19 @@ impl Member<'_> {
         };
         match self.job.drill.last {
             Last::DelayedNs(ns) if !is_prompt(index) => {
+                let mut sender = Sender::new(self.job, index, writer);
+                sender.send_until(self.job, || {
+                    clock::wait_politely(ns);
+                    self.log().is_all()
+                })
+            }
+            Last::SleepsNs(ns) if !is_prompt(index) => {
                 clock::be_punctual()?;
                 let mut sender = Sender::new(self.job, index, writer);
-                sender.send_until(self.job, ns, || self.log().is_all())
-            }
-            Last::RepliesNs(ns) if !is_prompt(index) => {
-                let sender = Sender::new(self.job, index, writer);
-                self.log().reply_by(Replier::new(self.job, sender, ns));
-                Ok(Report::default())
+                sender.send_until(self.job, || {
+                    std::thread::sleep(Duration::from_nanos(ns));
+                    self.log().is_all()
+                })
             }
             Last::SilentNs(ns) if !is_prompt(index) => {
                 let until_ns = clock::monotonic_ns() + ns;

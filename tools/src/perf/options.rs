@@ -118,12 +118,11 @@ pub(crate) struct ThroughputOptions {
     #[arg(long, requires = "members", value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(crate) senders: Option<u32>,
     /// Have the last of the members that write wait for so long after each of its samples, as
-    /// 100us, and stop when it has all of the others. What is measured are the samples of the
-    /// others.
+    /// 100us, and stop when it has all of the others. It waits in a loop, in which it gives way to
+    /// who wants the processor. What is measured are the samples of the others.
     #[arg(long, requires = "members", value_name = "TIME", value_parser = duration)]
     pub(crate) delay_one: Option<Duration>,
-    /// Have the last of the members that write send from where it takes samples, but none until so
-    /// long after its last, as 100us: as late as with --delay-one, or later, and not woken for it.
+    /// The same, but it sleeps, so that a timer has to wake it for each sample.
     #[arg(
         long,
         requires = "members",
@@ -131,13 +130,13 @@ pub(crate) struct ThroughputOptions {
         value_name = "TIME",
         value_parser = duration
     )]
-    pub(crate) reply_one: Option<Duration>,
+    pub(crate) sleep_one: Option<Duration>,
     /// Have the last of the members that write send nothing, and delete its writer when it has
     /// all samples of the others, or after so long, as 2s: whom it stops goes on then.
     #[arg(
         long,
         requires = "members",
-        conflicts_with_all = ["delay_one", "reply_one"],
+        conflicts_with_all = ["delay_one", "sleep_one"],
         value_name = "TIME",
         value_parser = duration
     )]
@@ -343,10 +342,10 @@ impl ThroughputOptions {
     pub(super) fn drill(&self) -> Drill {
         let ns = |time: Option<Duration>| time.map(|time| time.as_nanos() as u64);
         let delayed = ns(self.delay_one).map(Last::DelayedNs);
-        let replies = ns(self.reply_one).map(Last::RepliesNs);
+        let sleeps = ns(self.sleep_one).map(Last::SleepsNs);
         let silent = ns(self.silent_one).map(Last::SilentNs);
         Drill {
-            last: delayed.or(replies).or(silent).unwrap_or_default(),
+            last: delayed.or(sleeps).or(silent).unwrap_or_default(),
             settle_ns: ns(self.settle).unwrap_or(0),
             more_topics: self.topics - 1,
             stamped: self.stamp,
@@ -397,6 +396,6 @@ pub(crate) const HEADER_BYTES: u64 = 64;
 const RING_BYTES_MIN: u64 = 1 << 20;
 const RING_BYTES_MAX: u64 = 1 << 30;
 /// A sample of more bytes is large.
-const LARGE: usize = 1 << 16;
+pub(super) const LARGE: usize = 1 << 16;
 /// So many large samples a ring has room for.
-const OF_LARGE: u32 = 256;
+pub(super) const OF_LARGE: u32 = 256;

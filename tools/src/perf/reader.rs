@@ -9,7 +9,6 @@ use super::drill::Drill;
 use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
 use super::perf::Probe;
-use super::writer::Replier;
 use super::{Failure, clock, participant, payload};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
@@ -61,8 +60,6 @@ pub(super) struct Log {
     latency: Histogram<u64>,
     uncorrected: Histogram<u64>,
     failure: Option<Failure>,
-    /// Who sends when samples have been taken, until all have been.
-    repliers: Vec<Replier>,
 }
 
 /// Takes whatever is there.
@@ -102,38 +99,14 @@ impl Log {
             latency: figures::histogram()?,
             uncorrected: figures::histogram()?,
             failure: None,
-            repliers: Vec::new(),
         })
     }
 
     /// Takes until nothing is left. Nothing more after a failure.
     pub(super) fn take_all(&mut self, reader: &DataReader<Probe>) -> Result<(), Failure> {
         self.failure()?;
-        while self.take_some(reader)? {
-            self.reply()?;
-        }
+        while self.take_some(reader)? {}
         Ok(())
-    }
-
-    /// From now on this one sends when samples have been taken.
-    pub(super) fn reply_by(&mut self, replier: Replier) {
-        self.repliers.push(replier);
-    }
-
-    fn reply(&mut self) -> Result<(), Failure> {
-        if self.repliers.is_empty() || self.is_all() {
-            return Ok(());
-        }
-        for replier in &mut self.repliers {
-            replier.reply()?;
-        }
-        Ok(())
-    }
-
-    /// What has been sent when samples had been taken. No more is.
-    pub(super) fn replied(&mut self) -> Vec<Report> {
-        let repliers = self.repliers.drain(..);
-        repliers.map(|replier| replier.report()).collect()
     }
 
     /// Takes what is there, up to a limit; whether there was any.

@@ -411,10 +411,9 @@ impl Outcome {
                 "\nthe last writer waits for {} ms after each sample; measured are the others",
                 ms(ns)
             )?,
-            Last::RepliesNs(ns) => writeln!(
+            Last::SleepsNs(ns) => writeln!(
                 out,
-                "\nthe last writer sends where it takes samples, and waits for {} ms after each; \
-                 measured are the others",
+                "\nthe last writer sleeps for {} ms after each sample; measured are the others",
                 ms(ns)
             )?,
             Last::SilentNs(ns) => writeln!(

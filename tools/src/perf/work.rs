@@ -12,13 +12,13 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::options::WorkOptions;
+use super::options::{LARGE, OF_LARGE, WorkOptions};
 use super::{Failure, clock, payload};
 
-/// Samples in flight, as `spindle.ring.messages` has them.
-const SAMPLES_IN_FLIGHT: usize = 1024;
-/// Or fewer, if they are large.
-const BYTES_IN_FLIGHT: usize = 64 << 20;
+/// Samples in flight, as `spindle.ring.messages` has them if nothing is said.
+const SAMPLES_IN_FLIGHT: usize = 4096;
+/// Or fewer, of so many bytes: as `spindle.ring.bytes`.
+const BYTES_IN_FLIGHT: usize = 5 << 20;
 /// Blocks in flight.
 const BLOCKS: usize = 16;
 
@@ -117,7 +117,10 @@ fn blocks(size: usize) -> VecDeque<Arc<Block>> {
 }
 
 fn samples_in_block(size: usize) -> usize {
-    let in_flight = SAMPLES_IN_FLIGHT.min(BYTES_IN_FLIGHT / size.max(1));
+    let in_flight = match size {
+        ..=LARGE => SAMPLES_IN_FLIGHT.min(BYTES_IN_FLIGHT / size.max(1)),
+        _ => OF_LARGE as usize,
+    };
     (in_flight / BLOCKS).max(1)
 }
 
@@ -170,7 +173,7 @@ mod tests {
 
     #[test]
     fn each_reader_sums_each_sample() {
-        for (size, readers, samples) in [(0, 1, 5), (100, 0, 7), (100, 3, 5000), (100_000, 2, 70)] {
+        for (size, readers, samples) in [(0, 1, 5), (100, 0, 7), (100, 3, 5000), (60_000, 2, 70)] {
             let options = WorkOptions {
                 size,
                 readers,
@@ -184,9 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn large_samples_are_fewer_in_flight() {
-        assert_eq!([0, 10_240].map(samples_in_block), [64; 2]);
-        assert_eq!(samples_in_block(1 << 20), 4);
-        assert_eq!(samples_in_block(usize::MAX), 1);
+    fn as_many_are_in_flight_as_rings_hold() {
+        assert_eq!([0, 128, 1024].map(samples_in_block), [256; 3]);
+        assert_eq!(samples_in_block(10_240), 32);
+        assert_eq!([1 << 20, usize::MAX].map(samples_in_block), [16; 2]);
     }
 }

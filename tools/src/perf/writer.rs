@@ -93,12 +93,11 @@ impl Sender {
         Ok(publisher.delete_datawriter(&self.writer)?)
     }
 
-    /// Sends the samples of the job with a pause after each, but none after the first once `done`
-    /// says so.
+    /// Sends the samples of the job until `done`, which is called after each, and may take its
+    /// time.
     pub(super) fn send_until(
         &mut self,
         job: &Job,
-        pause_ns: u64,
         done: impl Fn() -> bool,
     ) -> Result<Report, Failure> {
         let started_ns = clock::monotonic_ns();
@@ -106,7 +105,6 @@ impl Sender {
         while sent < job.samples {
             self.send(sent, 0)?;
             sent += 1;
-            clock::pause(pause_ns);
             if done() {
                 break;
             }
@@ -159,51 +157,5 @@ impl Sender {
             })?
             .publish()?;
         Ok(())
-    }
-}
-
-/// Sends where samples are taken, at most one in so long: nobody has to wake it.
-#[derive(Debug)]
-pub(super) struct Replier {
-    sender: Sender,
-    pause_ns: u64,
-    samples_max: u64,
-    due_at_ns: u64,
-    begun_ns: u64,
-    sent: u64,
-}
-
-impl Replier {
-    pub(super) fn new(job: &Job, sender: Sender, pause_ns: u64) -> Self {
-        let now_ns = clock::monotonic_ns();
-        Self {
-            sender,
-            pause_ns,
-            samples_max: job.samples,
-            due_at_ns: now_ns,
-            begun_ns: now_ns,
-            sent: 0,
-        }
-    }
-
-    /// Sends a sample, if one is due.
-    pub(super) fn reply(&mut self) -> Result<(), Failure> {
-        if self.sent == self.samples_max || clock::monotonic_ns() < self.due_at_ns {
-            return Ok(());
-        }
-        self.sender.send(self.sent, 0)?;
-        self.sent += 1;
-        self.due_at_ns = clock::monotonic_ns() + self.pause_ns;
-        Ok(())
-    }
-
-    /// What it has sent, from its beginning to now.
-    pub(super) fn report(&self) -> Report {
-        Report {
-            samples: self.sent,
-            retries: self.sender.retries,
-            elapsed_ns: clock::monotonic_ns() - self.begun_ns,
-            ..Report::default()
-        }
     }
 }

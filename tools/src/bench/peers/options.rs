@@ -14,25 +14,25 @@ pub(crate) struct PeersOptions {
     #[arg(long, default_value_t = 1.0, value_parser = positive)]
     pub(super) seconds: f64,
     /// What is measured.
-    #[arg(long, value_enum, value_delimiter = ',',
+    #[arg(long, value_name = "MEASURE,...", value_enum, value_delimiter = ',',
           default_values_t = [Measure::Throughput, Measure::Latency])]
     pub(super) measure: Vec<Measure>,
     /// Bytes of payload in a sample. Only Spindle, iceoryx2 and memcpy are measured with
     /// more than a datagram holds.
-    #[arg(long, value_delimiter = ',',
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',',
           default_values_t = [128, 1024, 10240, 1 << 20],
           value_parser = clap::value_parser!(u64).range(16..=1 << 26))]
     pub(super) sizes: Vec<u64>,
     /// Numbers of readers, each in a process of its own; latency is measured with one.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4],
+    #[arg(long, value_name = "READERS,...", value_delimiter = ',', default_values_t = [1, 2, 4],
           value_parser = clap::value_parser!(u32).range(1..=8))]
     pub(super) readers: Vec<u32>,
     /// What is done with the bytes of a sample; latency is measured with `touch`.
-    #[arg(long, value_enum, value_delimiter = ',',
+    #[arg(long, value_name = "READ,...", value_enum, value_delimiter = ',',
           default_values_t = [Read::Touch, Read::Sum])]
     pub(super) read: Vec<Read>,
     /// How readers wait. Who polls is never compared with who blocks.
-    #[arg(long, value_enum, value_delimiter = ',',
+    #[arg(long, value_name = "WAIT,...", value_enum, value_delimiter = ',',
           default_values_t = [Wait::Poll, Wait::Block])]
     pub(super) wait: Vec<Wait>,
     /// Samples a second where latency is measured.

@@ -56,10 +56,10 @@ pub(super) enum Who {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     Prompt,
-    /// It waits after each message.
+    /// It waits after each message, and gives way to others.
     Delayed(&'static str),
-    /// It waits as long, but for what it takes and not for a timer.
-    Replies(&'static str),
+    /// It sleeps after each message.
+    Sleeps(&'static str),
     /// It sends nothing, for so long at most.
     Silent(&'static str),
 }
@@ -159,7 +159,7 @@ impl Run {
         match self.last {
             Last::Prompt => {}
             Last::Delayed(time) => add("--delay-one", &time),
-            Last::Replies(time) => add("--reply-one", &time),
+            Last::Sleeps(time) => add("--sleep-one", &time),
             Last::Silent(time) => add("--silent-one", &time),
         }
         if let Some(time) = self.beside {

@@ -36,8 +36,9 @@ const LONGER: u32 = 9;
 const ALONE: &str = "2 senders; the third member only reads";
 const BESIDE: &str = "the same, beside a thread that sleeps for 100 µs at a time, and nothing else";
 const SILENT_BESIDE: &str = "silent, beside such a thread";
-const DELAYED: &str = "the third sends, delayed by 100 µs a message";
-const REPLIES: &str = "delayed as long or longer: it sends where it reads, and no timer wakes it";
+const DELAYED: &str =
+    "the third sends, delayed by 100 µs a message: it looks at the clock and yields";
+const SLEEPS: &str = "the same, but it sleeps";
 const SILENT: &str = "the third could send, and does not";
 const DELAYED_STILL: &str = "delayed, and idle afterwards";
 const SILENT_STILL: &str = "silent, and idle afterwards";
@@ -59,21 +60,20 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
     };
     Plan {
         notes: vec![
-            "The last sender waits after each message: it sleeps, so that it takes no processor from \
-             the others, and for 1 µs it spins. For ever: it sends nothing, and deletes its writer \
-             when it has all messages of the others, or after 2 s. Throughput is of the messages of \
-             the others: so without a delay it is of one sender more. That it increases cannot be \
-             expected where there is no link that the others could use better. Half of the senders \
-             is one of 2 or 3: the same.",
+            "The last sender waits after each message as the paper's do, in a loop until the time has \
+             passed; but these have a processor each, and here it yields each time that it looks, so \
+             that it is delayed until its turn comes then. For 1 µs it does not yield. For ever: it \
+             sends nothing, and deletes its writer when it has all messages of the others, or after \
+             2 s. Throughput is of the messages of the others: so without a delay it is of one sender \
+             more. That it increases cannot be expected where there is no link that the others could \
+             use better. Half of the senders is one of 2 or 3: the same.",
             "In the tables rings hold 4096 messages, as a participant's do if nothing is said (with \
              10 KB, if they are given the memory), and not about 100 as the paper's: where members \
              share processors, each way that an acknowledgement takes lasts for a turn of all, and \
              the others would wait for room in so small a ring. In the second table they have 1 KB.",
-            "Who sleeps after each message is woken up to 10,000 times a second, on processors that \
+            "Who sleeps instead is woken by a timer up to 10,000 times a second, on processors that \
              all share. That takes as much of the others where a thread sleeps that has no part in \
-             the group, and some of threads that share nothing (at the top). What a sender that is \
-             late costs without its timer is in the row of one that waits as long or longer, and is \
-             not woken for it.",
+             the group, and some of threads that share nothing (at the top).",
         ],
         panels: vec![
             panel("one sender is delayed", [MEMBERS, THROUGHPUT], cases.into()),
@@ -104,7 +104,7 @@ fn drill(scale: Scale, size: u32) -> TablePlan {
         (ALONE, alone(scale)),
         (BESIDE, beside(alone(scale))),
         (DELAYED, third(scale, Last::Delayed("100us"))),
-        (REPLIES, third(scale, Last::Replies("100us"))),
+        (SLEEPS, third(scale, Last::Sleeps("100us"))),
         (SILENT, silent.clone()),
         (SILENT_BESIDE, beside(silent)),
     ];
@@ -219,30 +219,27 @@ fn nulls(rounds: &Rounds) -> String {
 
 fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
     let full = |table| {
-        let (replies, silent) = (
-            kept(found, (table, REPLIES))?,
+        let (delayed, silent) = (
+            kept(found, (table, DELAYED))?,
             kept(found, (table, SILENT))?,
         );
-        let least = replies.min(silent);
+        let least = delayed.min(silent);
         Some((
-            format!("{replies:.2} of one that is delayed, {silent:.2} of one that is silent"),
+            format!("{delayed:.2} of one that is delayed, {silent:.2} of one that is silent"),
             verdict(least >= 0.9, least > 0.5),
         ))
     };
     let woken = |table| {
         let rate = |it: &Outcome| it.messages_per_s;
-        let of_slept = times(found, (table, BESIDE), (table, DELAYED), rate)?;
-        let (delayed, slept) = (
-            kept(found, (table, DELAYED))?,
-            kept(found, (table, BESIDE))?,
-        );
+        let of_slept = times(found, (table, BESIDE), (table, SLEEPS), rate)?;
+        let (woken, slept) = (kept(found, (table, SLEEPS))?, kept(found, (table, BESIDE))?);
         let silent = kept(found, (table, SILENT_BESIDE))?;
         Some((
             format!(
-                "{delayed:.2}; a thread that only sleeps as long leaves {slept:.2} if the third only \
+                "{woken:.2}; a thread that only sleeps as long leaves {slept:.2} if the third only \
                  reads, of which that is {of_slept:.2}, and {silent:.2} if the third is silent"
             ),
-            verdict(delayed >= 0.9, delayed > 0.5),
+            verdict(woken >= 0.9, woken > 0.5),
         ))
     };
     let stopped = || {
@@ -280,7 +277,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         .with(full(2)),
         Saying {
             section: "§IV-B.3",
-            text: "... where its delay is a thread that sleeps, on the processors of all others",
+            text: "... where it sleeps, and a timer wakes it, on the processors of all others",
             paper: "full speed",
             why: WHY_WOKEN,
         }
@@ -294,7 +291,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         .with(full(3)),
         Saying {
             section: "§IV-B.3",
-            text: "... where its delay is a thread that sleeps",
+            text: "... where it sleeps, and a timer wakes it",
             paper: "full speed",
             why: WHY_WOKEN,
         }
