@@ -89,3 +89,18 @@ fn nanoseconds(clock: ClockId) -> u64 {
 /// Too short for others to have a turn.
 const NO_TURN_NS: u64 = 20_000;
 const SPIN_NS: u64 = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gives_way_waits_as_long_or_longer() {
+        for ns in [0, NO_TURN_NS - 1, NO_TURN_NS, 1_000_000] {
+            let begin_ns = monotonic_ns();
+            wait_politely(ns);
+            let waited_ns = monotonic_ns() - begin_ns;
+            assert!(waited_ns >= ns, "{waited_ns} of {ns}");
+        }
+    }
+}
