@@ -29,8 +29,8 @@ const WINDOW: u32 = 4096;
 /// participant's have if nothing is said.
 const SMALL: u32 = 1024;
 /// So many times the messages of other tables, which last an eighth of a second with such a ring,
-/// and depend on how a run begins: who sends each 150 µs needs as long for its first lap, in which
-/// there is new memory below each of its messages, for it and for all who read it.
+/// and depend on how a run begins: who is delayed needs as long for its first lap, or longer, in
+/// which there is new memory below each of its messages, for it and for all who read it.
 const LONGER: u32 = 9;
 
 const ALONE: &str = "2 senders; the third member only reads";
