@@ -140,7 +140,7 @@ fn code_and_docs_know_the_same_properties() {
         .filter(|id| id.len() >= 2 && id.ends_with(|c: char| c.is_ascii_digit()))
         .collect();
     let mut files = Vec::new();
-    sources(&root().join("dds-core/sim/src"), &mut files);
+    sources(&root().join("testing/sim/src"), &mut files);
     let code: String = files
         .iter()
         .map(|file| fs::read_to_string(file).expect("a source file"))
@@ -176,7 +176,7 @@ fn nothing_is_left_for_later_in_silence() {
     // What cannot run everywhere, and is run by CI where it can.
     let devices = concat!(
         "#[ig",
-        "nore = \"needs RDMA devices: run it in tools/rdma-vm\"]"
+        "nore = \"needs RDMA devices: run it in testing/rdma-vm\"]"
     );
     for file in files {
         let text = fs::read_to_string(&file).expect("a source file");

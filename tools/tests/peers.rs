@@ -31,10 +31,10 @@ fn of_kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["kind"] == kind).collect()
 }
 
-/// `peers/native/NAME.c`, compiled.
+/// `benchmarks/competitors/native/NAME.c`, compiled.
 fn compile(name: &str, into: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../peers/native")
+        .join("../benchmarks/competitors/native")
         .join(name)
         .with_extension("c");
     let output = Command::new("cc")
@@ -60,7 +60,7 @@ fn without_peers_spindle_runs_alone() {
     for line in absent {
         let how = line["install"].as_str().expect("how to install it");
         assert!(
-            how.contains("apt-get") || how.contains("peers/build"),
+            how.contains("apt-get") || how.contains("benchmarks/competitors/build"),
             "{how}"
         );
     }

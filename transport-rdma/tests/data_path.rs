@@ -87,7 +87,7 @@ fn verbs(host: usize) -> NetworkOptions {
 /// test may run meanwhile: all threads are counted.
 #[cfg(feature = "verbs")]
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn pushing_ringing_and_sleeping_over_verbs_allocate_nothing() {
     use spindle_dds_transport::mixed::PeerWay;
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {

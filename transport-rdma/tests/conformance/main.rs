@@ -147,18 +147,18 @@ macro_rules! suite {
             })*
         }
         mod verbs {
-            $(#[test] #[ignore = "needs RDMA devices: run it in tools/rdma-vm"] fn $clause() {
+            $(#[test] #[ignore = "needs RDMA devices: run it in testing/rdma-vm"] fn $clause() {
                 super::over_rdma(crate::$module::$clause, super::APART);
             })*
-            $(#[test] #[ignore = "needs RDMA devices: run it in tools/rdma-vm"] fn $further() {
+            $(#[test] #[ignore = "needs RDMA devices: run it in testing/rdma-vm"] fn $further() {
                 super::over_rdma(crate::$segments::$further, super::APART);
             })*
         }
         mod verbs_mixed {
-            $(#[test] #[ignore = "needs RDMA devices: run it in tools/rdma-vm"] fn $clause() {
+            $(#[test] #[ignore = "needs RDMA devices: run it in testing/rdma-vm"] fn $clause() {
                 super::over_rdma(crate::$module::$clause, super::TWO_AND_MORE);
             })*
-            $(#[test] #[ignore = "needs RDMA devices: run it in tools/rdma-vm"] fn $further() {
+            $(#[test] #[ignore = "needs RDMA devices: run it in testing/rdma-vm"] fn $further() {
                 super::over_rdma(crate::$segments::$further, super::TWO_AND_MORE);
             })*
         }

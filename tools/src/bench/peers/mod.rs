@@ -10,7 +10,7 @@
 //! ```text
 //!   options     which cells, how long, how often
 //!   cell        what is measured
-//!   contender   who can be measured: spindle, cyclone, programs of `peers/`, and work:
+//!   contender   who can be measured: spindle, cyclone, programs of `benchmarks/competitors/`, and work:
 //!               what bytes cost without a middleware
 //!   trial       starts processes, listens, kills those that hang
 //!   tally       trials of a cell become medians and ratios

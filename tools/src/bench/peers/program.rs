@@ -1,4 +1,4 @@
-//! Programs of `peers/`: they all take the same arguments and print the same lines.
+//! Programs of `benchmarks/competitors/`: they all take the same arguments and print the same lines.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::options::{Measure, Read, Wait};
 pub(super) struct Program {
     name: &'static str,
     path: PathBuf,
-    /// What has to be done before `peers/build` can build it.
+    /// What has to be done before `benchmarks/competitors/build` can build it.
     needs: &'static str,
     /// What has to be there besides the program.
     also: Option<&'static str>,
@@ -122,7 +122,7 @@ impl Contender for Program {
     fn missing(&self) -> Option<String> {
         let there = self.path.is_file() && self.also.is_none_or(|file| Path::new(file).exists());
         if !there {
-            let build = format!("peers/build {}", self.name);
+            let build = format!("benchmarks/competitors/build {}", self.name);
             return Some(match self.needs {
                 "" => build,
                 needs => format!("{needs} && {build}"),

@@ -28,7 +28,7 @@ fn fails_once(station: &Station, peer: u128, mut push: impl FnMut()) -> String {
 
 /// The kernel destroys the queue pairs of a process that ends, as this does.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_peer_that_is_gone_is_told_once() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
@@ -48,7 +48,7 @@ fn a_peer_that_is_gone_is_told_once() {
 
 /// Nobody polls: the thread hears of it while the process sleeps.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_cut_is_told_once_also_to_who_sleeps() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
@@ -78,7 +78,7 @@ fn a_cut_is_told_once_also_to_who_sleeps() {
 /// counted (an assertion), and all lands when the way is free again, though nobody pushes
 /// or polls then.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_send_queue_is_never_overrun() {
     const WORDS: usize = 4000;
     let (a, b) = pair();
@@ -107,7 +107,7 @@ fn a_send_queue_is_never_overrun() {
 
 /// A row that is not as long as was agreed; a message out of its order.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_peer_that_makes_no_sense_fails_once() {
     let (a, b) = pair();
     let link = b.core.shared().link(a.id).expect("a peer");
@@ -118,7 +118,7 @@ fn a_peer_that_makes_no_sense_fails_once() {
 
 /// What goes wrong in setting up is said in words, and leaves nothing.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn offers_are_checked() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
@@ -145,7 +145,7 @@ fn offers_are_checked() {
 
 /// A process of its own, which is killed: it has made its segment, and pushes.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_peer_that_is_killed_is_told_once() {
     let me = std::env::current_exe().expect("this test");
     let test = "verbs::tests::failures::a_process_that_is_going_to_be_killed";
@@ -179,7 +179,7 @@ const CHILD: &str = "SPINDLE_TEST_VERBS_CHILD";
 
 /// Not a test: the child of the one above.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_process_that_is_going_to_be_killed() {
     if std::env::var_os(CHILD).is_none() {
         return;
@@ -218,7 +218,7 @@ fn heard(from: &mut impl BufRead) -> Vec<u8> {
 
 /// What is lost on the way is sent again, in its order.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn nothing_is_lost_on_a_way_that_loses_packets() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
@@ -241,7 +241,7 @@ fn nothing_is_lost_on_a_way_that_loses_packets() {
 /// gaps and last packets: a queue pair that is not given up in that lets all through, though
 /// its station has all the patience there is.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn all_arrives_where_a_tenth_is_lost_both_ways() {
     const BATCHES: u64 = 40;
     const BATCH: u64 = 16;
@@ -274,7 +274,7 @@ fn all_arrives_where_a_tenth_is_lost_both_ways() {
 
 /// The kernel looks for a neighbour for a second, and asks it once.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_neighbour_that_did_not_hear_the_question_is_asked_again() {
     let patience = Duration::from_secs(10);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));

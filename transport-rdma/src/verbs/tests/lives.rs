@@ -18,7 +18,7 @@ fn remembered(station: &Station, peer: u128) -> (usize, usize) {
 /// F6: late writes of a peer that was fenced land where nobody sees them; the other
 /// segment goes on.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_fence_hides_late_writes_and_the_rest_goes_on() {
     let (a, b) = pair();
     let mine = [0, 1].map(|lane| a.segment(key(1, lane)));
@@ -41,7 +41,7 @@ fn a_fence_hides_late_writes_and_the_rest_goes_on() {
 /// A segment is dropped while the peer still pushes there: that is discarded, nothing
 /// breaks, and nothing of it is left.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_segment_may_be_dropped_while_the_peer_pushes() {
     let (a, b) = pair();
     let (lasting, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
@@ -70,7 +70,7 @@ fn a_segment_may_be_dropped_while_the_peer_pushes() {
 
 /// What waits for a segment that the peer forgets, or whose epoch is over, is discarded.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_segment_that_will_not_be_made_holds_up_nothing() {
     let (a, b) = pair();
     let (lasting, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
@@ -108,7 +108,7 @@ fn resources() -> (String, usize) {
 }
 
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn nothing_leaks_in_300_segments_and_100_connections() {
     let patience = Duration::from_secs(10);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));

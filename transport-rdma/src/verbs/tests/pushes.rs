@@ -9,7 +9,7 @@ use crate::peers::PeerSet;
 /// A guard vouches for what was pushed before: a long range that the device fetches, a
 /// short one that goes inline, and a word. Whoever sees the guard sees them.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn guards_vouch_for_what_was_pushed_before() {
     const ROWS: u64 = 2000;
     let (a, b) = pair();
@@ -72,7 +72,7 @@ fn guards_vouch_for_what_was_pushed_before() {
 
 /// F2: over all segments that a pair shares.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn segments_of_a_pair_share_an_order() {
     let (a, b) = pair();
     let mine = [1, 2].map(|lane| a.segment(key(1, lane)));
@@ -96,7 +96,7 @@ fn segments_of_a_pair_share_an_order() {
 
 /// What was pushed before the peer has made a segment waits, and all behind it.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn pushes_wait_until_the_peer_has_made_the_segment() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
@@ -118,7 +118,7 @@ fn pushes_wait_until_the_peer_has_made_the_segment() {
 }
 
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn an_idle_pair_posts_nothing() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
@@ -145,7 +145,7 @@ fn an_idle_pair_posts_nothing() {
 /// Ranges that touch are one write, whatever the number of messages: a batch is payload,
 /// headers and guard, and once more for each of the rings that goes on at its beginning.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn batches_are_few_work_requests() {
     const PAYLOAD: usize = AT + 1024;
     const HEADERS: usize = AT + 20_480;
@@ -193,7 +193,7 @@ fn batches_are_few_work_requests() {
 
 /// A range that is longer than any one write.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn long_ranges_go_in_several_writes() {
     const LEN: usize = 5 << 20;
     let (a, b) = pair();

@@ -8,7 +8,7 @@ use crate::peers::PeerSet;
 
 /// Both sleep between all words. The one that waits too long for its ring has lost it.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn no_wake_up_is_lost_when_both_sleep() {
     const TURNS: u64 = 10_000;
     let (a, b) = pair();
@@ -45,7 +45,7 @@ fn no_wake_up_is_lost_when_both_sleep() {
 /// Somebody else pushes while the sleeper of its process is announced: nobody would look
 /// for the peer's sleep word when it comes.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn who_pushes_while_its_own_process_sleeps_rings_whatever_it_sees() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
@@ -69,7 +69,7 @@ fn who_pushes_while_its_own_process_sleeps_rings_whatever_it_sees() {
 
 /// Who waits for data is not woken by acknowledgements; who waits for both is.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn acknowledgements_wake_who_wants_them() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
@@ -90,7 +90,7 @@ fn acknowledgements_wake_who_wants_them() {
 
 /// A sleep word comes when all was pushed already: who has pushed sees it when it polls.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_sleep_word_that_comes_late_is_rung_for() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));

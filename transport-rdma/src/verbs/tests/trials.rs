@@ -35,7 +35,7 @@ fn station(node: u8) -> (tempfile::TempDir, Station) {
 /// Words that are lost in a trial may be lost by chance. Who takes that for an answer never
 /// reaches the other: in a group, each takes the other for failed, and both are expelled.
 #[test]
-#[ignore = "needs RDMA devices: run it in tools/rdma-vm"]
+#[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_trial_in_which_nothing_came_is_no_answer_where_rdma_is_required() {
     let ((_ours, a), (_theirs, b)) = (station(1), station(2));
     let firewall = Firewall::against_rdma();
