@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, Delivery, Engine, EngineConfig, Event, Kind, Lane, LaneSpec, Layout, Meta,
-    Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+    CONTROL_ROW_LEN, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Layout, Meta,
+    RingSpec, SenderSpec, Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
@@ -41,12 +41,12 @@ impl Sink<SimFabric> for Nothing {
 type Node = Engine<SimFabric, Nothing>;
 
 /// The first of the two sends.
-fn lane(subgroup: u32) -> LaneSpec {
+fn lane(subgroup: u32) -> SubgroupSpec {
     let ring = Some(RingSpec {
         messages: 64,
         bytes: 1 << 14,
     });
-    LaneSpec {
+    SubgroupSpec {
         subgroup: SubgroupId(subgroup),
         epoch: 1,
         base: 0,
@@ -86,8 +86,8 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
 }
 
 /// A message, on its way to its receiver and back to its sender.
-fn turn(network: &SimNetwork, nodes: &[Node], lane: &Arc<Lane<SimFabric>>) {
-    let mut claim = lane.claim(Ring::Ordered, 64).expect("room");
+fn turn(network: &SimNetwork, nodes: &[Node], lane: &Arc<SubgroupHandle<SimFabric>>) {
+    let mut claim = lane.claim(DeliveryClass::Ordered, 64).expect("room");
     let meta = Meta {
         kind: Kind::Data,
         flags: 0,

@@ -15,8 +15,8 @@ use std::thread;
 use std::time::Instant;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec, Meta, Ring, RingSpec,
-    SenderSpec, Sink, SubgroupId, TopicKey,
+    ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec,
+    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::mixed::{MixedSegment, Station};
 use spindle_dds_transport::{Fabric, Park, Rank};
@@ -60,7 +60,7 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
         messages: 1024,
         bytes: 1 << 24,
     });
-    let lane = LaneSpec {
+    let lane = SubgroupSpec {
         subgroup: SUBGROUP,
         epoch: 1,
         base: 0,
@@ -138,7 +138,7 @@ fn send(node: &Node, messages: u64, size: u32) {
     };
     let mut sent = 0;
     while sent < messages {
-        match lane.claim(Ring::Ordered, size) {
+        match lane.claim(DeliveryClass::Ordered, size) {
             Ok(mut claim) => {
                 let bytes = claim.bytes();
                 bytes[0] = sent as u8;

@@ -8,11 +8,11 @@ use spindle_dds_transport::Fabric;
 
 use crate::config::PlantedBug;
 use crate::header::{Header, Kind};
-use crate::ids::{Ring, SubgroupId};
-use crate::lane::{ENDED, LEAVING, Lane, OPEN, WEDGED};
+use crate::ids::{DeliveryClass, SubgroupId};
+use crate::lane::{ENDED, LEAVING, OPEN, SubgroupHandle, WEDGED};
 use crate::layout::RingColumns;
 use crate::limits::HEADER_LEN;
-use crate::outbox::{Outbox, Place, Reserved};
+use crate::outbox::{Place, Reserved, SendRing};
 
 /// Why a claim was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ pub struct Committed {
     /// In which of the subgroup's lanes.
     pub epoch: u64,
     /// By which ring.
-    pub ring: Ring,
+    pub ring: DeliveryClass,
     /// Which message of this sender in the lane, nulls counted.
     pub index: u64,
 }
@@ -110,13 +110,13 @@ impl<F: Fabric> fmt::Debug for Refused<F> {
 ///
 /// Ended by [`Claim::commit`]; dropped, it is withdrawn and leaves no trace.
 pub struct Claim<F: Fabric> {
-    lane: Arc<Lane<F>>,
+    lane: Arc<SubgroupHandle<F>>,
     /// Where the ring's payload begins, in my own row.
     payload: NonNull<u8>,
     /// Where the room of this claim begins in it.
     begin: NonNull<u8>,
     reserved: Reserved,
-    ring: Ring,
+    ring: DeliveryClass,
     /// Neither committed nor withdrawn.
     is_open: bool,
 }
@@ -128,7 +128,11 @@ unsafe impl<F: Fabric> Send for Claim<F> {}
 unsafe impl<F: Fabric> Sync for Claim<F> {}
 
 impl<F: Fabric> Claim<F> {
-    pub(crate) fn new(lane: Arc<Lane<F>>, ring: Ring, reserved: Reserved) -> Self {
+    pub(crate) fn new(
+        lane: Arc<SubgroupHandle<F>>,
+        ring: DeliveryClass,
+        reserved: Reserved,
+    ) -> Self {
         let row = lane.fabric.row(lane.fabric.me());
         let payload = lane.columns.rings[ring.index()].map_or(NonNull::dangling(), |columns| {
             row.place(columns.payload, columns.spec.memory() as usize)
@@ -143,7 +147,7 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// Claims anew, in the same lane and by the same ring, as [`Lane::claim`] does: for who
+    /// Claims anew, in the same lane and by the same ring, as [`SubgroupHandle::claim`] does: for who
     /// has finished this claim and keeps it, rather than take hold of the lane for each
     /// message. What is claimed still is withdrawn.
     #[inline]
@@ -174,16 +178,16 @@ impl<F: Fabric> Claim<F> {
     }
 
     /// Where the room is.
-    pub fn lane(&self) -> &Arc<Lane<F>> {
+    pub fn lane(&self) -> &Arc<SubgroupHandle<F>> {
         &self.lane
     }
 
     /// By which ring it will be sent.
-    pub fn ring(&self) -> Ring {
+    pub fn ring(&self) -> DeliveryClass {
         self.ring
     }
 
-    fn parts(&self) -> Option<(&Outbox, &RingColumns)> {
+    fn parts(&self) -> Option<(&SendRing, &RingColumns)> {
         let ring = self.ring.index();
         Some((
             self.lane.outboxes[ring].as_ref()?,
@@ -200,7 +204,7 @@ impl<F: Fabric> Claim<F> {
             false => 0,
         };
         // SAFETY: mapped for as long as the lane lives. The extent is this claim's alone
-        // until it is ended (invariant of `Outbox`), and `&mut self` makes this the only
+        // until it is ended (invariant of `SendRing`), and `&mut self` makes this the only
         // reference to it.
         unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), len) }
     }
@@ -310,7 +314,7 @@ impl<F: Fabric> Claim<F> {
 /// Where what is reserved begins, in a ring whose payload begins there.
 #[inline]
 fn begin(payload: NonNull<u8>, reserved: &Reserved) -> NonNull<u8> {
-    // SAFETY: the extent lies in the payload of my own ring (`Outbox::reserve` sees to it), all
+    // SAFETY: the extent lies in the payload of my own ring (`SendRing::reserve` sees to it), all
     // of which lies in my row (`Region::place` has checked it).
     unsafe { payload.add(reserved.offset() as usize) }
 }

@@ -14,21 +14,21 @@ use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
 use crate::claim::{Claim, ClaimError, Meta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
-use crate::group::{Context, Found, Group, Progress, Run, Seen, Trouble};
+use crate::group::{Context, Found, Progress, Run, Seen, SubgroupState, Trouble};
 use crate::handle::{Handle, Participant};
 use crate::held::Delivery;
-use crate::ids::{Ring, SubgroupId};
-use crate::lane::{LEAVING, Lane, STOPPED};
-use crate::lanes::Lanes;
+use crate::ids::{DeliveryClass, SubgroupId};
+use crate::lane::{LEAVING, STOPPED, SubgroupHandle};
+use crate::lanes::Subgroups;
 use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
 use crate::membership::{Decision, Finish, OutReason, Request, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
-use crate::rest::{Kind, Rota};
-use crate::spec::{LaneSpec, SpecError};
-use crate::stream::Nonsense;
+use crate::rest::{ActiveSet, Kind};
+use crate::spec::{SpecError, SubgroupSpec};
+use crate::stream::ProtocolViolation;
 use crate::sync::Ordering;
-use crate::turn::{Owner, Turn};
+use crate::turn::{EngineLock, Owner};
 use crate::views::{Views, describe};
 
 /// The layer above: what the engine hands messages and events to. Called by
@@ -80,7 +80,7 @@ pub enum Event {
         /// Where.
         subgroup: SubgroupId,
         /// In which ring.
-        ring: Ring,
+        ring: DeliveryClass,
         /// Who: its place in the lane.
         sender: Rank,
         /// Where the farewell stands: right behind the sender's last message
@@ -140,7 +140,7 @@ pub enum StopReason {
         /// Who.
         rank: Rank,
         /// What was found.
-        what: Nonsense,
+        what: ProtocolViolation,
     },
     /// This participant is out of the sequence of views.
     #[error(transparent)]
@@ -206,13 +206,13 @@ pub(crate) enum Look {
 /// A participant's engine: its lanes, over the segments that it is given.
 pub struct Engine<F: Fabric, S> {
     participant: Arc<Participant<F>>,
-    state: Turn<State<F, S>>,
+    state: EngineLock<State<F, S>>,
 }
 
 pub(crate) struct State<F, S> {
     pub(crate) config: EngineConfig,
-    pub(crate) groups: Vec<Group<F>>,
-    rota: Rota,
+    pub(crate) groups: Vec<SubgroupState<F>>,
+    rota: ActiveSet,
     sink: S,
     pushes: Pushes,
     pub(crate) seqs: WriterSeqs,
@@ -239,7 +239,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         let participant = Participant::new(control);
         let state = State {
             groups: Vec::new(),
-            rota: Rota::default(),
+            rota: ActiveSet::default(),
             sink,
             pushes: Pushes::new(config.late_pushes, participant.common.clone()),
             seqs: WriterSeqs::default(),
@@ -251,7 +251,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         };
         Self {
             participant: Arc::new(participant),
-            state: Turn::new(state),
+            state: EngineLock::new(state),
         }
     }
 
@@ -277,16 +277,20 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// Opens a lane over a segment whose rows have at least the lengths of the
     /// lane's [`Layout`](crate::Layout). Allocates all that the lane will need;
     /// waits for a step that is under way.
-    pub fn add_lane(&self, spec: &LaneSpec, segment: F) -> Result<Arc<Lane<F>>, SpecError> {
+    pub fn add_lane(
+        &self,
+        spec: &SubgroupSpec,
+        segment: F,
+    ) -> Result<Arc<SubgroupHandle<F>>, SpecError> {
         let mut state = self.state();
-        Lanes::new(&self.participant, &mut state).add(spec, segment)
+        Subgroups::new(&self.participant, &mut state).add(spec, segment)
     }
 
     /// Runs `change` on the lanes between two steps. `None` when another thread
     /// is stepping.
-    pub fn with_lanes<R>(&self, change: impl FnOnce(&mut Lanes<'_, F, S>) -> R) -> Option<R> {
+    pub fn with_lanes<R>(&self, change: impl FnOnce(&mut Subgroups<'_, F, S>) -> R) -> Option<R> {
         let mut state = self.try_state()?;
-        Some(change(&mut Lanes::new(&self.participant, &mut state)))
+        Some(change(&mut Subgroups::new(&self.participant, &mut state)))
     }
 
     /// One pass over all predicates, at `now` nanoseconds of a clock that does
@@ -319,7 +323,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         Some(outcome)
     }
 
-    fn leave_commit(&self, lane: &Lane<F>) {
+    fn leave_commit(&self, lane: &SubgroupHandle<F>) {
         let left_commits = &self.participant.common.left_commits;
         left_commits.store(true, Ordering::Relaxed);
         lane.nudge();
@@ -364,7 +368,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// How far this member is in a subgroup, for tests and tools. `None` when
     /// another thread is stepping, or for a subgroup that has no lane here.
     pub fn position(&self, subgroup: SubgroupId) -> Option<Position> {
-        self.with_group(subgroup, Group::position)
+        self.with_group(subgroup, SubgroupState::position)
     }
 
     /// Whether this member has received what stands at a position of the subgroup's order, in
@@ -373,7 +377,11 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         self.with_group(subgroup, |group| group.has_received(position))
     }
 
-    fn with_group<R>(&self, subgroup: SubgroupId, ask: impl FnOnce(&Group<F>) -> R) -> Option<R> {
+    fn with_group<R>(
+        &self,
+        subgroup: SubgroupId,
+        ask: impl FnOnce(&SubgroupState<F>) -> R,
+    ) -> Option<R> {
         let state = self.try_state()?;
         let group = state.groups.iter().find(|group| group.id() == subgroup)?;
         Some(ask(group))
@@ -415,7 +423,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     }
 
     /// The lanes, and what they need.
-    pub(crate) fn split(&mut self) -> (&mut Vec<Group<F>>, Context<'_, S>) {
+    pub(crate) fn split(&mut self) -> (&mut Vec<SubgroupState<F>>, Context<'_, S>) {
         let Self {
             groups,
             config,
@@ -571,7 +579,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     }
 
     /// Where a lane stands that can be published in. What is, waits for its delivery.
-    fn wake_lane(&mut self, lane: &Arc<Lane<F>>) -> Option<usize> {
+    fn wake_lane(&mut self, lane: &Arc<SubgroupHandle<F>>) -> Option<usize> {
         if self.stopped || self.left {
             return None;
         }
@@ -582,8 +590,8 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
 
     /// Where a lane stands in the list: mostly where it stood, so that it costs the same
     /// however many there are.
-    fn find(&self, lane: &Arc<Lane<F>>) -> Option<usize> {
-        let is_it = |group: &Group<F>| Arc::ptr_eq(&group.lane, lane);
+    fn find(&self, lane: &Arc<SubgroupHandle<F>>) -> Option<usize> {
+        let is_it = |group: &SubgroupState<F>| Arc::ptr_eq(&group.lane, lane);
         let known = lane.listed_at.load(Ordering::Relaxed) as usize;
         if self.groups.get(known).is_some_and(is_it) {
             return Some(known);
@@ -705,7 +713,8 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             group.publish(&group.lane.clone(), &mut context);
         }
         let careless = self.config.plants(PlantedBug::LeavesHolding);
-        let ready = |group: &Group<F>| group.is_published() && (careless || !group.is_holding());
+        let ready =
+            |group: &SubgroupState<F>| group.is_published() && (careless || !group.is_holding());
         let ready = self.groups.iter().all(ready);
         if ready {
             self.left = true;
@@ -727,10 +736,10 @@ fn want<F: Fabric>(participant: &Participant<F>, wants_acks: bool) -> Want {
     }
 }
 
-fn reason<F: Fabric>(group: &Group<F>, trouble: Trouble) -> StopReason {
+fn reason<F: Fabric>(group: &SubgroupState<F>, trouble: Trouble) -> StopReason {
     let rank = group.spec.members[trouble.place.index()];
     match trouble.what {
-        Found::Nonsense(what) => StopReason::PeerNonsense { rank, what },
+        Found::ProtocolViolation(what) => StopReason::PeerNonsense { rank, what },
         Found::Disagreement {
             position,
             mine,

@@ -5,7 +5,7 @@ use spindle_dds_transport::Fabric;
 
 use crate::counters::Counters;
 use crate::engine::{Engine, Sink};
-use crate::group::{Group, LaneFigures};
+use crate::group::{SubgroupFigures, SubgroupState};
 
 /// All that an engine tells of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Figures {
     /// What each of its writers has done so far, whatever lanes there were.
     pub writers: Vec<WriterFigures>,
     /// Its lanes, ascending by their subgroups.
-    pub lanes: Vec<LaneFigures>,
+    pub lanes: Vec<SubgroupFigures>,
 }
 
 /// What a writer has done so far.
@@ -34,7 +34,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// the next one for some microseconds: to be called when somebody asks.
     pub fn figures(&self) -> Figures {
         let state = self.state();
-        let mut lanes: Vec<LaneFigures> = state.groups.iter().map(Group::figures).collect();
+        let mut lanes: Vec<SubgroupFigures> =
+            state.groups.iter().map(SubgroupState::figures).collect();
         lanes.sort_unstable_by_key(|lane| lane.subgroup);
         let writer = |(writer, messages, bytes)| WriterFigures {
             writer,

@@ -10,7 +10,7 @@ use spindle_dds_transport::{Fabric, FabricCounters};
 use crate::claim::ClaimError;
 use crate::counters::{Counters, LiveCounters};
 use crate::ids::SubgroupId;
-use crate::lane::{Lane, OPEN};
+use crate::lane::{OPEN, SubgroupHandle};
 use crate::rest::Stirred;
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
@@ -46,7 +46,7 @@ pub(crate) struct Participant<F> {
 
 /// The lanes that have not ended.
 struct Table<F> {
-    lanes: BTreeMap<SubgroupId, Arc<Lane<F>>>,
+    lanes: BTreeMap<SubgroupId, Arc<SubgroupHandle<F>>>,
     /// Of all lanes, and of those that will be.
     status: u32,
     /// What went through those that have ended.
@@ -71,7 +71,7 @@ impl<F: Fabric> Participant<F> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, lane: Arc<Lane<F>>) {
+    pub(crate) fn add(&self, lane: Arc<SubgroupHandle<F>>) {
         let mut table = self.table();
         lane.close(table.status);
         table.lanes.insert(lane.subgroup(), lane);
@@ -109,7 +109,7 @@ impl<F: Fabric> Handle<F> {
     /// has ended and the next one is not here yet, or because this participant
     /// is no member. Takes a short lock: writers keep what they got until it
     /// refuses a claim with [`ClaimError::Wedged`].
-    pub fn lane(&self, subgroup: SubgroupId) -> Option<Arc<Lane<F>>> {
+    pub fn lane(&self, subgroup: SubgroupId) -> Option<Arc<SubgroupHandle<F>>> {
         self.0.table().lanes.get(&subgroup).cloned()
     }
 

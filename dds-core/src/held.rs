@@ -10,37 +10,37 @@ use spindle_dds_transport::mem::expect_read;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::header::Header;
-use crate::ids::Ring;
-use crate::inbox::{Inbox, Place};
-use crate::lane::Lane;
+use crate::ids::DeliveryClass;
+use crate::inbox::{Place, ReleaseTracker};
+use crate::lane::SubgroupHandle;
 
 /// A received message that stays in its sender's ring until this is dropped.
 ///
-/// It keeps its lane alive by a ticket of it (`Lane::take_tickets`): whoever takes, or
+/// It keeps its lane alive by a ticket of it (`SubgroupHandle::take_tickets`): whoever takes, or
 /// gives back, many of them at once touches the word that threads share once.
 pub struct Held<F: Fabric> {
-    lane: NonNull<Lane<F>>,
+    lane: NonNull<SubgroupHandle<F>>,
     bytes: NonNull<u8>,
     len: u32,
     sender: u32,
     real: u64,
-    ring: Ring,
+    ring: DeliveryClass,
 }
 
 // SAFETY: it shares the lane as the `Arc` would that it stands for; the bytes are only read.
-unsafe impl<F: Fabric> Send for Held<F> where Arc<Lane<F>>: Send {}
+unsafe impl<F: Fabric> Send for Held<F> where Arc<SubgroupHandle<F>>: Send {}
 // SAFETY: as above.
-unsafe impl<F: Fabric> Sync for Held<F> where Arc<Lane<F>>: Sync {}
+unsafe impl<F: Fabric> Sync for Held<F> where Arc<SubgroupHandle<F>>: Sync {}
 
 impl<F: Fabric> Held<F> {
     /// Whose memory it is in.
-    pub fn lane(&self) -> &Lane<F> {
+    pub fn lane(&self) -> &SubgroupHandle<F> {
         // SAFETY: the ticket that this has keeps the lane where it is.
         unsafe { self.lane.as_ref() }
     }
 
     /// By which ring it came.
-    pub fn ring(&self) -> Ring {
+    pub fn ring(&self) -> DeliveryClass {
         self.ring
     }
 
@@ -89,9 +89,9 @@ impl<F: Fabric> Drop for Held<F> {
 /// Messages of one ring of one sender that are let go together. Dropped, it tells that
 /// sender, and gives their tickets back.
 struct Run<F: Fabric> {
-    lane: NonNull<Lane<F>>,
-    inbox: Option<NonNull<Inbox>>,
-    ring: Ring,
+    lane: NonNull<SubgroupHandle<F>>,
+    inbox: Option<NonNull<ReleaseTracker>>,
+    ring: DeliveryClass,
     sender: u32,
     /// How many messages had been passed, some time before.
     passed: u64,
@@ -141,13 +141,13 @@ impl<F: Fabric> Drop for Run<F> {
             lane.account(self.ring, self.sender as usize);
         }
         // SAFETY: these were taken over in `leave`, and nobody else gives them back.
-        unsafe { Lane::give_tickets(self.lane, self.tickets) };
+        unsafe { SubgroupHandle::give_tickets(self.lane, self.tickets) };
     }
 }
 
 /// Tickets of a lane that were taken together, for messages to come.
 pub(crate) struct Tickets<F> {
-    lane: Arc<Lane<F>>,
+    lane: Arc<SubgroupHandle<F>>,
     spare: Cell<u64>,
 }
 
@@ -155,7 +155,7 @@ pub(crate) struct Tickets<F> {
 const TICKETS: u64 = 64;
 
 impl<F> Tickets<F> {
-    pub(crate) fn new(lane: Arc<Lane<F>>) -> Self {
+    pub(crate) fn new(lane: Arc<SubgroupHandle<F>>) -> Self {
         Self {
             lane,
             spare: Cell::new(0),
@@ -164,7 +164,7 @@ impl<F> Tickets<F> {
 
     /// The lane, with one ticket, which whoever gets it has to give back.
     #[inline]
-    fn take(&self) -> NonNull<Lane<F>> {
+    fn take(&self) -> NonNull<SubgroupHandle<F>> {
         let spare = match self.spare.get() {
             0 => self.take_many(),
             spare => spare,
@@ -183,12 +183,12 @@ impl<F> Tickets<F> {
 impl<F> Drop for Tickets<F> {
     fn drop(&mut self) {
         // SAFETY: these were taken in `take`, and given to nobody.
-        unsafe { Lane::give_tickets(pointer(&self.lane), self.spare.get()) };
+        unsafe { SubgroupHandle::give_tickets(pointer(&self.lane), self.spare.get()) };
     }
 }
 
 /// Where a lane is: good for giving up one of its counts, as no reference is.
-fn pointer<F>(lane: &Arc<Lane<F>>) -> NonNull<Lane<F>> {
+fn pointer<F>(lane: &Arc<SubgroupHandle<F>>) -> NonNull<SubgroupHandle<F>> {
     // SAFETY: an `Arc` does not point to null.
     unsafe { NonNull::new_unchecked(Arc::as_ptr(lane).cast_mut()) }
 }
@@ -207,9 +207,9 @@ impl<F: Fabric> fmt::Debug for Held<F> {
 /// A message on its way to the layer above: in order, once, not a null.
 pub struct Delivery<'a, F: Fabric> {
     /// Where.
-    pub lane: &'a Arc<Lane<F>>,
+    pub lane: &'a Arc<SubgroupHandle<F>>,
     /// By which ring it came.
-    pub ring: Ring,
+    pub ring: DeliveryClass,
     /// Who sent it: its place in the lane.
     pub sender: Rank,
     /// Position in the total order, which rises from lane to lane (ordered

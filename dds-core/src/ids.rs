@@ -52,14 +52,14 @@ impl TopicKey {
 
 /// Which of a sender's two rings in a subgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Ring {
+pub enum DeliveryClass {
     /// Messages in the total order (levels Atomic and up).
     Ordered = 0,
     /// Messages delivered on receipt, in order of their sender (level Unordered).
     Unordered = 1,
 }
 
-impl Ring {
+impl DeliveryClass {
     /// Both, in the order of their index.
     pub const BOTH: [Self; 2] = [Self::Ordered, Self::Unordered];
 

@@ -16,7 +16,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Accounting of one ring of one sender at one receiver.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct ReleaseTracker {
     /// Holders of the message in each header slot. Close together: engine and readers write
     /// them, mostly of many messages in a row.
     holds: Box<[AtomicU32]>,
@@ -79,7 +79,7 @@ struct Released {
     requests: AtomicU32,
 }
 
-impl Inbox {
+impl ReleaseTracker {
     pub(crate) fn new(messages: u32) -> Self {
         let slot = |_| Slot {
             index: AtomicU64::new(0),
@@ -283,7 +283,7 @@ mod tests {
             payload: 0,
             spec,
         };
-        let inbox = Inbox::new(4);
+        let inbox = ReleaseTracker::new(4);
         let check = |expected: u32| assert_eq!(inbox.held_parts(&columns), expected);
         check(0);
         inbox.place(0).hold();
@@ -311,7 +311,7 @@ mod tests {
                 bytes: 192,
             },
         };
-        let inbox = Inbox::new(8);
+        let inbox = ReleaseTracker::new(8);
         let pass = |real: u64, offset, len| {
             inbox.place(real).hold();
             inbox.pass_real(real, inbox.place(real), &Header::test(real, offset, len));
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_oldest_held_message_bounds_what_is_released() {
-        let inbox = Inbox::new(4);
+        let inbox = ReleaseTracker::new(4);
         let mut column = Vec::new();
         // Messages 0 (real), 1 and 2 (nulls), 3 and 4 (real).
         for (real, index) in [(0, 0), (1, 3), (2, 4)] {

@@ -7,7 +7,7 @@ use spindle_dds_transport::Rank;
 use crate::layout::Layout;
 use crate::limits::HEADER_LEN;
 use crate::membership::control_landmarks;
-use crate::spec::{LaneSpec, SpecError};
+use crate::spec::{SpecError, SubgroupSpec};
 
 /// What stands somewhere in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,10 @@ pub enum Landmark {
 }
 
 /// Byte ranges of the row of a member of a lane, by its place.
-pub fn of_lane(spec: &LaneSpec, place: Rank) -> Result<Vec<(Landmark, Range<usize>)>, SpecError> {
+pub fn of_lane(
+    spec: &SubgroupSpec,
+    place: Rank,
+) -> Result<Vec<(Landmark, Range<usize>)>, SpecError> {
     let layout = Layout::new(spec)?;
     let columns = layout.columns(place);
     let block = |at: usize, len: usize| at..at + len;

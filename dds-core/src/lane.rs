@@ -26,12 +26,12 @@ use crate::claim::{Claim, ClaimError, Committed};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::gate::Gate;
 use crate::handle::Common;
-use crate::ids::{Ring, SubgroupId};
-use crate::inbox::Inbox;
+use crate::ids::{DeliveryClass, SubgroupId};
+use crate::inbox::ReleaseTracker;
 use crate::layout::{Columns, Layout, RingColumns};
-use crate::outbox::{Outbox, ReserveError, Reserved};
+use crate::outbox::{ReserveError, Reserved, SendRing};
 use crate::rest::Rest;
-use crate::spec::{LaneSpec, SpecError};
+use crate::spec::{SpecError, SubgroupSpec};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) const OPEN: u32 = 0;
@@ -42,7 +42,7 @@ pub(crate) const STOPPED: u32 = 4;
 
 /// One subgroup in one epoch: where a participant claims, and asks what has
 /// become of its messages.
-pub struct Lane<F> {
+pub struct SubgroupHandle<F> {
     subgroup: SubgroupId,
     epoch: u64,
     base: u64,
@@ -52,9 +52,9 @@ pub struct Lane<F> {
     /// My columns.
     pub(crate) columns: Columns,
     /// My rings, if I send here.
-    pub(crate) outboxes: [Option<Outbox>; 2],
+    pub(crate) outboxes: [Option<SendRing>; 2],
     /// By ring and sender.
-    pub(crate) inboxes: [Box<[Option<Inbox>]>; 2],
+    pub(crate) inboxes: [Box<[Option<ReleaseTracker>]>; 2],
     /// By ring and sender: where the ring stands in its sender's row.
     pub(crate) rings: [Box<[Option<RingColumns>]>; 2],
     /// By sender: its place.
@@ -103,10 +103,10 @@ impl TicketCount {
     }
 }
 
-impl<F: Fabric> Lane<F> {
+impl<F: Fabric> SubgroupHandle<F> {
     pub(crate) fn new(
         fabric: F,
-        spec: &LaneSpec,
+        spec: &SubgroupSpec,
         layout: &Layout,
         common: Arc<Common>,
         config: EngineConfig,
@@ -122,7 +122,7 @@ impl<F: Fabric> Lane<F> {
         }
         let me = fabric.me();
         let columns = layout.columns(me).clone();
-        let rings = Ring::BOTH.map(|ring| {
+        let rings = DeliveryClass::BOTH.map(|ring| {
             let senders = spec.senders.iter();
             senders
                 .map(|sender| layout.columns(sender.rank).rings[ring.index()])
@@ -134,11 +134,11 @@ impl<F: Fabric> Lane<F> {
             base: spec.base,
             outboxes: columns
                 .rings
-                .map(|ring| Some(Outbox::new(&ring?.spec, !config.variable_lengths))),
-            inboxes: Ring::BOTH.map(|ring| {
+                .map(|ring| Some(SendRing::new(&ring?.spec, !config.variable_lengths))),
+            inboxes: DeliveryClass::BOTH.map(|ring| {
                 rings[ring.index()]
                     .iter()
-                    .map(|ring| ring.map(|ring| Inbox::new(ring.spec.messages)))
+                    .map(|ring| ring.map(|ring| ReleaseTracker::new(ring.spec.messages)))
                     .collect()
             }),
             rings,
@@ -168,27 +168,29 @@ impl<F: Fabric> Lane<F> {
     /// allocates nothing. The claim costs room in this participant's own ring
     /// until it is committed and released, or dropped.
     #[inline]
-    pub fn claim(self: &Arc<Self>, ring: Ring, len: u32) -> Result<Claim<F>, ClaimError> {
+    pub fn claim(self: &Arc<Self>, ring: DeliveryClass, len: u32) -> Result<Claim<F>, ClaimError> {
         let reserved = self.reserve(ring, len)?;
         Ok(Claim::new(self.clone(), ring, reserved))
     }
 
     /// The room of a claim.
     #[inline]
-    pub(crate) fn reserve(&self, ring: Ring, len: u32) -> Result<Reserved, ClaimError> {
+    pub(crate) fn reserve(&self, ring: DeliveryClass, len: u32) -> Result<Reserved, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
         let Some(outbox) = &self.outboxes[ring.index()] else {
             return Err(ClaimError::NotASender);
         };
         let reserved = match ring {
-            Ring::Ordered if !self.begun.load(Ordering::Relaxed) => Err(ReserveError::Full),
+            DeliveryClass::Ordered if !self.begun.load(Ordering::Relaxed) => {
+                Err(ReserveError::Full)
+            }
             _ => outbox.reserve(len),
         };
         reserved.map_err(|error| self.no_claim(outbox, len, error))
     }
 
     #[cold]
-    fn no_claim(&self, outbox: &Outbox, len: u32, error: ReserveError) -> ClaimError {
+    fn no_claim(&self, outbox: &SendRing, len: u32, error: ReserveError) -> ClaimError {
         match error {
             ReserveError::Full => {
                 let counter = &self.common.counters.claims_without_room;
@@ -203,7 +205,7 @@ impl<F: Fabric> Lane<F> {
     }
 
     /// Bytes of the largest message of a ring; `None` where this participant does not send.
-    pub fn message_len_max(&self, ring: Ring) -> Option<u64> {
+    pub fn message_len_max(&self, ring: DeliveryClass) -> Option<u64> {
         Some(self.outboxes[ring.index()].as_ref()?.len_max())
     }
 
@@ -224,21 +226,23 @@ impl<F: Fabric> Lane<F> {
             return !self.config.plants(PlantedBug::ForgetsReceipt);
         }
         match (message.ring, self.my_order) {
-            (Ring::Ordered, Some(at)) => {
+            (DeliveryClass::Ordered, Some(at)) => {
                 let seq = message
                     .index
                     .saturating_mul(self.ordered)
                     .saturating_add(at);
                 self.stable.load(Ordering::Acquire) > seq
             }
-            (Ring::Ordered, None) => false,
-            (Ring::Unordered, _) => self.released[1].load(Ordering::Acquire) > message.index,
+            (DeliveryClass::Ordered, None) => false,
+            (DeliveryClass::Unordered, _) => {
+                self.released[1].load(Ordering::Acquire) > message.index
+            }
         }
     }
 
     /// The message that this participant has committed last in this ring, or a null
     /// after it; `None` where nothing was.
-    pub fn last_committed(&self, ring: Ring) -> Option<Committed> {
+    pub fn last_committed(&self, ring: DeliveryClass) -> Option<Committed> {
         let (end, _) = self.outboxes[ring.index()].as_ref()?.taken();
         Some(Committed {
             subgroup: self.subgroup,
@@ -252,7 +256,7 @@ impl<F: Fabric> Lane<F> {
     /// members: their room is this participant's again. The exclusive end of their
     /// indexes, nulls counted; it only rises. 0 where this participant does not
     /// send; without end once the lane has ended, where nobody needs room.
-    pub fn released(&self, ring: Ring) -> u64 {
+    pub fn released(&self, ring: DeliveryClass) -> u64 {
         if self.gate.status() == ENDED {
             return u64::MAX;
         }
@@ -274,7 +278,7 @@ impl<F: Fabric> Lane<F> {
     /// and are not released here, as parts of 256 of its headers or of its
     /// payload, whichever is more. Who holds samples in rings looks at it to
     /// know when to copy them out. Senders are named by their places.
-    pub fn held_parts(&self, ring: Ring, sender: Rank) -> u32 {
+    pub fn held_parts(&self, ring: DeliveryClass, sender: Rank) -> u32 {
         let held = || {
             let at = self.senders.binary_search(&sender).ok()?;
             let columns = self.rings[ring.index()][at].as_ref()?;
@@ -326,7 +330,7 @@ impl<F: Fabric> Lane<F> {
     }
 
     /// Tells a sender what it may use again.
-    pub(crate) fn account(&self, ring: Ring, sender: usize) {
+    pub(crate) fn account(&self, ring: DeliveryClass, sender: usize) {
         let Some(inbox) = &self.inboxes[ring.index()][sender] else {
             return;
         };
@@ -342,7 +346,7 @@ impl<F: Fabric> Lane<F> {
     }
 }
 
-impl<F> Lane<F> {
+impl<F> SubgroupHandle<F> {
     /// Takes tickets, each of which keeps the lane alive until it is given back: for those
     /// who keep it for many messages, and would count each.
     pub(crate) fn take_tickets(self: &Arc<Self>, tickets: u64) {
@@ -385,9 +389,9 @@ impl<F> Lane<F> {
     }
 }
 
-impl<F> fmt::Debug for Lane<F> {
+impl<F> fmt::Debug for SubgroupHandle<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane")
+        f.debug_struct("SubgroupHandle")
             .field("subgroup", &self.subgroup)
             .field("epoch", &self.epoch)
             .field("base", &self.base)

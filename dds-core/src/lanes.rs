@@ -6,13 +6,13 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::engine::{Sink, State};
-use crate::group::{Context, Counts, Found, Group};
+use crate::group::{Context, Counts, Found, SubgroupState};
 use crate::handle::Participant;
 use crate::ids::SubgroupId;
-use crate::lane::Lane;
+use crate::lane::SubgroupHandle;
 use crate::layout::Layout;
-use crate::spec::{LaneSpec, SpecError};
-use crate::stream::Nonsense;
+use crate::spec::{SpecError, SubgroupSpec};
+use crate::stream::ProtocolViolation;
 
 /// The lanes of an engine between two of its steps: where they are added, and
 /// step by step brought to their end.
@@ -22,14 +22,14 @@ use crate::stream::Nonsense;
 ///                   | one cut is agreed on: finish | add the next lane
 ///   of the others:  fence, before the freeze
 /// ```
-pub struct Lanes<'a, F: Fabric, S> {
+pub struct Subgroups<'a, F: Fabric, S> {
     participant: &'a Participant<F>,
     state: &'a mut State<F, S>,
 }
 
 /// Why a lane does not come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LaneError {
+pub enum SubgroupError {
     /// There is none.
     #[error("subgroup {0} has no lane here")]
     NoLane(SubgroupId),
@@ -41,37 +41,41 @@ pub enum LaneError {
     NotReceived(SubgroupId),
     /// A member's row makes no sense: fence it, and try again.
     #[error("member {rank} is broken: {what}")]
-    Nonsense {
+    ProtocolViolation {
         /// Who, in the control segment.
         rank: Rank,
         /// What was found.
-        what: Nonsense,
+        what: ProtocolViolation,
     },
 }
 
-impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
+impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
     pub(crate) fn new(participant: &'a Participant<F>, state: &'a mut State<F, S>) -> Self {
         Self { participant, state }
     }
 
-    pub(crate) fn groups(&self) -> &[Group<F>] {
+    pub(crate) fn groups(&self) -> &[SubgroupState<F>] {
         &self.state.groups
     }
 
     /// To change them: they are looked at again.
-    pub(crate) fn split(&mut self) -> (&mut Vec<Group<F>>, Context<'_, S>) {
+    pub(crate) fn split(&mut self) -> (&mut Vec<SubgroupState<F>>, Context<'_, S>) {
         self.state.wake_lanes();
         self.state.split()
     }
 
-    fn at(&self, subgroup: SubgroupId) -> Result<usize, LaneError> {
+    fn at(&self, subgroup: SubgroupId) -> Result<usize, SubgroupError> {
         let groups = &self.state.groups;
         let at = groups.iter().position(|group| group.id() == subgroup);
-        at.ok_or(LaneError::NoLane(subgroup))
+        at.ok_or(SubgroupError::NoLane(subgroup))
     }
 
     /// See [`Engine::add_lane`](crate::Engine::add_lane).
-    pub fn add(&mut self, spec: &LaneSpec, segment: F) -> Result<Arc<Lane<F>>, SpecError> {
+    pub fn add(
+        &mut self,
+        spec: &SubgroupSpec,
+        segment: F,
+    ) -> Result<Arc<SubgroupHandle<F>>, SpecError> {
         let control = &self.participant.control;
         let known = |rank: &Rank| rank.index() < control.members();
         let mine = spec.members.get(segment.me().index());
@@ -87,18 +91,18 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     /// ordered ring takes claims when all members are ready.
     pub(crate) fn open(
         &mut self,
-        spec: &LaneSpec,
+        spec: &SubgroupSpec,
         segment: F,
         begun: bool,
-    ) -> Result<Arc<Lane<F>>, SpecError> {
+    ) -> Result<Arc<SubgroupHandle<F>>, SpecError> {
         let layout = Layout::new(spec)?;
         if self.at(spec.subgroup).is_ok() {
             return Err(SpecError::Occupied(spec.subgroup));
         }
         let common = self.participant.common.clone();
-        let lane = Lane::new(segment, spec, &layout, common, self.state.config, begun)?;
+        let lane = SubgroupHandle::new(segment, spec, &layout, common, self.state.config, begun)?;
         let lane = Arc::new(lane);
-        let group = Group::new(lane.clone(), spec.clone(), &layout);
+        let group = SubgroupState::new(lane.clone(), spec.clone(), &layout);
         self.state.groups.push(group);
         self.state.wake_lanes();
         self.participant.add(lane.clone());
@@ -108,7 +112,7 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     /// Claims and commits are refused from now on, nothing more is said of
     /// deliveries. True once everything that was committed is pushed and the
     /// guards are final; to be called again until then.
-    pub fn wedge(&mut self, subgroup: SubgroupId) -> Result<bool, LaneError> {
+    pub fn wedge(&mut self, subgroup: SubgroupId) -> Result<bool, SubgroupError> {
         let at = self.at(subgroup)?;
         let (groups, mut context) = self.split();
         Ok(groups[at].wedge(&mut context))
@@ -117,20 +121,20 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     /// Receives what is visible of all members that are not fenced; from then on
     /// the counts do not change, however often they are asked for. To be called
     /// once all of those members are known to be wedged.
-    pub fn freeze(&mut self, subgroup: SubgroupId) -> Result<Counts, LaneError> {
+    pub fn freeze(&mut self, subgroup: SubgroupId) -> Result<Counts, SubgroupError> {
         let at = self.at(subgroup)?;
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
         match group.freeze(&mut context) {
             Ok(Some(counts)) => Ok(counts),
-            Ok(None) => Err(LaneError::NotWedged(subgroup)),
+            Ok(None) => Err(SubgroupError::NotWedged(subgroup)),
             Err(trouble) => match trouble.what {
-                Found::Nonsense(what) => Err(LaneError::Nonsense {
+                Found::ProtocolViolation(what) => Err(SubgroupError::ProtocolViolation {
                     rank: group.spec.members[trouble.place.index()],
                     what,
                 }),
                 // Orders are not compared any more.
-                Found::Disagreement { .. } => Err(LaneError::NotReceived(subgroup)),
+                Found::Disagreement { .. } => Err(SubgroupError::NotReceived(subgroup)),
             },
         }
     }
@@ -139,11 +143,11 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     /// least count that any of them reported, for each sender in order. Whatever
     /// was received of the unordered rings is delivered too. Ends the lane, and
     /// says so in an [`Event::LaneEnded`](crate::Event::LaneEnded).
-    pub fn finish(&mut self, subgroup: SubgroupId, trim: &[u64]) -> Result<(), LaneError> {
+    pub fn finish(&mut self, subgroup: SubgroupId, trim: &[u64]) -> Result<(), SubgroupError> {
         let at = self.at(subgroup)?;
         let (groups, mut context) = self.split();
         if !groups[at].finish(trim, &mut context) {
-            return Err(LaneError::NotReceived(subgroup));
+            return Err(SubgroupError::NotReceived(subgroup));
         }
         groups.swap_remove(at);
         self.state.wake_lanes();
@@ -158,8 +162,8 @@ impl<'a, F: Fabric, S: Sink<F>> Lanes<'a, F, S> {
     }
 }
 
-impl<F: Fabric, S> fmt::Debug for Lanes<'_, F, S> {
+impl<F: Fabric, S> fmt::Debug for Subgroups<'_, F, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lanes").finish_non_exhaustive()
+        f.debug_struct("Subgroups").finish_non_exhaustive()
     }
 }

@@ -20,7 +20,7 @@ use spindle_dds_transport::mem::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use crate::limits::{DIGESTS_KEPT, HEADER_LEN};
-use crate::spec::{LaneSpec, RingSpec, SpecError};
+use crate::spec::{RingSpec, SpecError, SubgroupSpec};
 
 /// Byte offset, in a control row, of the word by which a member says that it has
 /// left for good: its guards in all lanes are final. 0 or 1.
@@ -111,7 +111,7 @@ impl RingColumns {
 
 impl Layout {
     /// Computes the layout of a lane.
-    pub fn new(spec: &LaneSpec) -> Result<Self, SpecError> {
+    pub fn new(spec: &SubgroupSpec) -> Result<Self, SpecError> {
         spec.check()?;
         let rows = (0..spec.members.len())
             .map(|place| row(spec, Rank(place as u16)))
@@ -129,7 +129,7 @@ impl Layout {
     }
 }
 
-fn row(spec: &LaneSpec, place: Rank) -> RowLayout {
+fn row(spec: &SubgroupSpec, place: Rank) -> RowLayout {
     let mut len = FABRIC_AREA;
     let mut block = |bytes: usize| {
         let at = len;
@@ -168,7 +168,7 @@ mod tests {
     use crate::ids::{SubgroupId, TopicKey};
     use crate::spec::SenderSpec;
 
-    fn lane() -> LaneSpec {
+    fn lane() -> SubgroupSpec {
         let ring = Some(RingSpec {
             messages: 4,
             bytes: 256,
@@ -177,7 +177,7 @@ mod tests {
             rank: Rank(place),
             rings,
         };
-        LaneSpec {
+        SubgroupSpec {
             subgroup: SubgroupId(3),
             epoch: 1,
             base: 0,
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn lanes_that_cannot_be_are_refused() {
-        let check = |change: &dyn Fn(&mut LaneSpec)| {
+        let check = |change: &dyn Fn(&mut SubgroupSpec)| {
             let mut spec = lane();
             change(&mut spec);
             Layout::new(&spec).unwrap_err().to_string()

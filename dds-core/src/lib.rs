@@ -4,13 +4,13 @@
 //! ```text
 //!   threads of the participant          whoever steps            the lane's rows
 //!
-//!   Lane::claim -> build in place
-//!   Claim::commit ----> Outbox ------> send predicate ---------> guard, headers, payload
+//!   SubgroupHandle::claim -> build in place
+//!   Claim::commit ----> SendRing ------> send predicate ---------> guard, headers, payload
 //!                                      receive predicate <------ guards of the others
 //!                                      null-send predicate
 //!                                      delivery predicate <----- received_num, received of the others
 //!   Sink::deliver <------------------- in order
-//!   Held dropped -----> Inbox -------> released, delivered_num -> room for the senders
+//!   Held dropped -----> ReleaseTracker -------> released, delivered_num -> room for the senders
 //! ```
 //!
 //! This crate knows nothing of DDS entities, types or XML: a topic is a
@@ -61,14 +61,14 @@ pub use config::{Bounds, EngineConfig, SWITCHES, Switch};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::{Engine, Event, Outcome, Position, Sink, StopReason};
 pub use figures::{Figures, WriterFigures};
-pub use group::{Counts, Handed, LaneFigures, LanePhase, RingFigures, Run, Wait};
+pub use group::{Counts, EpochPhase, Handed, RingFigures, Run, SubgroupFigures, Wait};
 pub use handle::{AckWait, Handle};
 pub use header::{Header, Kind};
 pub use held::{Delivery, Held};
-pub use ids::{Ring, SubgroupId, TopicKey};
-pub use lane::Lane;
-pub use lanes::{LaneError, Lanes};
+pub use ids::{DeliveryClass, SubgroupId, TopicKey};
+pub use lane::SubgroupHandle;
+pub use lanes::{SubgroupError, Subgroups};
 pub use layout::{CONTROL_ROW_LEN, Layout};
-pub use spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
-pub use stream::Nonsense;
+pub use spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
+pub use stream::ProtocolViolation;
 pub use views::{InstallError, Prepared};

@@ -15,9 +15,9 @@ use loom::thread;
 
 use crate::gate::Gate;
 use crate::header::Header;
-use crate::inbox::Inbox;
+use crate::inbox::ReleaseTracker;
 use crate::lane::TicketCount;
-use crate::outbox::{Outbox, Published};
+use crate::outbox::{Published, SendRing};
 use crate::rest::{Rest, Stirred};
 use crate::spec::RingSpec;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -34,8 +34,8 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 }
 
 /// A ring, and for each granule of its payload the number that was written there.
-struct Ring {
-    outbox: Outbox,
+struct DeliveryClass {
+    outbox: SendRing,
     bytes: [UnsafeCell<u64>; 8],
     /// By index: where the message lies. Written before `written`, as a header is.
     headers: [UnsafeCell<usize>; 4],
@@ -43,14 +43,14 @@ struct Ring {
 
 // SAFETY: the cells are what is being checked: loom fails the test when two
 // accesses to one are not ordered.
-unsafe impl Sync for Ring {}
+unsafe impl Sync for DeliveryClass {}
 // SAFETY: as above.
-unsafe impl Send for Ring {}
+unsafe impl Send for DeliveryClass {}
 
-impl Ring {
+impl DeliveryClass {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            outbox: Outbox::new(&RING, false),
+            outbox: SendRing::new(&RING, false),
             bytes: Default::default(),
             headers: Default::default(),
         })
@@ -92,7 +92,7 @@ impl Ring {
 #[test]
 fn loom_claim_commit_publish() {
     model(|| {
-        let ring = Ring::new();
+        let ring = DeliveryClass::new();
         let senders = [1, 2].map(|value| {
             let ring = ring.clone();
             thread::spawn(move || assert!(ring.send(value, Ordering::Release)))
@@ -114,7 +114,7 @@ fn loom_claim_commit_publish() {
 #[test]
 fn loom_the_owner_publishes_what_it_commits() {
     model(|| {
-        let ring = Ring::new();
+        let ring = DeliveryClass::new();
         let sender = {
             let ring = ring.clone();
             thread::spawn(move || assert!(ring.send(1, Ordering::Release)))
@@ -146,7 +146,7 @@ fn loom_the_owner_publishes_what_it_commits() {
 #[test]
 fn loom_nulls_and_commits_share_the_order() {
     model(|| {
-        let ring = Ring::new();
+        let ring = DeliveryClass::new();
         let sender = {
             let ring = ring.clone();
             thread::spawn(move || assert!(ring.send(7, Ordering::Release)))
@@ -165,7 +165,7 @@ fn loom_nulls_and_commits_share_the_order() {
 #[test]
 fn loom_room_comes_back_after_the_readers() {
     model(|| {
-        let ring = Ring::new();
+        let ring = DeliveryClass::new();
         let mut published = Published::default();
         assert!(ring.send(1, Ordering::Release) && ring.send(2, Ordering::Release));
         ring.publish(&mut published, 0);
@@ -186,7 +186,7 @@ fn loom_room_comes_back_after_the_readers() {
 #[test]
 fn loom_a_withdrawn_claim_leaves_no_trace() {
     model(|| {
-        let ring = Ring::new();
+        let ring = DeliveryClass::new();
         let other = {
             let ring = ring.clone();
             thread::spawn(move || {
@@ -209,7 +209,7 @@ fn loom_a_withdrawn_claim_leaves_no_trace() {
 fn loom_finds_a_missing_release() {
     let found = catch_unwind(|| {
         model(|| {
-            let ring = Ring::new();
+            let ring = DeliveryClass::new();
             let sender = {
                 let ring = ring.clone();
                 thread::spawn(move || assert!(ring.send(1, Ordering::Relaxed)))
@@ -226,7 +226,7 @@ fn loom_finds_a_missing_release() {
 #[test]
 fn loom_no_commit_slips_through_a_closed_gate() {
     model(|| {
-        let (ring, gate) = (Ring::new(), Arc::new(Gate::new()));
+        let (ring, gate) = (DeliveryClass::new(), Arc::new(Gate::new()));
         let sender = {
             let (ring, gate) = (ring.clone(), gate.clone());
             thread::spawn(move || {
@@ -253,7 +253,7 @@ fn loom_no_commit_slips_through_a_closed_gate() {
 #[test]
 fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
     model(|| {
-        let (ring, gate) = (Ring::new(), Arc::new(Gate::new()));
+        let (ring, gate) = (DeliveryClass::new(), Arc::new(Gate::new()));
         let sender = {
             let (ring, gate) = (ring.clone(), gate.clone());
             thread::spawn(move || {
@@ -287,9 +287,9 @@ fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
 #[test]
 fn loom_whoever_lets_go_accounts_for_all() {
     model(|| {
-        let inbox = Arc::new(Inbox::new(2));
+        let inbox = Arc::new(ReleaseTracker::new(2));
         let column = Arc::new(AtomicU64::new(0));
-        let release = |inbox: &Inbox, column: &AtomicU64| {
+        let release = |inbox: &ReleaseTracker, column: &AtomicU64| {
             inbox.release(|value| {
                 assert!(
                     column.load(Ordering::Relaxed) < value,
@@ -405,9 +405,9 @@ unsafe impl Send for Bytes {}
 #[test]
 fn loom_of_two_holders_one_accounts() {
     model(|| {
-        let inbox = Arc::new(Inbox::new(2));
+        let inbox = Arc::new(ReleaseTracker::new(2));
         let bytes = Arc::new(Bytes(UnsafeCell::new(0)));
-        let reader = |inbox: &Inbox, bytes: &Bytes| {
+        let reader = |inbox: &ReleaseTracker, bytes: &Bytes| {
             // SAFETY: nobody writes while it is held; loom checks it.
             bytes.0.with(|value| assert_eq!(unsafe { *value }, 0));
             if inbox.let_go(0, inbox.passed_real()) {

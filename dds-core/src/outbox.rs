@@ -49,7 +49,7 @@ const COMMITTED: u64 = 2;
 
 /// The sender's side of one ring.
 #[derive(Debug)]
-pub(crate) struct Outbox {
+pub(crate) struct SendRing {
     /// Granules | ticket: end of the newest extent. Claimers, by swap.
     head: CachePadded<AtomicU64>,
     /// Granules | ticket: start of the oldest extent. The engine alone.
@@ -132,7 +132,7 @@ const fn unpack(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }
 
-impl Outbox {
+impl SendRing {
     /// `slots`: each extent takes its part of the ring, whatever is asked for.
     pub(crate) fn new(spec: &RingSpec, slots: bool) -> Self {
         let messages = spec.messages as usize;
@@ -399,8 +399,8 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn outbox(messages: u32, bytes: u64) -> Outbox {
-        Outbox::new(&RingSpec { messages, bytes }, false)
+    fn outbox(messages: u32, bytes: u64) -> SendRing {
+        SendRing::new(&RingSpec { messages, bytes }, false)
     }
 
     #[test]
@@ -491,7 +491,7 @@ mod tests {
             messages: 4,
             bytes: 256,
         };
-        let outbox = Outbox::new(&spec, true);
+        let outbox = SendRing::new(&spec, true);
         assert_eq!(outbox.len_max(), 64);
         assert_eq!(outbox.reserve(65), Err(ReserveError::TooLarge));
         let first = outbox.reserve(64).unwrap();

@@ -6,7 +6,7 @@ use crate::config::{EngineConfig, PlantedBug};
 use crate::header::{Header, WRITER_SEQ_WORD};
 use crate::layout::RingColumns;
 use crate::limits::{GRANULE, HEADER_LEN};
-use crate::outbox::{Outbox, Place, Published};
+use crate::outbox::{Place, Published, SendRing};
 use crate::pushes::Pushes;
 
 /// The engine's side of one of its own rings.
@@ -120,7 +120,7 @@ impl Outgoing {
     pub(crate) fn send<F: Fabric>(
         &mut self,
         fabric: &F,
-        outbox: &Outbox,
+        outbox: &SendRing,
         seqs: &mut WriterSeqs,
         order: &SendOrder<'_>,
         pushes: &mut Pushes,

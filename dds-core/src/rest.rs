@@ -1,4 +1,4 @@
-//! Lanes at rest: what a step need not look into.
+//! Subgroups at rest: what a step need not look into.
 //!
 //! A participant may have many lanes of which few are busy. What a pass over the
 //! predicates of a lane does depends on three things only: the lane's own state, words
@@ -118,7 +118,7 @@ impl Stirred {
 
 /// Which lanes are awake, by their places in the engine's list.
 #[derive(Debug, Default)]
-pub(crate) struct Rota {
+pub(crate) struct ActiveSet {
     lanes: usize,
     awake: Vec<u64>,
     /// Of those at rest, the ones that wait for acknowledgements.
@@ -152,7 +152,7 @@ pub(crate) const LOOKS_TO_SLEEP: u32 = if cfg!(feature = "planted") {
     1024
 };
 
-impl Rota {
+impl ActiveSet {
     /// All lanes are awake; there are so many.
     pub(crate) fn wake_all(&mut self, lanes: usize) {
         self.lanes = lanes;
@@ -231,7 +231,7 @@ impl Rota {
 mod tests {
     use super::*;
 
-    fn all(rota: &Rota, kind: Kind) -> Vec<usize> {
+    fn all(rota: &ActiveSet, kind: Kind) -> Vec<usize> {
         let first = rota.next(0, kind);
         std::iter::successors(first, |at| rota.next(at + 1, kind)).collect()
     }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn each_lane_is_awake_or_dozes_or_is_asleep() {
         for lanes in [0, 1, 63, 64, 65, 128, 200] {
-            let mut rota = Rota::default();
+            let mut rota = ActiveSet::default();
             rota.wake_all(lanes);
             assert_eq!(all(&rota, Kind::Awake), (0..lanes).collect::<Vec<_>>());
             assert_eq!(all(&rota, Kind::Resting), []);
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn who_is_asleep_has_its_turn() {
         for lanes in [1, 2, 3, 64, 65, 200] {
-            let mut rota = Rota::default();
+            let mut rota = ActiveSet::default();
             rota.wake_all(lanes);
             for at in 0..lanes {
                 rota.lay(at, false);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn who_is_awake_has_no_turn() {
-        let mut rota = Rota::default();
+        let mut rota = ActiveSet::default();
         rota.wake_all(70);
         assert_eq!(rota.take_turn(Kind::Resting), None);
         rota.lay(69, false);
@@ -297,14 +297,14 @@ mod tests {
 
     #[test]
     fn who_works_looks_now_and_then() {
-        let mut rota = Rota::default();
+        let mut rota = ActiveSet::default();
         let looks = (0..3 * STEPS_A_LOOK).filter(|_| rota.is_time_to_look());
         assert_eq!(looks.count(), 3);
     }
 
     #[test]
     fn who_wakes_wants_for_itself() {
-        let mut rota = Rota::default();
+        let mut rota = ActiveSet::default();
         rota.wake_all(70);
         rota.lay(69, true);
         rota.lay(3, false);

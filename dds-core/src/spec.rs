@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use crate::ids::{Ring, SubgroupId, TopicKey};
+use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::limits::{
     GRANULE, RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN,
 };
@@ -12,7 +12,7 @@ use crate::limits::{
 /// order and rings of its own. A member's index in [`members`](Self::members)
 /// is its *place*: its rank in the lane's segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaneSpec {
+pub struct SubgroupSpec {
     /// Of which subgroup.
     pub subgroup: SubgroupId,
     /// The view that made it. Seeds the digest, so that two lanes never agree by chance.
@@ -32,7 +32,7 @@ pub struct LaneSpec {
 pub struct SenderSpec {
     /// Its place in the lane.
     pub rank: Rank,
-    /// Its rings by [`Ring`] index; `None` where it does not send.
+    /// Its rings by [`DeliveryClass`] index; `None` where it does not send.
     pub rings: [Option<RingSpec>; 2],
 }
 
@@ -115,7 +115,7 @@ pub enum SpecError {
     Occupied(SubgroupId),
 }
 
-impl LaneSpec {
+impl SubgroupSpec {
     /// Whether the lane can be; everything after relies on it.
     pub fn check(&self) -> Result<(), SpecError> {
         let subgroup = self.subgroup;
@@ -153,7 +153,8 @@ impl LaneSpec {
 
     /// The senders that have an ordered ring.
     pub(crate) fn ordered(&self) -> impl Iterator<Item = &SenderSpec> + Clone {
-        let has_ring = |sender: &&SenderSpec| sender.rings[Ring::Ordered.index()].is_some();
+        let has_ring =
+            |sender: &&SenderSpec| sender.rings[DeliveryClass::Ordered.index()].is_some();
         self.senders.iter().filter(has_ring)
     }
 
@@ -162,7 +163,8 @@ impl LaneSpec {
     pub fn end(&self, counts: &[u64]) -> u64 {
         let n = self.ordered().count() as u64;
         let counted = self.senders.iter().zip(counts);
-        let ordered = counted.filter(|(sender, _)| sender.rings[Ring::Ordered.index()].is_some());
+        let ordered =
+            counted.filter(|(sender, _)| sender.rings[DeliveryClass::Ordered.index()].is_some());
         let ends = (0..)
             .zip(ordered)
             .filter(|(_, (_, count))| **count > 0)

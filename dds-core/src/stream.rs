@@ -9,13 +9,13 @@ use spindle_dds_transport::Region;
 
 use crate::config::{EngineConfig, PlantedBug};
 use crate::header::{Header, WORDS};
-use crate::inbox::Inbox;
+use crate::inbox::ReleaseTracker;
 use crate::layout::RingColumns;
 use crate::limits::MESSAGE_INDEX_MAX;
 
 /// The receiver's cursor over a ring.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct ReceiveCursor {
     columns: RingColumns,
     /// The sender's, where its payload lies: rows stay where they are.
     row: Region,
@@ -38,7 +38,7 @@ pub(crate) struct Stream {
 
 /// What makes no sense in a peer's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Nonsense {
+pub enum ProtocolViolation {
     /// A counter fell.
     #[error("a counter of its row fell")]
     CounterFell,
@@ -56,7 +56,7 @@ pub enum Nonsense {
     AcknowledgedTooMuch,
 }
 
-impl Stream {
+impl ReceiveCursor {
     /// Of a ring in this row.
     pub(crate) fn new(columns: RingColumns, row: Region) -> Self {
         let headers = vec![Header::EMPTY; columns.spec.messages as usize].into_boxed_slice();
@@ -92,7 +92,7 @@ impl Stream {
     /// How many real messages the sender can have sent that are not received
     /// here. To be asked after the word was loaded that is to be judged: who
     /// releases meanwhile makes room for more.
-    pub(crate) fn unseen_max(&self, inbox: &Inbox) -> u64 {
+    pub(crate) fn unseen_max(&self, inbox: &ReleaseTracker) -> u64 {
         let unreleased = self.real.saturating_sub(inbox.released_real());
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
@@ -114,17 +114,17 @@ impl Stream {
     pub(crate) fn receive(
         &mut self,
         row: &Region,
-        inbox: &Inbox,
+        inbox: &ReleaseTracker,
         guard: u64,
         reach: u64,
         limit: u64,
         config: &EngineConfig,
-    ) -> Result<u64, Nonsense> {
+    ) -> Result<u64, ProtocolViolation> {
         if guard < self.count {
-            return Err(Nonsense::CounterFell);
+            return Err(ProtocolViolation::CounterFell);
         }
         if guard > reach.min(MESSAGE_INDEX_MAX + 1) {
-            return Err(Nonsense::GuardTooFar);
+            return Err(ProtocolViolation::GuardTooFar);
         }
         self.begin_anew();
         let before = self.real;
@@ -154,13 +154,13 @@ impl Stream {
                 if real - released >= messages {
                     released = inbox.released_real();
                     if real - released >= messages {
-                        result = Err(Nonsense::Overrun);
+                        result = Err(ProtocolViolation::Overrun);
                         break 'stretches;
                     }
                 }
                 let header = Header::from_words(&words.copy(), memory);
                 let Some(header) = header.filter(|header| header.index + 1 == index_end) else {
-                    result = Err(Nonsense::BadHeader);
+                    result = Err(ProtocolViolation::BadHeader);
                     break 'stretches;
                 };
                 *place = header;
@@ -218,7 +218,7 @@ impl Stream {
 
     /// Messages that are not delivered, from the oldest on, as many as stand one behind the
     /// other; and how many real ones are delivered, which rises as they are handed over (see
-    /// [`Inbox::pass_real`]).
+    /// [`ReleaseTracker::pass_real`]).
     #[inline]
     pub(crate) fn waiting_run(&mut self) -> (&[Header], &mut u64) {
         let at = self.place(self.delivered);
@@ -248,7 +248,7 @@ impl Stream {
 
     /// The oldest one has been handed over.
     #[inline]
-    pub(crate) fn pop(&mut self, inbox: &Inbox) {
+    pub(crate) fn pop(&mut self, inbox: &ReleaseTracker) {
         let header = &self.headers[self.place(self.delivered)];
         inbox.pass_real(self.delivered, inbox.place(self.delivered), header);
         self.delivered += 1;
@@ -282,7 +282,10 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (Stream::new(COLUMNS, row.clone()), Inbox::new(4));
+        let (mut stream, inbox) = (
+            ReceiveCursor::new(COLUMNS, row.clone()),
+            ReleaseTracker::new(4),
+        );
         let (mut sent, mut taken) = (0, 0);
         let mut first_places = Vec::new();
         for (come, go) in [(3, 2), (3, 1), (1, 4), (2, 1), (1, 2), (4, 4)] {
@@ -338,8 +341,11 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (Stream::new(COLUMNS, row.clone()), Inbox::new(4));
-        let receive = |stream: &mut Stream, reals: &[(u64, u64)], guard: u64| {
+        let (mut stream, inbox) = (
+            ReceiveCursor::new(COLUMNS, row.clone()),
+            ReleaseTracker::new(4),
+        );
+        let receive = |stream: &mut ReceiveCursor, reals: &[(u64, u64)], guard: u64| {
             for &(real, index) in reals {
                 let header = Header::test(index, 0, 8);
                 fabric.store_words(COLUMNS.header(real), &header.to_words());
@@ -347,7 +353,9 @@ mod tests {
             let taken = stream.receive(row, &inbox, guard, guard, u64::MAX, &EngineConfig::SPINDLE);
             assert_eq!(taken, Ok(reals.len() as u64));
         };
-        let all = |stream: &Stream| -> Vec<_> { (0..14).map(|it| stream.first_from(it)).collect() };
+        let all = |stream: &ReceiveCursor| -> Vec<_> {
+            (0..14).map(|it| stream.first_from(it)).collect()
+        };
         assert_eq!(all(&stream), [None; 14]);
         receive(&mut stream, &[], 2);
         assert_eq!(all(&stream), [None; 14], "nulls alone");
@@ -372,8 +380,11 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (Stream::new(COLUMNS, row.clone()), Inbox::new(4));
-        let mut receive = |sent: u64, inbox: &Inbox| {
+        let (mut stream, inbox) = (
+            ReceiveCursor::new(COLUMNS, row.clone()),
+            ReleaseTracker::new(4),
+        );
+        let mut receive = |sent: u64, inbox: &ReleaseTracker| {
             let header = Header::test(sent - 1, 0, 8);
             fabric.store_words(COLUMNS.header(sent - 1), &header.to_words());
             let limit = u64::MAX;
@@ -390,7 +401,7 @@ mod tests {
         for sent in 1..=4 {
             assert_eq!(receive(sent, &inbox), Ok(1));
         }
-        assert_eq!(receive(5, &inbox), Err(Nonsense::Overrun));
+        assert_eq!(receive(5, &inbox), Err(ProtocolViolation::Overrun));
         assert!(inbox.let_go(0, 4));
         inbox.release(|_| ());
         assert_eq!(receive(5, &inbox), Ok(1));

@@ -24,28 +24,28 @@ const SLEEP: Duration = Duration::from_micros(20);
 
 /// What one thread at a time owns.
 #[derive(Debug)]
-pub(crate) struct Turn<T> {
+pub(crate) struct EngineLock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: `value` is reached by whoever has the turn alone, one thread after the other: what
 // one has done to it is visible to the next (`give` pairs with `try_take`).
-unsafe impl<T: Send> Sync for Turn<T> {}
+unsafe impl<T: Send> Sync for EngineLock<T> {}
 
 // Who panics with the turn gives it back, and whoever has it next goes on with what there is.
-impl<T> UnwindSafe for Turn<T> {}
-impl<T> RefUnwindSafe for Turn<T> {}
+impl<T> UnwindSafe for EngineLock<T> {}
+impl<T> RefUnwindSafe for EngineLock<T> {}
 
 /// Has the turn, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Owner<'a, T> {
-    turn: &'a Turn<T>,
+    turn: &'a EngineLock<T>,
     /// It may be sent to other threads, and shared between them, if this may.
     value: PhantomData<&'a mut T>,
 }
 
-impl<T> Turn<T> {
+impl<T> EngineLock<T> {
     pub(crate) fn new(value: T) -> Self {
         Self {
             taken: AtomicBool::new(false),
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_has_it() {
-        let turn = Turn::new(0_u64);
+        let turn = EngineLock::new(0_u64);
         let owner = turn.try_take().expect("nobody has it");
         assert!(turn.try_take().is_none());
         drop(owner);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn who_panics_gives_it_back() {
-        let turn = Turn::new(7);
+        let turn = EngineLock::new(7);
         let panicked = std::panic::catch_unwind(|| {
             let _owner = turn.take();
             std::panic::resume_unwind(Box::new(()));

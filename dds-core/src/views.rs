@@ -15,10 +15,10 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::engine::{Engine, Event, Look, Sink, State, StopReason};
-use crate::group::{Found, Group, Trouble};
+use crate::group::{Found, SubgroupState, Trouble};
 use crate::handle::Participant;
 use crate::ids::SubgroupId;
-use crate::lanes::Lanes;
+use crate::lanes::Subgroups;
 use crate::membership::{
     Action, Finish, LaneEnds, MemberId, Membership, OutReason, Request, Rules, Touched, Trim, View,
 };
@@ -69,7 +69,7 @@ pub enum InstallError {
     Control(u64),
     /// A lane's segment.
     #[error(transparent)]
-    Lane(#[from] SpecError),
+    SubgroupHandle(#[from] SpecError),
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
@@ -160,7 +160,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             self.views = Some(views);
             return (false, 0);
         };
-        let action = membership.step(now, &mut Lanes::new(participant, self));
+        let action = membership.step(now, &mut Subgroups::new(participant, self));
         let due = membership.due();
         let changed = action.is_some();
         match action {
@@ -190,7 +190,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     ) -> Phase<F> {
         let me = membership.view().members[membership.me().index()].id;
         let going_on = finish.next.rank(me).is_some();
-        let mut lanes = Lanes::new(participant, self);
+        let mut lanes = Subgroups::new(participant, self);
         for subgroup in lanes.touched(&finish.touched) {
             let mut trims = finish.proposal.trims.iter();
             let trim = trims.find(|trim| trim.subgroup == subgroup);
@@ -268,7 +268,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             .collect();
         let membership = Membership::new(control, view.clone(), views.rules, &suspected, requests);
         views.phase = Phase::In(Box::new(membership));
-        // Lanes that go on know their members by the new ranks from now on.
+        // Subgroups that go on know their members by the new ranks from now on.
         for group in &mut self.groups {
             if let Some(spec) = view.lane(group.id()) {
                 group.spec = spec.clone();
@@ -279,7 +279,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         for (subgroup, segment) in lanes {
             let spec = view.lane(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;
-            Lanes::new(participant, self).open(spec, segment, false)?;
+            Subgroups::new(participant, self).open(spec, segment, false)?;
         }
         self.sink().event(Event::ViewBegun(view));
         Ok(())
@@ -296,22 +296,22 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             return false;
         };
         if let Phase::In(membership) = &mut views.phase {
-            membership.suspect(rank, cause, &mut Lanes::new(participant, self));
+            membership.suspect(rank, cause, &mut Subgroups::new(participant, self));
         }
         self.views = Some(views);
         true
     }
 }
 
-impl<F: Fabric, S: Sink<F>> Lanes<'_, F, S> {
+impl<F: Fabric, S: Sink<F>> Subgroups<'_, F, S> {
     /// The subgroups of the lanes that a change replaces.
     fn touched(&self, which: &Touched) -> Vec<SubgroupId> {
-        let ids = self.groups().iter().map(Group::id);
+        let ids = self.groups().iter().map(SubgroupState::id);
         ids.filter(|id| which.contains(*id)).collect()
     }
 }
 
-impl<F: Fabric, S: Sink<F>> LaneEnds for Lanes<'_, F, S> {
+impl<F: Fabric, S: Sink<F>> LaneEnds for Subgroups<'_, F, S> {
     fn wedge(&mut self, which: &Touched) -> bool {
         let (groups, mut context) = self.split();
         let mut done = true;
@@ -354,7 +354,7 @@ impl<F: Fabric, S: Sink<F>> LaneEnds for Lanes<'_, F, S> {
 /// What was found in a member's row, in words.
 pub(crate) fn describe(found: Found) -> String {
     match found {
-        Found::Nonsense(what) => what.to_string(),
+        Found::ProtocolViolation(what) => what.to_string(),
         Found::Disagreement {
             position,
             mine,

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, Engine, EngineConfig, Event, Handle, Kind, LaneSpec, Meta, Ring,
-    RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+    ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Handle, Kind, Meta, RingSpec,
+    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::{Fabric, Park, Rank, Want};
 
@@ -53,14 +53,14 @@ fn len_of(index: u32) -> usize {
     4 + (index as usize * 7919) % 3000
 }
 
-fn lane(members: usize) -> LaneSpec {
+fn lane(members: usize) -> SubgroupSpec {
     let ring = Some(RingSpec {
         messages: 16,
         bytes: 1 << 13,
     });
     let ranks = || (0..members as u16).map(Rank);
     let rings = [ring, None];
-    LaneSpec {
+    SubgroupSpec {
         subgroup: SUBGROUP,
         epoch: 1,
         base: 0,
@@ -74,7 +74,7 @@ fn lane(members: usize) -> LaneSpec {
 fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
     let len = len_of(index) as u32;
     let lane = handle.lane(SUBGROUP).expect("a lane");
-    let mut claim = match lane.claim(Ring::Ordered, len) {
+    let mut claim = match lane.claim(DeliveryClass::Ordered, len) {
         Ok(claim) => claim,
         Err(ClaimError::NoRoom) => return false,
         Err(error) => panic!("{error}"),

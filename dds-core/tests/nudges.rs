@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex};
 
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, Claim, ClaimError, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec,
-    Layout, Meta, Ring, RingSpec, SenderSpec, Sink, SubgroupId, TopicKey,
+    CONTROL_ROW_LEN, Claim, ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind,
+    Layout, Meta, RingSpec, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{Fabric, FabricCounters, Failure, PeerSet, Rank, Region, Want};
@@ -136,7 +136,7 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
     });
     let ranks = || (0..2).map(Rank);
     let rings = [ring, None];
-    let spec = LaneSpec {
+    let spec = SubgroupSpec {
         subgroup: SUBGROUP,
         epoch: 1,
         base: 0,
@@ -168,7 +168,7 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
 
 fn claim(engine: &Engine<Noted, Nobody>) -> Claim<Noted> {
     let lane = engine.handle().lane(SUBGROUP).expect("a lane");
-    lane.claim(Ring::Ordered, 16).expect("room")
+    lane.claim(DeliveryClass::Ordered, 16).expect("room")
 }
 
 /// A member of two that sends a message so, and reads the topic or not: its calls meanwhile.

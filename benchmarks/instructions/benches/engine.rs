@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use gungraun::prelude::*;
 use spindle_dds_core::{
-    Delivery, Engine, EngineConfig, Event, Kind, Lane, LaneSpec, Meta, Ring, RingSpec, SenderSpec,
-    Sink, SubgroupId, TopicKey,
+    Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec, SenderSpec, Sink,
+    SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::mixed::{MixedSegment, Station};
@@ -74,19 +74,19 @@ type Node = Engine<MixedSegment, Touch>;
 /// A sender and a receiver.
 struct World {
     sender: Node,
-    lane: Arc<Lane<MixedSegment>>,
+    lane: Arc<SubgroupHandle<MixedSegment>>,
     receiver: Node,
     size: u32,
     _stations: Vec<Station>,
 }
 
 /// One that is used, or one of those in which nothing happens.
-fn lane(subgroup: SubgroupId) -> LaneSpec {
+fn lane(subgroup: SubgroupId) -> SubgroupSpec {
     let (messages, bytes) = match subgroup {
         SUBGROUP => (1024, 1 << 24),
         _ => (16, 1 << 12),
     };
-    LaneSpec {
+    SubgroupSpec {
         subgroup,
         epoch: 1,
         base: 0,
@@ -139,7 +139,10 @@ impl World {
 
     #[inline(never)]
     fn publish(&self) {
-        let mut claim = self.lane.claim(Ring::Ordered, self.size).expect("room");
+        let mut claim = self
+            .lane
+            .claim(DeliveryClass::Ordered, self.size)
+            .expect("room");
         if let [first, .., last] = claim.bytes() {
             (*first, *last) = (black_box(1), black_box(2));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Member, Note};
-use spindle_dds_core::{Ring, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos};
 use spindle_dds_xtypes::TypeError;
 
@@ -30,7 +30,7 @@ const ENDPOINT_LEN_MAX: usize = SAID_LEN_MAX + INLINE_LEN_MAX;
 
 /// Why what somebody announced makes no sense.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Nonsense {
+pub(crate) enum ProtocolViolation {
     #[error(
         "{0} bytes are said of one endpoint or type, at most {ENDPOINT_LEN_MAX} or \
          {TYPE_LEN_MAX} can be"
@@ -103,11 +103,11 @@ pub(crate) struct ReaderEntry {
 }
 
 impl WriterEntry {
-    pub(crate) fn ring(&self) -> Ring {
+    pub(crate) fn ring(&self) -> DeliveryClass {
         if self.is_ordered {
-            Ring::Ordered
+            DeliveryClass::Ordered
         } else {
-            Ring::Unordered
+            DeliveryClass::Unordered
         }
     }
 }
@@ -137,7 +137,7 @@ impl Entry {
         Self::Writer(WriterEntry {
             endpoint: Endpoint::new(config, writer.base.guid(), &writer.topic),
             number: writer.settings.number,
-            is_ordered: writer.settings.ring == Ring::Ordered,
+            is_ordered: writer.settings.ring == DeliveryClass::Ordered,
             qos: writer.qos().clone(),
             publisher: publisher.qos().clone(),
         })
@@ -174,7 +174,7 @@ impl Entry {
     /// OUT_OF_RESOURCES when its QoS is too long.
     pub(super) fn to_group(
         &self,
-        ring: Option<(Ring, RingSpec)>,
+        ring: Option<(DeliveryClass, RingSpec)>,
         noted: Option<Noted>,
     ) -> Result<GroupEndpoint> {
         let endpoint = self.endpoint();
@@ -219,14 +219,18 @@ impl Entry {
         endpoint: &GroupEndpoint,
         notes: &BTreeMap<u64, Note>,
         types: &mut Types,
-    ) -> Result<Self, Nonsense> {
+    ) -> Result<Self, ProtocolViolation> {
         let info = &endpoint.info;
         if info.len() > ENDPOINT_LEN_MAX {
-            return Err(Nonsense::TooLong(info.len()));
+            return Err(ProtocolViolation::TooLong(info.len()));
         }
-        let (len, rest) = info.split_first_chunk().ok_or(Nonsense::Truncated)?;
+        let (len, rest) = info
+            .split_first_chunk()
+            .ok_or(ProtocolViolation::Truncated)?;
         let len = u32::from_le_bytes(*len) as usize;
-        let (said, ty) = rest.split_at_checked(len).ok_or(Nonsense::Truncated)?;
+        let (said, ty) = rest
+            .split_at_checked(len)
+            .ok_or(ProtocolViolation::Truncated)?;
         let mut entry: Self = serde_json::from_slice(said)?;
         if !ty.is_empty() {
             entry.endpoint_mut().ty = Some(types.read(ty, notes)?);
@@ -239,7 +243,9 @@ impl Entry {
         let agrees = said.subgroup == endpoint.subgroup.0
             && TopicKey::of_name(&said.topic) == endpoint.topic
             && endpoint.ring.map(|(ring, _)| ring) == ring;
-        agrees.then_some(entry).ok_or(Nonsense::Contradicts)
+        agrees
+            .then_some(entry)
+            .ok_or(ProtocolViolation::Contradicts)
     }
 
     fn endpoint_mut(&mut self) -> &mut Endpoint {
@@ -316,7 +322,7 @@ mod tests {
             subgroup: SubgroupId(4),
             ..told.clone()
         };
-        let ring = Some((Ring::Ordered, RingSpec::at_least(2, 128)));
+        let ring = Some((DeliveryClass::Ordered, RingSpec::at_least(2, 128)));
         let writes = GroupEndpoint {
             ring,
             ..told.clone()

@@ -22,7 +22,7 @@ use spindle_dds_xtypes::{
     Descriptions, DynamicType, Registry, Resolved, TypeError, TypeGraph, TypeIndex, describe,
 };
 
-use super::announcement::Nonsense;
+use super::announcement::ProtocolViolation;
 use super::notebook::{Library, Noted};
 
 /// The key hash is a digest of the key.
@@ -69,19 +69,19 @@ impl OwnType {
     ///
     /// # Errors
     /// That it makes no sense: of types that no compiler has made.
-    pub(crate) fn of(description: &TypeDescription) -> Result<Self, Nonsense> {
+    pub(crate) fn of(description: &TypeDescription) -> Result<Self, ProtocolViolation> {
         let said = TypeInformation::from_bytes(description.information).map_err(TypeError::from)?;
         let mut registry = Registry::new();
         registry.insert_bytes(description.objects)?;
         let own = Self::of_resolved(registry.resolve(&said.complete.sized.identifier)?)?;
         let is_said = own.announced.minimal() == &said.minimal.sized.identifier;
-        is_said.then_some(own).ok_or(Nonsense::Contradicts)
+        is_said.then_some(own).ok_or(ProtocolViolation::Contradicts)
     }
 
     /// Of a type with names.
-    pub(super) fn of_resolved(named: Resolved) -> Result<Self, Nonsense> {
+    pub(super) fn of_resolved(named: Resolved) -> Result<Self, ProtocolViolation> {
         let Type::Declared(index) = named.ty else {
-            return Err(Nonsense::NoTopicType);
+            return Err(ProtocolViolation::NoTopicType);
         };
         let described = describe(&named.graph).map_err(TypeError::from)?;
         let digests_key = DynamicType::from(named.clone()).digests_key();
@@ -108,9 +108,10 @@ impl AnnouncedType {
         graph: &TypeGraph,
         index: TypeIndex,
         digests_key: bool,
-    ) -> Result<Self, Nonsense> {
+    ) -> Result<Self, ProtocolViolation> {
         let information = described.information(graph, index);
-        let TypeInformation { minimal, complete } = information.ok_or(Nonsense::NoTopicType)?;
+        let TypeInformation { minimal, complete } =
+            information.ok_or(ProtocolViolation::NoTopicType)?;
         let information = TypeInformation {
             minimal: alone(minimal),
             complete: alone(complete),
@@ -127,16 +128,20 @@ impl AnnouncedType {
 
     /// From bytes that nobody has vouched for: every object has the hash by which it is
     /// named, and all that the type is made of is there, or no object at all.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Nonsense> {
-        let (flags, rest) = bytes.split_first().ok_or(Nonsense::Truncated)?;
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, ProtocolViolation> {
+        let (flags, rest) = bytes.split_first().ok_or(ProtocolViolation::Truncated)?;
         let digests_key = match *flags {
             0 => false,
             DIGESTS_KEY => true,
-            _ => return Err(Nonsense::Contradicts),
+            _ => return Err(ProtocolViolation::Contradicts),
         };
-        let (len, rest) = rest.split_first_chunk().ok_or(Nonsense::Truncated)?;
+        let (len, rest) = rest
+            .split_first_chunk()
+            .ok_or(ProtocolViolation::Truncated)?;
         let len = u32::from_le_bytes(*len) as usize;
-        let (information, objects) = rest.split_at_checked(len).ok_or(Nonsense::Truncated)?;
+        let (information, objects) = rest
+            .split_at_checked(len)
+            .ok_or(ProtocolViolation::Truncated)?;
         let information = TypeInformation::from_bytes(information).map_err(TypeError::from)?;
         let resolved = match objects.is_empty() {
             true => None,
@@ -148,7 +153,7 @@ impl AnnouncedType {
         ];
         for (named, equivalence) in named {
             if named.sized.identifier.equivalence() != Some(equivalence) {
-                return Err(Nonsense::NoTopicType);
+                return Err(ProtocolViolation::NoTopicType);
             }
         }
         Ok(Self {
@@ -197,11 +202,11 @@ impl AnnouncedType {
 
 /// Puts a type together from minimal objects. A registry of its own: nobody else's objects
 /// have a say.
-fn resolve(identifier: &TypeIdentifier, objects: &[u8]) -> Result<Resolved, Nonsense> {
+fn resolve(identifier: &TypeIdentifier, objects: &[u8]) -> Result<Resolved, ProtocolViolation> {
     let objects = TypeObjects::from_bytes(objects).map_err(TypeError::from)?;
     let is_minimal = |it: &TypeIdentifier| it.equivalence() == Some(Equivalence::Minimal);
     if !objects.0.iter().all(|one| is_minimal(&one.identifier)) {
-        return Err(Nonsense::Contradicts);
+        return Err(ProtocolViolation::Contradicts);
     }
     let mut registry = Registry::new();
     registry.insert_objects(objects)?;
@@ -221,7 +226,7 @@ impl Types {
         &mut self,
         bytes: &[u8],
         notes: &BTreeMap<u64, Note>,
-    ) -> Result<Arc<AnnouncedType>, Nonsense> {
+    ) -> Result<Arc<AnnouncedType>, ProtocolViolation> {
         if let Some((&NOTED, noted)) = bytes.split_first() {
             return self.noted.read(Noted::from_bytes(noted)?, notes);
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{Finish, Member, MemberId, View, Why};
-use spindle_dds_core::{Handle, Lane, LaneSpec, Ring, SubgroupId, TopicKey};
+use spindle_dds_core::{DeliveryClass, Handle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey};
 use spindle_dds_transport::Rank;
 
 use super::announcement::{Entry, ParticipantInfo, ReaderEntry, WriterEntry};
@@ -255,7 +255,12 @@ impl Matcher {
         self.types.tidy();
     }
 
-    fn match_writer(&mut self, writer: &WriterCore, entry: &WriterEntry, lane: Arc<Lane<Wire>>) {
+    fn match_writer(
+        &mut self,
+        writer: &WriterCore,
+        entry: &WriterEntry,
+        lane: Arc<SubgroupHandle<Wire>>,
+    ) {
         let mut matched = Vec::new();
         let mut refused = Vec::new();
         for other in self.known.values() {
@@ -278,8 +283,8 @@ impl Matcher {
         number: u64,
         reader: &ReaderCore,
         entry: &ReaderEntry,
-        lane: Arc<Lane<Wire>>,
-        spec: &LaneSpec,
+        lane: Arc<SubgroupHandle<Wire>>,
+        spec: &SubgroupSpec,
         view: &View,
     ) {
         let old = match self.linked.get(&number) {
@@ -383,16 +388,17 @@ impl Matcher {
 }
 
 /// The place of a member in a lane.
-fn place(spec: &LaneSpec, view: &View, member: MemberId) -> Option<Rank> {
+fn place(spec: &SubgroupSpec, view: &View, member: MemberId) -> Option<Rank> {
     let rank = view.rank(member)?;
     let place = spec.members.iter().position(|it| *it == rank)?;
     Some(Rank(place as u16))
 }
 
 /// Messages that the rings of these writers hold, each ring once.
-fn sizes(writers: &[MatchedWriter], spec: &LaneSpec) -> Vec<usize> {
-    let rings: BTreeSet<(Rank, Ring)> = writers.iter().map(|it| (it.place, it.ring)).collect();
-    let size = |(place, ring): (Rank, Ring)| {
+fn sizes(writers: &[MatchedWriter], spec: &SubgroupSpec) -> Vec<usize> {
+    let rings: BTreeSet<(Rank, DeliveryClass)> =
+        writers.iter().map(|it| (it.place, it.ring)).collect();
+    let size = |(place, ring): (Rank, DeliveryClass)| {
         let mut senders = spec.senders.iter();
         let sender = senders.find(|sender| sender.rank == place)?;
         Some(sender.rings[ring.index()]?.messages as usize)

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 
 use spindle_dds_core::membership::Note;
 
-use super::announcement::Nonsense;
+use super::announcement::ProtocolViolation;
 use super::described::{AnnouncedType, TYPE_LEN_MAX};
 
 /// Bytes of a piece: four of them, each with what is said around it, are asked for at once.
@@ -38,9 +38,11 @@ impl Noted {
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Nonsense> {
-        let (ty, rest) = bytes.split_first_chunk().ok_or(Nonsense::Truncated)?;
-        let pieces = rest.try_into().map_err(|_| Nonsense::Truncated)?;
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, ProtocolViolation> {
+        let (ty, rest) = bytes
+            .split_first_chunk()
+            .ok_or(ProtocolViolation::Truncated)?;
+        let pieces = rest.try_into().map_err(|_| ProtocolViolation::Truncated)?;
         Ok(Self {
             ty: u32::from_le_bytes(*ty),
             pieces: u16::from_le_bytes(pieces),
@@ -52,14 +54,14 @@ impl Noted {
     }
 
     /// Its pieces, among the notes of its member.
-    fn find(self, notes: &BTreeMap<u64, Note>) -> Result<Vec<Note>, Nonsense> {
+    fn find(self, notes: &BTreeMap<u64, Note>) -> Result<Vec<Note>, ProtocolViolation> {
         let mut len = 0;
         let mut pieces = Vec::new();
         for number in self.numbers() {
-            let piece = notes.get(&number).ok_or(Nonsense::NotNoted)?;
+            let piece = notes.get(&number).ok_or(ProtocolViolation::NotNoted)?;
             len += piece.len();
             if len > TYPE_LEN_MAX {
-                return Err(Nonsense::TooLong(len));
+                return Err(ProtocolViolation::TooLong(len));
             }
             pieces.push(piece.clone());
         }
@@ -143,7 +145,7 @@ pub(super) struct Library(HashMap<Vec<usize>, Book>);
 struct Book {
     /// While these are here, no other note is where they were.
     pieces: Vec<Weak<[u8]>>,
-    ty: Result<Arc<AnnouncedType>, Arc<Nonsense>>,
+    ty: Result<Arc<AnnouncedType>, Arc<ProtocolViolation>>,
 }
 
 impl Library {
@@ -152,7 +154,7 @@ impl Library {
         &mut self,
         noted: Noted,
         notes: &BTreeMap<u64, Note>,
-    ) -> Result<Arc<AnnouncedType>, Nonsense> {
+    ) -> Result<Arc<AnnouncedType>, ProtocolViolation> {
         let pieces = noted.find(notes)?;
         let places = pieces.iter().map(|piece| piece.as_ptr().addr()).collect();
         let book = self.0.entry(places).or_insert_with(|| {
@@ -162,7 +164,7 @@ impl Library {
                 ty: read.map(Arc::new).map_err(Arc::new),
             }
         });
-        book.ty.clone().map_err(Nonsense::Noted)
+        book.ty.clone().map_err(ProtocolViolation::Noted)
     }
 
     /// Forgets what no view has any more.

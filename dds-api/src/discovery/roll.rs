@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use spindle_dds_core::membership::{Endpoint, MemberId, Note, Notes, Update};
-use spindle_dds_core::{Ring, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
 
 use super::announcement::Entry;
 use super::notebook::Notebook;
@@ -66,7 +66,10 @@ impl fmt::Debug for Roll {
 
 impl Own {
     /// What is announced of it, and the ring that it asks for; `None` if it is deleted.
-    fn announce(&self, config: &ParticipantConfig) -> Option<(Entry, Option<(Ring, RingSpec)>)> {
+    fn announce(
+        &self,
+        config: &ParticipantConfig,
+    ) -> Option<(Entry, Option<(DeliveryClass, RingSpec)>)> {
         Some(match self {
             Self::Writer(writer) => {
                 let publisher = writer.publisher.upgrade()?;
@@ -318,7 +321,12 @@ impl State {
     }
 
     /// An endpoint is announced, and noted before if its type takes that.
-    fn put(&mut self, number: u64, entry: &Entry, ring: Option<(Ring, RingSpec)>) -> Result<()> {
+    fn put(
+        &mut self,
+        number: u64,
+        entry: &Entry,
+        ring: Option<(DeliveryClass, RingSpec)>,
+    ) -> Result<()> {
         let noted = entry.noted_type().map(|ty| {
             let (noted, notes) = self.notebook.put(number, ty);
             notes.into_iter().for_each(|note| self.note(note));

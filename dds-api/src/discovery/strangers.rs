@@ -1,13 +1,13 @@
 //! What somebody else may announce, read as a view's beginning reads it: for fuzzing.
 
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Note};
-use spindle_dds_core::{Ring, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_idl_runtime::Representation;
 use spindle_dds_qos::{DataReaderQos, DataRepresentationId, DataWriterQos};
 use spindle_dds_xtypes::graph::Type;
 use spindle_dds_xtypes::{Resolved, TypeError};
 
-use super::announcement::{Endpoint, Entry, Nonsense, ReaderEntry, WriterEntry};
+use super::announcement::{Endpoint, Entry, ProtocolViolation, ReaderEntry, WriterEntry};
 use super::described::{AnnouncedType, Types};
 use super::matching::{Comparisons, Match};
 use super::notebook::cut;
@@ -37,7 +37,7 @@ pub fn announce(
 ) -> Result<Announced, String> {
     let announced = || {
         let Type::Declared(index) = ty.ty else {
-            return Err(Nonsense::NoTopicType);
+            return Err(ProtocolViolation::NoTopicType);
         };
         let described = spindle_dds_xtypes::describe(&ty.graph).map_err(TypeError::from)?;
         AnnouncedType::of(&described, &ty.graph, index, digests_key)
@@ -83,7 +83,7 @@ pub fn announce(
     })
 }
 
-fn ring(entry: &Entry) -> Option<(Ring, RingSpec)> {
+fn ring(entry: &Entry) -> Option<(DeliveryClass, RingSpec)> {
     match entry {
         Entry::Writer(writer) => Some((writer.ring(), RingSpec::at_least(2, 128))),
         Entry::Reader(_) => None,
@@ -103,7 +103,7 @@ fn understand(said: &Announced, writes: bool, types: &mut Types) -> Result<Entry
     let told = |info: &[u8]| GroupEndpoint {
         subgroup: SubgroupId(0),
         topic: TopicKey::of_name(TOPIC),
-        ring: writes.then(|| (Ring::Ordered, RingSpec::at_least(2, 128))),
+        ring: writes.then(|| (DeliveryClass::Ordered, RingSpec::at_least(2, 128))),
         info: info.to_vec(),
     };
     let entry =

@@ -15,7 +15,7 @@ use spindle_dds_xtypes::graph::{
 use spindle_dds_xtypes::object::TypeObjects;
 use spindle_dds_xtypes::{Resolved, TypeGraph, describe};
 
-use super::announcement::{Endpoint, Entry, Nonsense, ReaderEntry, WriterEntry};
+use super::announcement::{Endpoint, Entry, ProtocolViolation, ReaderEntry, WriterEntry};
 use super::described::{OwnType, Types};
 use super::matching::{Comparisons, Conflict, Match};
 use super::notebook::Notebook;
@@ -291,7 +291,7 @@ fn announced(ty: &OwnType) -> GroupEndpoint {
 }
 
 /// As `told`, but for these bytes.
-fn read(told: &GroupEndpoint, info: Vec<u8>) -> Result<Entry, Nonsense> {
+fn read(told: &GroupEndpoint, info: Vec<u8>) -> Result<Entry, ProtocolViolation> {
     let endpoint = GroupEndpoint {
         info,
         ..told.clone()
@@ -357,13 +357,16 @@ fn others_objects_are_refused() {
         .objects(&ty.named.graph, index)
         .to_bytes()
         .unwrap();
-    assert!(matches!(with(&complete), Err(Nonsense::Contradicts)));
+    assert!(matches!(
+        with(&complete),
+        Err(ProtocolViolation::Contradicts)
+    ));
     // One of two is missing; or they are none.
     let mut half = TypeObjects::from_bytes(&objects(&ty)).unwrap();
     half.0.pop();
     let missing = with(&half.to_bytes().unwrap()).unwrap_err().to_string();
     assert!(missing.contains("is not known"), "{missing}");
-    assert!(matches!(with(&[1]), Err(Nonsense::Type(_))));
+    assert!(matches!(with(&[1]), Err(ProtocolViolation::Type(_))));
 }
 
 #[test]

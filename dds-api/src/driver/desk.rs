@@ -37,7 +37,7 @@ pub(crate) struct Desk {
     station: RwLock<Option<Arc<Station>>>,
     stage: Mutex<Stage>,
     changed: Condvar,
-    /// Lanes came or went since somebody asked.
+    /// Subgroups came or went since somebody asked.
     lanes: AtomicBool,
     /// Members of the view that began last.
     members: AtomicUsize,

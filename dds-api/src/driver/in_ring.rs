@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spindle_dds_core::{Lane, Ring};
+use spindle_dds_core::{DeliveryClass, SubgroupHandle};
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::link::Roster;
@@ -12,9 +12,9 @@ use crate::cache::{Cache, EntryRef};
 /// Samples of one ring of one sender, oldest first.
 #[derive(Debug)]
 struct InRing<F: Fabric> {
-    lane: Arc<Lane<F>>,
+    lane: Arc<SubgroupHandle<F>>,
     sender: Rank,
-    ring: Ring,
+    ring: DeliveryClass,
     entries: Entries,
 }
 
@@ -126,7 +126,7 @@ impl<F: Fabric> Default for InRings<F> {
 
 impl<F: Fabric> InRing<F> {
     #[inline]
-    fn is(&self, (lane, sender, ring): (&Lane<F>, Rank, Ring)) -> bool {
+    fn is(&self, (lane, sender, ring): (&SubgroupHandle<F>, Rank, DeliveryClass)) -> bool {
         self.sender == sender && self.ring == ring && std::ptr::eq(&*self.lane, lane)
     }
 
@@ -150,7 +150,13 @@ impl<F: Fabric> InRing<F> {
 
 impl<F: Fabric> InRings<F> {
     /// Samples may come by this ring, which holds so many at most.
-    pub(super) fn add(&mut self, lane: &Arc<Lane<F>>, sender: Rank, ring: Ring, len_max: usize) {
+    pub(super) fn add(
+        &mut self,
+        lane: &Arc<SubgroupHandle<F>>,
+        sender: Rank,
+        ring: DeliveryClass,
+        len_max: usize,
+    ) {
         let is_here = |it: &InRing<F>| {
             let same = it.sender == sender && it.ring == ring;
             same && Arc::ptr_eq(&it.lane, lane)
@@ -167,7 +173,7 @@ impl<F: Fabric> InRings<F> {
 
     /// The next samples to be kept come by this ring.
     #[inline]
-    pub(super) fn come_to(&mut self, whose: (&Lane<F>, Rank, Ring)) {
+    pub(super) fn come_to(&mut self, whose: (&SubgroupHandle<F>, Rank, DeliveryClass)) {
         let is_same = |it: &InRing<F>| it.is(whose);
         if !self.rings.get(self.last).is_some_and(is_same) {
             self.last = self.rings.iter().position(is_same).unwrap_or(usize::MAX);

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use crossbeam_queue::ArrayQueue;
 use spindle_dds_core::membership::MemberId;
-use spindle_dds_core::{Delivery, Lane, Ring};
+use spindle_dds_core::{Delivery, DeliveryClass, SubgroupHandle};
 use spindle_dds_qos::PolicyId;
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -32,10 +32,10 @@ pub(crate) struct Link<F: Fabric> {
 
 /// Who is matched in a lane.
 pub(super) struct Roster<F: Fabric> {
-    /// Lanes that the reader has had before: 0 while no view has it.
+    /// Subgroups that the reader has had before: 0 while no view has it.
     pub(super) number: u64,
     epoch: Option<u64>,
-    lane: Weak<Lane<F>>,
+    lane: Weak<SubgroupHandle<F>>,
     /// By place and number.
     writers: Box<[LinkedWriter]>,
     /// Writers that have gone before, and that the others have not taken out yet.
@@ -59,7 +59,7 @@ pub(crate) struct MatchedWriter {
     pub(crate) number: u32,
     /// Its member.
     pub(crate) member: MemberId,
-    pub(crate) ring: Ring,
+    pub(crate) ring: DeliveryClass,
     pub(crate) handle: InstanceHandle,
     /// Whether its instances are disposed of when it leaves with its member.
     pub(crate) autodispose: bool,
@@ -121,7 +121,7 @@ impl<F: Fabric> Link<F> {
     /// have not taken out yet, stays gone.
     pub(crate) fn follow(
         &self,
-        lane: &Arc<Lane<F>>,
+        lane: &Arc<SubgroupHandle<F>>,
         mut writers: Vec<MatchedWriter>,
         refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
         sizes: &[usize],
@@ -181,7 +181,7 @@ impl<F: Fabric> Link<F> {
     }
 
     /// Its lane, if that has not ended or something of it is still held.
-    pub(super) fn lane(&self) -> Option<Arc<Lane<F>>> {
+    pub(super) fn lane(&self) -> Option<Arc<SubgroupHandle<F>>> {
         self.roster.lane()
     }
 
@@ -298,12 +298,12 @@ impl<F: Fabric> Roster<F> {
         self.writers.iter().find(|it| it.writer.handle == handle)
     }
 
-    pub(super) fn lane(&self) -> Option<Arc<Lane<F>>> {
+    pub(super) fn lane(&self) -> Option<Arc<SubgroupHandle<F>>> {
         self.lane.upgrade()
     }
 
     /// Whether this is its lane.
-    pub(super) fn is_of(&self, lane: &Arc<Lane<F>>) -> bool {
+    pub(super) fn is_of(&self, lane: &Arc<SubgroupHandle<F>>) -> bool {
         std::ptr::eq(self.lane.as_ptr(), Arc::as_ptr(lane))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use spindle_dds_core::{
-    Claim, ClaimError, Committed, Kind, Lane, Meta, Ring, SubgroupId, TopicKey,
+    Claim, ClaimError, Committed, DeliveryClass, Kind, Meta, SubgroupHandle, SubgroupId, TopicKey,
 };
 use spindle_dds_qos::Duration;
 
@@ -29,11 +29,11 @@ const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
 pub(crate) struct Port {
     session: Arc<Session>,
     subgroup: SubgroupId,
-    ring: Ring,
+    ring: DeliveryClass,
     topic: TopicKey,
     /// That of the view that began last. `None` before the first that has the
     /// writer. Changed between two views; who writes never waits for it.
-    lane: RwLock<Option<Arc<Lane<Wire>>>>,
+    lane: RwLock<Option<Arc<SubgroupHandle<Wire>>>>,
     /// The writer is deleted.
     closed: AtomicBool,
     /// The group does not take the writer, and why.
@@ -80,7 +80,7 @@ impl Port {
     pub(crate) fn new(
         session: Arc<Session>,
         subgroup: SubgroupId,
-        ring: Ring,
+        ring: DeliveryClass,
         topic: TopicKey,
     ) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Port {
     }
 
     /// A view has begun in which this is the lane of its subgroup.
-    pub(crate) fn set_lane(&self, lane: Arc<Lane<Wire>>) {
+    pub(crate) fn set_lane(&self, lane: Arc<SubgroupHandle<Wire>>) {
         *self.lane.write().unwrap_or_else(PoisonError::into_inner) = Some(lane);
     }
 
@@ -117,7 +117,7 @@ impl Port {
         self.topic.low()
     }
 
-    fn lane(&self) -> Option<Arc<Lane<Wire>>> {
+    fn lane(&self) -> Option<Arc<SubgroupHandle<Wire>>> {
         self.lane
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -338,7 +338,7 @@ impl Port {
 
     /// Messages of this participant in this ring below this mark are released.
     pub(crate) fn released(&self) -> Mark {
-        let mark = |lane: Arc<Lane<Wire>>| Mark {
+        let mark = |lane: Arc<SubgroupHandle<Wire>>| Mark {
             epoch: lane.epoch(),
             index: lane.released(self.ring),
         };

@@ -22,8 +22,8 @@ pub use figures::{
 };
 /// How an engine stands.
 pub use spindle_dds_core::{
-    BatchHistogram, Counters, Figures, LaneFigures, LanePhase, Ring, RingFigures, Traffic, Wait,
-    WriterFigures,
+    BatchHistogram, Counters, DeliveryClass, EpochPhase, Figures, RingFigures, SubgroupFigures,
+    Traffic, Wait, WriterFigures,
 };
 /// What a fabric has done.
 pub use spindle_dds_transport::FabricCounters;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use spindle_dds_core::{Committed, Lane, Ring};
+use spindle_dds_core::{Committed, DeliveryClass, SubgroupHandle};
 use spindle_dds_idl_runtime::{Encapsulation, Representation};
 use spindle_dds_qos::{DataWriterQos, Duration, PolicyId};
 
@@ -56,7 +56,7 @@ pub(crate) struct WriterCore {
 pub(crate) struct WriterSettings {
     /// Its number within the participant.
     pub(crate) number: u32,
-    pub(crate) ring: Ring,
+    pub(crate) ring: DeliveryClass,
     pub(crate) ring_size: RingSize,
     pub(crate) representation: Representation,
     pub(crate) encapsulation: Encapsulation,
@@ -135,7 +135,7 @@ impl WriterCore {
     }
 
     /// A view has begun in which this is the lane of its subgroup.
-    pub(crate) fn set_lane(&self, lane: Arc<Lane<Wire>>) {
+    pub(crate) fn set_lane(&self, lane: Arc<SubgroupHandle<Wire>>) {
         if let Some(port) = self.port.get() {
             port.set_lane(lane);
             self.drafts.lane_begun();
@@ -163,7 +163,9 @@ impl WriterCore {
     pub(crate) fn wait_for_acknowledgments(&self, deadline: Deadline) -> Result<()> {
         let port = self.port()?;
         match port.last_committed() {
-            Some(last) if self.settings.ring == Ring::Ordered => port.wait_stable(&last, deadline),
+            Some(last) if self.settings.ring == DeliveryClass::Ordered => {
+                port.wait_stable(&last, deadline)
+            }
             _ => Ok(()),
         }
     }
@@ -177,7 +179,7 @@ impl WriterCore {
             )));
         }
         match &receipt.committed {
-            Some(committed) if committed.ring == Ring::Ordered => {
+            Some(committed) if committed.ring == DeliveryClass::Ordered => {
                 port.wait_stable(committed, deadline)
             }
             _ => Ok(()),

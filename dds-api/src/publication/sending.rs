@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spindle_dds_core::{Kind, Meta, Ring};
+use spindle_dds_core::{DeliveryClass, Kind, Meta};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::Duration;
 
@@ -26,8 +26,8 @@ impl WriterCore {
     /// How long it waits for room; `None`: it never does.
     pub(super) fn patience(&self) -> Option<Duration> {
         match self.settings.ring {
-            Ring::Ordered => Some(self.settings.max_blocking_time),
-            Ring::Unordered => None,
+            DeliveryClass::Ordered => Some(self.settings.max_blocking_time),
+            DeliveryClass::Unordered => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_idl_runtime::{Representation, TopicType};
 use spindle_dds_qos::{DataRepresentationId, DataWriterQos, ReliabilityKind};
 
@@ -106,8 +106,8 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
         let settings = WriterSettings {
             number,
             ring: match qos.reliability.kind {
-                ReliabilityKind::Reliable => Ring::Ordered,
-                ReliabilityKind::BestEffort => Ring::Unordered,
+                ReliabilityKind::Reliable => DeliveryClass::Ordered,
+                ReliabilityKind::BestEffort => DeliveryClass::Unordered,
             },
             ring_size,
             representation,

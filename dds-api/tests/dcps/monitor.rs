@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use spindle_dds::monitor::{Monitor, ParticipantFigures, Ring};
+use spindle_dds::monitor::{DeliveryClass, Monitor, ParticipantFigures};
 use spindle_dds::qos::{DataReaderQos, ResourceLimits};
 use spindle_dds::{DomainParticipant, Error};
 
@@ -110,7 +110,10 @@ fn who_holds_a_writer_up_is_named() {
             let sender = sender.expect("the writer's");
             let lane = &sender.engine.lanes[0];
             let waits = sender.waits.iter().find(|it| it.subgroup == lane.subgroup);
-            let ring = lane.rings.iter().find(|ring| ring.ring == Ring::Ordered);
+            let ring = lane
+                .rings
+                .iter()
+                .find(|ring| ring.ring == DeliveryClass::Ordered);
             let ring = ring.expect("its ring");
             let full = waits.is_some_and(|it| it.waiting == 1) && ring.messages == 16;
             let named: Vec<_> = ring

@@ -8,18 +8,18 @@
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Group};
+use super::{Context, SubgroupState};
 use crate::config::PlantedBug;
 use crate::engine::Sink;
-use crate::lane::Lane;
+use crate::lane::SubgroupHandle;
 use crate::sync::Ordering;
 
-impl<F: Fabric> Group<F> {
+impl<F: Fabric> SubgroupState<F> {
     /// Says that this member is ready, if the layer above is, and finds out whether all
     /// are. Whether there is room by that.
     pub(super) fn begin<S: Sink<F>>(
         &mut self,
-        lane: &Lane<F>,
+        lane: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) -> bool {
         if lane.begun.load(Ordering::Relaxed) {

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::run::{Course, Handed, Order, Run, Source};
-use super::{Context, Found, Group, Trouble};
+use super::{Context, Found, SubgroupState, Trouble};
 use crate::config::{Bounds, EngineConfig, PlantedBug};
 use crate::counters::bump;
 use crate::digest::Digest;
 use crate::engine::{Event, Sink};
-use crate::ids::Ring;
-use crate::lane::Lane;
+use crate::ids::DeliveryClass;
+use crate::lane::SubgroupHandle;
 use crate::limits::DIGESTS_KEPT;
-use crate::spec::LaneSpec;
-use crate::stream::Stream;
+use crate::spec::SubgroupSpec;
+use crate::stream::ReceiveCursor;
 use crate::sync::Ordering;
 
 /// Messages that a step delivers at most of an order with so many senders.
@@ -32,7 +32,7 @@ fn delivery_max(config: &EngineConfig, senders: usize) -> u64 {
 /// Messages after which the sink is told, though the next step delivers more, in a lane of
 /// these. Readers are told of a part of what senders have room for, while they fill the rest:
 /// were they told of all of it, either would wait for the other.
-pub(super) fn batch_max(config: &EngineConfig, spec: &LaneSpec) -> u64 {
+pub(super) fn batch_max(config: &EngineConfig, spec: &SubgroupSpec) -> u64 {
     let rings = spec.ordered().filter_map(|sender| sender.rings[0]);
     let room: u64 = rings.map(|ring| u64::from(ring.messages)).sum();
     match (config.delivery_batching, config.bounded_deliveries) {
@@ -52,10 +52,10 @@ struct Next {
     until: u64,
 }
 
-impl<F: Fabric> Group<F> {
+impl<F: Fabric> SubgroupState<F> {
     pub(super) fn deliver_ordered<S: Sink<F>>(
         &mut self,
-        lane: &Arc<Lane<F>>,
+        lane: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> bool {
         if self.delivered_num >= self.stable {
@@ -94,7 +94,7 @@ impl<F: Fabric> Group<F> {
         &mut self,
         next: Next,
         left: &mut u64,
-        lane: &Arc<Lane<F>>,
+        lane: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> u64 {
         if self.digest.is_due(next.seq) {
@@ -102,7 +102,7 @@ impl<F: Fabric> Group<F> {
         }
         let end = next.until.min(self.stable).min(self.digest.due_at());
         let at = self.ordered[next.order];
-        let handed = self.hand_over(Ring::Ordered, at, (end, left), lane, context);
+        let handed = self.hand_over(DeliveryClass::Ordered, at, (end, left), lane, context);
         handed.unwrap_or_else(|| {
             self.tell_farewell(next, context);
             next.seq
@@ -123,7 +123,7 @@ impl<F: Fabric> Group<F> {
     /// Nothing is said of it any more.
     pub(super) fn deliver_trimmed<S: Sink<F>>(
         &mut self,
-        lane: &Arc<Lane<F>>,
+        lane: &Arc<SubgroupHandle<F>>,
         trim: &[u64],
         last: u64,
         context: &mut Context<'_, S>,
@@ -135,7 +135,7 @@ impl<F: Fabric> Group<F> {
             let at = self.ordered[next.order];
             let only = (next.seq + 1, &mut 1);
             if self
-                .hand_over(Ring::Ordered, at, only, lane, context)
+                .hand_over(DeliveryClass::Ordered, at, only, lane, context)
                 .is_none()
             {
                 self.tell_farewell(next, context);
@@ -153,10 +153,12 @@ impl<F: Fabric> Group<F> {
         sender.left_told[0] = true;
         context.sink.event(Event::SenderLeft {
             subgroup: self.spec.subgroup,
-            ring: Ring::Ordered,
+            ring: DeliveryClass::Ordered,
             sender: sender.rank,
             position: self.spec.base + next.seq,
-            timestamp: sender.streams[0].as_ref().map_or(0, Stream::last_timestamp),
+            timestamp: sender.streams[0]
+                .as_ref()
+                .map_or(0, ReceiveCursor::last_timestamp),
         });
     }
 
@@ -192,17 +194,17 @@ impl<F: Fabric> Group<F> {
     /// then. The place behind them; `None` when there is none.
     fn hand_over<S: Sink<F>>(
         &mut self,
-        ring: Ring,
+        ring: DeliveryClass,
         at: usize,
         (end, left): (u64, &mut u64),
-        lane: &Arc<Lane<F>>,
+        lane: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> Option<u64> {
         let sender = &mut self.senders[at];
         let stream = sender.streams[ring.index()].as_mut()?;
         let inbox = lane.inboxes[ring.index()][at].as_ref()?;
         stream.front()?;
-        let is_ordered = ring == Ring::Ordered;
+        let is_ordered = ring == DeliveryClass::Ordered;
         let EngineConfig {
             batched_upcalls: batched,
             delivery_batching,
@@ -279,7 +281,7 @@ impl<F: Fabric> Group<F> {
     }
 
     /// Everything below `delivered_num` has been handed over.
-    fn pass_ordered(&self, lane: &Lane<F>) {
+    fn pass_ordered(&self, lane: &SubgroupHandle<F>) {
         let n = self.ordered.len() as u64;
         for (order, &at) in self.ordered.iter().enumerate() {
             let (Some(stream), Some(inbox)) = (&self.senders[at].streams[0], &lane.inboxes[0][at])
@@ -293,14 +295,20 @@ impl<F: Fabric> Group<F> {
 
     pub(super) fn deliver_unordered<S: Sink<F>>(
         &mut self,
-        lane: &Arc<Lane<F>>,
+        lane: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> bool {
         let before = self.delivered;
         let mut left = u64::MAX;
         for at in 0..self.senders.len() {
             while self
-                .hand_over(Ring::Unordered, at, (u64::MAX, &mut left), lane, context)
+                .hand_over(
+                    DeliveryClass::Unordered,
+                    at,
+                    (u64::MAX, &mut left),
+                    lane,
+                    context,
+                )
                 .is_some()
             {}
             let sender = &mut self.senders[at];
@@ -314,7 +322,7 @@ impl<F: Fabric> Group<F> {
                 sender.left_told[1] = true;
                 context.sink.event(Event::SenderLeft {
                     subgroup: self.spec.subgroup,
-                    ring: Ring::Unordered,
+                    ring: DeliveryClass::Unordered,
                     sender: sender.rank,
                     position: stream.count(),
                     timestamp: stream.last_timestamp(),
@@ -329,10 +337,10 @@ impl<F: Fabric> Group<F> {
     }
 
     /// Tells senders which room is theirs again.
-    pub(super) fn release<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
+    pub(super) fn release<S>(&mut self, lane: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
         let fabric = &lane.fabric;
         let mut changed = false;
-        for ring in Ring::BOTH.map(Ring::index) {
+        for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
             for (at, inbox) in lane.inboxes[ring].iter().enumerate() {
                 let Some(inbox) = inbox else { continue };
                 if context.config.plants(PlantedBug::MissingRelease) {
@@ -359,7 +367,11 @@ impl<F: Fabric> Group<F> {
 
     /// Takes room back that all members have released; of somebody whose row is
     /// not read any more nobody knows it. Whether there was any.
-    pub(super) fn reclaim<S>(&mut self, lane: &Lane<F>, context: &Context<'_, S>) -> bool {
+    pub(super) fn reclaim<S>(
+        &mut self,
+        lane: &SubgroupHandle<F>,
+        context: &Context<'_, S>,
+    ) -> bool {
         let fabric = &lane.fabric;
         let Some(mine) = lane.mine else {
             return false;
@@ -368,7 +380,7 @@ impl<F: Fabric> Group<F> {
             return false;
         }
         let mut room = false;
-        for ring in Ring::BOTH.map(Ring::index) {
+        for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
             let Some(outbox) = &lane.outboxes[ring] else {
                 continue;
             };
@@ -386,7 +398,7 @@ impl<F: Fabric> Group<F> {
                 .unwrap_or(0);
             // An older value of a word may come after a newer one.
             if released > lane.released[ring].load(Ordering::Relaxed) {
-                // Pairs with the acquire in `Lane::released`.
+                // Pairs with the acquire in `SubgroupHandle::released`.
                 lane.released[ring].store(released, Ordering::Release);
                 // Also without room, behind a message that is still being built:
                 // somebody may wait for just these.
@@ -398,7 +410,12 @@ impl<F: Fabric> Group<F> {
         room
     }
 
-    pub(super) fn checkpoint<S>(&mut self, seq: u64, lane: &Lane<F>, context: &mut Context<'_, S>) {
+    pub(super) fn checkpoint<S>(
+        &mut self,
+        seq: u64,
+        lane: &SubgroupHandle<F>,
+        context: &mut Context<'_, S>,
+    ) {
         let fabric = &lane.fabric;
         let pushes = &mut *context.pushes;
         self.digest.checkpoint(seq, |number, value| {
@@ -413,7 +430,7 @@ impl<F: Fabric> Group<F> {
     }
 
     /// Compares checkpoints with those of the other members.
-    pub(super) fn compare_digests(&mut self, lane: &Lane<F>) -> Result<(), Trouble> {
+    pub(super) fn compare_digests(&mut self, lane: &SubgroupHandle<F>) -> Result<(), Trouble> {
         let fabric = &lane.fabric;
         let me = fabric.me();
         let taken = self.digest.taken();

@@ -16,29 +16,29 @@
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Group, Phase, Sender, Trouble};
+use super::{Context, Phase, Sender, SubgroupState, Trouble};
 use crate::config::PlantedBug;
 use crate::engine::{Event, Sink};
-use crate::ids::Ring;
+use crate::ids::DeliveryClass;
 use crate::lane::{ENDED, WEDGED};
-use crate::stream::Stream;
+use crate::stream::ReceiveCursor;
 
 /// How many messages of each sender have been received in a lane, nulls
-/// counted: by ring, then in the order of [`LaneSpec::senders`]; 0 where there
+/// counted: by ring, then in the order of [`SubgroupSpec::senders`]; 0 where there
 /// is no such ring.
 ///
-/// [`LaneSpec::senders`]: crate::LaneSpec::senders
+/// [`SubgroupSpec::senders`]: crate::SubgroupSpec::senders
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts(pub [Vec<u64>; 2]);
 
 impl Counts {
     /// Of the ordered rings: what cuts are made of.
     pub fn ordered(&self) -> &[u64] {
-        &self.0[Ring::Ordered.index()]
+        &self.0[DeliveryClass::Ordered.index()]
     }
 }
 
-impl<F: Fabric> Group<F> {
+impl<F: Fabric> SubgroupState<F> {
     /// From now on claims and commits are refused. True once what was committed
     /// has been published, so that the guards are final; to be called again
     /// until then.
@@ -73,8 +73,9 @@ impl<F: Fabric> Group<F> {
             self.receive(lane, context)?;
             self.phase = Phase::Frozen;
         }
-        let count = |stream: &Option<Stream>| stream.as_ref().map_or(0, Stream::count);
-        Ok(Some(Counts(Ring::BOTH.map(|ring| {
+        let count =
+            |stream: &Option<ReceiveCursor>| stream.as_ref().map_or(0, ReceiveCursor::count);
+        Ok(Some(Counts(DeliveryClass::BOTH.map(|ring| {
             let senders = self.senders.iter();
             senders
                 .map(|sender| count(&sender.streams[ring.index()]))
@@ -109,7 +110,7 @@ impl<F: Fabric> Group<F> {
                 .senders
                 .binary_search_by_key(&place, |sender| sender.rank)
         {
-            for ring in Ring::BOTH {
+            for ring in DeliveryClass::BOTH {
                 // Where it makes no sense, it ends.
                 let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0, context);
             }
@@ -128,7 +129,7 @@ impl<F: Fabric> Group<F> {
         context: &mut Context<'_, S>,
     ) -> bool {
         let here = |(sender, trim): (&Sender, &u64)| {
-            *trim <= sender.streams[0].as_ref().map_or(0, Stream::count)
+            *trim <= sender.streams[0].as_ref().map_or(0, ReceiveCursor::count)
         };
         if self.phase != Phase::Frozen
             || trim.len() != self.senders.len()

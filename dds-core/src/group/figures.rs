@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Group, Phase};
-use crate::ids::Ring;
-use crate::stream::Stream;
+use super::{Phase, SubgroupState};
+use crate::ids::DeliveryClass;
+use crate::stream::ReceiveCursor;
 use crate::sync::Ordering;
 
 /// A lane at one moment, as one member sees it. Members are named by their ranks in the view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LaneFigures {
+pub struct SubgroupFigures {
     /// Of which subgroup.
     pub subgroup: u32,
     /// The view that made it.
@@ -18,7 +18,7 @@ pub struct LaneFigures {
     /// Its members by place.
     pub members: Vec<u16>,
     /// How far it is on its way to its end.
-    pub phase: LanePhase,
+    pub phase: EpochPhase,
     /// Members of which it is not known that they are ready for its messages: until all
     /// are, nobody finds room. Empty once it has begun.
     pub unready: Vec<u16>,
@@ -41,7 +41,7 @@ pub struct LaneFigures {
 /// How far a lane is on its way to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LanePhase {
+pub enum EpochPhase {
     /// It takes messages.
     Open,
     /// It takes none any more.
@@ -65,7 +65,7 @@ pub struct Wait {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingFigures {
     /// Which.
-    pub ring: Ring,
+    pub ring: DeliveryClass,
     /// Messages that it holds at most.
     pub messages_max: u32,
     /// Bytes of payload in flight at most, if none are of large messages: these may take all
@@ -84,17 +84,17 @@ pub struct RingFigures {
     pub unreleased: Vec<u16>,
 }
 
-impl<F: Fabric> Group<F> {
+impl<F: Fabric> SubgroupState<F> {
     /// For the moment between two steps.
-    pub(crate) fn figures(&self) -> LaneFigures {
-        LaneFigures {
+    pub(crate) fn figures(&self) -> SubgroupFigures {
+        SubgroupFigures {
             subgroup: self.id().0,
             epoch: self.spec.epoch,
             members: self.spec.members.iter().map(|rank| rank.0).collect(),
             phase: match self.phase {
-                Phase::Open => LanePhase::Open,
-                Phase::Wedged => LanePhase::Wedged,
-                Phase::Frozen => LanePhase::Frozen,
+                Phase::Open => EpochPhase::Open,
+                Phase::Wedged => EpochPhase::Wedged,
+                Phase::Frozen => EpochPhase::Frozen,
             },
             unready: self.unready(),
             received_num: self.received_num,
@@ -103,7 +103,7 @@ impl<F: Fabric> Group<F> {
             delivered: self.delivered.0,
             delivered_bytes: self.delivered.1,
             wait: self.wait(),
-            rings: Ring::BOTH
+            rings: DeliveryClass::BOTH
                 .into_iter()
                 .filter_map(|ring| self.ring(ring))
                 .collect(),
@@ -145,7 +145,7 @@ impl<F: Fabric> Group<F> {
 
     fn wait(&self) -> Option<Wait> {
         let ordered = || self.ordered.iter().map(|&at| &self.senders[at]);
-        let waiting = |stream: &Stream| stream.waiting();
+        let waiting = |stream: &ReceiveCursor| stream.waiting();
         let streams = ordered().filter_map(|sender| sender.streams[0].as_ref());
         let messages = streams.map(waiting).sum();
         if messages == 0 {
@@ -178,7 +178,7 @@ impl<F: Fabric> Group<F> {
         })
     }
 
-    fn ring(&self, ring: Ring) -> Option<RingFigures> {
+    fn ring(&self, ring: DeliveryClass) -> Option<RingFigures> {
         let lane = &self.lane;
         let outgoing = self.outgoing[ring.index()].as_ref()?;
         let outbox = lane.outboxes[ring.index()].as_ref()?;

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 pub use end::Counts;
-pub use figures::{LaneFigures, LanePhase, RingFigures, Wait};
+pub use figures::{EpochPhase, RingFigures, SubgroupFigures, Wait};
 pub(crate) use rest::Seen;
 pub use run::{Handed, Run};
 
@@ -40,21 +40,21 @@ use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
 use crate::engine::{Position, Sink};
 use crate::held::Tickets;
-use crate::ids::{Ring, SubgroupId};
-use crate::inbox::Inbox;
-use crate::lane::Lane;
+use crate::ids::{DeliveryClass, SubgroupId};
+use crate::inbox::ReleaseTracker;
+use crate::lane::SubgroupHandle;
 use crate::layout::{Columns, Layout};
 use crate::outgoing::{Outgoing, WriterSeqs};
 use crate::pushes::Pushes;
-use crate::spec::{LaneSpec, SenderSpec};
-use crate::stream::{Nonsense, Stream};
+use crate::spec::{SenderSpec, SubgroupSpec};
+use crate::stream::{ProtocolViolation, ReceiveCursor};
 
 /// The engine's state of one lane.
-pub(crate) struct Group<F> {
-    pub(crate) lane: Arc<Lane<F>>,
+pub(crate) struct SubgroupState<F> {
+    pub(crate) lane: Arc<SubgroupHandle<F>>,
     /// For messages that are held.
     tickets: Tickets<F>,
-    pub(crate) spec: LaneSpec,
+    pub(crate) spec: SubgroupSpec,
     phase: Phase,
     others: PeerSet,
     /// How many these are.
@@ -80,7 +80,7 @@ pub(crate) struct Group<F> {
     accounted: [Vec<u64>; 2],
     /// What the rows of others have been told of `released`, by ring and sender.
     released_told: [Vec<u64>; 2],
-    repose: rest::Repose,
+    repose: rest::IdleState,
     /// Messages delivered, and the bytes of their payload.
     delivered: (u64, u64),
     /// Messages that had been delivered when the sink was told last.
@@ -117,7 +117,7 @@ struct Sender {
     rank: Rank,
     /// Which of the ordered ones it is, if it is one.
     order: u64,
-    streams: [Option<Stream>; 2],
+    streams: [Option<ReceiveCursor>; 2],
     left: bool,
     /// By ring: its leaving has been told.
     left_told: [bool; 2],
@@ -125,7 +125,7 @@ struct Sender {
 
 /// Twice the events that all rings together hold: those that a member knows, and those
 /// that it must expect.
-fn slack(spec: &LaneSpec) -> u64 {
+fn slack(spec: &SubgroupSpec) -> u64 {
     let rings = spec.ordered().filter_map(|sender| sender.rings[0]);
     rings.map(|ring| 2 * (u64::from(ring.messages) + 1)).sum()
 }
@@ -161,7 +161,7 @@ pub(crate) struct Trouble {
 /// What is wrong with a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    Nonsense(Nonsense),
+    ProtocolViolation(ProtocolViolation),
     /// Its order is another one, up to this position.
     Disagreement {
         position: u64,
@@ -178,14 +178,14 @@ pub(crate) struct Context<'a, S> {
     pub(crate) sink: &'a mut S,
 }
 
-impl<F: Fabric> Group<F> {
-    pub(crate) fn new(lane: Arc<Lane<F>>, spec: LaneSpec, layout: &Layout) -> Self {
+impl<F: Fabric> SubgroupState<F> {
+    pub(crate) fn new(lane: Arc<SubgroupHandle<F>>, spec: SubgroupSpec, layout: &Layout) -> Self {
         let me = lane.fabric.me();
         let places = || (0..spec.members.len() as u16).map(Rank);
-        let stream = |ring: Ring, sender: usize| {
+        let stream = |ring: DeliveryClass, sender: usize| {
             let columns = lane.rings[ring.index()][sender]?;
             let row = lane.fabric.row(spec.senders[sender].rank);
-            Some(Stream::new(columns, row.clone()))
+            Some(ReceiveCursor::new(columns, row.clone()))
         };
         let mut ordered = 0;
         let mut order = |sender: &SenderSpec| {
@@ -199,7 +199,7 @@ impl<F: Fabric> Group<F> {
             .map(|(at, sender)| Sender {
                 rank: sender.rank,
                 order: order(sender),
-                streams: Ring::BOTH.map(|ring| stream(ring, at)),
+                streams: DeliveryClass::BOTH.map(|ring| stream(ring, at)),
                 left: false,
                 left_told: [false; 2],
             })
@@ -233,7 +233,7 @@ impl<F: Fabric> Group<F> {
             is_ready: false,
             accounted: [vec![0; senders.len()], vec![0; senders.len()]],
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
-            repose: rest::Repose::default(),
+            repose: rest::IdleState::default(),
             delivered: (0, 0),
             told: 0,
             batch_max: deliver::batch_max(&lane.config, &spec),
@@ -299,7 +299,7 @@ impl<F: Fabric> Group<F> {
 
     fn evaluate<S: Sink<F>>(
         &mut self,
-        lane: &Arc<Lane<F>>,
+        lane: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
     ) -> Result<(), Trouble> {
@@ -337,7 +337,7 @@ impl<F: Fabric> Group<F> {
 
     /// Only what a committing thread needs: publishes what is in its lane. That waits for its
     /// receipt here, and its delivery, until the next step.
-    pub(crate) fn publish<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
+    pub(crate) fn publish<S>(&mut self, lane: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
         if self.phase < Phase::Frozen {
             context.pushes.address(&self.others, self.peers);
             self.send_rings(lane, context, true);
@@ -366,7 +366,7 @@ impl<F: Fabric> Group<F> {
                 let len = header.len.into();
                 outgoing.send_next(&lane.fabric, header, context.seqs, context.pushes);
                 receive::count_one(&lane.common.counters, len);
-                if ring == Ring::Ordered.index() && self.null_target > place.index + 1 {
+                if ring == DeliveryClass::Ordered.index() && self.null_target > place.index + 1 {
                     self.send_rings(lane, context, true);
                 }
                 context.pushes.flush(&lane.fabric);
@@ -395,7 +395,7 @@ impl<F: Fabric> Group<F> {
 
     /// The same of what this member has sent by one ring alone, as far as it is published: some
     /// of it may not have been received here yet.
-    pub(crate) fn wants_acks_of_ring<S: Sink<F>>(&self, ring: Ring, sink: &S) -> bool {
+    pub(crate) fn wants_acks_of_ring<S: Sink<F>>(&self, ring: DeliveryClass, sink: &S) -> bool {
         let Some(mine) = self.lane.mine else {
             return false;
         };
@@ -460,7 +460,7 @@ impl<F: Fabric> Group<F> {
             let inboxes = inboxes.iter().zip(&*self.lane.senders);
             inboxes
                 .filter(|(_, sender)| **sender != me)
-                .any(|(inbox, _)| inbox.as_ref().is_some_and(Inbox::is_held))
+                .any(|(inbox, _)| inbox.as_ref().is_some_and(ReleaseTracker::is_held))
         })
     }
 

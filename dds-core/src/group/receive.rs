@@ -2,20 +2,20 @@
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Found, Group, Phase, Sender, Trouble};
+use super::{Context, Found, Phase, Sender, SubgroupState, Trouble};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::{LiveCounters, bump};
-use crate::ids::Ring;
-use crate::lane::Lane;
+use crate::ids::DeliveryClass;
+use crate::lane::SubgroupHandle;
 use crate::limits::MESSAGE_INDEX_MAX;
 use crate::outgoing::SendOrder;
-use crate::stream::Nonsense;
+use crate::stream::ProtocolViolation;
 use crate::sync::Ordering;
 
-impl<F: Fabric> Group<F> {
+impl<F: Fabric> SubgroupState<F> {
     pub(super) fn receive<S>(
         &mut self,
-        lane: &Lane<F>,
+        lane: &SubgroupHandle<F>,
         context: &Context<'_, S>,
     ) -> Result<bool, Trouble> {
         let me = lane.fabric.me();
@@ -31,7 +31,7 @@ impl<F: Fabric> Group<F> {
             // after. Of a lane that ends, all: the counts come after.
             let all = batching || sender.left || self.phase != Phase::Open;
             let limit = if all { u64::MAX } else { 1 };
-            for ring in Ring::BOTH {
+            for ring in DeliveryClass::BOTH {
                 let received = self.receive_ring(lane, (at, ring), limit, &mut reach, context)?;
                 if let Some(messages) = received {
                     taken += messages;
@@ -68,7 +68,7 @@ impl<F: Fabric> Group<F> {
     /// could tell, which others do not see any more. So nothing above is followed, but
     /// only who is further than that by `slack` is to blame. When a lane ends, nobody
     /// follows anybody, and all that is not to blame is received.
-    fn reach(&self, lane: &Lane<F>) -> u64 {
+    fn reach(&self, lane: &SubgroupHandle<F>) -> u64 {
         let me = lane.fabric.me();
         let (mut highest, mut known, mut unknown) = (0_u64, 0_u64, 0_u64);
         for &at in &self.ordered {
@@ -91,8 +91,8 @@ impl<F: Fabric> Group<F> {
     /// somebody releases meanwhile.
     pub(super) fn receive_ring<S>(
         &mut self,
-        lane: &Lane<F>,
-        (at, ring): (usize, Ring),
+        lane: &SubgroupHandle<F>,
+        (at, ring): (usize, DeliveryClass),
         limit: u64,
         ordered_reach: &mut u64,
         context: &Context<'_, S>,
@@ -111,14 +111,14 @@ impl<F: Fabric> Group<F> {
         }
         let reach = match ring {
             // There are no nulls in this ring.
-            Ring::Unordered => stream.real() + stream.unseen_max(inbox),
-            Ring::Ordered if guard <= *ordered_reach => *ordered_reach,
-            Ring::Ordered => {
+            DeliveryClass::Unordered => stream.real() + stream.unseen_max(inbox),
+            DeliveryClass::Ordered if guard <= *ordered_reach => *ordered_reach,
+            DeliveryClass::Ordered => {
                 *ordered_reach = self.reach(lane);
                 *ordered_reach + self.slack
             }
         };
-        let is_jump = ring == Ring::Ordered && self.phase == Phase::Open && guard <= reach;
+        let is_jump = ring == DeliveryClass::Ordered && self.phase == Phase::Open && guard <= reach;
         let guard = if is_jump && guard > *ordered_reach {
             stream.count().max(*ordered_reach)
         } else {
@@ -133,7 +133,7 @@ impl<F: Fabric> Group<F> {
         let taken = stream.receive(row, inbox, guard, reach, limit, context.config);
         taken.map(Some).map_err(|what| Trouble {
             place,
-            what: Found::Nonsense(what),
+            what: Found::ProtocolViolation(what),
         })
     }
 
@@ -141,11 +141,11 @@ impl<F: Fabric> Group<F> {
     /// the last pass wait for it.
     pub(super) fn receive_own<S>(
         &mut self,
-        lane: &Lane<F>,
+        lane: &SubgroupHandle<F>,
         context: &Context<'_, S>,
     ) -> Result<(), Trouble> {
         let Some(mine) = lane.mine else { return Ok(()) };
-        for ring in Ring::BOTH.map(Ring::index) {
+        for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
             let (Some(stream), Some(outgoing), Some(inbox)) = (
                 &mut self.senders[mine].streams[ring],
                 &self.outgoing[ring],
@@ -160,7 +160,7 @@ impl<F: Fabric> Group<F> {
                 let taken = stream.receive(row, inbox, guard, guard, u64::MAX, context.config);
                 taken.map_err(|what| Trouble {
                     place,
-                    what: Found::Nonsense(what),
+                    what: Found::ProtocolViolation(what),
                 })?;
             }
         }
@@ -169,7 +169,11 @@ impl<F: Fabric> Group<F> {
 
     /// Publishes what is committed, and the nulls that others wait for by what has been
     /// received of them. Whether there was anything.
-    pub(super) fn send<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) -> bool {
+    pub(super) fn send<S>(
+        &mut self,
+        lane: &SubgroupHandle<F>,
+        context: &mut Context<'_, S>,
+    ) -> bool {
         if context.config.null_sends && self.phase == Phase::Open {
             self.null_target = self
                 .null_target
@@ -182,7 +186,7 @@ impl<F: Fabric> Group<F> {
     /// `is_last`, nothing is pushed behind that before the flush.
     pub(super) fn send_rings<S>(
         &mut self,
-        lane: &Lane<F>,
+        lane: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
         is_last: bool,
     ) -> bool {
@@ -219,7 +223,7 @@ impl<F: Fabric> Group<F> {
     /// How many messages I must have sent so that nobody waits for me: on
     /// receiving message `k` of sender `j`, senders before it fill up through
     /// round `k`, senders behind it through round `k - 1` (Spindle §III-B).
-    fn nulls_wanted(&self, lane: &Lane<F>, config: &EngineConfig) -> u64 {
+    fn nulls_wanted(&self, lane: &SubgroupHandle<F>, config: &EngineConfig) -> u64 {
         let Some(mine) = lane.my_order else { return 0 };
         let mut wanted = 0;
         for (place, &at) in self.ordered.iter().enumerate() {
@@ -291,7 +295,11 @@ impl<F: Fabric> Group<F> {
 
     /// Tells the others what has been received of others: what a sender has received of
     /// its own, its guard says. They are pushed to only where there is a message among it.
-    pub(super) fn acknowledge<S>(&mut self, lane: &Lane<F>, context: &mut Context<'_, S>) {
+    pub(super) fn acknowledge<S>(
+        &mut self,
+        lane: &SubgroupHandle<F>,
+        context: &mut Context<'_, S>,
+    ) {
         let fabric = &lane.fabric;
         let me = fabric.me();
         self.received_num = self.received_num.max(self.received());
@@ -322,7 +330,7 @@ impl<F: Fabric> Group<F> {
     /// Position below which every member has received all messages.
     pub(super) fn find_stable<S>(
         &mut self,
-        lane: &Lane<F>,
+        lane: &SubgroupHandle<F>,
         context: &Context<'_, S>,
     ) -> Result<bool, Trouble> {
         let me = lane.fabric.me();
@@ -387,7 +395,11 @@ impl<F: Fabric> Group<F> {
 
     /// Takes note of what a member says that it has received. Fails if nobody can
     /// have sent that much.
-    pub(super) fn heed_ack(&mut self, lane: &Lane<F>, place: Rank) -> Result<(), Trouble> {
+    pub(super) fn heed_ack(
+        &mut self,
+        lane: &SubgroupHandle<F>,
+        place: Rank,
+    ) -> Result<(), Trouble> {
         let member = &self.members[place.index()];
         let received_num = lane.fabric.row(place).load(member.columns.received_num);
         if received_num > self.ack_reach {
@@ -395,7 +407,7 @@ impl<F: Fabric> Group<F> {
             let n = self.ordered.len() as u64;
             self.ack_reach = (self.reach(lane) + self.slack + 1) * n;
             if received_num > self.ack_reach {
-                let what = Found::Nonsense(Nonsense::AcknowledgedTooMuch);
+                let what = Found::ProtocolViolation(ProtocolViolation::AcknowledgedTooMuch);
                 return Err(Trouble { place, what });
             }
         }

@@ -2,15 +2,15 @@
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Group, Phase};
+use super::{Context, Phase, SubgroupState};
 use crate::config::PlantedBug;
-use crate::ids::Ring;
-use crate::outbox::Outbox;
+use crate::ids::DeliveryClass;
+use crate::outbox::SendRing;
 use crate::rest::LOOKS_TO_SLEEP;
 
 /// Where a lane stands between awake and at rest.
 #[derive(Debug, Default)]
-pub(super) struct Repose {
+pub(super) struct IdleState {
     /// Passes that moved nothing, since one did.
     fruitless: u32,
     resting: bool,
@@ -42,7 +42,7 @@ pub(crate) enum Seen {
 /// awake.
 const FRUITLESS_MAX: u32 = 8;
 
-impl<F: Fabric> Group<F> {
+impl<F: Fabric> SubgroupState<F> {
     /// A pass has moved something, or nothing. Whether it is time to rest.
     pub(super) fn tires<S>(&mut self, moved: bool, context: &Context<'_, S>) -> bool {
         self.repose.fruitless = if moved {
@@ -130,11 +130,11 @@ impl<F: Fabric> Group<F> {
                 if member.compared != taken {
                     note(place, member.columns.digest_count);
                 }
-                for ring in Ring::BOTH.map(Ring::index) {
+                for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
                     // Who claims from now on says so by committing, or by giving it up.
                     let outbox = self.lane.outboxes[ring].as_ref();
                     if let Some(mine) = mine
-                        && outbox.is_some_and(|outbox: &Outbox| !outbox.is_empty())
+                        && outbox.is_some_and(|outbox: &SendRing| !outbox.is_empty())
                     {
                         note(place, member.columns.released(ring, mine));
                     }

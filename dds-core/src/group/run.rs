@@ -10,16 +10,16 @@ use spindle_dds_transport::{Fabric, Rank};
 use crate::digest::Digest;
 use crate::header::Header;
 use crate::held::{Delivery, Tickets};
-use crate::ids::Ring;
-use crate::inbox::{Inbox, Place};
-use crate::lane::Lane;
-use crate::stream::Stream;
+use crate::ids::DeliveryClass;
+use crate::inbox::{Place, ReleaseTracker};
+use crate::lane::SubgroupHandle;
+use crate::stream::ReceiveCursor;
 
 /// What is next in the order, all of one ring of one sender: whoever takes it one by one
 /// keeps what it needs for all of it.
 pub struct Run<'a, F: Fabric> {
     pub(super) source: Source<'a, F>,
-    pub(super) stream: &'a mut Stream,
+    pub(super) stream: &'a mut ReceiveCursor,
     pub(super) course: Course,
     pub(super) order: Order<'a>,
     /// Messages that it may still have.
@@ -35,13 +35,13 @@ pub struct Run<'a, F: Fabric> {
 
 /// Where all messages of a run come from.
 pub(super) struct Source<'a, F: Fabric> {
-    pub(super) lane: &'a Arc<Lane<F>>,
-    pub(super) ring: Ring,
+    pub(super) lane: &'a Arc<SubgroupHandle<F>>,
+    pub(super) ring: DeliveryClass,
     pub(super) sender: Rank,
     pub(super) sender_at: usize,
     /// Where the payload of the ring begins, all of which lies in the sender's row.
     pub(super) payload: NonNull<u8>,
-    pub(super) inbox: &'a Inbox,
+    pub(super) inbox: &'a ReleaseTracker,
     pub(super) tickets: &'a Tickets<F>,
 }
 
@@ -143,7 +143,7 @@ impl Order<'_> {
 
 impl<F: Fabric> Run<'_, F> {
     /// Of which lane.
-    pub fn lane(&self) -> &Lane<F> {
+    pub fn lane(&self) -> &SubgroupHandle<F> {
         self.source.lane
     }
 
@@ -153,7 +153,7 @@ impl<F: Fabric> Run<'_, F> {
     }
 
     /// By which ring all of it came.
-    pub fn ring(&self) -> Ring {
+    pub fn ring(&self) -> DeliveryClass {
         self.source.ring
     }
 

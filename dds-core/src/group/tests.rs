@@ -8,7 +8,7 @@ use crate::engine::{Engine, Event, StopReason};
 use crate::handle::Common;
 use crate::header::{Header, Kind};
 use crate::held::{Delivery, Held};
-use crate::lanes::LaneError;
+use crate::lanes::SubgroupError;
 use crate::layout::CONTROL_ROW_LEN;
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
 use crate::spec::{RingSpec, SenderSpec};
@@ -67,7 +67,7 @@ impl Sink<SimFabric> for Log {
         match event {
             Event::SenderLeft {
                 sender,
-                ring: Ring::Ordered,
+                ring: DeliveryClass::Ordered,
                 ..
             } => {
                 self.order.push((sender, 0));
@@ -94,7 +94,7 @@ impl Sink<SimFabric> for Log {
 type Node = Engine<SimFabric, Log>;
 
 /// All send, in both rings.
-fn spec(members: u16) -> LaneSpec {
+fn spec(members: u16) -> SubgroupSpec {
     let ring = Some(RingSpec {
         messages: RING_MESSAGES,
         bytes: 128,
@@ -104,7 +104,7 @@ fn spec(members: u16) -> LaneSpec {
         rank,
         rings: [ring, ring],
     };
-    LaneSpec {
+    SubgroupSpec {
         subgroup: SUBGROUP,
         epoch: 9,
         base: 0,
@@ -119,7 +119,7 @@ fn network(members: u16, seed: u64, options: SimOptions) -> (SimNetwork, Vec<Sim
     SimNetwork::group(seed, &vec![CONTROL_ROW_LEN; members.into()], options)
 }
 
-fn open(network: &SimNetwork, spec: &LaneSpec) -> SegmentId {
+fn open(network: &SimNetwork, spec: &SubgroupSpec) -> SegmentId {
     let lens = Layout::new(spec).expect("a lane").row_lens();
     let nodes = spec.members.iter().map(|rank| NodeId(rank.index()));
     network.open(&nodes.zip(lens).collect::<Vec<_>>())
@@ -149,7 +149,7 @@ impl World {
     }
 
     /// A lane in its members; their ranks are those of their nodes.
-    fn add_lane(&mut self, spec: &LaneSpec) {
+    fn add_lane(&mut self, spec: &SubgroupSpec) {
         if spec.epoch > 9 {
             self.segment = open(&self.network, spec);
         }
@@ -187,7 +187,7 @@ const META: Meta = Meta {
 
 fn send(node: &Node, count: usize) -> Option<Committed> {
     let lane = node.handle().lane(SUBGROUP).expect("a lane");
-    let claim = || lane.claim(Ring::Ordered, 16).expect("room");
+    let claim = || lane.claim(DeliveryClass::Ordered, 16).expect("room");
     let before = count.checked_sub(1)?;
     for _ in 0..before {
         claim().commit(16, &META).expect("a commit");
@@ -209,7 +209,7 @@ enum Lie {
 /// Of three members the second tells these lies. True if the others stop at
 /// the last of them and name it, false if none is refused. Nulls that it asks for
 /// beyond `reach` are not sent.
-fn refused(ring: Ring, lies: &[Lie], reach: u64) -> bool {
+fn refused(ring: DeliveryClass, lies: &[Lie], reach: u64) -> bool {
     let World {
         network,
         nodes,
@@ -250,7 +250,7 @@ fn refused(ring: Ring, lies: &[Lie], reach: u64) -> bool {
         }
         let named = StopReason::PeerNonsense {
             rank: Rank(1),
-            what: Nonsense::GuardTooFar,
+            what: ProtocolViolation::GuardTooFar,
         };
         assert_eq!(stopped, [Some(named.clone()), Some(named)]);
         assert_eq!(nulls, others.map(|node| node.handle().counters().nulls));
@@ -282,7 +282,7 @@ fn a_guard_that_nobody_can_have_reached_is_named_and_not_followed() {
     // followed. Somebody else may have followed it further.
     let reach = 2 * (u64::from(RING_MESSAGES) + 1);
     let blamed = reach + SLACK;
-    let ordered = |lies: &[Lie]| refused(Ring::Ordered, lies, reach);
+    let ordered = |lies: &[Lie]| refused(DeliveryClass::Ordered, lies, reach);
     for guard in [reach, reach + 1, blamed] {
         assert!(!ordered(&[Nulls(guard)]));
         assert!(!ordered(&[Message(guard)]));
@@ -297,7 +297,7 @@ fn a_guard_that_nobody_can_have_reached_is_named_and_not_followed() {
     assert!(ordered(&[Message(reach), Nulls(blamed + 1)]));
     // Without nulls, what the ring holds.
     let reach = u64::from(RING_MESSAGES);
-    let unordered = |lies: &[Lie]| refused(Ring::Unordered, lies, 0);
+    let unordered = |lies: &[Lie]| refused(DeliveryClass::Unordered, lies, 0);
     assert!(!unordered(&[Nulls(reach)]));
     assert!(unordered(&[Nulls(reach + 1)]));
     assert!(unordered(&[1, reach, reach + 1].map(Nulls)));
@@ -309,7 +309,7 @@ const SLACK: u64 = 2 * 3 * (RING_MESSAGES as u64 + 1);
 #[test]
 fn who_acknowledges_what_nobody_can_have_sent_is_named() {
     let reach = 2 * (u64::from(RING_MESSAGES) + 1) + SLACK;
-    let check = |received_num: u64, expected: Option<Nonsense>| {
+    let check = |received_num: u64, expected: Option<ProtocolViolation>| {
         let World {
             network,
             nodes,
@@ -330,7 +330,7 @@ fn who_acknowledges_what_nobody_can_have_sent_is_named() {
     };
     check((reach + 1) * 3, None);
     for wild in [(reach + 1) * 3 + 1, 1 << 40, u64::MAX] {
-        check(wild, Some(Nonsense::AcknowledgedTooMuch));
+        check(wild, Some(ProtocolViolation::AcknowledgedTooMuch));
     }
 }
 
@@ -347,7 +347,7 @@ fn room_that_comes_back_is_told_though_a_member_is_broken() {
     world.network.settle();
     world.nodes[2].step(0);
     let layout = Layout::new(&spec(3)).expect("a lane");
-    let ring = layout.columns(Rank(1)).rings[Ring::Ordered.index()];
+    let ring = layout.columns(Rank(1)).rings[DeliveryClass::Ordered.index()];
     let guard = ring.as_ref().expect("a sender").guard;
     world.network.forge(world.segment, Rank(1), guard, 1 << 40);
     world.network.settle();
@@ -493,15 +493,15 @@ fn who_holds_messages_of_others_does_not_leave() {
 
 /// A group with its digest, outside of an engine.
 struct Order {
-    lane: Arc<Lane<SimFabric>>,
-    group: Group<SimFabric>,
+    lane: Arc<SubgroupHandle<SimFabric>>,
+    group: SubgroupState<SimFabric>,
 }
 
 impl Order {
-    fn new(spec: &LaneSpec, segment: SimFabric) -> Self {
+    fn new(spec: &SubgroupSpec, segment: SimFabric) -> Self {
         let layout = Layout::new(spec).expect("a lane");
         let config = EngineConfig::SPINDLE;
-        let lane = Lane::new(
+        let lane = SubgroupHandle::new(
             segment,
             spec,
             &layout,
@@ -510,7 +510,7 @@ impl Order {
             true,
         );
         let lane = Arc::new(lane.expect("a lane"));
-        let group = Group::new(lane.clone(), spec.clone(), &layout);
+        let group = SubgroupState::new(lane.clone(), spec.clone(), &layout);
         Self { lane, group }
     }
 
@@ -558,7 +558,7 @@ fn many_checkpoints_in_one_step_are_no_disagreement() {
     }
 }
 
-fn lanes<R>(node: &Node, change: impl FnOnce(&mut crate::Lanes<'_, SimFabric, Log>) -> R) -> R {
+fn lanes<R>(node: &Node, change: impl FnOnce(&mut crate::Subgroups<'_, SimFabric, Log>) -> R) -> R {
     node.with_lanes(change).expect("nobody steps")
 }
 
@@ -578,7 +578,7 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     world.nodes[0].step(0);
     let receipt = send(&world.nodes[1], 3).expect("sent");
     let old = world.nodes[1].handle().lane(SUBGROUP).expect("a lane");
-    let mut open = old.claim(Ring::Ordered, 16).expect("room");
+    let mut open = old.claim(DeliveryClass::Ordered, 16).expect("room");
     open.bytes().fill(7);
     lanes(&world.nodes[0], |lanes| lanes.fence(Rank(2)));
 
@@ -586,14 +586,14 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     for at in [0, 1] {
         let node = &world.nodes[at];
         let frozen = lanes(node, |lanes| lanes.freeze(SUBGROUP));
-        assert_eq!(frozen, Err(LaneError::NotWedged(SUBGROUP)));
+        assert_eq!(frozen, Err(SubgroupError::NotWedged(SUBGROUP)));
         assert_eq!(lanes(node, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
         assert_eq!(lanes(node, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
     }
     let refused = open.commit(16, &META).expect_err("wedged");
     assert_eq!(refused.error, ClaimError::Wedged);
     assert_eq!(
-        old.claim(Ring::Ordered, 1).expect_err("wedged"),
+        old.claim(DeliveryClass::Ordered, 1).expect_err("wedged"),
         ClaimError::Wedged
     );
     world.run(&[0, 1, 2]);
@@ -612,7 +612,7 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     for at in [0, 1] {
         let node = &world.nodes[at];
         let beyond = lanes(node, |lanes| lanes.finish(SUBGROUP, &[99, 99, 99]));
-        assert_eq!(beyond, Err(LaneError::NotReceived(SUBGROUP)));
+        assert_eq!(beyond, Err(SubgroupError::NotReceived(SUBGROUP)));
         assert_eq!(lanes(node, |lanes| lanes.finish(SUBGROUP, &trim)), Ok(()));
         assert!(node.handle().lane(SUBGROUP).is_none());
     }
@@ -636,7 +636,7 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
         "it knows of its predecessors"
     );
     let mut built = refused.claim;
-    let mut claim = lane.claim(Ring::Ordered, 16).expect("room");
+    let mut claim = lane.claim(DeliveryClass::Ordered, 16).expect("room");
     claim.bytes().copy_from_slice(built.bytes());
     drop(built);
     let sent = world.nodes[1].send(&mut claim, 16, &META);
@@ -666,18 +666,18 @@ fn room_comes_back_in_a_lane_that_was_stopped_in_vain() {
     send(&world.nodes[0], 1);
     world.run(&[0, 1]);
     let lane = world.nodes[0].handle().lane(SUBGROUP).expect("a lane");
-    assert_eq!(lane.released(Ring::Ordered), 0);
+    assert_eq!(lane.released(DeliveryClass::Ordered), 0);
     for node in &world.nodes {
         assert_eq!(lanes(node, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
     }
     drop(log(&world.nodes[1], |log| core::mem::take(&mut log.held)));
     for node in &world.nodes {
         lanes(node, |lanes| {
-            lanes.split().0.iter_mut().for_each(Group::reopen)
+            lanes.split().0.iter_mut().for_each(SubgroupState::reopen)
         });
     }
     world.run(&[0, 1]);
-    assert!(lane.released(Ring::Ordered) >= 1);
+    assert!(lane.released(DeliveryClass::Ordered) >= 1);
 }
 
 /// Who finds nonsense while a lane ends fences the member, and goes on without it.
@@ -695,9 +695,9 @@ fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
     assert_eq!(lanes(honest, |lanes| lanes.wedge(SUBGROUP)), Ok(true));
     liar.push_word(guard.guard, 1 << 40, &[Rank(0)].into_iter().collect());
     world.network.settle();
-    let named = Err(LaneError::Nonsense {
+    let named = Err(SubgroupError::ProtocolViolation {
         rank: Rank(1),
-        what: Nonsense::GuardTooFar,
+        what: ProtocolViolation::GuardTooFar,
     });
     assert_eq!(lanes(honest, |lanes| lanes.freeze(SUBGROUP)), named);
     lanes(honest, |lanes| lanes.fence(Rank(1)));
@@ -709,7 +709,7 @@ fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
         Ok(())
     );
     let none = lanes(honest, |lanes| lanes.wedge(SUBGROUP));
-    assert_eq!(none, Err(LaneError::NoLane(SUBGROUP)));
+    assert_eq!(none, Err(SubgroupError::NoLane(SUBGROUP)));
 }
 
 /// Who was known to have failed before a lane was there is not waited for in it
@@ -762,14 +762,22 @@ fn a_lane_of_a_view_begins_when_all_are_ready_for_it() {
     let opened: Vec<_> = opened.collect();
     let room = |ring| [0, 1, 2].map(|at: usize| opened[at].claim(ring, 16).is_ok());
     world.run(&[0, 1, 2]);
-    assert_eq!(room(Ring::Ordered), [false; 3], "member 2 is not");
-    assert_eq!(room(Ring::Unordered), [true; 3], "nobody waits for that");
+    assert_eq!(room(DeliveryClass::Ordered), [false; 3], "member 2 is not");
+    assert_eq!(
+        room(DeliveryClass::Unordered),
+        [true; 3],
+        "nobody waits for that"
+    );
     log(&world.nodes[2], |log| log.is_full = false);
     world.run(&[2]);
-    assert_eq!(room(Ring::Ordered), [false, false, true], "it knows first");
+    assert_eq!(
+        room(DeliveryClass::Ordered),
+        [false, false, true],
+        "it knows first"
+    );
     let changes = opened[0].changes();
     world.run(&[0, 1]);
-    assert_eq!(room(Ring::Ordered), [true; 3]);
+    assert_eq!(room(DeliveryClass::Ordered), [true; 3]);
     assert!(opened[0].changes() > changes, "who waits is told");
     // From then on it has room as it has released.
     log(&world.nodes[2], |log| log.is_full = true);

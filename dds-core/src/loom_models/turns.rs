@@ -10,7 +10,7 @@ use spindle_dds_transport::sleep;
 
 use super::model;
 use crate::sync::{AtomicU64, Ordering};
-use crate::turn::{Owner, Turn};
+use crate::turn::{EngineLock, Owner};
 
 /// How the turn is given back.
 type Give = fn(Owner<'_, UnsafeCell<u64>>);
@@ -19,8 +19,8 @@ const WITHOUT_RELEASE: Give = |owner| owner.give_with(Ordering::Relaxed);
 
 /// Two threads that try to have the turn.
 fn take_turns(give: Give) {
-    let turn = Arc::new(Turn::new(UnsafeCell::new(0)));
-    let attempt = move |turn: &Turn<UnsafeCell<u64>>| {
+    let turn = Arc::new(EngineLock::new(UnsafeCell::new(0)));
+    let attempt = move |turn: &EngineLock<UnsafeCell<u64>>| {
         let owner = turn.try_take();
         let had = owner.is_some();
         if let Some(owner) = owner {
@@ -63,12 +63,12 @@ enum Nudges {
 /// Another announces that it sleeps, and has the turn for its second look.
 fn sleep_beside_an_owner(nudges: Nudges) {
     struct Shared {
-        turn: Turn<UnsafeCell<u64>>,
+        turn: EngineLock<UnsafeCell<u64>>,
         sleep_word: AtomicU64,
         bell: AtomicU64,
     }
     let shared = Arc::new(Shared {
-        turn: Turn::new(UnsafeCell::new(0)),
+        turn: EngineLock::new(UnsafeCell::new(0)),
         sleep_word: AtomicU64::new(0),
         bell: AtomicU64::new(0),
     });

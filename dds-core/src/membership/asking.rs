@@ -7,7 +7,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use super::proposal::{Added, Asked, Asking, Notes, Proposal, Request, Touched, Update, Why};
 use super::protocol::{LaneEnds, Membership};
-use super::row::{Nonsense, Text};
+use super::row::{ProtocolViolation, Text};
 use crate::config::PlantedBug;
 use crate::ids::SubgroupId;
 
@@ -59,7 +59,7 @@ impl<F: Fabric> Membership<F> {
                     // The rest waits for the next view.
                     return Ok(before);
                 }
-                if added.map_err(|Nonsense| rank)? == Added::Waits {
+                if added.map_err(|ProtocolViolation| rank)? == Added::Waits {
                     break;
                 }
             }
@@ -112,7 +112,9 @@ impl<F: Fabric> Membership<F> {
         }
         let intent = match self.rows.text(leader, Text::Intent) {
             Ok(None) => return,
-            Ok(Some(bytes)) => postcard::from_bytes::<Vec<u32>>(&bytes).map_err(|_| Nonsense),
+            Ok(Some(bytes)) => {
+                postcard::from_bytes::<Vec<u32>>(&bytes).map_err(|_| ProtocolViolation)
+            }
             Err(nonsense) => Err(nonsense),
         };
         match intent {
@@ -120,7 +122,7 @@ impl<F: Fabric> Membership<F> {
                 let ids: BTreeSet<_> = ids.into_iter().map(SubgroupId).collect();
                 self.intent = Some(Touched::Only(ids));
             }
-            Err(Nonsense) => self.suspect(leader, "its intent makes no sense", lanes),
+            Err(ProtocolViolation) => self.suspect(leader, "its intent makes no sense", lanes),
         }
     }
 }

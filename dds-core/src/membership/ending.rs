@@ -7,10 +7,10 @@ use spindle_dds_transport::{Fabric, PeerSet, Rank};
 use super::asking::ASKS_NONSENSE;
 use super::proposal::{Proposal, Request, Touched, Trim, Why};
 use super::protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason};
-use super::row::{Level, Nonsense, Text};
+use super::row::{Level, ProtocolViolation, Text};
 use super::view::View;
 use crate::config::PlantedBug;
-use crate::spec::LaneSpec;
+use crate::spec::SubgroupSpec;
 
 impl<F: Fabric> Membership<F> {
     pub(super) fn wedge(&mut self, lanes: &mut impl LaneEnds) {
@@ -31,7 +31,9 @@ impl<F: Fabric> Membership<F> {
             match self.rows.wedged(rank) {
                 Ok(theirs) if theirs >= level || skipped => {}
                 Ok(_) => return,
-                Err(Nonsense) => return self.suspect(rank, "it is wedged beyond all", lanes),
+                Err(ProtocolViolation) => {
+                    return self.suspect(rank, "it is wedged beyond all", lanes);
+                }
             }
         }
         let counts = match lanes.freeze(&self.touched()) {
@@ -97,7 +99,7 @@ impl<F: Fabric> Membership<F> {
             match self.read_report(rank, level) {
                 Ok(Some(report)) => reports.push((rank, report)),
                 Ok(None) => return false,
-                Err(Nonsense) => {
+                Err(ProtocolViolation) => {
                     self.suspect(rank, "its report makes no sense", lanes);
                     return false;
                 }
@@ -135,11 +137,15 @@ impl<F: Fabric> Membership<F> {
         true
     }
 
-    fn read_report(&self, rank: Rank, level: Level) -> Result<Option<Vec<Trim>>, Nonsense> {
+    fn read_report(
+        &self,
+        rank: Rank,
+        level: Level,
+    ) -> Result<Option<Vec<Trim>>, ProtocolViolation> {
         let Some(bytes) = self.rows.text(rank, level.report())? else {
             return Ok(None);
         };
-        let report: Vec<Trim> = postcard::from_bytes(&bytes).map_err(|_| Nonsense)?;
+        let report: Vec<Trim> = postcard::from_bytes(&bytes).map_err(|_| ProtocolViolation)?;
         // Of all lanes that it is in: what nobody reports of cannot be proposed.
         let touched = self.touched();
         let mut lanes = self.view.lanes.iter();
@@ -157,7 +163,7 @@ impl<F: Fabric> Membership<F> {
         if sound {
             Ok(Some(report))
         } else {
-            Err(Nonsense)
+            Err(ProtocolViolation)
         }
     }
 
@@ -165,7 +171,7 @@ impl<F: Fabric> Membership<F> {
     fn trims(&self, touched: &Touched, reports: &[(Rank, Vec<Trim>)]) -> Vec<Trim> {
         let groups = self.view.lanes.iter();
         let replaced = groups.filter(|group| touched.contains(group.subgroup));
-        let trim = |group: &LaneSpec| {
+        let trim = |group: &SubgroupSpec| {
             let own = self.rules.plants(PlantedBug::OwnTrim);
             let reports = reports.iter().filter(|(rank, _)| !own || *rank == self.me);
             let counts = reports.filter_map(|(_, report)| {

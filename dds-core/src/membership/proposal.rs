@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use super::row::Nonsense;
+use super::row::ProtocolViolation;
 use super::view::{Endpoint, Member, MemberId, Note, View};
 use crate::ids::SubgroupId;
 use crate::limits::REQUEST_LEN_MAX;
-use crate::spec::LaneSpec;
+use crate::spec::SubgroupSpec;
 
 /// Something that a member asks the leader for. It stands until a view has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ pub enum Why {
 pub struct Trim {
     /// Which.
     pub subgroup: SubgroupId,
-    /// By the order of [`LaneSpec::senders`](crate::LaneSpec::senders).
+    /// By the order of [`SubgroupSpec::senders`](crate::SubgroupSpec::senders).
     pub counts: Vec<u64>,
 }
 
@@ -220,7 +220,7 @@ impl Proposal {
         rank: Rank,
         asking: &Asking,
         inside: Option<&BTreeSet<SubgroupId>>,
-    ) -> Result<Added, Nonsense> {
+    ) -> Result<Added, ProtocolViolation> {
         let asked = match asking {
             Asking::Plainly(request) => request.asked(),
             Asking::TooLong(asked) => Some(*asked),
@@ -265,12 +265,12 @@ impl Proposal {
 
     /// Whether a request of the member at `rank` is done already. Fails if it is none
     /// that this member can ask for.
-    fn is_settled(&self, view: &View, rank: Rank, asked: Asked) -> Result<bool, Nonsense> {
+    fn is_settled(&self, view: &View, rank: Rank, asked: Asked) -> Result<bool, ProtocolViolation> {
         match asked {
             Asked::Update { member, number } => {
                 let next = self.next_update(view, rank);
                 if member != view.members[rank.index()].id || number > next {
-                    return Err(Nonsense);
+                    return Err(ProtocolViolation);
                 }
                 Ok(number < next)
             }
@@ -381,7 +381,7 @@ impl Proposal {
             .iter()
             .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
         let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);
-        let told = |group: &LaneSpec| {
+        let told = |group: &SubgroupSpec| {
             let trims = proposal.trims.iter();
             group.members.iter().all(gone)
                 || trims

@@ -117,7 +117,7 @@ impl Level {
 
 /// What does not belong into a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Nonsense;
+pub(super) struct ProtocolViolation;
 
 /// The control segment, seen as texts, sets and flags.
 #[derive(Debug)]
@@ -201,12 +201,12 @@ impl<F: Fabric> Rows<F> {
         self.pushed = true;
     }
 
-    pub(super) fn wedged(&self, of: Rank) -> Result<Level, Nonsense> {
+    pub(super) fn wedged(&self, of: Rank) -> Result<Level, ProtocolViolation> {
         match self.fabric.row(of).load(WEDGED) {
             0 => Ok(Level::None),
             1 => Ok(Level::Some),
             2 => Ok(Level::All),
-            _ => Err(Nonsense),
+            _ => Err(ProtocolViolation),
         }
     }
 
@@ -245,14 +245,18 @@ impl<F: Fabric> Rows<F> {
     }
 
     /// A text; `None` if nothing was said yet.
-    pub(super) fn text(&self, of: Rank, text: Text) -> Result<Option<Vec<u8>>, Nonsense> {
+    pub(super) fn text(&self, of: Rank, text: Text) -> Result<Option<Vec<u8>>, ProtocolViolation> {
         let row = self.fabric.row(of);
         let guard = row.load(text.guard());
         let Some(len) = (guard & LEN_MASK).checked_sub(1) else {
-            return if guard == 0 { Ok(None) } else { Err(Nonsense) };
+            return if guard == 0 {
+                Ok(None)
+            } else {
+                Err(ProtocolViolation)
+            };
         };
         if len > text.len_max() as u64 {
-            return Err(Nonsense);
+            return Err(ProtocolViolation);
         }
         let mut bytes = vec![0; (len as usize).next_multiple_of(8)];
         row.copy_out(text.area(), &mut bytes);

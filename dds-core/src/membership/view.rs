@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::proposal::{Asked, Proposal, Touched};
-use crate::ids::{Ring, SubgroupId, TopicKey};
+use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::limits::{NOTE_LEN_MIN, NOTES_LEN_MAX, REPORT_LEN_MAX, SUBGROUPS_MAX};
-use crate::spec::{LaneSpec, RingSpec, SenderSpec, SpecError};
+use crate::spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
 
 /// Identity of a participant: never used twice, by anybody.
 #[derive(
@@ -39,7 +39,7 @@ pub struct Endpoint {
     /// Its topic.
     pub topic: TopicKey,
     /// The ring that it writes by and the sizes it asks for; `None` if it only reads.
-    pub ring: Option<(Ring, RingSpec)>,
+    pub ring: Option<(DeliveryClass, RingSpec)>,
     /// For the layer above.
     pub info: Vec<u8>,
 }
@@ -92,7 +92,7 @@ pub struct View {
     /// The members by rank, the oldest first.
     pub members: Vec<Member>,
     /// The lanes of the subgroups that have members, ascending.
-    pub lanes: Vec<LaneSpec>,
+    pub lanes: Vec<SubgroupSpec>,
 }
 
 /// Why a view cannot be.
@@ -106,7 +106,7 @@ pub enum ViewError {
     Subgroup(SubgroupId),
     /// A subgroup that cannot have a lane.
     #[error(transparent)]
-    Lane(#[from] SpecError),
+    SubgroupHandle(#[from] SpecError),
     /// More senders in more subgroups than a member can report of.
     #[error("the endpoints of all members together make too many senders in too many subgroups")]
     TooLarge,
@@ -161,7 +161,7 @@ impl View {
             let (epoch, base) = since(id);
             lane(id, epoch, base, &members)
         });
-        let lanes: Vec<LaneSpec> = subgroups.collect::<Result<_, _>>()?;
+        let lanes: Vec<SubgroupSpec> = subgroups.collect::<Result<_, _>>()?;
         // A number is at most ten bytes, and a list has a length.
         let counts = lanes.iter().map(|group| 2 * 10 + group.senders.len() * 10);
         if counts.sum::<usize>() > REPORT_LEN_MAX {
@@ -182,14 +182,14 @@ impl View {
     }
 
     /// The lane of a subgroup that has members.
-    pub fn lane(&self, id: SubgroupId) -> Option<&LaneSpec> {
+    pub fn lane(&self, id: SubgroupId) -> Option<&SubgroupSpec> {
         let at = self.lanes.binary_search_by_key(&id, |lane| lane.subgroup);
         at.ok().map(|at| &self.lanes[at])
     }
 
     /// The view as bytes, for joiners.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let lane = |lane: &LaneSpec| (lane.subgroup.0, lane.epoch, lane.base);
+        let lane = |lane: &SubgroupSpec| (lane.subgroup.0, lane.epoch, lane.base);
         let notes = distinct(&self.members);
         let places: BTreeMap<_, _> = (0..)
             .zip(&notes)
@@ -229,7 +229,7 @@ impl View {
         let view = Self::of(wire.id, wire.members, |id| {
             lanes.get(&id.0).copied().unwrap_or_default()
         })?;
-        let known = |lane: &LaneSpec| lane.epoch > 0 && lane.epoch <= view.id;
+        let known = |lane: &SubgroupSpec| lane.epoch > 0 && lane.epoch <= view.id;
         if view.lanes.iter().all(known) && lanes.len() == view.lanes.len() {
             Ok(view)
         } else {
@@ -313,8 +313,8 @@ fn lane(
     epoch: u64,
     base: u64,
     members: &[Member],
-) -> Result<LaneSpec, ViewError> {
-    let mut lane = LaneSpec {
+) -> Result<SubgroupSpec, ViewError> {
+    let mut lane = SubgroupSpec {
         subgroup,
         epoch,
         base,

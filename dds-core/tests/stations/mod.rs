@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::{CONTROL_ROW_LEN, LaneSpec, Layout};
+use spindle_dds_core::{CONTROL_ROW_LEN, Layout, SubgroupSpec};
 use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, shm};
 
@@ -13,7 +13,7 @@ use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, shm};
 /// live as long. The members are on these hosts, in truth directories of this one.
 pub(crate) fn segments(
     hosts: &[usize],
-    lanes: &[LaneSpec],
+    lanes: &[SubgroupSpec],
 ) -> (Vec<Station>, Vec<Vec<MixedSegment>>) {
     let soon = Instant::now() + Duration::from_secs(20);
     let mine = || Permissions::from_mode(0o700);
@@ -52,7 +52,7 @@ pub(crate) fn segments(
 }
 
 /// All, for participants with ids from 1.
-fn requests(members: usize, me: usize, lanes: &[LaneSpec]) -> Vec<SegmentRequest> {
+fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentRequest> {
     let request = |lane, row_lens| SegmentRequest {
         key: SegmentKey { epoch: 1, lane },
         members: (1..=members as u128).collect(),

@@ -1,4 +1,4 @@
-//! Lanes are replaced, by an oracle: the world knows what members would have to
+//! Subgroups are replaced, by an oracle: the world knows what members would have to
 //! agree on, and takes each of them through its part at turns of its own.
 //!
 //! ```text
@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spindle_dds_core::{CONTROL_ROW_LEN, Counts, LaneSpec, Layout};
+use spindle_dds_core::{CONTROL_ROW_LEN, Counts, Layout, SubgroupSpec};
 use spindle_dds_transport::sim::{NodeId, SegmentId};
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
@@ -25,7 +25,7 @@ pub(crate) const ROW_LEN: usize = CONTROL_ROW_LEN + 128;
 /// The present lane of a subgroup.
 #[derive(Debug, Clone)]
 pub(crate) struct Open {
-    pub(crate) spec: LaneSpec,
+    pub(crate) spec: SubgroupSpec,
     segment: SegmentId,
 }
 
@@ -68,7 +68,7 @@ impl World<'_> {
         Ok(())
     }
 
-    fn open(&self, spec: LaneSpec) -> Result<Open, Finding> {
+    fn open(&self, spec: SubgroupSpec) -> Result<Open, Finding> {
         let layout = Layout::new(&spec).map_err(|error| ("X0", error.to_string()))?;
         let nodes = spec.members.iter().map(|rank| NodeId(rank.index()));
         let rows: Vec<_> = nodes.zip(layout.row_lens()).collect();

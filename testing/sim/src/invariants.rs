@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spindle_dds_core::{Ring, SubgroupId};
+use spindle_dds_core::{DeliveryClass, SubgroupId};
 use spindle_dds_transport::Rank;
 
 use crate::recorder::{Record, SentMessage};
@@ -79,7 +79,7 @@ pub fn positions_rise(history: &[Record]) -> Result<(), Finding> {
 /// failed left out.
 pub fn all_delivered(
     subgroup: SubgroupId,
-    ring: Ring,
+    ring: DeliveryClass,
     at: Rank,
     history: &[Record],
     sent: &BTreeMap<Rank, usize>,
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(
             id(all_delivered(
                 SubgroupId(0),
-                Ring::Ordered,
+                DeliveryClass::Ordered,
                 Rank(0),
                 &a,
                 &[(Rank(1), 2)].into()

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use spindle_dds_core::{
-    AckWait, Claim, ClaimError, Engine, Kind, LaneSpec, Meta, Outcome, Ring, SubgroupId,
+    AckWait, Claim, ClaimError, DeliveryClass, Engine, Kind, Meta, Outcome, SubgroupId,
+    SubgroupSpec,
 };
 use spindle_dds_transport::sim::{Rng, SimFabric};
 use spindle_dds_transport::{Fabric, Rank, Want};
@@ -27,7 +28,7 @@ pub enum Blunder {
 /// Sends in one ring of one subgroup.
 pub(crate) struct App {
     subgroup: SubgroupId,
-    ring: Ring,
+    ring: DeliveryClass,
     len_max: u32,
     left: usize,
     number: u64,
@@ -95,7 +96,7 @@ impl Node {
             let Some(sender) = group.senders.iter().find(|sender| sender.rank == rank) else {
                 continue;
             };
-            apps.extend(Ring::BOTH.map(|ring| App {
+            apps.extend(DeliveryClass::BOTH.map(|ring| App {
                 subgroup: group.subgroup,
                 ring,
                 len_max: group.len_max,
@@ -130,7 +131,11 @@ impl Node {
     }
 
     /// The next lane of a subgroup is here: who waited for the old one goes on.
-    pub(crate) fn add_lane(&mut self, spec: &LaneSpec, segment: SimFabric) -> Result<(), Finding> {
+    pub(crate) fn add_lane(
+        &mut self,
+        spec: &SubgroupSpec,
+        segment: SimFabric,
+    ) -> Result<(), Finding> {
         let seats = spec.members.clone();
         let subgroup = spec.subgroup;
         self.engine
@@ -160,7 +165,7 @@ impl Node {
     }
 
     /// What it sent in a ring.
-    pub(crate) fn sent(&self, subgroup: SubgroupId, ring: Ring) -> &[SentMessage] {
+    pub(crate) fn sent(&self, subgroup: SubgroupId, ring: DeliveryClass) -> &[SentMessage] {
         let app = self
             .apps
             .iter()

@@ -1,7 +1,7 @@
 //! What a seed stands for: everything about a run that is drawn before it starts.
 
 use spindle_dds_core::{
-    Bounds, EngineConfig, LaneSpec, RingSpec, SenderSpec, SubgroupId, TopicKey,
+    Bounds, EngineConfig, RingSpec, SenderSpec, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{Rng, SimOptions};
@@ -74,7 +74,7 @@ pub struct SenderPlan {
 
 impl GroupPlan {
     /// The lane of those who are present.
-    pub fn lane(&self, epoch: u64, base: u64, present: impl Fn(Rank) -> bool) -> LaneSpec {
+    pub fn lane(&self, epoch: u64, base: u64, present: impl Fn(Rank) -> bool) -> SubgroupSpec {
         let members: Vec<Rank> = self
             .members
             .iter()
@@ -88,7 +88,7 @@ impl GroupPlan {
                 rings: sender.rings,
             })
         };
-        LaneSpec {
+        SubgroupSpec {
             subgroup: self.subgroup,
             epoch,
             base,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spindle_dds_core::{Delivery, Event, Held, Ring, Run, Sink, StopReason, SubgroupId};
+use spindle_dds_core::{Delivery, DeliveryClass, Event, Held, Run, Sink, StopReason, SubgroupId};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
@@ -24,7 +24,7 @@ pub struct SentMessage {
 pub(crate) fn payload_byte(
     rank: Rank,
     subgroup: SubgroupId,
-    ring: Ring,
+    ring: DeliveryClass,
     number: u64,
     at: usize,
 ) -> u8 {
@@ -53,14 +53,14 @@ pub(crate) struct Loan {
     held: Held<SimFabric>,
     rank: Rank,
     subgroup: SubgroupId,
-    ring: Ring,
+    ring: DeliveryClass,
     number: u64,
     until: usize,
 }
 
 /// What a member was handed, and what it makes of it.
 pub(crate) struct Recorder {
-    pub(crate) histories: BTreeMap<(SubgroupId, Ring), Vec<Record>>,
+    pub(crate) histories: BTreeMap<(SubgroupId, DeliveryClass), Vec<Record>>,
     pub(crate) loans: Vec<Loan>,
     pub(crate) stopped: Option<StopReason>,
     pub(crate) left: Vec<Rank>,
@@ -68,8 +68,8 @@ pub(crate) struct Recorder {
     pub(crate) wrong: Option<Finding>,
     /// With messages of a batch that has not ended.
     untold: BTreeSet<SubgroupId>,
-    pub(crate) new_records: Vec<(SubgroupId, Ring, Record)>,
-    /// Lanes that ended: position and digest there.
+    pub(crate) new_records: Vec<(SubgroupId, DeliveryClass, Record)>,
+    /// Subgroups that ended: position and digest there.
     pub(crate) ended: Vec<Ended>,
     /// By subgroup: who has which place in its lane.
     pub(crate) seats: BTreeMap<SubgroupId, Vec<Rank>>,
@@ -114,7 +114,7 @@ impl Recorder {
         self.seats[&subgroup][place.index()]
     }
 
-    fn record(&mut self, subgroup: SubgroupId, ring: Ring, record: Record) {
+    fn record(&mut self, subgroup: SubgroupId, ring: DeliveryClass, record: Record) {
         self.histories
             .entry((subgroup, ring))
             .or_default()

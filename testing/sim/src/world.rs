@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::{Ring, SubgroupId};
+use spindle_dds_core::{DeliveryClass, SubgroupId};
 use spindle_dds_transport::sim::{NodeId, Rng, SimNetwork};
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -61,7 +61,7 @@ pub(crate) struct World<'a> {
     /// By lane: position and digest at its end.
     pub(crate) ends: BTreeMap<(SubgroupId, u64), (u64, u64)>,
     /// By member, subgroup and ring: messages seen of each sender.
-    seen: BTreeMap<(Rank, SubgroupId, Ring), BTreeMap<Rank, u64>>,
+    seen: BTreeMap<(Rank, SubgroupId, DeliveryClass), BTreeMap<Rank, u64>>,
 }
 
 impl<'a> World<'a> {
@@ -179,7 +179,7 @@ impl<'a> World<'a> {
         self.plan.leavers.contains(&node.rank)
     }
 
-    fn sent(&self, rank: Rank, subgroup: SubgroupId, ring: Ring) -> &[SentMessage] {
+    fn sent(&self, rank: Rank, subgroup: SubgroupId, ring: DeliveryClass) -> &[SentMessage] {
         self.nodes[rank.index()].sent(subgroup, ring)
     }
 
@@ -207,7 +207,7 @@ impl<'a> World<'a> {
             let sent = self.sent(record.sender, subgroup, ring);
             invariants::integrity_and_fifo(&record, sent, &mut next)?;
             self.seen.insert((rank, subgroup, ring), next);
-            if ring == Ring::Ordered && stable {
+            if ring == DeliveryClass::Ordered && stable {
                 self.check_stable(rank, subgroup, &record)?;
             }
         }
@@ -240,7 +240,7 @@ impl<'a> World<'a> {
     fn check_end(&self) -> Result<(), Finding> {
         for group in &self.plan.groups {
             let subgroup = group.subgroup;
-            for ring in Ring::BOTH {
+            for ring in DeliveryClass::BOTH {
                 self.check_ring_end(subgroup, ring, &group.members)?;
             }
             self.check_digests(subgroup, &group.members)?;
@@ -251,7 +251,7 @@ impl<'a> World<'a> {
     fn check_ring_end(
         &self,
         subgroup: SubgroupId,
-        ring: Ring,
+        ring: DeliveryClass,
         members: &[Rank],
     ) -> Result<(), Finding> {
         // Of those who failed, what nobody who goes on has received is lost.
@@ -274,7 +274,7 @@ impl<'a> World<'a> {
             }
             histories.push((rank, history));
         }
-        if ring == Ring::Ordered {
+        if ring == DeliveryClass::Ordered {
             for (_, history) in &histories {
                 invariants::positions_rise(history)?;
             }
@@ -288,7 +288,7 @@ impl<'a> World<'a> {
     }
 
     /// Senders of a ring that have left.
-    fn leavers_of(&self, subgroup: SubgroupId, ring: Ring) -> Vec<Rank> {
+    fn leavers_of(&self, subgroup: SubgroupId, ring: DeliveryClass) -> Vec<Rank> {
         let senders = &self.plan.groups[subgroup.index()].senders;
         let sending = senders
             .iter()

@@ -2,8 +2,9 @@
 //! the rings, and that a zeroed row promises nothing.
 
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, ClaimError, Delivery, Engine, EngineConfig, Event, Kind, LaneSpec, Layout,
-    Meta, PlantedBug, Ring, RingSpec, SenderSpec, Sink, StopReason, SubgroupId, TopicKey, limits,
+    CONTROL_ROW_LEN, ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind,
+    Layout, Meta, PlantedBug, RingSpec, SenderSpec, Sink, StopReason, SubgroupId, SubgroupSpec,
+    TopicKey, limits,
 };
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
@@ -46,7 +47,7 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
         bytes: 4096,
     });
     let members: Vec<Rank> = (0..configs.len() as u16).map(Rank).collect();
-    let lane = LaneSpec {
+    let lane = SubgroupSpec {
         subgroup: SUBGROUP,
         epoch: 9,
         base: 0,
@@ -82,7 +83,7 @@ fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
     let mut any = false;
     loop {
         let len = ((*writer_seq + 1) % 7) as u32;
-        let claim = match lane.claim(Ring::Ordered, len) {
+        let claim = match lane.claim(DeliveryClass::Ordered, len) {
             Ok(claim) => claim,
             Err(ClaimError::NoRoom | ClaimError::Stopped) => return any,
             Err(error) => panic!("{error}"),

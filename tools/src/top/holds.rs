@@ -1,7 +1,7 @@
 //! Who holds whom up.
 
 use serde::Serialize;
-use spindle_dds::monitor::{LaneFigures, ParticipantFigures, Wait, WaitFigures};
+use spindle_dds::monitor::{ParticipantFigures, SubgroupFigures, Wait, WaitFigures};
 
 use super::scene::Names;
 
@@ -51,7 +51,7 @@ impl Case<'_> {
             .collect()
     }
 
-    fn hold(&self, what: What, lane: &LaneFigures, by: &[u16], why: String) -> Hold {
+    fn hold(&self, what: What, lane: &SubgroupFigures, by: &[u16], why: String) -> Hold {
         let topics = self.now.topics.iter();
         let topics = topics.filter(|topic| topic.subgroup == lane.subgroup);
         Hold {
@@ -77,7 +77,7 @@ impl Case<'_> {
     }
 
     /// A writer that waits for room.
-    fn room(&self, lane: &LaneFigures) -> Option<Hold> {
+    fn room(&self, lane: &SubgroupFigures) -> Option<Hold> {
         let waits = |of: &ParticipantFigures| -> Option<WaitFigures> {
             let mut waits = of.waits.iter();
             waits.find(|it| it.subgroup == lane.subgroup).copied()
@@ -127,7 +127,7 @@ impl Case<'_> {
     }
 
     /// Messages that have not moved from one look to the next.
-    fn delivery(&self, lane: &LaneFigures) -> Option<Hold> {
+    fn delivery(&self, lane: &SubgroupFigures) -> Option<Hold> {
         let wait = lane.wait.as_ref()?;
         let mut before = self.before?.engine.lanes.iter();
         let before = before.find(|it| it.subgroup == lane.subgroup && it.epoch == lane.epoch)?;

@@ -6,8 +6,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use spindle_dds::Error;
 use spindle_dds::monitor::{
-    Counters, Figures, LaneFigures, LanePhase, MemberFigures, ParticipantFigures, Ring,
-    RingFigures, Seen, TopicFigures, Traffic, VERSION, Wait, WaitFigures,
+    Counters, DeliveryClass, EpochPhase, Figures, MemberFigures, ParticipantFigures, RingFigures,
+    Seen, SubgroupFigures, TopicFigures, Traffic, VERSION, Wait, WaitFigures,
 };
 
 use super::holds::What;
@@ -46,11 +46,11 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         delivery_batches: batches(10),
         ..Counters::default()
     };
-    let lane = LaneFigures {
+    let lane = SubgroupFigures {
         subgroup: SUBGROUP,
         epoch: 3,
         members: vec![0, 1, 2],
-        phase: LanePhase::Open,
+        phase: EpochPhase::Open,
         unready: vec![],
         received_num: count,
         stable: count,
@@ -60,7 +60,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         wait: None,
         rings: writes
             .then(|| RingFigures {
-                ring: Ring::Ordered,
+                ring: DeliveryClass::Ordered,
                 messages_max: 1024,
                 bytes_max: 1 << 20,
                 messages: 0,

@@ -58,7 +58,7 @@ fn notes_that_are_missing_or_others_are_refused() {
     for number in notes.keys() {
         let mut fewer = notes.clone();
         fewer.remove(number);
-        assert_eq!(why(&fewer), Nonsense::NotNoted.to_string());
+        assert_eq!(why(&fewer), ProtocolViolation::NotNoted.to_string());
     }
     let last = *notes.last_key_value().unwrap().0;
     let mut swapped = notes.clone();
@@ -91,14 +91,20 @@ fn notes_that_are_missing_or_others_are_refused() {
             info: told.info[..len].to_vec(),
             ..told.clone()
         };
-        assert!(matches!(read(&cut, &notes), Err(Nonsense::Truncated)));
+        assert!(matches!(
+            read(&cut, &notes),
+            Err(ProtocolViolation::Truncated)
+        ));
     }
     // No piece is put together with others beyond what a type can have.
     let huge: Note = vec![0; 1 << 20].into();
     let long = BTreeMap::from([(0, huge.clone()), (1, huge)]);
     let all = notes.keys().map(|it| (*it, notes[it].clone()));
     let long = all.chain(long).collect();
-    assert!(matches!(read(&told, &long), Err(Nonsense::TooLong(_))));
+    assert!(matches!(
+        read(&told, &long),
+        Err(ProtocolViolation::TooLong(_))
+    ));
 }
 
 #[test]
@@ -138,7 +144,7 @@ fn what_several_note_is_read_once_good_or_bad_and_kept_as_long_as_a_view_has_it(
     let mut bad = notes.clone();
     bad.insert(0, notes[&1].clone());
     let [one, other] = [0; 2].map(|_| match read(&bad) {
-        Err(Nonsense::Noted(why)) => why,
+        Err(ProtocolViolation::Noted(why)) => why,
         read => panic!("{read:?}"),
     });
     assert!(Arc::ptr_eq(&one, &other));

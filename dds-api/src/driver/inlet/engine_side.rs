@@ -12,7 +12,7 @@ use super::{Inlet, SPAN_MAX_RING};
 use crate::properties::Storage;
 use crate::status::StatusMask;
 
-/// Lanes that have ended and may wait for a reader before it is given nothing more.
+/// Subgroups that have ended and may wait for a reader before it is given nothing more.
 const LANES_BEHIND_MAX: u64 = 2;
 
 impl<F: Fabric> Inlet<F> {

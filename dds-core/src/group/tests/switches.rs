@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::counters::Counters;
-use crate::group::{LaneFigures, LanePhase};
+use crate::group::{EpochPhase, SubgroupFigures};
 
 /// Members of which the first alone sends.
 fn of_one_sender(members: u16, config: EngineConfig) -> World {
@@ -12,7 +12,7 @@ fn of_one_sender(members: u16, config: EngineConfig) -> World {
 }
 
 /// The members of such a lane.
-fn of(spec: &LaneSpec, config: EngineConfig) -> World {
+fn of(spec: &SubgroupSpec, config: EngineConfig) -> World {
     let members = spec.members.len() as u16;
     let (network, controls) = network(members, 1, SimOptions::default());
     let engine = |control| Engine::new(control, config, Log::default());
@@ -214,8 +214,8 @@ fn slots_push_what_they_do_not_use() {
     assert!(receiver.acks.pushes > 0 && receiver.acks.bytes >= receiver.acks.pushes * 8);
     let world = World::new(2, slots);
     let lane = world.nodes[0].handle().lane(SUBGROUP).expect("a lane");
-    assert_eq!(lane.message_len_max(Ring::Ordered), Some(32));
-    let refused = lane.claim(Ring::Ordered, 33).err();
+    assert_eq!(lane.message_len_max(DeliveryClass::Ordered), Some(32));
+    let refused = lane.claim(DeliveryClass::Ordered, 33).err();
     assert_eq!(refused, Some(ClaimError::TooLarge { len: 33, max: 32 }));
 }
 
@@ -226,13 +226,13 @@ fn who_holds_messages_is_named() {
     log(&world.nodes[2], |log| log.holds = true);
     send(&world.nodes[0], 3);
     world.run(&[0, 1, 2]);
-    let ring = |lane: &LaneFigures| {
+    let ring = |lane: &SubgroupFigures| {
         let ring = &lane.rings[0];
         (ring.messages, ring.sent, ring.unreleased.clone())
     };
     let figures = world.nodes[0].figures();
     let lane = &figures.lanes[0];
-    assert_eq!((lane.phase, lane.unready.len()), (LanePhase::Open, 0));
+    assert_eq!((lane.phase, lane.unready.len()), (EpochPhase::Open, 0));
     assert_eq!((lane.delivered, lane.delivered_bytes), (3, 48));
     assert_eq!(ring(lane), (3, 3, vec![2]));
     assert_eq!(figures.writers.len(), 1);

@@ -178,7 +178,10 @@ fn what_cannot_have_been_asked_for_makes_no_sense() {
     let view = View::first(member(1, &[])).expect("a view");
     let check = |asking: Asking| {
         let mut proposal = Proposal::empty(1);
-        assert_eq!(proposal.add(&view, Rank(0), &asking, None), Err(Nonsense));
+        assert_eq!(
+            proposal.add(&view, Rank(0), &asking, None),
+            Err(ProtocolViolation)
+        );
     };
     check(update(2, endpoint(0, 1)));
     check(Asking::TooLong(Asked::Update {

@@ -1,4 +1,4 @@
-//! Lanes that are counters.
+//! Subgroups that are counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_dds_transport::Rank;
 
 use crate::membership::{LaneEnds, MemberId, Touched, Trim, View};
-use crate::spec::LaneSpec;
+use crate::spec::SubgroupSpec;
 
 /// What every member has of every sender: the truth, which no member knows.
 #[derive(Debug, Default)]
@@ -49,24 +49,24 @@ impl Mock {
     }
 
     /// The lanes of `which` that this member is in.
-    pub(super) fn mine(&self, which: &Touched) -> Vec<LaneSpec> {
+    pub(super) fn mine(&self, which: &Touched) -> Vec<SubgroupSpec> {
         let me = self.view.rank(self.id);
         let groups = self.view.lanes.iter();
         let mine = groups.filter(|group| which.contains(group.subgroup));
-        let member = |group: &&LaneSpec| me.is_some_and(|me| group.members.contains(&me));
+        let member = |group: &&SubgroupSpec| me.is_some_and(|me| group.members.contains(&me));
         mine.filter(member).cloned().collect()
     }
 }
 
 /// A lane by name.
-pub(super) fn lane(group: &LaneSpec) -> (u32, u64) {
+pub(super) fn lane(group: &SubgroupSpec) -> (u32, u64) {
     (group.subgroup.0, group.epoch)
 }
 
 /// Who sends in a lane, in its order.
 pub(super) fn senders<'a>(
     view: &'a View,
-    group: &'a LaneSpec,
+    group: &'a SubgroupSpec,
 ) -> impl Iterator<Item = MemberId> + 'a {
     group
         .senders
@@ -91,7 +91,7 @@ impl LaneEnds for Mock {
         }
         let view = self.view.clone();
         let groups = self.mine(which);
-        let trim = |group: &LaneSpec| {
+        let trim = |group: &SubgroupSpec| {
             let lane = lane(group);
             let first = self.frozen.insert(lane);
             let counts = senders(&view, group).map(|sender| {

@@ -9,7 +9,7 @@ use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, 
 use super::faults::Faults;
 use super::lanes::{Mock, lane, senders};
 use crate::config::PlantedBug;
-use crate::ids::{Ring, SubgroupId, TopicKey};
+use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::membership::*;
 use crate::spec::RingSpec;
 
@@ -478,8 +478,8 @@ pub(super) fn endpoint(rng: &mut Rng) -> Endpoint {
     let ring = RingSpec::at_least(4, 256);
     let kind = [
         None,
-        Some((Ring::Ordered, ring)),
-        Some((Ring::Unordered, ring)),
+        Some((DeliveryClass::Ordered, ring)),
+        Some((DeliveryClass::Unordered, ring)),
     ];
     Endpoint {
         subgroup: SubgroupId(rng.below(4) as u32),

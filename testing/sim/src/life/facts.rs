@@ -1,7 +1,7 @@
 //! What happens in a life, in the words that invariants are told it with.
 
 use spindle_dds_core::membership::{MemberId, Proposal, Request, View};
-use spindle_dds_core::{Ring, StopReason, SubgroupId};
+use spindle_dds_core::{DeliveryClass, StopReason, SubgroupId};
 
 /// A lane: subgroup, epoch, and the branch of views that it was made in.
 pub(crate) type LaneKey = (SubgroupId, u64, u64);
@@ -17,7 +17,7 @@ pub(crate) struct Sent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivered {
     pub(crate) lane: LaneKey,
-    pub(crate) ring: Ring,
+    pub(crate) ring: DeliveryClass,
     pub(crate) sender: MemberId,
     pub(crate) position: u64,
     pub(crate) sent: Sent,
@@ -33,14 +33,14 @@ pub(crate) enum Fact<'a> {
     Called {
         by: MemberId,
         subgroup: SubgroupId,
-        ring: Ring,
+        ring: DeliveryClass,
         token: u64,
     },
     /// It is on its way: the call returns.
     Committed {
         by: MemberId,
         lane: LaneKey,
-        ring: Ring,
+        ring: DeliveryClass,
         sent: Sent,
     },
     /// It never will be: the call returns.
@@ -105,7 +105,7 @@ pub(crate) enum Fact<'a> {
     RingAtRest {
         of: MemberId,
         lane: LaneKey,
-        ring: Ring,
+        ring: DeliveryClass,
         count: u64,
         released: u64,
     },

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use spindle_dds_core::landmarks::{Landmark, of_control, of_lane};
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, View};
-use spindle_dds_core::{LaneSpec, Layout};
+use spindle_dds_core::{Layout, SubgroupSpec};
 use spindle_dds_transport::sim::{Rng, SegmentId, SimNetwork};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
@@ -28,8 +28,8 @@ pub(super) struct Target<'a> {
     pub(super) view: &'a Arc<View>,
     pub(super) me: Rank,
     pub(super) control: SegmentId,
-    /// Lanes that it is in, with their segments.
-    pub(super) lanes: Vec<(&'a LaneSpec, SegmentId)>,
+    /// Subgroups that it is in, with their segments.
+    pub(super) lanes: Vec<(&'a SubgroupSpec, SegmentId)>,
 }
 
 impl Hostility {

@@ -2,7 +2,7 @@
 
 use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
 use spindle_dds_core::membership::{Endpoint, MemberId};
-use spindle_dds_core::{EngineConfig, PlantedBug, Ring, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{DeliveryClass, EngineConfig, PlantedBug, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
 use crate::node::Blunder;
@@ -238,7 +238,7 @@ impl LifePlan {
             0 => endpoint.subgroup = SubgroupId(SUBGROUPS_MAX as u32 + rng.below(9) as u32),
             1 => {
                 let (messages, bytes) = (3, 1000);
-                endpoint.ring = Some((Ring::Ordered, RingSpec { messages, bytes }));
+                endpoint.ring = Some((DeliveryClass::Ordered, RingSpec { messages, bytes }));
             }
             // Told apart from the other one of its subgroup by nothing in a header.
             2 => endpoint.topic = TopicKey(endpoint.topic.0 ^ 1 << 100),
@@ -252,9 +252,9 @@ impl LifePlan {
         let ring = RingSpec::at_least(2 << rng.below(4), 128 << rng.below(4));
         let kind = [
             None,
-            Some((Ring::Ordered, ring)),
-            Some((Ring::Ordered, ring)),
-            Some((Ring::Unordered, ring)),
+            Some((DeliveryClass::Ordered, ring)),
+            Some((DeliveryClass::Ordered, ring)),
+            Some((DeliveryClass::Unordered, ring)),
         ];
         Endpoint {
             subgroup: SubgroupId(subgroup),

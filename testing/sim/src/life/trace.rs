@@ -82,8 +82,9 @@ pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
 pub(super) fn beginning(view: &View) -> String {
     let ids = view.members.iter().map(|Member { id, .. }| id.0);
     let ids: Vec<u128> = ids.collect();
-    let lane =
-        |lane: &spindle_dds_core::LaneSpec| format!("{} since view {}", lane.subgroup, lane.epoch);
+    let lane = |lane: &spindle_dds_core::SubgroupSpec| {
+        format!("{} since view {}", lane.subgroup, lane.epoch)
+    };
     let lanes: Vec<String> = view.lanes.iter().map(lane).collect();
     format!("view {} of {ids:?}; lanes: {}", view.id, lanes.join(", "))
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::{ClaimError, Kind, Lane, Meta, Ring, TopicKey};
+use spindle_dds_core::{ClaimError, DeliveryClass, Kind, Meta, SubgroupHandle, TopicKey};
 use spindle_dds_transport::timed::TimedFabric;
 
 use super::constants::{SEND, copy_ns};
@@ -18,8 +18,8 @@ pub(super) enum Tried {
 }
 
 pub(super) struct Application {
-    lane: Arc<Lane<TimedFabric>>,
-    ring: Ring,
+    lane: Arc<SubgroupHandle<TimedFabric>>,
+    ring: DeliveryClass,
     window: usize,
     /// Messages to send still.
     left: u32,
@@ -38,7 +38,11 @@ pub(super) struct Application {
 
 impl Application {
     /// `wait_ns` after each message.
-    pub(super) fn new(lane: Arc<Lane<TimedFabric>>, experiment: &Experiment, wait_ns: u64) -> Self {
+    pub(super) fn new(
+        lane: Arc<SubgroupHandle<TimedFabric>>,
+        experiment: &Experiment,
+        wait_ns: u64,
+    ) -> Self {
         let copies = u64::from(experiment.copies);
         // Who is delayed sends for as long as the others do.
         let endless = experiment.delay.is_some();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use spindle_dds_core::{
-    EngineConfig, LaneSpec, Ring, RingSpec, SWITCHES, SenderSpec, SubgroupId, TopicKey,
+    DeliveryClass, EngineConfig, RingSpec, SWITCHES, SenderSpec, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
 
@@ -132,10 +132,10 @@ impl Experiment {
         }
     }
 
-    pub(super) fn ring(&self) -> Ring {
+    pub(super) fn ring(&self) -> DeliveryClass {
         match self.unordered {
-            true => Ring::Unordered,
-            false => Ring::Ordered,
+            true => DeliveryClass::Unordered,
+            false => DeliveryClass::Ordered,
         }
     }
 
@@ -146,12 +146,12 @@ impl Experiment {
         )
     }
 
-    pub(super) fn lane(&self, subgroup: usize) -> LaneSpec {
+    pub(super) fn lane(&self, subgroup: usize) -> SubgroupSpec {
         let places = || (0..self.members as u16).map(Rank);
         let mut rings = [None; 2];
         rings[self.ring().index()] = Some(self.ring_spec());
         let senders = places().take(self.senders.of(self.members));
-        LaneSpec {
+        SubgroupSpec {
             subgroup: SubgroupId(subgroup as u32),
             epoch: 1,
             base: 0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spindle_dds_core::{Engine, Lane, Ring, SubgroupId};
+use spindle_dds_core::{DeliveryClass, Engine, SubgroupHandle, SubgroupId};
 use spindle_dds_transport::timed::{TimedFabric, TimedNetwork};
 
 use super::application::{Application, Tried};
@@ -18,12 +18,12 @@ pub(super) struct Member {
     pub(super) node: usize,
     network: TimedNetwork,
     pub(super) engine: Engine<TimedFabric, Receiver>,
-    pub(super) lanes: Vec<Arc<Lane<TimedFabric>>>,
+    pub(super) lanes: Vec<Arc<SubgroupHandle<TimedFabric>>>,
     pub(super) applications: Vec<Application>,
     lock: Lock,
     /// Subgroups in which anything is sent.
     active: usize,
-    ring: Ring,
+    ring: DeliveryClass,
     /// The step that found something ends then.
     pub(super) busy_until: u64,
     /// Steps that find nothing follow each other since then.
@@ -123,7 +123,7 @@ impl Member {
     /// Time in which the polling thread has not held the lock, of all so far: it looked at
     /// subgroups where nobody sends, or posted when that needs no lock.
     fn free_ns(&self) -> u64 {
-        let spent = |lane: &Arc<Lane<TimedFabric>>| lane.fabric().spent();
+        let spent = |lane: &Arc<SubgroupHandle<TimedFabric>>| lane.fabric().spent();
         let (active, inactive) = self.lanes.split_at(self.active);
         let looking = || inactive.iter().map(|lane| spent(lane).looking_ns).sum();
         match self.lock {
@@ -234,7 +234,7 @@ impl Member {
 
     /// My order of a subgroup.
     pub(super) fn is_ordered(&self) -> bool {
-        self.ring == Ring::Ordered
+        self.ring == DeliveryClass::Ordered
     }
 
     pub(super) fn position(&self, subgroup: usize) -> u64 {

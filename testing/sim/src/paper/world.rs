@@ -330,10 +330,12 @@ impl Part {
         };
         let (done_at, delivering, latencies) = member.engine.with_sink(sink).unwrap_or_default();
         let spent = |lanes: &[Arc<_>]| {
-            let spent = lanes.iter().map(|lane: &Arc<spindle_dds_core::Lane<_>>| {
-                let fabric: &spindle_dds_transport::timed::TimedFabric = lane.fabric();
-                fabric.spent()
-            });
+            let spent = lanes
+                .iter()
+                .map(|lane: &Arc<spindle_dds_core::SubgroupHandle<_>>| {
+                    let fabric: &spindle_dds_transport::timed::TimedFabric = lane.fabric();
+                    fabric.spent()
+                });
             spent.fold(Spent::default(), add)
         };
         let active = spent(&member.lanes[..experiment.active]);

@@ -47,7 +47,11 @@ pub(crate) struct PeersOptions {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(super) only: Vec<String>,
     /// Where `benchmarks/competitors/build` has put its programs.
-    #[arg(long, value_name = "DIR", default_value = "benchmarks/competitors/target/programs")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "benchmarks/competitors/target/programs"
+    )]
     pub(super) programs: PathBuf,
     /// Who has not ended after so many seconds is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::history::{History, OperationId};
@@ -13,7 +13,7 @@ use crate::life::facts::LaneKey;
 pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<(), String> {
     one_place(history)?;
     let ordered = history.operations.iter();
-    for (id, operation) in ordered.filter(|(_, it)| it.ring == Ring::Ordered) {
+    for (id, operation) in ordered.filter(|(_, it)| it.ring == DeliveryClass::Ordered) {
         let Some((lane, _)) = operation.committed() else {
             continue;
         };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use spindle_dds_core::membership::MemberId;
-use spindle_dds_core::{Ring, SubgroupId};
+use spindle_dds_core::{DeliveryClass, SubgroupId};
 
 use crate::life::facts::{Delivered, Fact, LaneKey};
 
@@ -34,7 +34,7 @@ pub(super) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
     pub(super) subgroup: SubgroupId,
-    pub(super) ring: Ring,
+    pub(super) ring: DeliveryClass,
     pub(super) called: Moment,
     pub(super) outcome: Outcome,
     /// Whether its application waits to be told that all have it.
@@ -195,7 +195,7 @@ pub(super) mod made {
         Fact::Called {
             by,
             subgroup: SubgroupId(0),
-            ring: Ring::Ordered,
+            ring: DeliveryClass::Ordered,
             token,
         }
     }

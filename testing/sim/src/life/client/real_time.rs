@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 
 use super::history::History;
 
@@ -11,7 +11,10 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     for (to, all) in &history.delivered {
         // Of each subgroup: the one that was asked for last, of those before.
         let mut latest = BTreeMap::new();
-        for what in all.iter().filter(|what| what.ring == Ring::Ordered) {
+        for what in all
+            .iter()
+            .filter(|what| what.ring == DeliveryClass::Ordered)
+        {
             let id = (what.sender, what.sent.token);
             let Some(operation) = history.operations.get(&id) else {
                 continue;

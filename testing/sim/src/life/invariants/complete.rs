@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
@@ -12,9 +12,9 @@ use crate::life::facts::{Fact, LaneKey};
 #[derive(Default)]
 pub(super) struct Complete {
     /// How many messages, by lane, ring and sender.
-    sent: BTreeMap<(LaneKey, Ring, MemberId), usize>,
+    sent: BTreeMap<(LaneKey, DeliveryClass, MemberId), usize>,
     /// By lane, ring, receiver and sender.
-    taken: BTreeMap<(LaneKey, Ring, MemberId, MemberId), usize>,
+    taken: BTreeMap<(LaneKey, DeliveryClass, MemberId, MemberId), usize>,
 }
 
 impl Invariant for Complete {
@@ -32,8 +32,8 @@ impl Invariant for Complete {
                 *self.taken.entry(key).or_default() += 1;
             }
             Fact::LaneAtRest { lane, members } => {
-                let first = (lane, Ring::Ordered, MemberId(0));
-                let last = (lane, Ring::Unordered, MemberId(u128::MAX));
+                let first = (lane, DeliveryClass::Ordered, MemberId(0));
+                let last = (lane, DeliveryClass::Unordered, MemberId(u128::MAX));
                 for (&(_, ring, sender), sent) in self.sent.range(first..=last) {
                     for &to in members {
                         let taken = self.taken.get(&(lane, ring, to, sender));

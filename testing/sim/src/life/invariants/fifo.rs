@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
@@ -12,9 +12,9 @@ use crate::life::facts::{Fact, LaneKey};
 #[derive(Default)]
 pub(super) struct Fifo {
     /// Tokens, by lane, ring and sender.
-    sent: BTreeMap<(LaneKey, Ring, MemberId), Vec<u64>>,
+    sent: BTreeMap<(LaneKey, DeliveryClass, MemberId), Vec<u64>>,
     /// How many of them have been delivered, by lane, ring, receiver and sender.
-    taken: BTreeMap<(LaneKey, Ring, MemberId, MemberId), usize>,
+    taken: BTreeMap<(LaneKey, DeliveryClass, MemberId, MemberId), usize>,
 }
 
 impl Invariant for Fifo {

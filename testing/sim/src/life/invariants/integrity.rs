@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
@@ -10,7 +10,7 @@ use crate::life::facts::{Fact, LaneKey, Sent};
 
 /// What was committed: its length, by lane, ring, sender and token.
 #[derive(Default)]
-pub(super) struct Integrity(BTreeMap<(LaneKey, Ring, MemberId, u64), u32>);
+pub(super) struct Integrity(BTreeMap<(LaneKey, DeliveryClass, MemberId, u64), u32>);
 
 impl Invariant for Integrity {
     fn id(&self) -> &'static str {
@@ -51,7 +51,7 @@ mod tests {
         let mut longer = sent;
         longer.sent.len += 1;
         let mut unordered = sent;
-        unordered.ring = Ring::Unordered;
+        unordered.ring = DeliveryClass::Unordered;
         for wrong in [longer, unordered, message(A, 2, 0), message(B, 1, 0)] {
             let facts = [committed(A, 1), delivered(B, &sent), delivered(B, &wrong)];
             last_violates(Integrity::default(), &facts);

@@ -68,7 +68,7 @@ pub(super) mod made {
     use std::collections::BTreeMap;
 
     use spindle_dds_core::membership::{HostId, Member, MemberId, Proposal, View};
-    use spindle_dds_core::{Ring, SubgroupId, TopicKey};
+    use spindle_dds_core::{DeliveryClass, SubgroupId, TopicKey};
 
     use super::super::facts::{Delivered, Fact, LaneKey, Sent};
     use super::Invariant;
@@ -82,7 +82,7 @@ pub(super) mod made {
         Fact::Committed {
             by,
             lane: LANE,
-            ring: Ring::Ordered,
+            ring: DeliveryClass::Ordered,
             sent: Sent { token, len: 8 },
         }
     }
@@ -90,7 +90,7 @@ pub(super) mod made {
     pub(in crate::life) fn message(sender: MemberId, token: u64, position: u64) -> Delivered {
         Delivered {
             lane: LANE,
-            ring: Ring::Ordered,
+            ring: DeliveryClass::Ordered,
             sender,
             position,
             sent: Sent { token, len: 8 },

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
@@ -61,7 +61,7 @@ impl Invariant for NoneAhead {
 
     fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Delivered { to, what, .. } if what.ring == Ring::Ordered => {
+            Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
                 let order = self.orders.entry((what.lane, to)).or_default();
                 order.push((what.position, what.sender, what.sent.token));
                 let end = self.ends.get(&(what.lane, 0));

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::{MemberId, Proposal};
 
 use super::Invariant;
@@ -64,7 +64,7 @@ impl Invariant for OneEnding {
                     ));
                 }
             }
-            Fact::Delivered { to, what, .. } if what.ring == Ring::Ordered => {
+            Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
                 self.deliver(to, what);
             }
             Fact::LaneEnded {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
@@ -10,7 +10,7 @@ use crate::life::facts::{Fact, LaneKey};
 
 /// Messages that a member committed, and was not handed yet.
 #[derive(Default)]
-pub(super) struct OwnMessages(BTreeMap<(LaneKey, Ring, MemberId), i64>);
+pub(super) struct OwnMessages(BTreeMap<(LaneKey, DeliveryClass, MemberId), i64>);
 
 impl Invariant for OwnMessages {
     fn id(&self) -> &'static str {
@@ -26,8 +26,9 @@ impl Invariant for OwnMessages {
                 *self.0.entry((what.lane, what.ring, to)).or_default() -= 1;
             }
             Fact::LaneEnded { at, lane, .. } => {
-                let open = |ring: &Ring| self.0.get(&(lane, *ring, at)).is_some_and(|n| *n != 0);
-                if let Some(ring) = Ring::BOTH.iter().find(|ring| open(ring)) {
+                let open =
+                    |ring: &DeliveryClass| self.0.get(&(lane, *ring, at)).is_some_and(|n| *n != 0);
+                if let Some(ring) = DeliveryClass::BOTH.iter().find(|ring| open(ring)) {
                     return Err(format!(
                         "{at} was not handed all its own of {lane:?}, {ring:?}"
                     ));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use spindle_dds_core::membership::MemberId;
-use spindle_dds_core::{Ring, SubgroupId};
+use spindle_dds_core::{DeliveryClass, SubgroupId};
 
 use super::Invariant;
 use crate::life::facts::{Fact, LaneKey};
@@ -23,7 +23,7 @@ impl Invariant for Positions {
 
     fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Delivered { to, what, .. } if what.ring == Ring::Ordered => {
+            Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
                 let before = self.last.insert((what.lane, to), what.position);
                 if before.is_some_and(|before| before >= what.position) {
                     return Err(format!("{to}: positions fall at {what:?}"));

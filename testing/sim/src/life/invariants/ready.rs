@@ -1,6 +1,6 @@
 //! J5: who is not ready for the messages of a new lane is handed none of its order.
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 
 use super::Invariant;
 use crate::life::facts::Fact;
@@ -14,7 +14,9 @@ impl Invariant for Ready {
 
     fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Delivered { to, what, .. } if what.ring == Ring::Ordered && !what.was_ready => {
+            Fact::Delivered { to, what, .. }
+                if what.ring == DeliveryClass::Ordered && !what.was_ready =>
+            {
                 Err(format!("{to} was handed {what:?} before it was ready"))
             }
             _ => Ok(()),

@@ -29,7 +29,7 @@ impl Invariant for Room {
 
 #[cfg(test)]
 mod tests {
-    use spindle_dds_core::Ring;
+    use spindle_dds_core::DeliveryClass;
 
     use super::super::made::{A, LANE, last_violates};
     use super::*;
@@ -39,7 +39,7 @@ mod tests {
         let at_rest = |released| Fact::RingAtRest {
             of: A,
             lane: LANE,
-            ring: Ring::Ordered,
+            ring: DeliveryClass::Ordered,
             count: 3,
             released,
         };

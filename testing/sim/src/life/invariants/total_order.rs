@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::Ring;
+use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
@@ -26,7 +26,7 @@ impl Invariant for TotalOrder {
         let Fact::Delivered { to, what, .. } = *fact else {
             return Ok(());
         };
-        if what.ring != Ring::Ordered {
+        if what.ring != DeliveryClass::Ordered {
             return Ok(());
         }
         let order = self.longest.entry(what.lane).or_default();

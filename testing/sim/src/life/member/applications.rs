@@ -1,7 +1,9 @@
 //! A member's applications: they build messages, commit them, and ask what became of them.
 
 use spindle_dds_core::membership::Endpoint;
-use spindle_dds_core::{AckWait, Claim, ClaimError, Committed, Kind, Meta, Ring, SubgroupId};
+use spindle_dds_core::{
+    AckWait, Claim, ClaimError, Committed, DeliveryClass, Kind, Meta, SubgroupId,
+};
 use spindle_dds_transport::sim::SimFabric;
 
 use super::Member;
@@ -75,14 +77,14 @@ impl Member {
     fn claim(
         &self,
         subgroup: SubgroupId,
-        ring: Ring,
+        ring: DeliveryClass,
         len: u32,
     ) -> Option<Result<Claim<SimFabric>, ClaimError>> {
         Some(self.engine.handle().lane(subgroup)?.claim(ring, len))
     }
 
     fn begin(&mut self, turn: usize, plan: &LifePlan) {
-        let writers: Vec<(SubgroupId, Ring)> = self
+        let writers: Vec<(SubgroupId, DeliveryClass)> = self
             .endpoints
             .values()
             .filter_map(|endpoint| Some((endpoint.subgroup, endpoint.ring?.0)))
@@ -189,7 +191,7 @@ impl Member {
         let ring = (committed.subgroup, committed.ring);
         self.last.insert(ring, committed);
         let (rng, chance) = &mut self.patience;
-        let waits = committed.ring == Ring::Ordered && rng.chance(*chance);
+        let waits = committed.ring == DeliveryClass::Ordered && rng.chance(*chance);
         let waiting = waits.then(|| self.engine.handle().waiting_for_acks());
         if waits {
             self.facts.push(Fact::Awaited { by, token });
@@ -254,7 +256,7 @@ impl Member {
     }
 
     /// Copies what was built for a lane that has ended into the next.
-    fn move_on(&mut self, subgroup: SubgroupId, ring: Ring, token: u64, bytes: Vec<u8>) {
+    fn move_on(&mut self, subgroup: SubgroupId, ring: DeliveryClass, token: u64, bytes: Vec<u8>) {
         let writer = |endpoint: &Endpoint| {
             endpoint.subgroup == subgroup && endpoint.ring.is_some_and(|(its, _)| its == ring)
         };

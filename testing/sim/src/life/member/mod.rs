@@ -11,7 +11,7 @@ use spindle_dds_core::membership::{
     Detection, Endpoint, Member as ViewMember, MemberId, Notes, Request, Rules, Update, View,
 };
 use spindle_dds_core::{
-    AckWait, Committed, Engine, Outcome, Prepared, Ring, StopReason, SubgroupId,
+    AckWait, Committed, DeliveryClass, Engine, Outcome, Prepared, StopReason, SubgroupId,
 };
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
 use spindle_dds_transport::{Fabric, Want};
@@ -65,11 +65,11 @@ pub(super) struct Member {
     tokens: u64,
     building: VecDeque<Building>,
     /// Built for a lane that was wedged: to be copied into the next one.
-    stranded: VecDeque<(SubgroupId, Ring, u64, Vec<u8>)>,
+    stranded: VecDeque<(SubgroupId, DeliveryClass, u64, Vec<u8>)>,
     waiting: Option<AckWait>,
     receipts: Vec<Receipt>,
     /// What it committed last, by subgroup and ring.
-    last: BTreeMap<(SubgroupId, Ring), Committed>,
+    last: BTreeMap<(SubgroupId, DeliveryClass), Committed>,
     /// What it draws from whether somebody waits for a receipt, and how often.
     patience: (Rng, f64),
     /// What its applications did, and the world has not seen yet.

@@ -1,6 +1,6 @@
 //! What is done to members: by chance, by the script, and to rows by those who are hostile.
 
-use spindle_dds_core::LaneSpec;
+use spindle_dds_core::SubgroupSpec;
 use spindle_dds_core::membership::{HostId, Member as ViewMember, MemberId};
 use spindle_dds_transport::sim::Rng;
 
@@ -55,8 +55,8 @@ impl World<'_> {
             return;
         };
         let mine = view.lanes.iter().filter(|lane| lane.members.contains(&me));
-        let key = |lane: &LaneSpec| member.lane_key(lane.subgroup, lane.epoch);
-        let segment = |lane: &LaneSpec| self.lanes.get(&key(lane)).copied();
+        let key = |lane: &SubgroupSpec| member.lane_key(lane.subgroup, lane.epoch);
+        let segment = |lane: &SubgroupSpec| self.lanes.get(&key(lane)).copied();
         let lanes = mine.filter_map(|lane| Some((lane, segment(lane)?)));
         let target = Target {
             view,

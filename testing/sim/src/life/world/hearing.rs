@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use spindle_dds_core::membership::{Finish, MemberId, Request, View, Why};
-use spindle_dds_core::{Ring, StopReason};
+use spindle_dds_core::{DeliveryClass, StopReason};
 
 use super::World;
 use crate::life::facts::{Fact, LaneKey, Standing};
@@ -54,7 +54,7 @@ impl World<'_> {
                 continue;
             };
             let (lane, position) = (delivered.lane, delivered.position);
-            if delivered.ring != Ring::Ordered || ended(lane) {
+            if delivered.ring != DeliveryClass::Ordered || ended(lane) {
                 continue;
             }
             let key = self.members[at].lane_key(lane.0, lane.1);
