@@ -128,8 +128,6 @@ pub enum PlantedBug {
     BelievesSets,
     /// A member takes other lengths into its digest than the others.
     WrongDigest,
-    /// A sender that has left is waited for.
-    LeaverNotForgotten,
     /// A member reports its counts before all have stopped sending.
     ReportBeforeWedge,
     /// A new leader acts before all suspect the old ones.
@@ -155,8 +153,6 @@ pub enum PlantedBug {
     StopsAtHole,
     /// Where a lane ends, the layer above is not told that the batch does.
     EndsUntold,
-    /// A member leaves while it holds messages in the rings of others.
-    LeavesHolding,
     /// Whatever is committed is taken for received by all.
     HastyReceipt,
     /// What was committed in a lane that is wedged is taken for received by all.

@@ -21,6 +21,7 @@ mod shrink;
 mod trace;
 mod world;
 
+pub use member::Blunder;
 pub use plan::{Deed, Legacy, LifePlan};
 pub use shrink::shrink;
 pub use trace::Line;

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use spindle_dds_core::{Delivery, Event, Sink, StopReason, SubgroupId};
+use spindle_dds_core::membership::OutReason;
+use spindle_dds_core::{Delivery, Event, Sink, SubgroupId};
 use spindle_dds_transport::timed::{TimedFabric, TimedNetwork};
 
 use super::constants::{DELIVER, RECEIVE, copy_ns};
@@ -27,7 +28,7 @@ pub(super) struct Receiver {
     pub(super) done_at: Option<u64>,
     /// From claim to delivery of my own messages.
     pub(super) latencies: Vec<u64>,
-    pub(super) stopped: Option<StopReason>,
+    pub(super) stopped: Option<OutReason>,
 }
 
 /// What came of one subgroup.

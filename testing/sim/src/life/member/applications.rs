@@ -67,7 +67,7 @@ impl Member {
         match due {
             Some(at) if self.rng.chance(0.7) => {
                 if let Some(building) = self.building.remove(at) {
-                    self.commit(building);
+                    self.commit(building, plan);
                 }
             }
             _ => self.begin(turn, plan),
@@ -95,7 +95,7 @@ impl Member {
         if self.left == 0 {
             return;
         }
-        let len = self.rng.below(64) as u32;
+        let len = self.len(subgroup, ring, plan);
         match self.claim(subgroup, ring, len) {
             Some(Ok(claim)) => {
                 self.waiting = None;
@@ -120,6 +120,17 @@ impl Member {
         }
     }
 
+    /// Bytes to claim: mostly few, sometimes as many as the ring takes.
+    fn len(&mut self, subgroup: SubgroupId, ring: DeliveryClass, plan: &LifePlan) -> u32 {
+        let small = self.rng.below(64) as u32;
+        if !self.lengths.chance(plan.large) {
+            return small;
+        }
+        let lane = self.engine.handle().lane(subgroup);
+        let max = lane.and_then(|lane| lane.message_len_max(ring));
+        max.map_or(small, |max| self.lengths.below(max as usize + 1) as u32)
+    }
+
     fn meta(token: u64, writer: u32) -> Meta {
         Meta {
             kind: Kind::Data,
@@ -133,7 +144,7 @@ impl Member {
         }
     }
 
-    fn commit(&mut self, mut building: Building) {
+    fn commit(&mut self, mut building: Building, plan: &LifePlan) {
         let (by, token) = (self.id, building.token);
         let (subgroup, ring) = (building.claim.lane().subgroup(), building.claim.ring());
         self.facts.push(Fact::Called {
@@ -146,13 +157,17 @@ impl Member {
             building.claim.bytes().fill(0xee);
             return self.facts.push(Fact::NotSent { by, token });
         }
-        payload::build(building.claim.bytes(), by, token);
-        self.commit_built(building.claim, token);
+        let mut used = building.claim.bytes().len();
+        if self.lengths.chance(plan.partial) {
+            used = self.lengths.below(used + 1);
+        }
+        payload::build(&mut building.claim.bytes()[..used], by, token);
+        self.commit_built(building.claim, used as u32, token);
     }
 
-    fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
+    /// Commits the first `len` bytes of a claim.
+    fn commit_built(&mut self, mut claim: Claim<SimFabric>, len: u32, token: u64) {
         let by = self.id;
-        let len = claim.bytes().len() as u32;
         let ring = claim.ring();
         let meta = Self::meta(token, ring.index() as u32);
         // Drawn where something is committed alone: seeds of old stay what they are.
@@ -171,7 +186,7 @@ impl Member {
                 }
             }
             Err(ClaimError::Wedged) => {
-                let bytes = claim.bytes().to_vec();
+                let bytes = claim.bytes()[..len as usize].to_vec();
                 let entry = (claim.lane().subgroup(), ring, token, bytes);
                 self.stranded.push_back(entry);
             }
@@ -268,7 +283,7 @@ impl Member {
         match self.claim(subgroup, ring, bytes.len() as u32) {
             Some(Ok(mut claim)) => {
                 claim.bytes().copy_from_slice(&bytes);
-                self.commit_built(claim, token);
+                self.commit_built(claim, bytes.len() as u32, token);
             }
             // The rings of the next lane may be smaller.
             Some(Err(ClaimError::TooLarge { .. })) => {
