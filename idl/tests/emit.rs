@@ -24,23 +24,44 @@ fn bare() -> EmitOptions {
     }
 }
 
+/// Comments and units reach each item through which an application sees a member.
 #[test]
-fn structures() {
+fn documentation_reaches_types_fields_views_and_builders() {
     let idl = r#"
-        // Where things are.
+        // Navigation.
         module nav {
-          @final @nested struct Position { double lat; double lon; };
-          // One instance an aircraft.
+          // One instance per aircraft.
           struct Track {
             // Identity.
             @key unsigned long id;
-            Position position;
+            /// Call sign.
             @default("none") string<12> callsign;
-            sequence<octet> image;
-            @default(7) octet priority;
           };
         };"#;
-    insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
+    let text = generate(idl, &EmitOptions::default());
+    let documented = [
+        "/// Navigation.\n#[allow(",
+        "/// One instance per aircraft.\n    #[derive(Debug, Clone, PartialEq)]",
+        "/// Identity.\n        pub id: u32",
+        "/// Identity.\n        #[inline]\n        pub fn id(&self)",
+        "/// Identity.\n        #[inline]\n        pub fn set_id(&mut self",
+        "/// Call sign.\n        pub callsign: String",
+        "/// Call sign.\n        #[inline]\n        pub fn callsign(&self)",
+        "/// Call sign.\n        #[inline]\n        pub fn callsign(\n            self",
+    ];
+    for part in documented {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+/// Only owned types derive serde's traits, and only when the options ask for them.
+#[test]
+fn owned_types_derive_serde_when_asked() {
+    let idl = "module m { struct S { long x; }; enum E { A, B }; };";
+    let derived = "#[derive(__rt::serde::Serialize, __rt::serde::Deserialize)]";
+    let with = generate(idl, &EmitOptions::default());
+    assert_eq!(with.matches(derived).count(), 2, "{with}");
+    assert!(!generate(idl, &bare()).contains("serde"));
 }
 
 /// Types that few members have: the lines of the structure, and its members as types.

@@ -22,19 +22,25 @@ fn generate(idl: &str, options: &EmitOptions) -> String {
     try_generate(idl, options).expect("the options are right")
 }
 
+/// Comments reach each item through which an application sees a branch.
 #[test]
-fn unions() {
+fn documentation_reaches_branches() {
     let idl = "
         module m {
-          enum Colour { RED, GREEN };
-          // What it is.
-          @nested union Value switch (Colour) {
+          // A value of some kind.
+          @nested union Value switch (boolean) {
             // Its text.
-            case RED: string<8> text;
-            case GREEN: long numbers[40];
+            case TRUE: string<8> text;
+            case FALSE: long numbers[40];
           };
         };";
-    insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
+    let text = generate(idl, &bare());
+    assert!(
+        text.contains("/// A value of some kind.\n    #[derive("),
+        "{text}"
+    );
+    // The variant of the owned form, that of the view, and the builder's method.
+    assert_eq!(text.matches("/// Its text.\n").count(), 3, "{text}");
 }
 
 #[test]
