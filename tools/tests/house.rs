@@ -19,6 +19,7 @@ const FLOORS: &[(&str, u32)] = &[
     // Compiles what the compiler emits, over the runtime, to test both.
     ("spindle-dds-idl-fixtures", 4),
     ("spindle-dds-idl-exercise", 3),
+    ("spindle-dds-test-types", 3),
     // Types that nobody thought of.
     ("spindle-dds-idl-random", 4),
     ("spindle-dds-core", 2),
