@@ -176,7 +176,7 @@ fn options_are_checked() {
 /// The types of the fixtures that lie in samples as in memory, and no others.
 #[test]
 fn plain_structures() {
-    let idl = include_str!("../../testing/idl/fixtures/idl/plain.idl");
+    let idl = include_str!("../../testing/idl/fixtures/plain.idl");
     let text = generate(idl, &bare());
     let named = |prefix: &str| -> Vec<&str> {
         text.lines()

@@ -254,7 +254,7 @@ fn types_without_end_are_diagnostics() {
         (aliases, "nests types more than 64 levels deep"),
         (structs, "takes more than 2147483647 bytes"),
         (values, "does not fit in `long`"),
-        (macros, "stands in too many others"),
+        (macros, "is nested too deeply in other macros"),
     ] {
         complains(&text, expected);
     }
