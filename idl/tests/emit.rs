@@ -1,4 +1,4 @@
-//! Generated code, to be read by a person: IDL in, Rust out.
+//! Generated code: IDL in, Rust out.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +133,7 @@ fn recursion_has_no_bound() {
     let idl = "module m { struct Node; typedef sequence<Node, 2> Nodes;
                struct Node { @key long x; Nodes children; @optional @external Node next; }; };";
     let text = generate(idl, &bare());
-    // Measuring must end, and the key has a bound all the same.
+    // Measuring must terminate, and the key still has a bound.
     assert!(
         text.contains("measure.member::<NodeMembers::x>()"),
         "{text}"
@@ -173,7 +173,7 @@ fn options_are_checked() {
     );
 }
 
-/// The types of the fixtures that lie in samples as in memory, and no others.
+/// Exactly these types of the fixtures have the layout of memory in samples.
 #[test]
 fn plain_structures() {
     let idl = include_str!("../../testing/idl/fixtures/plain.idl");
@@ -201,7 +201,7 @@ fn plain_structures() {
     );
     assert_eq!(text.matches("#[repr(C)]").count(), plain.len());
 
-    // What another crate has generated is taken as it is there.
+    // Types of another crate are used with its properties.
     let idl = "module a { @final struct P { long x; }; }; module b { struct Q { a::P p; }; };";
     let extern_modules = BTreeMap::from([("a".to_owned(), "other".to_owned())]);
     let options = EmitOptions {

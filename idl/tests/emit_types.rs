@@ -1,4 +1,4 @@
-//! Generated code of what is not a structure, to be read by a person.
+//! Generated code of types other than structures.
 
 use std::collections::BTreeSet;
 
@@ -142,7 +142,7 @@ fn verbatim(placement: &str, text: &str) -> String {
 }
 
 #[test]
-fn verbatim_text_stands_where_it_is_to_stand() {
+fn verbatim_text_is_at_its_placement() {
     let idl = [
         "module m {",
         &verbatim("BEGIN_FILE", "// First of all."),
@@ -196,7 +196,7 @@ fn verbatim_text_must_be_rust() {
     }
 }
 
-/// Many items are shared out to threads.
+/// Many items are distributed to threads.
 #[test]
 fn items_stand_once_and_in_their_order() {
     let structures = |numbers: std::ops::Range<usize>| -> String {
@@ -219,7 +219,7 @@ fn items_stand_once_and_in_their_order() {
     let (mut rest, mut found) = (&text[..], 0);
     while let Some((_, behind)) = rest.split_once("pub struct Number") {
         let end = behind.find(|c: char| !c.is_ascii_digit()).expect("goes on");
-        // Not the view or the builder of one.
+        // Not a view or a builder.
         if behind[end..].starts_with(" {") {
             assert_eq!(behind[..end].parse(), Ok(found));
             found += 1;
@@ -230,7 +230,7 @@ fn items_stand_once_and_in_their_order() {
     assert_eq!(text, generate(&idl, &options));
 }
 
-/// What generated code may bind: behind `let`, between bars, and before a colon.
+/// Variables that generated code binds: after `let`, between bars, and before a colon.
 fn bindings(text: &str) -> BTreeSet<&str> {
     let word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let mut found = BTreeSet::new();
@@ -251,7 +251,7 @@ fn bindings(text: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn constants_and_bitmasks_are_no_patterns_of_generated_code() {
+fn constants_and_bitmasks_are_never_patterns_in_generated_code() {
     let constants: String = VARIABLES
         .iter()
         .map(|name| format!("const long {name} = 1;"))

@@ -1,16 +1,16 @@
-//! The compiler through its public face, feature by feature. A folder is a building block of
-//! IDL 4.2, an annotation, or what stands around IDL in the field; what is made of each file
-//! in it stands beside it in a snapshot of its name:
+//! The compiler through its public interface, feature by feature. A folder is a building block
+//! of IDL 4.2, an annotation, or an extension found in existing files; the result of each file
+//! in it is beside it in a snapshot of the same name:
 //!
-//! - `taken.idl` has every form of the feature, and every place where it may stand;
-//! - `refused.idl` has the ways of getting it wrong;
+//! - `taken.idl` has every form of the feature, at every place where it may occur;
+//! - `refused.idl` has invalid uses of it;
 //! - `code.idl` has a small type or two whose generated code uses the feature. The tests of
 //!   `spindle-dds-idl-conformance` compile these files, exercise their topic types in every
 //!   encoding and write the byte layouts of `bytes.snap`. A few of them, named by `SHOWN`, also
 //!   have their generated code in `generated.snap`, as a reference for readers.
 //!
-//! That each annotation which the compiler knows has a folder is checked where they are listed
-//! (`src/resolve/standard.rs`).
+//! A test beside the list of annotations (`src/resolve/standard.rs`) checks that each annotation
+//! has a folder.
 #![forbid(unsafe_code)]
 
 mod invariants;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use spindle_dds_idl::emit::{EmitOptions, emit};
 use spindle_dds_idl::{Compilation, Diagnostic, Options, compile, compile_str, print};
 
-/// Files that include each other are no fixtures by themselves.
+/// Files that include each other, which are not fixtures by themselves.
 const INCLUDES: &str = "preprocessor/includes";
 
 fn root() -> PathBuf {

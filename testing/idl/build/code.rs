@@ -1,7 +1,6 @@
-//! Rust for the types of a model: what it takes to try their builders and the fields of
-//! their views, that is implementations of the traits of the library's module `tried`. It goes by the
-//! mapping from IDL to Rust, as an application's programmer does, and not by what the
-//! compiler emits.
+//! Rust for the types of a model that exercises their builders and the fields of their views:
+//! implementations of the traits of the library's module `exercise`. It follows the mapping
+//! from IDL to Rust, as an application does, and not the output of the compiler.
 
 mod builders;
 mod types;
@@ -14,18 +13,18 @@ use spindle_dds_idl::model::{Item, Model, Module, TypeDecl, TypeKind};
 
 use types::Types;
 
-/// What has been written.
+/// The generated code.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
-    /// Implementations; they stand in the crate that the types do.
+    /// Implementations, for the crate of the types.
     pub(crate) implementations: String,
-    /// A test for each topic type, for a module inside of one that has a function `every_way`.
+    /// A test for each topic type, for a module inside one with a function `every_way`.
     pub(crate) tests: String,
-    /// The paths of the topic types inside of `generated`.
+    /// The paths of the topic types inside `generated`.
     pub(crate) topics: Vec<String>,
 }
 
-/// Writes the code for all types of a model, which `generated` is the path to inside its crate.
+/// Writes the code for all types of a model; `generated` is the module of the types.
 ///
 /// # Errors
 /// None: the text grows as long as there is memory.
@@ -48,11 +47,11 @@ pub(crate) fn code(model: &Model, generated: &str) -> Result<Code, fmt::Error> {
     writeln!(
         code.implementations,
         "use ::spindle_dds_idl_conformance::random::Random;\n\
-         use ::spindle_dds_idl_conformance::tried;\n\
+         use ::spindle_dds_idl_conformance::exercise;\n\
          use ::spindle_dds_idl_runtime::in_place::Composite;\n\
          use ::spindle_dds_idl_runtime::shape::Shape;\n\
          use ::spindle_dds_idl_runtime::{{CdrError, Complete, Entries, List, Room, Slot}};\n\
-         const ELEMENT_BYTES_MAX: usize = tried::greatest(&[{}]);",
+         const ELEMENT_BYTES_MAX: usize = exercise::greatest(&[{}]);",
         sizes.join(", ")
     )?;
     for decl in &declared {
@@ -83,7 +82,7 @@ pub(crate) fn code(model: &Model, generated: &str) -> Result<Code, fmt::Error> {
                 let all: Vec<String> = all.collect();
                 writeln!(
                     out,
-                    "impl tried::Literals for {path} {{\n\
+                    "impl exercise::Literals for {path} {{\n\
                      const ALL: &'static [Self] = &[{}];\n}}",
                     all.join(", ")
                 )?;
@@ -121,16 +120,16 @@ fn declarations<'m>(model: &'m Model, module: &'m Module, found: &mut Vec<&'m Ty
 }
 
 impl Types<'_> {
-    /// What structures and unions have in common: their builders in lists and maps.
+    /// The common part of structures and unions: their builders in lists and maps.
     fn composite(&self, out: &mut String, decl: &TypeDecl, fixed: bool) -> fmt::Result {
         let path = self.path(decl);
         let add = match fixed {
-            true => "1 => tried::Fill::fill(value, list.add()?, random).map(|_| ()),",
+            true => "1 => exercise::Fill::fill(value, list.add()?, random).map(|_| ()),",
             false => "",
         };
         writeln!(
             out,
-            "impl tried::Tried for {path} {{\n\
+            "impl exercise::ExerciseShape for {path} {{\n\
              fn any(random: &mut Random) -> Self {{ Self::any_(random) }}\n\
              fn same(shown: <Self as Shape>::Shown<'_>, owned: &Self) -> bool {{\n\
                  Self::same_(shown, owned)\n\
@@ -140,7 +139,7 @@ impl Types<'_> {
                  match random.below(3) {{\n\
                  0 => list.push(value),\n\
                  {add}\n\
-                 _ => list.push_with(|inner| tried::Fill::fill(value, inner, random)),\n\
+                 _ => list.push_with(|inner| exercise::Fill::fill(value, inner, random)),\n\
                  }}\n\
              }}\n\
              fn insert<K: ::spindle_dds_idl_runtime::shape::MapKey, E: From<CdrError>>(\
@@ -149,28 +148,28 @@ impl Types<'_> {
                  match random.coin() {{\n\
                  true => entries.insert(key, value),\n\
                  false => entries.insert_with(key, |inner| \
-                     tried::Fill::fill(value, inner, random)),\n\
+                     exercise::Fill::fill(value, inner, random)),\n\
                  }}\n\
              }}\n}}"
         )
     }
 
-    /// A type that a topic can have; `shown` is its view as it is shown inside of others.
+    /// A topic type; `shown` is its view in the form that other views have of it.
     fn topic(&self, out: &mut String, decl: &TypeDecl, defaults: bool, shown: &str) -> fmt::Result {
         let path = self.path(decl);
         writeln!(
             out,
-            "impl tried::Exercise for {path} {{\n\
+            "impl exercise::Exercise for {path} {{\n\
              const DEFAULTS: bool = {defaults};\n\
              const ELEMENT_BYTES_MAX: usize = ELEMENT_BYTES_MAX;\n\
              fn is_shown(view: &<Self as ::spindle_dds_idl_runtime::TopicType>::View<'_>, \
                  value: &Self) -> bool {{\n\
-                 <Self as tried::Tried>::same({shown}, value)\n\
+                 <Self as exercise::ExerciseShape>::same({shown}, value)\n\
              }}\n\
              fn build_all<S: Slot>(&self, \
                  builder: <Self as ::spindle_dds_idl_runtime::TopicType>::Builder<S>, \
                  random: &mut Random) -> Result<S::Receipt, S::Error> {{\n\
-                 tried::Fill::fill(self, builder, random)?.publish()\n\
+                 exercise::Fill::fill(self, builder, random)?.publish()\n\
              }}\n}}"
         )
     }

@@ -1,5 +1,5 @@
-//! IDL that nobody wrote: declarations of every kind, made of each other at random, of a
-//! size that compiles in a moment. The same seed gives the same text everywhere.
+//! Random IDL: declarations of every kind that use each other, of a size that compiles
+//! quickly. The same seed always gives the same text.
 
 mod declarations;
 mod members;
@@ -7,7 +7,7 @@ mod types;
 
 use crate::random::Random;
 
-/// The module that all of it stands in.
+/// The module of all declarations.
 const MODULE: &str = "random";
 
 /// The text of a file with `count` types, all in the module `random`.
@@ -22,14 +22,14 @@ pub(crate) fn idl(seed: u64, count: usize) -> String {
         names: 0,
     };
     for number in 0..count {
-        // The last ones are topics in any case.
+        // The last ones are always topic types.
         maker.declaration(number + 3 >= count);
     }
     maker.text.push_str("};\n");
     maker.text
 }
 
-/// Makes declarations up.
+/// The generator of declarations.
 struct Maker {
     random: Random,
     text: String,
@@ -43,7 +43,7 @@ struct Maker {
 struct Made {
     name: String,
     what: What,
-    /// What of it other types go by.
+    /// Its properties for types that use it.
     ty: Ty,
 }
 
@@ -63,18 +63,18 @@ enum What {
 /// A use of a type.
 #[derive(Debug, Clone)]
 struct Ty {
-    /// What stands before the name of a member.
+    /// The text before the name of a member.
     text: String,
-    /// What stands behind it: the dimensions.
+    /// The text after it: the dimensions.
     behind: String,
     kind: Kind,
     /// Whether it can be part of a key.
     keyable: bool,
-    /// About how many values its default consists of; 0 if it takes no bytes.
+    /// Approximate number of values in its default; 0 if it takes no bytes.
     weight: usize,
 }
 
-/// What annotations may say of a type.
+/// The kind of a type, which decides its annotations.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     /// An integer, with its least and greatest value.
@@ -98,12 +98,12 @@ enum Kind {
 }
 
 impl Maker {
-    /// One of some.
+    /// A random element.
     fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.random.below(from.len())].clone()
     }
 
-    /// Yes, once in so many times.
+    /// True once in `times` calls on average.
     fn once_in(&mut self, times: usize) -> bool {
         self.random.below(times) == 0
     }
@@ -113,7 +113,7 @@ impl Maker {
         format!("{prefix}{}", self.names)
     }
 
-    /// How other declarations call a type of this name.
+    /// The name by which other declarations use a type.
     fn path(name: &str) -> String {
         format!("::{MODULE}::{name}")
     }

@@ -74,15 +74,15 @@ impl Suite {
             .map_err(|_| format!("{called}: refused the second time"))?;
         let code = code(model, name)?;
         fs::write(
-            self.out.join(format!("{stem}_tried.rs")),
+            self.out.join(format!("{stem}_exercise.rs")),
             code.implementations,
         )?;
         writeln!(
             self.modules,
             "/// {called}.\npub mod {name} {{\n    \
              spindle_dds_idl_runtime::include_idl!(\"{stem}\");\n}}\n\
-             #[allow(clippy::all, clippy::nursery, unused)]\nmod {name}_tried {{\n    \
-             include!(concat!(env!(\"OUT_DIR\"), \"/{stem}_tried.rs\"));\n}}"
+             #[allow(clippy::all, clippy::nursery, unused)]\nmod {name}_exercise {{\n    \
+             include!(concat!(env!(\"OUT_DIR\"), \"/{stem}_exercise.rs\"));\n}}"
         )?;
         writeln!(self.checks, "mod {name} {{\n{}}}", code.tests)?;
         Ok(code.topics)

@@ -1,5 +1,5 @@
-//! Types put together from the description that generated types carry read and write
-//! what those do, byte for byte, and refuse what they refuse.
+//! Dynamic types from the descriptions of generated types encode and decode the same bytes
+//! as those, and refuse the same samples.
 
 use spindle_dds_xtypes::object::{Equivalence, TypeInformation};
 use spindle_dds_xtypes::{DynamicType, Registry};
@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::sample::Checked;
 use crate::{ByteOrder, Encapsulation, REPRESENTATIONS, Representation, TopicType};
 
-/// The type as others learn of it.
+/// The dynamic type from the announced description.
 pub fn dynamic<T: TopicType>() -> DynamicType {
     let description = T::DESCRIPTION.expect("is described");
     let information = TypeInformation::from_bytes(description.information).expect("information");
@@ -49,7 +49,7 @@ fn written<T: TopicType>(value: &T, representation: Representation) -> Option<Ve
     Some(out)
 }
 
-/// A value that can be written is read and written again as it was.
+/// A valid value is decoded and encoded again unchanged.
 pub fn round_trip<T: Checked>(ty: &DynamicType, value: &T) {
     for representation in REPRESENTATIONS {
         let Some(little) = written(value, representation) else {
@@ -84,8 +84,8 @@ pub fn round_trip<T: Checked>(ty: &DynamicType, value: &T) {
     }
 }
 
-/// On any bytes both agree whether they are a sample, and which. Where the type has
-/// `@default`s, which type objects do not have, only whether they are one.
+/// On any bytes both agree whether they are a sample, and on its value. For types with
+/// `@default`s, which type objects do not have, they agree only on the former.
 pub fn agree<T: Checked>(ty: &DynamicType, bytes: &[u8], id: Encapsulation, defaults: bool) {
     match (T::decode(bytes, id), ty.decode(bytes, id)) {
         (Ok(value), Ok(data)) if !defaults => {
@@ -100,7 +100,7 @@ pub fn agree<T: Checked>(ty: &DynamicType, bytes: &[u8], id: Encapsulation, defa
     }
 }
 
-/// Values of any type; `defaults` says whether there are `@default`s in it.
+/// Checks random values of a type; `defaults` says whether it contains `@default`s.
 pub fn check<T: Checked>(defaults: bool) {
     let ty = dynamic::<T>();
     if !defaults {

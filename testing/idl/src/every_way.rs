@@ -1,25 +1,25 @@
-//! All that is tried of one generated topic type.
+//! All exercises of one generated topic type.
 
 use std::fmt::Debug;
 
 use spindle_dds_xtypes::DynamicType;
 
+use crate::exercise::Exercise;
 use crate::memory::most_held;
 use crate::random::Random;
-use crate::tried::Exercise;
 use crate::{Encapsulation, REPRESENTATIONS, Representation, dynamic, encode, sample};
 
-/// Longest sample of which every byte is altered, and which is cut at every byte.
+/// Longest prefix of a sample in which every byte is altered, and which is truncated at every byte.
 const ALTERED_BYTES_MAX: usize = 300;
 
-/// Memory that reading may take beside what the elements that it has found take: errors
-/// that say what is wrong, and vectors that start with room for four.
+/// Memory in bytes that reading may take beyond that of the elements found: errors, and
+/// vectors that start with room for four.
 const MEMORY_BASE: usize = 4096;
 
-/// Most sizes tried of memory that a sample does not fit in.
+/// Most sizes of too small memory that are tried.
 const CAPACITIES_MAX: usize = 4096;
 
-/// Tries a topic type with so many values, the first of which is its default.
+/// Exercises a topic type with this many values; the first is its default.
 pub fn every_way<T: Exercise>(values: u64)
 where
     for<'a> T::View<'a>: Debug,
@@ -37,8 +37,8 @@ where
     }
 }
 
-/// Alters the bytes of so many values, the first of which is its default. Of how much memory
-/// is taken it knows only where [`Counting`](crate::memory::Counting) is the allocator.
+/// Alters the bytes of this many values; the first is the default. Memory is checked only if
+/// [`Counting`](crate::memory::Counting) is the allocator.
 pub fn every_alteration<T: Exercise>(values: u64)
 where
     for<'a> T::View<'a>: Debug,
@@ -59,8 +59,8 @@ fn value<T: Exercise>(seed: u64) -> T {
     }
 }
 
-/// What is built in place is what the encoder writes, whatever the memory held before; if
-/// members of mutable structures are given in another order, it is read as the same value.
+/// Checks that a builder writes the bytes of the encoder, for any old contents of the memory;
+/// with members of mutable structures in another order, they decode to the same value.
 fn built<T: Exercise>(value: &T, representation: Representation, seed: u64) {
     let expected = encode(value, representation);
     for garbage in [0x00, 0xaa, 0xff] {
@@ -71,7 +71,7 @@ fn built<T: Exercise>(value: &T, representation: Representation, seed: u64) {
         assert_eq!(bytes, expected, "{representation:?}: {value:?}");
         assert_eq!(key, value.key_hash());
     }
-    // Padding depends on the order.
+    // Padding depends on the order of members.
     let slot = vec![0xaa; 3 * expected.len() + 64];
     let builder = T::build(slot, representation).expect("fits");
     let built = value.build_all(builder, &mut Random::shuffling(seed));
@@ -87,9 +87,9 @@ fn built<T: Exercise>(value: &T, representation: Representation, seed: u64) {
     }
 }
 
-/// Cuts the bytes of a value at every place, and alters each of them: an error, or another
-/// value, on which all who read agree; never a panic, never more memory than the elements
-/// that there can be take.
+/// Truncates the bytes of a value at every length, and alters each of them. The result is an
+/// error, or a value on which all readers agree; never a panic, nor more memory than the
+/// possible elements take.
 fn altered<T: Exercise>(
     ty: Option<&DynamicType>,
     value: &T,
@@ -124,8 +124,8 @@ fn altered<T: Exercise>(
     }
 }
 
-/// What reading takes in memory. An element of a sequence takes a byte at least, or four
-/// where all of it may be missing behind its delimiter; a vector that grows is there twice.
+/// Checks the memory of reading. An encoded element of a sequence takes at least one byte, or
+/// four if only its delimiter is present; a growing vector exists twice.
 fn frugal<T: Exercise>(bytes: &[u8], id: Encapsulation) {
     let (read, held) = most_held(|| T::decode(bytes, id));
     let most = MEMORY_BASE + T::ELEMENT_BYTES_MAX * (bytes.len() + 1);

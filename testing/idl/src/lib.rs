@@ -4,7 +4,7 @@
 //!
 //! [`sample`] and [`dynamic`] exercise generated code as it is, with values that [`random`]
 //! makes. Builders and the fields of views need code for each type, which the build script writes
-//! from the model of the IDL; [`tried`] has what that code consists of. [`fixtures`] are the types
+//! from the model of the IDL; [`exercise`] has what that code consists of. [`fixtures`] are the types
 //! that tests with a purpose of their own are written for.
 //!
 //! A check panics and says what is wrong.
@@ -12,20 +12,20 @@
 pub mod big_endian;
 pub mod dynamic;
 pub mod every_way;
+pub mod exercise;
 pub mod fixtures;
 pub mod memory;
 pub mod random;
 pub mod sample;
-pub mod tried;
 
 pub use spindle_dds_idl_runtime::{
     ByteOrder, CdrError, Encapsulation, KeyHash, Representation, TopicType,
 };
 
-/// Both of them.
+/// Both representations.
 pub const REPRESENTATIONS: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
 
-/// The bytes of a sample; what `size` says is what `encode` takes.
+/// The bytes of a sample; checks that `size` and `encode` agree.
 pub fn encode<T: TopicType>(value: &T, representation: Representation) -> Vec<u8> {
     let mut out = vec![0xaa; value.size(representation)];
     let used = value
@@ -35,8 +35,9 @@ pub fn encode<T: TopicType>(value: &T, representation: Representation) -> Vec<u8
     out
 }
 
-/// Samples of others that stand in `text` under a name, with their encapsulation ids. A line
-/// is: name, id, body without encapsulation header, both in hexadecimal.
+/// Recorded samples of other implementations in `text` under a name, with their encapsulation
+/// ids. A line has name, id and body without encapsulation header, the latter two in
+/// hexadecimal.
 pub fn recorded(text: &str, name: &str) -> Vec<(Encapsulation, Vec<u8>)> {
     let found = text.lines().filter_map(|line| {
         let mut words = line.split(' ');
@@ -51,7 +52,7 @@ pub fn recorded(text: &str, name: &str) -> Vec<(Encapsulation, Vec<u8>)> {
     found.collect()
 }
 
-/// Bytes to be read by a person, eight a line.
+/// Bytes as readable text, eight per line.
 pub fn hex(bytes: &[u8]) -> String {
     let lines = bytes.chunks(8).map(|line| {
         line.iter()
@@ -62,7 +63,7 @@ pub fn hex(bytes: &[u8]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The bytes of a sample, of its key alone, and its hash, to be read by a person.
+/// The bytes of a sample, of its key alone, and its hash, as readable text.
 pub fn layout<T: TopicType>(value: &T) -> String {
     let samples = REPRESENTATIONS.map(|representation| {
         let mut key = vec![0; value.key_size(representation)];

@@ -1,4 +1,4 @@
-//! How much memory something takes.
+//! Measurement of memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,8 +9,8 @@ thread_local! {
     static HELD_MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts for each thread. A test that asks for figures
-/// makes it its `#[global_allocator]`.
+/// The system's allocator with counters per thread. A test that needs figures declares it as
+/// its `#[global_allocator]`.
 #[derive(Debug)]
 pub struct Counting;
 
@@ -23,8 +23,8 @@ fn count(calls: usize, bytes: isize) {
     HELD_MOST.with(|most| most.set(most.get().max(held)));
 }
 
-// SAFETY: every call goes to the system allocator with the arguments as they came; what is
-// counted is in cells that need no allocation and no destructor.
+// SAFETY: every call is forwarded to the system allocator with unchanged arguments; the
+// counters are cells that need no allocation and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, layout.size().cast_signed());
@@ -46,8 +46,7 @@ pub fn allocations(run: impl FnOnce()) -> usize {
     CALLS.with(Cell::get) - before
 }
 
-/// The most bytes that this thread holds at a time while `run` runs, beside what it held
-/// before.
+/// The peak of bytes that this thread holds while `run` runs, beyond those held before.
 pub fn most_held<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.with(Cell::get);
     HELD_MOST.with(|most| most.set(before));

@@ -10,13 +10,13 @@ use std::fmt::Debug;
 
 use serde::Deserialize;
 use spindle_dds_idl_conformance::every_way::every_way as try_in_every_way;
+use spindle_dds_idl_conformance::exercise::Exercise;
 use spindle_dds_idl_conformance::random::Random;
-use spindle_dds_idl_conformance::tried::Exercise;
 use spindle_dds_idl_conformance::{CdrError, REPRESENTATIONS, TopicType};
 
 include!(concat!(env!("OUT_DIR"), "/corpus_modules.rs"));
 
-/// Random values tried, of which so many at least must be within the bounds of the type.
+/// Random values per type, of which at least `VALID_MIN` must be within its bounds.
 const TRIED: u64 = 40;
 const VALID_MIN: usize = 3;
 
@@ -41,7 +41,7 @@ fn check<T: TopicType + Debug + Default + PartialEq + for<'d> Deserialize<'d>>()
     );
 }
 
-/// Values that are within the bounds of the type: its default, and random ones.
+/// Values within the bounds of the type: its default, and random ones.
 const WITHIN: u64 = 3;
 
 fn every_way<T: Exercise>()
@@ -51,7 +51,7 @@ where
     try_in_every_way::<T>(WITHIN);
 }
 
-/// Whether an error says that a value is out of the bounds of its type.
+/// Whether an error means that a value is outside the bounds of its type.
 fn is_of_value(error: &CdrError) -> bool {
     matches!(
         error,

@@ -7,16 +7,16 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use spindle_dds_idl_conformance::every_way::every_way as try_in_every_way;
+use spindle_dds_idl_conformance::exercise::Exercise;
 use spindle_dds_idl_conformance::random::Random;
-use spindle_dds_idl_conformance::tried::Exercise;
 use spindle_dds_idl_conformance::{REPRESENTATIONS, Representation, encode, hex};
 
 include!(concat!(env!("OUT_DIR"), "/features_modules.rs"));
 
-/// Values that are tried of each type, the first of which is its default.
+/// Values per type; the first is its default.
 const VALUES: u64 = 20;
 
-/// Values of which one is shown, and the longest that is.
+/// Number of candidates for the shown value, and its largest size.
 const SEEDS: u64 = 40;
 const SHOWN_BYTES_MAX: usize = 48;
 
@@ -27,7 +27,7 @@ where
     try_in_every_way::<T>(VALUES);
 }
 
-/// The value that says most in the bytes that there are, and those.
+/// The bytes of the longest candidate that fits.
 fn layout<T: Exercise>() -> String {
     let values = (1..=SEEDS).map(|seed| T::any(&mut Random::of_numbers(seed)));
     let values = values.filter(|value| *value != T::default());

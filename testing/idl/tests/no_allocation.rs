@@ -77,8 +77,7 @@ fn encoding_and_digests() {
     assert_eq!(count, 0);
 }
 
-/// What stands behind a pointer, its defaults too, and arrays, which are changed where
-/// they lie.
+/// Values behind pointers and their defaults, and arrays, which are changed in place.
 #[test]
 fn pointers_and_arrays() {
     for representation in [Representation::Xcdr1, Representation::Xcdr2] {

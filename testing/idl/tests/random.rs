@@ -8,8 +8,8 @@
 use std::fmt::Debug;
 
 use spindle_dds_idl_conformance::every_way::{every_alteration, every_way as try_in_every_way};
+use spindle_dds_idl_conformance::exercise::Exercise;
 use spindle_dds_idl_conformance::memory::{Counting, most_held};
-use spindle_dds_idl_conformance::tried::Exercise;
 
 include!(concat!(env!("OUT_DIR"), "/random_modules.rs"));
 

@@ -1,4 +1,4 @@
-//! The samples and what is done with them.
+//! The samples and the measured operations.
 
 use std::hint::black_box;
 use std::io::Cursor;
@@ -12,7 +12,7 @@ use spindle_dds_idl_runtime::{CdrError, Representation, TopicType};
 
 use super::{Case, ROOM};
 
-/// By name.
+/// All cases by name.
 pub(super) const ALL: &[(&str, fn())] = &[
     ("state", state),
     ("track", track),
@@ -46,7 +46,7 @@ fn case<T>(
     assert!(theirs[4..] == bytes, "both write the same");
     let (bytes, theirs) = (&bytes[..], &theirs[..]);
 
-    // A place of its own for each, as aligned as a ring's.
+    // Separate memory for each, aligned as in a ring.
     let memory = || vec![0_u128; ROOM / 16];
     fn room(memory: &mut [u128]) -> &mut [u8] {
         spindle_dds_idl_runtime::zerocopy::IntoBytes::as_mut_bytes(memory)

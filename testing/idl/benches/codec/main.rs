@@ -1,11 +1,11 @@
-//! What it costs to write and read samples, beside a copy of the same bytes and beside
-//! serde with the `cdr` crate, in one run. Prints one JSON line an operation: the median
-//! over rounds in which all operations take turns, and its ratio to the copy's and to that
-//! of the `cdr` crate.
+//! The cost of encoding and decoding samples, beside a copy of the same bytes and beside
+//! serde with the `cdr` crate, in one run. Prints one JSON line per operation: the median
+//! over rounds in which all operations alternate, and its ratios to the copy and to the `cdr`
+//! crate.
 //!
 //! `cargo bench -p spindle-dds-idl-conformance [CASE]`
 
-// Who measures needs a clock.
+// Measurements need a clock.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod cases;
@@ -13,14 +13,14 @@ mod cases;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Rounds of which the median is taken.
+/// Rounds over which the median is taken.
 const ROUNDS: usize = 201;
-/// About as long a turn takes.
+/// Approximate duration of a turn.
 const TURN_NS: u128 = 20_000;
-/// Largest sample, and a little more.
+/// Size of the memory, more than the largest sample.
 const ROOM: usize = 64 * 1024;
 
-/// One operation over and over.
+/// An operation that is measured repeatedly.
 struct Operation<'c> {
     name: &'static str,
     /// The operation of the `cdr` crate that does the same.

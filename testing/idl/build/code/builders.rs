@@ -1,4 +1,4 @@
-//! What builders of structures are given, member by member.
+//! Calls of the builders of structures, member by member.
 
 use std::fmt::{self, Write as _};
 
@@ -18,7 +18,7 @@ impl Types<'_> {
         let (path, builder) = (self.path(decl), self.beside(decl, "Builder"));
         writeln!(
             out,
-            "impl tried::Fill for {path} {{\n\
+            "impl exercise::Fill for {path} {{\n\
              fn fill<R: Room>(&self, builder: {builder}<R>, random: &mut Random) \
              -> Result<{builder}<R, Complete>, R::Error> {{"
         )?;
@@ -50,7 +50,7 @@ impl Types<'_> {
         writeln!(out, "Ok(builder)\n}}\n}}")
     }
 
-    /// Statements that give `builder` one member of `self`, in one of the ways there are.
+    /// Statements that pass one member of `self` to `builder`, in a random way.
     fn give(&self, out: &mut String, member: &Member) -> fmt::Result {
         let field = mapping::identifier(&member.name);
         let method = mapping::identifier_beside(&field, mapping::BUILDER_METHODS);
@@ -70,7 +70,7 @@ impl Types<'_> {
             return writeln!(
                 out,
                 "if random.coin() {{ {set} }} else {{\n\
-                 tried::Fill::fill(&{deref}self.{field}, builder.{method}(), random)?;\n}}"
+                 exercise::Fill::fill(&{deref}self.{field}, builder.{method}(), random)?;\n}}"
             );
         }
         let argument = match (member.optional, member.boxed, scalar) {
@@ -104,11 +104,11 @@ impl Types<'_> {
         }
     }
 
-    /// The ways to build `value` where it lies, as expressions; `first` are arguments that
-    /// stand before it.
+    /// The ways to build `value` in place, as expressions; `first` are the arguments before
+    /// it.
     pub(super) fn in_parts(&self, ty: &Type, method: &str, first: &str) -> Vec<String> {
         let elements =
-            || format!("{method}_with({first}|list| tried::each(list, &value[..], random))");
+            || format!("{method}_with({first}|list| exercise::each(list, &value[..], random))");
         match self.resolve(ty) {
             Type::Sequence { element, .. } => match self.plain_primitive(&element.ty) {
                 Some(primitive) if mapping::is_byte(primitive) => {
@@ -131,17 +131,17 @@ impl Types<'_> {
                 vec![elements()]
             }
             Type::Map { .. } => vec![format!(
-                "{method}_with({first}|map| tried::entries(map, value, random))"
+                "{method}_with({first}|map| exercise::entries(map, value, random))"
             )],
             _ if self.is_composite(ty) => vec![format!(
-                "{method}_with({first}|inner| tried::Fill::fill(value, inner, random))"
+                "{method}_with({first}|inner| exercise::Fill::fill(value, inner, random))"
             )],
             _ => Vec::new(),
         }
     }
 }
 
-/// The arms of a match on a value that may be there and a number.
+/// The arms of a match on an optional value and a number.
 pub(super) fn arms(parts: &[String]) -> String {
     let arms = parts
         .iter()

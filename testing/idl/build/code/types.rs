@@ -1,4 +1,4 @@
-//! What the mapping says of types.
+//! The mapping of types.
 
 use std::fmt::{self, Write as _};
 
@@ -7,7 +7,7 @@ use spindle_dds_idl::model::{
     Extensibility, Member, Model, Primitive, Struct, Type, TypeDecl, TypeId, TypeKind, Union, Value,
 };
 
-/// The types of a model, with where their Rust is.
+/// The types of a model, with the path of their Rust.
 pub(super) struct Types<'m> {
     pub(super) model: &'m Model,
     pub(super) root: String,
@@ -48,7 +48,7 @@ impl Types<'_> {
         }
     }
 
-    /// The primitive that a type is, unless not all of its values are allowed.
+    /// The primitive of a type, if all of its values are allowed.
     pub(super) fn plain_primitive(&self, ty: &Type) -> Option<Primitive> {
         match ty {
             Type::Primitive(primitive) => Some(*primitive),
@@ -83,7 +83,7 @@ impl Types<'_> {
         }
     }
 
-    /// Whether all values take the same bytes, so that members are set in any order.
+    /// Whether the type has a fixed size, so that members are set in any order.
     fn is_fixed(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Primitive(_) | Type::Fixed { .. } => true,
@@ -132,7 +132,7 @@ impl Types<'_> {
         found
     }
 
-    /// Whether there is a `@default` anywhere in it.
+    /// Whether the type contains a `@default`.
     pub(super) fn has_defaults(&self, decl: &TypeDecl) -> bool {
         let mut found = false;
         let mut seen = vec![false; self.model.types.len()];
@@ -200,7 +200,7 @@ impl Types<'_> {
         }
     }
 
-    /// A structure: values, views, and what a builder is given.
+    /// A structure: values, views, and calls of its builder.
     pub(super) fn structure(
         &self,
         out: &mut String,
@@ -219,7 +219,7 @@ impl Types<'_> {
         )?;
         for member in &sent {
             let name = mapping::identifier(&member.name);
-            writeln!(out, "{name}: tried::any::<{members}::{name}>(random),")?;
+            writeln!(out, "{name}: exercise::any::<{members}::{name}>(random),")?;
         }
         if !hidden.is_empty() {
             writeln!(out, "..Self::default()")?;
@@ -233,7 +233,7 @@ impl Types<'_> {
             let shows = mapping::identifier_beside(&name, mapping::VIEW_METHODS);
             writeln!(
                 out,
-                "same &= tried::same::<{members}::{name}>(shown.{shows}(), &owned.{name});"
+                "same &= exercise::same::<{members}::{name}>(shown.{shows}(), &owned.{name});"
             )?;
         }
         writeln!(out, "same\n}}\n}}")?;

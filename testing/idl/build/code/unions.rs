@@ -1,4 +1,4 @@
-//! Unions: values, views, and what a builder is given.
+//! Unions: values, views, and calls of their builders.
 
 use std::fmt::{self, Write as _};
 
@@ -34,7 +34,7 @@ impl Types<'_> {
         )?;
         for (index, branch) in union.branches.iter().enumerate() {
             let name = mapping::identifier(&branch.member.name);
-            let value = format!("tried::any::<{members}::{name}>(random)");
+            let value = format!("exercise::any::<{members}::{name}>(random)");
             let ends = match self.reaches(&branch.member.ty, decl) {
                 true => "if random.present()",
                 false => "",
@@ -43,7 +43,7 @@ impl Types<'_> {
             let made = match has_label(branch) {
                 true => format!("Self::{name}({value})"),
                 false => format!(
-                    "match tried::discriminator::<Self>(random, Some({index}), &[{}]) {{\n\
+                    "match exercise::discriminator::<Self>(random, Some({index}), &[{}]) {{\n\
                      Some(discriminator) => Self::{name}(discriminator, {value}),\n\
                      None => Self::default(),\n}}",
                     labels.join(", ")
@@ -54,7 +54,7 @@ impl Types<'_> {
         if empty {
             writeln!(
                 out,
-                "{} => tried::discriminator::<Self>(random, None, &[])\
+                "{} => exercise::discriminator::<Self>(random, None, &[])\
                  .map_or_else(Self::default, Self::Empty),",
                 union.branches.len()
             )?;
@@ -85,7 +85,7 @@ impl Types<'_> {
                 true => ".get()",
                 false => "",
             };
-            let same = format!("tried::same::<{members}::{name}>(shown{get}, owned)");
+            let same = format!("exercise::same::<{members}::{name}>(shown{get}, owned)");
             match has_label(branch) {
                 true => writeln!(
                     out,
@@ -117,7 +117,7 @@ impl Types<'_> {
         let (path, builder) = (self.path(decl), self.beside(decl, "Builder"));
         writeln!(
             out,
-            "impl tried::Fill for {path} {{\n\
+            "impl exercise::Fill for {path} {{\n\
              fn fill<R: Room>(&self, builder: {builder}<R>, random: &mut Random) \
              -> Result<{builder}<R, Complete>, R::Error> {{\nOk(match self {{"
         )?;
@@ -149,8 +149,8 @@ impl Types<'_> {
         writeln!(out, "}})\n}}\n}}")
     }
 
-    /// Whether a view shows a branch only when it is asked: it is a union that may contain
-    /// this one.
+    /// Whether a view reads a branch only on request: the branch is a union that may contain this
+    /// one.
     fn shows_later(&self, ty: &Type, decl: &TypeDecl) -> bool {
         let Type::Named(inner) = self.resolve(ty) else {
             return false;
@@ -177,7 +177,7 @@ impl Types<'_> {
     }
 }
 
-/// Whether one value selects the branch, so that its variant need not say which.
+/// Whether exactly one value selects the branch, so that its variant has no discriminator.
 fn has_label(branch: &Branch) -> bool {
     branch.labels.len() == 1 && !branch.default
 }

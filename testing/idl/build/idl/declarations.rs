@@ -3,7 +3,7 @@
 use super::members::Around;
 use super::{Kind, Made, Maker, Ty, What};
 
-/// Most values that the default of a structure consists of.
+/// Most values in the default of a structure.
 const WEIGHT_MAX: usize = 120;
 
 impl Maker {
@@ -22,7 +22,7 @@ impl Maker {
         }
     }
 
-    /// The text of a declaration has been written; it may be used from here on.
+    /// Records a written declaration, which may be used from here on.
     fn made(&mut self, name: String, what: What, kind: Kind, keyable: bool, weight: usize) {
         let ty = Ty {
             text: Self::path(&name),
@@ -154,7 +154,7 @@ impl Maker {
         self.made(name, What::Alias, kind, ty.keyable, ty.weight);
     }
 
-    /// What stands before `struct` or `union`.
+    /// The annotations before `struct` or `union`.
     fn annotations(&mut self, topic: bool, hash: bool, extensible: bool) -> String {
         let nested = if topic { "" } else { "@nested " };
         let hash = if hash { "@autoid(HASH) " } else { "" };
@@ -286,7 +286,7 @@ impl Maker {
         for index in 0..count {
             let mut cases = String::new();
             for _ in 0..1 + usize::from(self.once_in(3)) {
-                // The last label of an enumeration is for a version to come.
+                // The last label of an enumeration is left for a newer version.
                 if labels.len() > 1 || (index == 0 && cases.is_empty()) {
                     cases.push_str(&format!("case {}: ", labels.remove(0)));
                 }

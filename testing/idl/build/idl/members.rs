@@ -2,7 +2,7 @@
 
 use super::{Kind, Maker, Ty};
 
-/// A member, and what the type around it goes by.
+/// A member, and its properties for the enclosing type.
 pub(super) struct Member {
     pub(super) text: String,
     pub(super) key: bool,
@@ -11,9 +11,9 @@ pub(super) struct Member {
     pub(super) id: Option<u32>,
 }
 
-/// Where a member stands.
+/// The context of a member.
 pub(super) struct Around {
-    /// Whether it may be one of the key.
+    /// Whether it may be a key member.
     pub(super) keys: bool,
     /// Whether it is a branch of a union.
     pub(super) branch: bool,
@@ -59,7 +59,7 @@ impl Maker {
         }
     }
 
-    /// The id of a member, said or not.
+    /// The id of a member, explicit or not.
     fn id(&mut self, around: &Around, text: &mut String) -> Option<u32> {
         let Some(last) = around.last_id else {
             if self.once_in(6) {

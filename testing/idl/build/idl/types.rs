@@ -2,7 +2,7 @@
 
 use super::{Kind, Made, Maker, Ty, What};
 
-/// Of a type without anything around it.
+/// A type without bounds or dimensions.
 fn leaf(text: &str, kind: Kind) -> Ty {
     Ty {
         text: text.to_owned(),
@@ -16,11 +16,11 @@ fn leaf(text: &str, kind: Kind) -> Ty {
 /// Bounds of collections and texts.
 const BOUNDS: [u32; 4] = [1, 2, 5, 300];
 
-/// Most values that an array may have by its default.
+/// Most values in the default of an array.
 const WEIGHT_MAX: usize = 40;
 
 impl Maker {
-    /// Any type; of a key if `key`, else with at most `depth` collections around each other.
+    /// Any type; one for keys if `key`, else with at most `depth` nested collections.
     pub(super) fn ty(&mut self, depth: usize, key: bool) -> Ty {
         match self.random.below(if depth == 0 || key { 9 } else { 14 }) {
             0..=2 => self.primitive(),
@@ -57,7 +57,7 @@ impl Maker {
             ("double", Kind::Float),
             ("long double", Kind::LongDouble),
         ];
-        // Those without a TypeIdentifier more seldom: types with them are not described.
+        // Types without a TypeIdentifier are rarer, because types with them have no type object.
         let (text, kind) = self.pick(&all);
         leaf(text, kind)
     }
@@ -84,7 +84,7 @@ impl Maker {
         leaf(text, Kind::Fixed)
     }
 
-    /// A type that has been declared, if there is one that will do.
+    /// A suitable declared type, if there is one.
     fn named(&mut self, key: bool) -> Ty {
         if self.made.is_empty() {
             return self.primitive();
@@ -96,7 +96,7 @@ impl Maker {
         }
     }
 
-    /// What stands between `<` and the type of an element, and the type.
+    /// The annotations of an element, and its type.
     fn element(&mut self, depth: usize) -> Ty {
         let mut ty = self.ty(depth - 1, false);
         let construct = self.try_construct(&ty.kind);
@@ -164,7 +164,7 @@ impl Maker {
         self.pick(&keys).to_owned()
     }
 
-    /// The type with dimensions, now and then.
+    /// The type, sometimes with dimensions.
     pub(super) fn with_dimensions(&mut self, mut ty: Ty) -> Ty {
         if !self.once_in(5) {
             return ty;
@@ -180,7 +180,7 @@ impl Maker {
         ty
     }
 
-    /// The annotation, with a space behind it, or nothing.
+    /// The annotation with a trailing space, or nothing.
     pub(super) fn try_construct(&mut self, kind: &Kind) -> &'static str {
         let bounded = matches!(
             kind,

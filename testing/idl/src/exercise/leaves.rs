@@ -6,12 +6,12 @@ use spindle_dds_idl_runtime::shape::{
 };
 use spindle_dds_idl_runtime::{Fixed, LongDouble, Primitive, SeqView, WideView};
 
-use super::Tried;
+use super::ExerciseShape;
 use crate::random::Random;
 
 macro_rules! integers {
     ($($ty:ty),*) => {$(
-        impl Tried for $ty {
+        impl ExerciseShape for $ty {
             fn any(random: &mut Random) -> Self {
                 match random.below(8) {
                     0 => Self::MIN,
@@ -32,7 +32,7 @@ integers!(u8, i8, u16, i16, u32, i32, u64, i64);
 
 macro_rules! floats {
     ($($ty:ty),*) => {$(
-        impl Tried for $ty {
+        impl ExerciseShape for $ty {
             fn any(random: &mut Random) -> Self {
                 Self::from(random.float())
             }
@@ -47,7 +47,7 @@ macro_rules! floats {
 
 floats!(f64, LongDouble);
 
-impl Tried for f32 {
+impl ExerciseShape for f32 {
     fn any(random: &mut Random) -> Self {
         random.float() as Self
     }
@@ -58,7 +58,7 @@ impl Tried for f32 {
     }
 }
 
-impl Tried for bool {
+impl ExerciseShape for bool {
     fn any(random: &mut Random) -> Self {
         random.coin()
     }
@@ -68,7 +68,7 @@ impl Tried for bool {
     }
 }
 
-impl<const D: u8, const S: u8> Tried for Fixed<D, S> {
+impl<const D: u8, const S: u8> ExerciseShape for Fixed<D, S> {
     fn any(random: &mut Random) -> Self {
         Self::saturating(match random.below(4) {
             0 => i128::MIN,
@@ -82,9 +82,9 @@ impl<const D: u8, const S: u8> Tried for Fixed<D, S> {
     }
 }
 
-impl<T, const MIN: i128, const MAX: i128> Tried for Ranged<T, MIN, MAX>
+impl<T, const MIN: i128, const MAX: i128> ExerciseShape for Ranged<T, MIN, MAX>
 where
-    T: Limited + PartialEq + for<'a> Shape<Owned = T, Borrowed = T, Shown<'a> = T> + Tried,
+    T: Limited + PartialEq + for<'a> Shape<Owned = T, Borrowed = T, Shown<'a> = T> + ExerciseShape,
 {
     fn any(random: &mut Random) -> T {
         let within = |value: &T| {
@@ -109,7 +109,7 @@ where
 /// Characters of one to four bytes, one or two units.
 const CHARACTERS: [char; 5] = ['a', 'Z', '\u{e9}', '\u{20ac}', '\u{1f6e9}'];
 
-/// Text of which `length` counts at most `bound`, and now and then exactly that.
+/// Text whose `length` is at most `bound`, sometimes exactly that.
 fn text(random: &mut Random, bound: u32, length: impl Fn(char) -> usize) -> String {
     let bound = bound as usize;
     let wanted = match random.below(6) {
@@ -128,7 +128,7 @@ fn text(random: &mut Random, bound: u32, length: impl Fn(char) -> usize) -> Stri
     text
 }
 
-impl<const N: u32> Tried for Text<N> {
+impl<const N: u32> ExerciseShape for Text<N> {
     fn any(random: &mut Random) -> String {
         text(random, N, char::len_utf8)
     }
@@ -138,7 +138,7 @@ impl<const N: u32> Tried for Text<N> {
     }
 }
 
-impl<const N: u32> Tried for WideText<N> {
+impl<const N: u32> ExerciseShape for WideText<N> {
     fn any(random: &mut Random) -> String {
         text(random, N, char::len_utf16)
     }
@@ -148,7 +148,7 @@ impl<const N: u32> Tried for WideText<N> {
     }
 }
 
-fn many<T: Tried>(random: &mut Random, bound: u32) -> Vec<T::Owned> {
+fn many<T: ExerciseShape>(random: &mut Random, bound: u32) -> Vec<T::Owned> {
     (0..random.count_to(bound))
         .map(|_| T::any(random))
         .collect()
@@ -157,7 +157,7 @@ fn many<T: Tried>(random: &mut Random, bound: u32) -> Vec<T::Owned> {
 /// By iterating and by index.
 fn same_numbers<P>(shown: SeqView<'_, P>, owned: &[P]) -> bool
 where
-    P: Primitive + Tried<Owned = P> + for<'a> Shape<Shown<'a> = P>,
+    P: Primitive + ExerciseShape<Owned = P> + for<'a> Shape<Shown<'a> = P>,
 {
     let at = |index| {
         shown
@@ -173,7 +173,7 @@ where
         && shown.get(owned.len()).is_none()
 }
 
-impl<const N: u32> Tried for ByteSequence<N> {
+impl<const N: u32> ExerciseShape for ByteSequence<N> {
     fn any(random: &mut Random) -> Vec<u8> {
         many::<u8>(random, N)
     }
@@ -183,7 +183,7 @@ impl<const N: u32> Tried for ByteSequence<N> {
     }
 }
 
-impl<const N: usize> Tried for ByteArray<N> {
+impl<const N: usize> ExerciseShape for ByteArray<N> {
     fn any(random: &mut Random) -> [u8; N] {
         std::array::from_fn(|_| u8::any(random))
     }
@@ -193,9 +193,9 @@ impl<const N: usize> Tried for ByteArray<N> {
     }
 }
 
-impl<P, const N: u32> Tried for PrimitiveSequence<P, N>
+impl<P, const N: u32> ExerciseShape for PrimitiveSequence<P, N>
 where
-    P: Primitive + Tried<Owned = P> + for<'a> Shape<Shown<'a> = P>,
+    P: Primitive + ExerciseShape<Owned = P> + for<'a> Shape<Shown<'a> = P>,
 {
     fn any(random: &mut Random) -> Vec<P> {
         many::<P>(random, N)
@@ -206,9 +206,9 @@ where
     }
 }
 
-impl<P, const N: usize> Tried for PrimitiveArray<P, N>
+impl<P, const N: usize> ExerciseShape for PrimitiveArray<P, N>
 where
-    P: Primitive + Tried<Owned = P> + for<'a> Shape<Shown<'a> = P>,
+    P: Primitive + ExerciseShape<Owned = P> + for<'a> Shape<Shown<'a> = P>,
 {
     fn any(random: &mut Random) -> [P; N] {
         std::array::from_fn(|_| P::any(random))

@@ -1,11 +1,11 @@
-//! What stands around the shape of a value.
+//! Shapes around the shape of a value.
 
 use spindle_dds_idl_runtime::shape::{Boxed, Optional, OrDefault, Shape, Trim, Trimmable};
 
-use super::Tried;
+use super::ExerciseShape;
 use crate::random::Random;
 
-impl<S: Tried> Tried for Optional<S> {
+impl<S: ExerciseShape> ExerciseShape for Optional<S> {
     fn any(random: &mut Random) -> Option<S::Owned> {
         random.present().then(|| S::any(random))
     }
@@ -18,7 +18,7 @@ impl<S: Tried> Tried for Optional<S> {
     }
 }
 
-impl<S: Tried> Tried for Boxed<S> {
+impl<S: ExerciseShape> ExerciseShape for Boxed<S> {
     fn any(random: &mut Random) -> Box<S::Owned> {
         Box::new(S::any(random))
     }
@@ -28,7 +28,7 @@ impl<S: Tried> Tried for Boxed<S> {
     }
 }
 
-impl<S: Tried> Tried for OrDefault<S> {
+impl<S: ExerciseShape> ExerciseShape for OrDefault<S> {
     fn any(random: &mut Random) -> S::Owned {
         S::any(random)
     }
@@ -38,7 +38,7 @@ impl<S: Tried> Tried for OrDefault<S> {
     }
 }
 
-impl<S: Tried + Trimmable> Tried for Trim<S> {
+impl<S: ExerciseShape + Trimmable> ExerciseShape for Trim<S> {
     fn any(random: &mut Random) -> S::Owned {
         S::any(random)
     }

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use spindle_dds_idl_runtime::shape::{Array, Delimited, Map, MapKey, Sequence, Shape};
 use spindle_dds_idl_runtime::{CdrError, Entries, List, ListView, MapView};
 
-use super::Tried;
+use super::ExerciseShape;
 use crate::random::Random;
 
-/// Appends all values: together, or one by one in every way there is.
+/// Appends all values: together, or one by one in random ways.
 ///
 /// # Errors
 /// Those of the list.
-pub fn each<T: Tried, E: From<CdrError>>(
+pub fn each<T: ExerciseShape, E: From<CdrError>>(
     list: &mut List<'_, T, E>,
     values: &[T::Owned],
     random: &mut Random,
@@ -33,7 +33,7 @@ pub fn each<T: Tried, E: From<CdrError>>(
 ///
 /// # Errors
 /// Those of the map.
-pub fn entries<K: MapKey, V: Tried, E: From<CdrError>>(
+pub fn entries<K: MapKey, V: ExerciseShape, E: From<CdrError>>(
     entries: &mut Entries<'_, K, V, E>,
     values: &BTreeMap<K::Owned, V::Owned>,
     random: &mut Random,
@@ -43,7 +43,7 @@ pub fn entries<K: MapKey, V: Tried, E: From<CdrError>>(
         .try_for_each(|(key, value)| V::insert(entries, key.borrow(), value, random))
 }
 
-fn same_list<T: Tried>(shown: ListView<'_, T>, owned: &[T::Owned]) -> bool {
+fn same_list<T: ExerciseShape>(shown: ListView<'_, T>, owned: &[T::Owned]) -> bool {
     shown.len() == owned.len()
         && shown
             .iter()
@@ -51,7 +51,7 @@ fn same_list<T: Tried>(shown: ListView<'_, T>, owned: &[T::Owned]) -> bool {
             .all(|(shown, owned)| T::same(shown, owned))
 }
 
-fn any_map<K: MapKey + Tried, V: Tried>(
+fn any_map<K: MapKey + ExerciseShape, V: ExerciseShape>(
     random: &mut Random,
     bound: u32,
 ) -> BTreeMap<K::Owned, V::Owned> {
@@ -61,12 +61,12 @@ fn any_map<K: MapKey + Tried, V: Tried>(
         .collect()
 }
 
-fn same_map<K: MapKey + Tried, V: Tried>(
+fn same_map<K: MapKey + ExerciseShape, V: ExerciseShape>(
     shown: MapView<'_, K, V>,
     owned: &BTreeMap<K::Owned, V::Owned>,
 ) -> bool {
     let mut entries: Vec<_> = shown.iter().collect();
-    // In samples of others they come in any order.
+    // In samples of other writers they come in any order.
     entries.sort_by(|one, other| one.0.cmp(&other.0));
     entries.len() == owned.len()
         && entries
@@ -77,7 +77,7 @@ fn same_map<K: MapKey + Tried, V: Tried>(
 
 macro_rules! lists {
     ($($shape:ty),*) => {$(
-        impl<T: Tried, const N: u32> Tried for $shape {
+        impl<T: ExerciseShape, const N: u32> ExerciseShape for $shape {
             fn any(random: &mut Random) -> Vec<T::Owned> {
                 let count = random.count_to(N);
                 (0..count).map(|_| T::any(random)).collect()
@@ -105,7 +105,7 @@ lists!(Sequence<T, N>, Delimited<Sequence<T, N>>);
 
 macro_rules! arrays {
     ($($shape:ty),*) => {$(
-        impl<T: Tried, const N: usize> Tried for $shape {
+        impl<T: ExerciseShape, const N: usize> ExerciseShape for $shape {
             fn any(random: &mut Random) -> [T::Owned; N] {
                 std::array::from_fn(|_| T::any(random))
             }
@@ -132,7 +132,7 @@ arrays!(Array<T, N>, Delimited<Array<T, N>>);
 
 macro_rules! maps {
     ($($shape:ty),*) => {$(
-        impl<K: MapKey + Tried, V: Tried, const N: u32> Tried for $shape {
+        impl<K: MapKey + ExerciseShape, V: ExerciseShape, const N: u32> ExerciseShape for $shape {
             fn any(random: &mut Random) -> <Self as Shape>::Owned {
                 any_map::<K, V>(random, N)
             }

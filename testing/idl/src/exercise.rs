@@ -1,8 +1,8 @@
-//! The shapes of types, tried out: a value of each, within its bounds; whether a view shows
-//! it; and every way in which a builder is given it.
+//! Exercises of shapes: a random value of each within its bounds, the comparison with a view,
+//! and every way to pass it to a builder.
 //!
-//! What it takes for generated structures, unions and enumerations is written by
-//! the build script (`build/code.rs`), because only they know their fields.
+//! The build script (`build/code.rs`) writes the implementations for generated structures,
+//! unions and enumerations, which depend on their fields.
 
 mod bits;
 mod collections;
@@ -21,15 +21,15 @@ use crate::sample::Checked;
 pub use bits::Literals;
 pub use collections::{each, entries};
 
-/// A shape of which values are made up, shown and built.
-pub trait Tried: Shape + Sized {
+/// A shape whose values can be made, compared with views and built.
+pub trait ExerciseShape: Shape + Sized {
     /// A value within the bounds of the type.
     fn any(random: &mut Random) -> Self::Owned;
 
-    /// Whether this is what a view has to show.
+    /// Whether a view shows this value.
     fn same(shown: Self::Shown<'_>, owned: &Self::Owned) -> bool;
 
-    /// Appends a value to a list, in one of the ways there are.
+    /// Appends a value to a list, in a random way.
     ///
     /// # Errors
     /// Those of the list.
@@ -42,7 +42,7 @@ pub trait Tried: Shape + Sized {
         list.push(value.borrow())
     }
 
-    /// Appends an entry to a map, in one of the ways there are.
+    /// Appends an entry to a map, in a random way.
     ///
     /// # Errors
     /// Those of the map.
@@ -57,9 +57,9 @@ pub trait Tried: Shape + Sized {
     }
 }
 
-/// A generated structure or union, as one that a builder is given.
+/// A generated structure or union that can be passed to its builder.
 pub trait Fill: Composite {
-    /// Gives a builder all of it, in one of the ways there are.
+    /// Passes the value to a builder, in a random way.
     ///
     /// # Errors
     /// Those of the builder.
@@ -70,12 +70,11 @@ pub trait Fill: Composite {
     ) -> Result<Self::Last<R>, R::Error>;
 }
 
-/// A generated topic type of which everything is tried.
-pub trait Exercise: Checked + Tried<Owned = Self> {
-    /// Whether there are `@default`s in it, which types known at run time do not have.
+/// A generated topic type that can be exercised.
+pub trait Exercise: Checked + ExerciseShape<Owned = Self> {
+    /// Whether it contains `@default`s, which dynamic types do not have.
     const DEFAULTS: bool;
-    /// The most memory that a value of any structure or union in it takes when nothing of
-    /// it has been read.
+    /// Largest memory in bytes of the default of any structure or union in it.
     const ELEMENT_BYTES_MAX: usize;
 
     /// Whether a view's fields are those of the value.
@@ -93,12 +92,12 @@ pub trait Exercise: Checked + Tried<Owned = Self> {
 }
 
 /// A value of a member.
-pub fn any<M: Member<Shape: Tried>>(random: &mut Random) -> <M::Shape as Shape>::Owned {
+pub fn any<M: Member<Shape: ExerciseShape>>(random: &mut Random) -> <M::Shape as Shape>::Owned {
     M::Shape::any(random)
 }
 
 /// Whether a view shows a member's value.
-pub fn same<M: Member<Shape: Tried>>(
+pub fn same<M: Member<Shape: ExerciseShape>>(
     shown: <M::Shape as Shape>::Shown<'_>,
     owned: &<M::Shape as Shape>::Owned,
 ) -> bool {
@@ -109,15 +108,14 @@ pub fn same<M: Member<Shape: Tried>>(
     same
 }
 
-/// A value of a union's discriminator that selects `branch`, if one is found: one of
-/// `labels`, or any other.
+/// A discriminator that selects `branch`, if one is found: one of `labels`, or any other.
 pub fn discriminator<U>(
     random: &mut Random,
     branch: Option<usize>,
     labels: &[<<U::Discriminator as Member>::Shape as Shape>::Owned],
 ) -> Option<<<U::Discriminator as Member>::Shape as Shape>::Owned>
 where
-    U: Union<Discriminator: Member<Shape: Tried>>,
+    U: Union<Discriminator: Member<Shape: ExerciseShape>>,
 {
     (0..100).find_map(|_| {
         let found = match labels {

@@ -5,21 +5,21 @@ use spindle_dds_idl_runtime::shape::{
 };
 use spindle_dds_idl_runtime::{ByteOrder, Primitive};
 
-use super::Tried;
+use super::ExerciseShape;
 use crate::random::Random;
 
-/// A generated enumeration that says what its literals are.
+/// A generated enumeration with a list of its literals.
 pub trait Literals: Enumeration + PartialEq {
-    /// All of them.
+    /// All literals.
     const ALL: &'static [Self];
 }
 
-/// The primitive that consists of the low bits.
+/// The primitive of the low bits.
 fn low<P: Primitive>(bits: u64) -> P {
     P::load(ByteOrder::Little, &bits.to_le_bytes()[..P::SIZE])
 }
 
-impl<T: Literals> Tried for Enumerated<T> {
+impl<T: Literals> ExerciseShape for Enumerated<T> {
     fn any(random: &mut Random) -> T {
         let unknown = match random.below(8) {
             0 => T::from_bits(low(random.next())),
@@ -33,7 +33,7 @@ impl<T: Literals> Tried for Enumerated<T> {
     }
 }
 
-impl<M: Bitmask + PartialEq> Tried for Flags<M> {
+impl<M: Bitmask + PartialEq> ExerciseShape for Flags<M> {
     fn any(random: &mut Random) -> M {
         M::from_word(low(random.next() & M::VALID.into()))
     }
@@ -43,7 +43,7 @@ impl<M: Bitmask + PartialEq> Tried for Flags<M> {
     }
 }
 
-impl<B: Bitset + PartialEq> Tried for Packed<B> {
+impl<B: Bitset + PartialEq> ExerciseShape for Packed<B> {
     fn any(random: &mut Random) -> B {
         match random.below(4) {
             0 => Self::initial(),
