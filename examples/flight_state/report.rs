@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::{DomainParticipant, PeerWay};
+use spindle_dds::{DomainParticipant, PeerPath};
 
 /// One line on the standard output of a feed or a display.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,11 +61,11 @@ pub(crate) struct Fed {
     pub(crate) started_at_ns: u64,
     pub(crate) nulls: u64,
     /// How its samples went to the others.
-    pub(crate) peers: Vec<PeerWay>,
+    pub(crate) peers: Vec<PeerPath>,
 }
 
 /// How samples go from a participant to all others.
-pub(crate) fn peers(participant: &DomainParticipant) -> spindle_dds::Result<Vec<PeerWay>> {
+pub(crate) fn peers(participant: &DomainParticipant) -> spindle_dds::Result<Vec<PeerPath>> {
     let peers = participant.peers()?;
     Ok(peers.into_iter().map(|peer| peer.way).collect())
 }
@@ -127,7 +127,7 @@ pub(crate) struct Outcome {
     pub(crate) dropped: u64,
     pub(crate) interleaving: String,
     /// For each feed, how its samples went to the other participants.
-    pub(crate) peers: Vec<Vec<PeerWay>>,
+    pub(crate) peers: Vec<Vec<PeerPath>>,
     /// Whether the profile promises all samples in one order.
     #[serde(skip)]
     pub(crate) promised: bool,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use spindle_dds::PeerWay;
+use spindle_dds::PeerPath;
 
 use crate::drill::Course;
 use crate::journal::{Entry, Topic};
@@ -58,7 +58,7 @@ pub(crate) struct Verdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<String>,
     /// For each feed that was not killed, how its samples went to the others at the end.
-    peers: Vec<Vec<PeerWay>>,
+    peers: Vec<Vec<PeerPath>>,
     pub(crate) held: bool,
     /// What did not hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -122,7 +122,7 @@ pub trait Fabric: Send + Sync + 'static {
     /// [`push_guarded`](Self::push_guarded) do one after the other. `peers` is how many `to`
     /// has: who pushes again and again does not have them counted each time. One thread at a
     /// time.
-    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet, peers: usize) {
+    fn push_message<const N: usize>(&self, message: &MessagePush<'_, N>, to: &PeerSet, peers: usize) {
         debug_assert_eq!(peers, to.len());
         self.store_words(message.header, message.words);
         let ranges = [message.payload, (message.header, N * 8)];
@@ -134,11 +134,11 @@ pub trait Fabric: Send + Sync + 'static {
     /// of `data` whatever they sleep for, those of `acks` only if they said that
     /// they wait for acknowledgements. Whoever has pushed calls it, if only for
     /// nobody. Never blocks on a peer.
-    fn ring(&self, data: &PeerSet, acks: &PeerSet);
+    fn wake(&self, data: &PeerSet, acks: &PeerSet);
 
     /// Stores and publishes an odd sleep epoch, then fences (SeqCst). The
     /// caller looks for work once more before it blocks.
-    fn announce_sleep(&self, want: Want);
+    fn announce_sleep(&self, want: WakeInterest);
 
     /// Ends what [`announce_sleep`](Self::announce_sleep) began: stores and
     /// publishes an even epoch.
@@ -152,9 +152,9 @@ pub trait Fabric: Send + Sync + 'static {
     /// As [`nudge`](Self::nudge), by who owns what a sleeper takes possession of for its
     /// second look: no fence. Whoever has looked before has announced before, and this is
     /// seen; whoever looks afterwards sees what was done under it. (Not so who announces that
-    /// nobody looks for a moment, see [`Berths::announce_away`], and does not look again: what
+    /// nobody looks for a moment, see [`ParkSlots::announce_leased`], and does not look again: what
     /// is left for it in that moment may wait until it is back, or the keeper looks.)
-    fn nudge_as_owner(&self) {
+    fn nudge_under_lock(&self) {
         self.nudge();
     }
 
@@ -170,7 +170,7 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// Next failure of a peer, each reported once; of control segments only (F6).
     /// Also the place where a backend does its own upkeep. Never blocks.
-    fn poll(&self) -> Option<Failure>;
+    fn poll(&self) -> Option<PeerFailure>;
 
     /// F6: once it has returned, nothing more of `peer` is seen in this segment:
     /// its row here does not change any more. The others wake a sleeper as before.
@@ -182,7 +182,7 @@ pub trait Fabric: Send + Sync + 'static {
 
 /// See [`Fabric::push_message`].
 #[derive(Debug, Clone, Copy)]
-pub struct Message<'a, const N: usize> {
+pub struct MessagePush<'a, const N: usize> {
     /// Where its payload stands in my row, and how many bytes that has.
     pub payload: (usize, usize),
     /// Where its header stands.
@@ -195,7 +195,7 @@ pub struct Message<'a, const N: usize> {
     pub count: u64,
 }
 
-impl<const N: usize> Message<'_, N> {
+impl<const N: usize> MessagePush<'_, N> {
     /// How many pushes it takes.
     #[inline]
     pub const fn pushes(&self) -> usize {
@@ -218,7 +218,7 @@ pub trait Park: Fabric {
     fn park(&self, timeout: Option<core::time::Duration>) -> bool;
 }
 
-/// Who of a process sleeps. See [`duty`](crate::duty).
+/// Who of a process sleeps. See [`duty`](crate::poller_role).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleeper {
     /// The thread that is always there. What [`Park`] and [`Fabric::announce_sleep`] say
@@ -231,47 +231,47 @@ pub enum Sleeper {
 /// Places to sleep for two: backends that can tell those who ring whom to wake have them.
 /// The sleep word is written by whoever has the duty, and so one thread at a time calls
 /// `announce_sleep`, `announce_awake`, and what announces here.
-pub trait Berths: Park {
+pub trait ParkSlots: Park {
     /// Whether a guest can be woken by all that ring now, and the keeper beside it.
-    fn has_guest_berth(&self) -> bool;
+    fn has_follower_slot(&self) -> bool;
 
     /// Notes the keeper's bells, without announcing anything: rung from now on, it does not
     /// sleep. For a keeper that has not the duty.
-    fn note_bells(&self);
+    fn note_doorbells(&self);
 
     /// Like `announce_sleep` for the guest, who looks once more and then calls
-    /// `park_guest`. False, and nothing is announced, where it cannot be woken by all that
+    /// `park_follower`. False, and nothing is announced, where it cannot be woken by all that
     /// ring: too many peers, or none of the system calls that it takes.
     #[must_use]
-    fn announce_guest(&self, want: Want) -> bool;
+    fn announce_follower(&self, want: WakeInterest) -> bool;
 
     /// Like `announce_sleep` for the keeper, who has been asleep all the while: the guest
     /// looks once more in its place. False, and nothing is announced, where the keeper
     /// does not hear all that ring, as peers came since: it has to be woken.
     #[must_use]
-    fn announce_keeper(&self, want: Want) -> bool;
+    fn announce_poller(&self, want: WakeInterest) -> bool;
 
     /// Awake to peers, who do not ring; but a nudge wakes the keeper. Fences, as an
     /// announcement of sleep does.
-    fn announce_away(&self);
+    fn announce_leased(&self);
 
     /// Blocks the guest as `park` does the keeper.
-    fn park_guest(&self, timeout: Option<core::time::Duration>) -> bool;
+    fn park_follower(&self, timeout: Option<core::time::Duration>) -> bool;
 
     /// Wakes the keeper, whoever has the duty, or has it not go to sleep.
-    fn wake_keeper(&self);
+    fn wake_poller(&self);
 }
 
 /// What a sleeper wants to be woken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum WakeInterest {
     /// Only pushes that carry something new to receive.
     Data,
     /// Acknowledgements too: somebody waits for room, or for stability.
     DataAndAcks,
 }
 
-impl Want {
+impl WakeInterest {
     /// The sleep word for a given epoch number: bit 0 asleep, bit 1 wants
     /// acknowledgements, the epoch above.
     pub const fn sleep_word(self, epoch: u64) -> u64 {
@@ -288,22 +288,22 @@ impl Want {
     }
 
     /// Whether who wants this is woken by that.
-    pub(crate) fn answers(self, ring: Ring) -> bool {
-        ring == Ring::Data || self == Self::DataAndAcks
+    pub(crate) fn answers(self, ring: WakeReason) -> bool {
+        ring == WakeReason::Data || self == Self::DataAndAcks
     }
 }
 
 /// What a ring is about: data wakes all sleepers, acknowledgements those who
 /// wait for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Ring {
+pub(crate) enum WakeReason {
     Acks,
     Data,
 }
 
 /// A peer is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct PeerFailure {
     /// Who.
     pub peer: Rank,
     /// How it is known.
@@ -336,7 +336,7 @@ pub struct FabricCounters {
     pub bytes_pushed: u64,
     /// Doorbells rung at sleepers: by this member at others, or, where rings
     /// travel, here on behalf of the others.
-    pub rings: u64,
+    pub peer_wakes: u64,
     /// Times the process went to sleep.
     pub sleeps: u64,
     /// Times its own threads woke it.

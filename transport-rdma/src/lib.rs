@@ -31,14 +31,14 @@
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
 mod counters;
-pub mod duty;
-mod event;
+pub mod poller_role;
+mod eventfd;
 mod fabric;
 mod failures;
 mod mapping;
 pub mod mem;
-pub mod mixed;
-mod news;
+pub mod hybrid;
+mod station_event;
 mod peers;
 mod queue;
 mod rdma;
@@ -57,11 +57,11 @@ mod verbs;
 mod verbs;
 
 pub use fabric::{
-    Berths, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Message, Park, Sleeper,
-    Want,
+    ParkSlots, FABRIC_AREA, Fabric, FabricCounters, PeerFailure, FailureCause, MessagePush, Park, Sleeper,
+    WakeInterest,
 };
 pub use mem::{Region, Words};
-pub use news::{Event, MESSAGE_LEN_MAX};
+pub use station_event::{StationEvent, MESSAGE_LEN_MAX};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use segment::{SegmentKey, SegmentRequest};

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use spindle_dds_transport::Want;
+use spindle_dds_transport::WakeInterest;
 use spindle_dds_transport::sleep::{self, Word};
 
 /// A bell as the kernel gives it: a count, and sleeping while it is unchanged.
@@ -68,16 +68,16 @@ impl Group {
     fn push(&self, word: &AtomicU64, value: u64) {
         word.store_release(value);
         let fenced = sleep::before_ring();
-        if Want::of_sleep_word(fenced.epoch(&self.epoch)).is_some() {
-            self.bell.ring();
+        if WakeInterest::of_sleep_word(fenced.epoch(&self.epoch)).is_some() {
+            self.bell.wake();
         }
     }
 
     /// The same without the fence.
     fn push_without_fence(&self, word: &AtomicU64, value: u64) {
         word.store_release(value);
-        if Want::of_sleep_word(self.epoch.load_relaxed()).is_some() {
-            self.bell.ring();
+        if WakeInterest::of_sleep_word(self.epoch.load_relaxed()).is_some() {
+            self.bell.wake();
         }
     }
 
@@ -88,7 +88,7 @@ impl Group {
                 return;
             }
             let before = self.bell.count.load(Ordering::Acquire);
-            sleep::announce(&self.epoch, Want::Data.sleep_word(epoch));
+            sleep::announce(&self.epoch, WakeInterest::Data.sleep_word(epoch));
             if !done() {
                 self.bell.sleep_while(before);
             }
@@ -137,9 +137,9 @@ fn one_ring_for_each_epoch_is_enough() {
                 pusher.data.store_release(value);
                 let fenced = sleep::before_ring();
                 let epoch = fenced.epoch(&pusher.epoch);
-                if Want::of_sleep_word(epoch).is_some() && epoch != rung_at {
+                if WakeInterest::of_sleep_word(epoch).is_some() && epoch != rung_at {
                     rung_at = epoch;
-                    pusher.bell.ring();
+                    pusher.bell.wake();
                 }
             }
         });

@@ -40,7 +40,7 @@ mod tests {
     /// A member at a station of its own, and the directory that makes its host.
     fn member(id: u128, network: bool) -> (Member, tempfile::TempDir) {
         let directory = tempfile::tempdir().unwrap();
-        let mut host = shm::StationOptions::new(0, id);
+        let mut host = shm::HostOptions::new(0, id);
         host.directory = Some(directory.path().join("domains"));
         let network = network.then(|| NetworkOptions {
             listen: (std::net::Ipv4Addr::LOCALHOST, 0).into(),

@@ -22,9 +22,9 @@ pub(super) struct Contact {
 /// group; its stream ends later than that.
 pub(super) fn options(config: &NetworkConfig, limit: Duration) -> Result<NetworkOptions> {
     let secret = config.secret_file.as_deref().map(secret).transpose()?;
-    let streams = tcp::StationOptions {
+    let streams = tcp::StreamOptions {
         user_timeout: 2 * limit,
-        ..tcp::StationOptions::default()
+        ..tcp::StreamOptions::default()
     };
     Ok(NetworkOptions {
         listen: config.listen,

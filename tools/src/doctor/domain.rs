@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde::Serialize;
-use spindle_dds_transport::shm::{Entry, Looked, Register};
+use spindle_dds_transport::shm::{Entry, DomainState, Register};
 
 /// What is there of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -74,8 +74,8 @@ fn living(domain: u32, directory: &Path) -> Result<usize, String> {
     };
     let looked = Register::open(domain, Some(directory), me).and_then(|register| register.look());
     match looked {
-        Ok(Looked::Nobody) => Ok(0),
-        Ok(Looked::Present(members)) => Ok(members.len()),
+        Ok(DomainState::Nobody) => Ok(0),
+        Ok(DomainState::Present(members)) => Ok(members.len()),
         Err(error) => Err(error.to_string()),
     }
 }

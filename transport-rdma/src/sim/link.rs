@@ -28,7 +28,7 @@ pub(super) enum Piece {
     /// The sender's sleep word.
     Sleep(u64),
     /// A doorbell behind the data that it is about.
-    Ring,
+    WakeReason,
 }
 
 impl Piece {

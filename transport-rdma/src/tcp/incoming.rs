@@ -9,7 +9,7 @@ use super::decoder::{Decoder, Place};
 use super::record::RecordError;
 use super::shared::Fault;
 use super::splitter::{Piece, Splitter};
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::segment::SegmentKey;
 
 /// Most bytes that are read and wait for a segment to be opened.

@@ -11,7 +11,7 @@ use super::device::Device;
 use super::link::{Link, Role};
 use super::message::Message;
 use super::sys::Channel;
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::peers::MEMBERS_MAX;
 use crate::queue::Full;
 use crate::segment::SegmentKey;
@@ -288,7 +288,7 @@ impl Shared {
         let received = link.receive()?;
         self.take(link, received.messages, received.ring);
         // Last: who sees the count sees what came of it.
-        link.outgoing.counters.heard(received.rings);
+        link.outgoing.counters.heard(received.peer_wakes);
         Ok(())
     }
 

@@ -322,7 +322,7 @@ pub(crate) fn counters_count_what_was_sent<H: Harness>(group: &H) -> Outcome {
         "{counted:?}"
     );
     ensure!(
-        counted.rings + counted.sleeps + counted.nudges == 0,
+        counted.peer_wakes + counted.sleeps + counted.nudges == 0,
         "{counted:?}"
     );
     Ok(())

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedError, NetworkOptions, Station, host_of};
+use spindle_dds_transport::hybrid::{HybridError, NetworkOptions, Station, host_of};
 use spindle_dds_transport::{Event, StationError, shm};
 
 use super::group::{DOMAIN, LONG, alone, apart, event, host, loss, network, options, soon, until};
@@ -43,9 +43,9 @@ fn calling_connects_both_and_is_told_to_both() {
 fn a_station_knows_itself() {
     let station = alone(1, network());
     let called = station.call(at(&station), soon());
-    assert!(matches!(called, Err(MixedError::ThisStation)), "{called:?}");
+    assert!(matches!(called, Err(HybridError::ThisStation)), "{called:?}");
     let called = station.connect(&station.address(), soon());
-    assert!(matches!(called, Err(MixedError::ThisStation)), "{called:?}");
+    assert!(matches!(called, Err(HybridError::ThisStation)), "{called:?}");
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
 
@@ -64,12 +64,12 @@ fn a_port_that_was_taken_is_listened_at_once_it_is_free() {
     assert_ne!(at(&one), port);
     assert_eq!(one.missing_port(), Some(port));
     let called = one.call(port, Instant::now() + Duration::from_millis(50));
-    assert!(matches!(called, Err(MixedError::Unreachable { .. })));
+    assert!(matches!(called, Err(HybridError::Unreachable { .. })));
     drop(other);
     until(|| one.missing_port().is_none());
     assert_eq!(two.call(port, soon()).expect("called"), 1);
     let called = one.call(port, soon());
-    assert!(matches!(called, Err(MixedError::ThisStation)), "{called:?}");
+    assert!(matches!(called, Err(HybridError::ThisStation)), "{called:?}");
     // It is where it was, too.
     let three = alone(3, network());
     assert_eq!(three.connect(&one.address(), soon()).expect("there"), 1);
@@ -171,10 +171,10 @@ fn all_may_call_all() {
 
 fn refused(one: &Station, two: &Station, words: &str) {
     let called = one.call(at(two), soon()).expect_err("refused");
-    assert!(matches!(called, MixedError::Refused { .. }), "{called}");
+    assert!(matches!(called, HybridError::Refused { .. }), "{called}");
     assert!(called.to_string().contains(words), "{called}");
     let called = one.connect(&two.address(), soon()).expect_err("refused");
-    let kind = matches!(called, MixedError::Station(StationError::Refused { .. }));
+    let kind = matches!(called, HybridError::Station(StationError::Refused { .. }));
     assert!(kind && called.to_string().contains(words), "{called}");
     for station in [one, two] {
         assert_eq!(station.next_event(Duration::ZERO), None);
@@ -196,7 +196,7 @@ fn who_does_not_belong_is_refused_with_the_reason() {
     let words = "the caller has a secret, the one called has none";
     refused(&station(1, "open"), &alone(2, network()), words);
     let empty = Station::open(&options(&host(), 1, with_secret("")));
-    assert!(matches!(empty, Err(MixedError::EmptySecret)), "{empty:?}");
+    assert!(matches!(empty, Err(HybridError::EmptySecret)), "{empty:?}");
 }
 
 #[test]
@@ -414,7 +414,7 @@ fn closing_ends_the_calls_of_others() {
         let start = Instant::now();
         station.close();
         let called = calls.join().expect("no panic").expect_err("closed");
-        let closed = matches!(called, MixedError::Station(StationError::Closed));
+        let closed = matches!(called, HybridError::Station(StationError::Closed));
         assert!(closed, "{called}");
         assert_eq!(looks.join().expect("no panic"), None);
         assert!(start.elapsed() < LONG, "they gave up by themselves");
@@ -422,7 +422,7 @@ fn closing_ends_the_calls_of_others() {
     station.close();
     let called = station.call(contact, soon()).expect_err("closed");
     assert!(
-        matches!(called, MixedError::Station(StationError::Closed)),
+        matches!(called, HybridError::Station(StationError::Closed)),
         "{called}"
     );
     assert!(TcpStream::connect(at(&station)).is_err(), "it listens");
@@ -476,10 +476,10 @@ fn a_station_for_one_host_says_so() {
     );
     assert_eq!(one.listening(), None);
     let error = one.connect(&two.address(), soon()).expect_err("far");
-    assert!(matches!(error, MixedError::NoNetwork { id: 2 }), "{error}");
+    assert!(matches!(error, HybridError::NoNetwork { id: 2 }), "{error}");
     let error = one.introduce(&two.address()).expect_err("far");
-    assert!(matches!(error, MixedError::NoNetwork { id: 2 }), "{error}");
+    assert!(matches!(error, HybridError::NoNetwork { id: 2 }), "{error}");
     let error = one.call(at(&two), soon()).expect_err("far");
-    assert!(matches!(error, MixedError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, HybridError::Unreachable { .. }), "{error}");
     one.introduce(&one.address()).expect("near");
 }

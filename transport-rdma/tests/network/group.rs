@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::{Event, Rank, SegmentKey, SegmentRequest, shm};
 use tempfile::TempDir;
 
@@ -35,9 +35,9 @@ pub(crate) fn network() -> NetworkOptions {
 
 pub(crate) fn options(host: &TempDir, id: u128, network: NetworkOptions) -> StationOptions {
     StationOptions {
-        host: shm::StationOptions {
+        host: shm::HostOptions {
             directory: Some(host.path().into()),
-            ..shm::StationOptions::new(DOMAIN, id)
+            ..shm::HostOptions::new(DOMAIN, id)
         },
         network: Some(network),
     }
@@ -68,11 +68,11 @@ pub(crate) fn connect(stations: &[Station]) {
 pub(crate) fn request(
     stations: &[Station],
     me: usize,
-    lane: u32,
+    index: u32,
     row_len: usize,
 ) -> SegmentRequest {
     SegmentRequest {
-        key: SegmentKey { epoch: 1, lane },
+        key: SegmentKey { epoch: 1, index },
         members: stations.iter().map(Station::id).collect(),
         me: Rank(me as u16),
         row_lens: vec![row_len; stations.len()],
@@ -81,7 +81,7 @@ pub(crate) fn request(
 }
 
 /// One segment, made by all of them.
-pub(crate) fn segment(stations: &[Station], row_len: usize) -> Vec<MixedSegment> {
+pub(crate) fn segment(stations: &[Station], row_len: usize) -> Vec<HybridSegment> {
     let make = |me: usize| {
         let request = request(stations, me, 0, row_len);
         stations[me].segment(&request, soon()).expect("a segment")

@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use spindle_dds_transport::mixed::MixedError;
+use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::{
-    Event, FABRIC_AREA, Fabric, MESSAGE_LEN_MAX, Park, PeerSet, Rank, StationError, Want,
+    Event, FABRIC_AREA, Fabric, MESSAGE_LEN_MAX, Park, PeerSet, Rank, StationError, WakeInterest,
 };
 
 use super::group::{self, alone, apart, event, loss, network, segment, soon, until};
@@ -44,7 +44,7 @@ fn messages_arrive_whole_and_in_order_in_both_directions() {
     let long = stations[0].send(2, &vec![0; MESSAGE_LEN_MAX + 1]);
     let long = long.expect_err("too long");
     assert!(
-        matches!(long, MixedError::Station(StationError::TooLong { .. })),
+        matches!(long, HybridError::Station(StationError::TooLong { .. })),
         "{long}"
     );
     let nobody = stations[0].send(9, b"?").expect_err("nobody").to_string();
@@ -68,7 +68,7 @@ fn messages_that_nobody_takes_are_refused_at_the_bound() {
     assert!(
         matches!(
             refused,
-            MixedError::Station(StationError::Full { id: 7, .. })
+            HybridError::Station(StationError::Full { id: 7, .. })
         ),
         "{refused}"
     );
@@ -97,7 +97,7 @@ fn messages_do_not_wait_for_segments() {
     let early = stations[0].segment(&request(0), soon()).expect("a segment");
     let to: PeerSet = [Rank(1)].into_iter().collect();
     early.push_word(A, 7, &to);
-    early.ring(&to, &PeerSet::EMPTY);
+    early.wake(&to, &PeerSet::EMPTY);
     until(|| stations[1].link(1).is_some_and(|link| link.blocked));
     stations[0].send(2, b"make it").expect("sent");
     assert!(matches!(event(&stations[1]), Event::Connected { id: 1 }));
@@ -106,7 +106,7 @@ fn messages_do_not_wait_for_segments() {
         Event::Message { from: 1, .. }
     ));
     early.push_word(A + 8, 8, &to);
-    early.ring(&to, &PeerSet::EMPTY);
+    early.wake(&to, &PeerSet::EMPTY);
     let late = stations[1].segment(&request(1), soon()).expect("a segment");
     until(|| late.row(Rank(0)).load(A + 8) == 8);
     assert_eq!(late.row(Rank(0)).load(A), 7);
@@ -125,7 +125,7 @@ fn long_messages_and_pushes_share_a_stream() {
             stations[0].send(2, &message).expect("sent");
         }
         fabrics[0].push_word(A, value, &to);
-        fabrics[0].ring(&to, &PeerSet::EMPTY);
+        fabrics[0].wake(&to, &PeerSet::EMPTY);
     }
     until(|| fabrics[1].row(Rank(0)).load(A) == 100);
     assert!(matches!(event(&stations[1]), Event::Connected { .. }));
@@ -140,7 +140,7 @@ fn long_messages_and_pushes_share_a_stream() {
 fn messages_wake_who_sleeps() {
     let stations = apart(2, &network());
     let fabrics = segment(&stations, 4096);
-    fabrics[1].announce_sleep(Want::Data);
+    fabrics[1].announce_sleep(WakeInterest::Data);
     stations[0].send(2, b"wake up").expect("sent");
     assert!(fabrics[1].park(Some(group::LONG)));
     fabrics[1].announce_awake();

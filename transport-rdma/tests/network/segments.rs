@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedError, MixedSegment, Station};
+use spindle_dds_transport::hybrid::{HybridError, HybridSegment, Station};
 use spindle_dds_transport::{
     Event, FABRIC_AREA, Fabric, FailureCause, PeerSet, Rank, StationError,
 };
@@ -16,13 +16,13 @@ const A: usize = FABRIC_AREA;
 const ROW_LEN: usize = 4096;
 
 /// Each tells each other, and sees all.
-fn exchange(fabrics: &[MixedSegment]) {
+fn exchange(fabrics: &[HybridSegment]) {
     for fabric in fabrics {
         let me = fabric.me();
         let others = (0..fabrics.len() as u16).map(Rank);
         let to: PeerSet = others.filter(|&rank| rank != me).collect();
         fabric.push_word(A, 100 + u64::from(me.0), &to);
-        fabric.ring(&to, &PeerSet::EMPTY);
+        fabric.wake(&to, &PeerSet::EMPTY);
     }
     for fabric in fabrics {
         for of in (0..fabrics.len() as u16).map(Rank) {
@@ -46,7 +46,7 @@ fn views_of_several_hosts() {
     exchange(&fabrics);
     // Of the one elsewhere it is heard by the stream, of the other by the kernel.
     stations[1].close();
-    stations[2].feign_death();
+    stations[2].pretend_process_ended();
     let mut causes = [(); 2].map(|()| {
         loop {
             match fabrics[0].poll() {
@@ -167,7 +167,7 @@ fn closing_ends_waiting_for_members() {
         thread::sleep(Duration::from_millis(20));
         stations[0].close();
         let made = makes.join().expect("no panic").expect_err("closed");
-        let closed = matches!(made, MixedError::Station(StationError::Closed));
+        let closed = matches!(made, HybridError::Station(StationError::Closed));
         assert!(closed, "{made}");
     });
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::Station;
+use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::{Event, FABRIC_AREA, Fabric, PeerSet, Rank};
 
 use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
@@ -107,7 +107,7 @@ fn among_strangers() {
                 if now != last {
                     last = now;
                     echo.push_word(A, now, &only(0));
-                    echo.ring(&only(0), &PeerSet::EMPTY);
+                    echo.wake(&only(0), &PeerSet::EMPTY);
                 }
                 thread::yield_now();
             }
@@ -138,7 +138,7 @@ fn among_strangers() {
         while !strangers.is_finished() {
             *rounds += 1;
             fabrics[0].push_word(A, *rounds, &only(1));
-            fabrics[0].ring(&only(1), &PeerSet::EMPTY);
+            fabrics[0].wake(&only(1), &PeerSet::EMPTY);
             until(|| fabrics[0].row(Rank(1)).load(A) == *rounds);
         }
         let stay = strangers.join().expect("no panic");

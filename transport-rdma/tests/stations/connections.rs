@@ -163,7 +163,7 @@ fn a_connection_that_breaks_while_the_process_lives_is_no_death() {
     let (one, two) = (open(1), open(2));
     one.connect(&two.address(), soon()).expect("connected");
     // The other closes, as to the dead.
-    one.feign_death();
+    one.pretend_process_ended();
     let lost = |station: &Station| {
         let events = [(); 2].map(|()| station.next_event(Duration::from_secs(20)));
         match events {
@@ -224,7 +224,7 @@ fn whoever_waits_in_a_station_that_is_closed_gives_up() {
     let address = address_of(&silent);
     let one = Station::open(&options(directory.path(), 1)).expect("a station");
     let request = SegmentRequest {
-        key: SegmentKey { epoch: 1, lane: 0 },
+        key: SegmentKey { epoch: 1, index: 0 },
         members: vec![1, 2],
         me: Rank(0),
         row_lens: vec![4096; 2],

@@ -20,7 +20,7 @@
 //! the other as peers come and go. A peer that comes while somebody is about to
 //! sleep cuts that sleep short: the sleeper does not hear it yet.
 //!
-//! Who sleeps is a *keeper* or its *guest* (see [`duty`](crate::duty)). Both may be in bed:
+//! Who sleeps is a *keeper* or its *guest* (see [`duty`](crate::poller_role)). Both may be in bed:
 //! the word says whose bells are rung. A guest sleeps by futex only.
 
 use core::ffi::c_void;
@@ -33,8 +33,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
 use crate::counters::SleepCounters;
-use crate::event::write_event;
-use crate::fabric::{Ring, Sleeper, Want};
+use crate::eventfd::signal_eventfd;
+use crate::fabric::{WakeReason, Sleeper, WakeInterest};
 use crate::mem::Region;
 use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
 use crate::sleep::{self, Fenced};
@@ -56,7 +56,7 @@ const HOW: u64 = BY_EVENT | GUEST | AWAY;
 
 /// Whether who nudges wakes a sleeper that has announced this.
 const fn is_announced(epoch: u64) -> bool {
-    epoch & AWAY != 0 || Want::of_sleep_word(epoch).is_some()
+    epoch & AWAY != 0 || WakeInterest::of_sleep_word(epoch).is_some()
 }
 
 /// Bells in a row; the first is the owner's.
@@ -91,7 +91,7 @@ impl Contact {
     /// Whether it has announced that it sleeps.
     #[inline]
     pub(super) fn sleeps(&self, fenced: &Fenced) -> bool {
-        Want::of_sleep_word(fenced.epoch(self.row.word(SLEEP_WORD))).is_some()
+        WakeInterest::of_sleep_word(fenced.epoch(self.row.word(SLEEP_WORD))).is_some()
     }
 }
 
@@ -205,8 +205,8 @@ impl Bed {
         bedding.heard = heard.into();
         drop(bedding);
         // Whoever has noted the old ones looks again.
-        self.wake(Sleeper::Guest);
-        self.wake(Sleeper::Keeper);
+        self.wake(Sleeper::Follower);
+        self.wake(Sleeper::Poller);
     }
 
     fn word(&self) -> &AtomicU64 {
@@ -214,14 +214,14 @@ impl Bed {
     }
 
     /// One thread at a time, as all of the sleeper's calls.
-    pub(super) fn announce_sleep(&self, want: Want) {
+    pub(super) fn announce_sleep(&self, want: WakeInterest) {
         self.rung.store(false, Ordering::Relaxed);
         // Before the epoch is announced.
         let by_event = self.make_bed();
         self.announce(want, if by_event { BY_EVENT } else { 0 });
     }
 
-    fn announce(&self, want: Want, how: u64) {
+    fn announce(&self, want: WakeInterest, how: u64) {
         let epoch = ((self.word().load(Ordering::Relaxed) & !HOW) >> 2) + 1;
         sleep::announce(self.word(), want.sleep_word(epoch) | how);
         self.counters.sleeps.fetch_add(1, Ordering::Relaxed);
@@ -236,17 +236,17 @@ impl Bed {
     }
 
     /// The keeper sleeps on after this, whoever has the duty.
-    pub(super) fn note_bells(&self) {
+    pub(super) fn note_doorbells(&self) {
         self.rung.store(false, Ordering::Relaxed);
         self.make_bed();
     }
 
-    pub(super) fn has_guest_berth(&self) -> bool {
+    pub(super) fn has_follower_slot(&self) -> bool {
         let bedding = self.bedding();
         self.futexes && !bedding.is_crowded() && !bedding.by_event
     }
 
-    pub(super) fn announce_guest(&self, want: Want) -> bool {
+    pub(super) fn announce_follower(&self, want: WakeInterest) -> bool {
         let mut bedding = self.bedding();
         let bedding = &mut *bedding;
         if !self.futexes || bedding.is_crowded() {
@@ -257,7 +257,7 @@ impl Bed {
         true
     }
 
-    pub(super) fn announce_keeper(&self, want: Want) -> bool {
+    pub(super) fn announce_poller(&self, want: WakeInterest) -> bool {
         let bedding = self.bedding();
         let hears_all = Arc::ptr_eq(&bedding.keeper.bells, &bedding.heard) && !bedding.by_event;
         if hears_all {
@@ -273,7 +273,7 @@ impl Bed {
 
     /// Awake, so that no peer rings; but who nudges wakes the keeper. Fences as an
     /// announcement does.
-    pub(super) fn announce_away(&self) {
+    pub(super) fn announce_leased(&self) {
         let awake = self.word().load(Ordering::Relaxed) & !(HOW | 3);
         sleep::announce(self.word(), awake | AWAY);
     }
@@ -284,14 +284,14 @@ impl Bed {
     }
 
     /// Wakes a peer if it sleeps and `wanted` says that it is to be woken.
-    pub(super) fn ring(&self, peer: &Contact, fenced: &Fenced, wanted: impl Fn(Want) -> bool) {
+    pub(super) fn ring(&self, peer: &Contact, fenced: &Fenced, wanted: impl Fn(WakeInterest) -> bool) {
         let epoch = fenced.epoch(peer.row.word(SLEEP_WORD));
-        let asks = Want::of_sleep_word(epoch).is_some_and(wanted);
+        let asks = WakeInterest::of_sleep_word(epoch).is_some_and(wanted);
         // Rung once in this epoch, it looks after it has woken: that look,
         // or the one after its next announcement, sees all I have stored.
         if asks && peer.rung_at.swap(epoch, Ordering::Relaxed) != epoch {
             self.ring_bell(epoch, peer.bell, &peer.event);
-            self.counters.rings.fetch_add(1, Ordering::Relaxed);
+            self.counters.peer_wakes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -314,16 +314,16 @@ impl Bed {
     /// Wakes who sleeps, whatever was announced, or has it not go to sleep.
     pub(super) fn wake(&self, who: Sleeper) {
         let how = match who {
-            Sleeper::Guest => GUEST,
-            Sleeper::Keeper if self.bedding().by_event => BY_EVENT,
-            Sleeper::Keeper => 0,
+            Sleeper::Follower => GUEST,
+            Sleeper::Poller if self.bedding().by_event => BY_EVENT,
+            Sleeper::Poller => 0,
         };
         self.ring_bell(how, 0, &self.event);
     }
 
-    pub(super) fn wake_myself_if(&self, wanted: impl Fn(Want) -> bool) -> bool {
+    pub(super) fn wake_myself_if(&self, wanted: impl Fn(WakeInterest) -> bool) -> bool {
         let epoch = sleep::before_ring().epoch(self.word());
-        let asleep = Want::of_sleep_word(epoch).is_some_and(wanted);
+        let asleep = WakeInterest::of_sleep_word(epoch).is_some_and(wanted);
         if asleep {
             self.ring_bell(epoch, 0, &self.event);
         }
@@ -332,9 +332,9 @@ impl Bed {
 
     /// Takes the part of somebody who is reached by other means and has rung:
     /// wakes my own sleeper, once for each time it sleeps; whether it did.
-    pub(super) fn answer(&self, ring: Ring, counter: &AtomicU64) {
+    pub(super) fn answer(&self, ring: WakeReason, counter: &AtomicU64) {
         let epoch = sleep::before_ring().epoch(self.word());
-        let asks = Want::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
+        let asks = WakeInterest::of_sleep_word(epoch).is_some_and(|want| want.answers(ring));
         let rings = asks && self.answered_at.swap(epoch, Ordering::Relaxed) != epoch;
         if rings {
             // Who has woken finds that it was rung.
@@ -346,12 +346,12 @@ impl Bed {
     /// One system call.
     fn ring_bell(&self, epoch: u64, bell: u16, event: &OwnedFd) {
         let rung = if epoch & BY_EVENT != 0 {
-            write_event(event)
+            signal_eventfd(event)
         } else {
             let (at, who) = (bell_at(bell), Sleeper::of(epoch));
             // Release: what I stored before is seen by whoever sees the bump. (A low half
             // that is full rings the high one, too: once in four billion.)
-            self.row.word(at).fetch_add(who.ring(), Ordering::Release);
+            self.row.word(at).fetch_add(who.wake(), Ordering::Release);
             let all = i32::MAX as u32;
             futex::wake(who.futex(&self.row, at), futex::Flags::empty(), all).map(drop)
         };
@@ -362,12 +362,12 @@ impl Bed {
     pub(super) fn park(&self, who: Sleeper, timeout: Option<Duration>) -> bool {
         let bedding = self.bedding();
         let listening = match who {
-            Sleeper::Keeper if bedding.by_event => {
+            Sleeper::Poller if bedding.by_event => {
                 drop(bedding);
                 return self.park_on_event(timeout);
             }
-            Sleeper::Keeper => &bedding.keeper,
-            Sleeper::Guest => &bedding.guest,
+            Sleeper::Poller => &bedding.keeper,
+            Sleeper::Follower => &bedding.guest,
         };
         if !Arc::ptr_eq(&bedding.heard, &listening.bells) {
             return true;
@@ -473,17 +473,17 @@ mod tests {
             let (sleeper, ringer) = (bed(futexes), bed(true));
             let contact = contact(&ringer, &sleeper, 3);
             for sleeps in 1..=3 {
-                sleeper.announce_sleep(Want::Data);
+                sleeper.announce_sleep(WakeInterest::Data);
                 for _ in 0..2 {
-                    ringer.ring(&contact, &sleep::before_ring(), |_| true);
+                    ringer.wake(&contact, &sleep::before_ring(), |_| true);
                 }
-                assert_eq!(ringer.counters.rings.load(Ordering::Relaxed), sleeps);
-                assert!(sleeper.park(Sleeper::Keeper, LONG));
+                assert_eq!(ringer.counters.peer_wakes.load(Ordering::Relaxed), sleeps);
+                assert!(sleeper.park(Sleeper::Poller, LONG));
                 sleeper.announce_awake();
             }
-            ringer.ring(&contact, &sleep::before_ring(), |_| true);
+            ringer.wake(&contact, &sleep::before_ring(), |_| true);
             assert_eq!(
-                ringer.counters.rings.load(Ordering::Relaxed),
+                ringer.counters.peer_wakes.load(Ordering::Relaxed),
                 3,
                 "rung awake"
             );
@@ -494,18 +494,18 @@ mod tests {
     fn whoever_comes_cuts_short_the_sleep_of_who_does_not_hear_it_yet() {
         let (sleeper, ringer) = (bed(true), bed(true));
         thread::scope(|scope| {
-            sleeper.announce_sleep(Want::Data);
-            let parked = scope.spawn(|| sleeper.park(Sleeper::Keeper, LONG));
+            sleeper.announce_sleep(WakeInterest::Data);
+            let parked = scope.spawn(|| sleeper.park(Sleeper::Poller, LONG));
             // Most likely it sleeps by now; if not, it will not.
             thread::sleep(Duration::from_millis(20));
             contact(&ringer, &sleeper, 1);
             assert!(parked.join().expect("no panic"));
         });
         sleeper.announce_awake();
-        sleeper.announce_sleep(Want::Data);
+        sleeper.announce_sleep(WakeInterest::Data);
         contact(&ringer, &sleeper, 2);
         // Its own bell was rung; but for that, it would look who is there.
-        assert!(sleeper.park(Sleeper::Keeper, LONG));
+        assert!(sleeper.park(Sleeper::Poller, LONG));
     }
 
     #[test]
@@ -514,20 +514,20 @@ mod tests {
         let mut contacts = Vec::new();
         for bell in 1..=FUTEXES_MAX as u16 {
             contacts.push(contact(&ringer, &sleeper, bell));
-            sleeper.announce_sleep(Want::Data);
+            sleeper.announce_sleep(WakeInterest::Data);
             let by_event = sleeper.word().load(Ordering::Relaxed) & BY_EVENT != 0;
             assert_eq!(by_event, usize::from(bell) == FUTEXES_MAX, "{bell}");
             let last = contacts.last().expect("one");
             ringer.ring(last, &sleep::before_ring(), |_| true);
-            assert!(sleeper.park(Sleeper::Keeper, LONG), "{bell}");
+            assert!(sleeper.park(Sleeper::Poller, LONG), "{bell}");
             sleeper.announce_awake();
             assert_eq!(sleeper.word().load(Ordering::Relaxed) & (BY_EVENT | 3), 0);
         }
-        assert!(!sleeper.announce_guest(Want::Data), "too many bells");
+        assert!(!sleeper.announce_follower(WakeInterest::Data), "too many bells");
         sleeper.unhear(&ringer.row);
-        sleeper.announce_sleep(Want::Data);
+        sleeper.announce_sleep(WakeInterest::Data);
         assert_eq!(sleeper.word().load(Ordering::Relaxed) & BY_EVENT, 0);
-        assert!(sleeper.announce_guest(Want::Data));
+        assert!(sleeper.announce_follower(WakeInterest::Data));
     }
 
     /// Both are in bed; who has announced last is rung, and only that one wakes.
@@ -535,39 +535,39 @@ mod tests {
     fn who_has_the_duty_is_rung() {
         let (sleeper, ringer) = (bed(true), bed(true));
         let contact = contact(&ringer, &sleeper, 3);
-        let ring = || ringer.ring(&contact, &sleep::before_ring(), |_| true);
+        let ring = || ringer.wake(&contact, &sleep::before_ring(), |_| true);
         let nobody = Some(Duration::ZERO);
-        sleeper.announce_sleep(Want::Data);
-        assert!(sleeper.announce_guest(Want::Data));
+        sleeper.announce_sleep(WakeInterest::Data);
+        assert!(sleeper.announce_follower(WakeInterest::Data));
         ring();
-        assert!(!sleeper.park(Sleeper::Keeper, nobody));
-        assert!(sleeper.park(Sleeper::Guest, LONG));
+        assert!(!sleeper.park(Sleeper::Poller, nobody));
+        assert!(sleeper.park(Sleeper::Follower, LONG));
         // Given back: the keeper has been in bed all the while.
-        assert!(sleeper.announce_guest(Want::Data));
-        assert!(sleeper.announce_keeper(Want::Data));
+        assert!(sleeper.announce_follower(WakeInterest::Data));
+        assert!(sleeper.announce_poller(WakeInterest::Data));
         ring();
-        assert!(!sleeper.park(Sleeper::Guest, nobody));
-        assert!(sleeper.park(Sleeper::Keeper, LONG));
-        sleeper.note_bells();
-        sleeper.announce_away();
+        assert!(!sleeper.park(Sleeper::Follower, nobody));
+        assert!(sleeper.park(Sleeper::Poller, LONG));
+        sleeper.note_doorbells();
+        sleeper.announce_leased();
         ring();
-        assert!(!sleeper.park(Sleeper::Keeper, nobody), "awake to its peers");
+        assert!(!sleeper.park(Sleeper::Poller, nobody), "awake to its peers");
         assert!(sleeper.has_announced(), "as who owns the engine sees");
         assert!(sleeper.wake_myself(), "but who nudges wakes the keeper");
-        assert!(sleeper.park(Sleeper::Keeper, LONG));
+        assert!(sleeper.park(Sleeper::Poller, LONG));
     }
 
     #[test]
     fn a_keeper_that_does_not_hear_a_newcomer_is_not_announced() {
         let (sleeper, ringer) = (bed(true), bed(true));
-        sleeper.announce_sleep(Want::Data);
+        sleeper.announce_sleep(WakeInterest::Data);
         contact(&ringer, &sleeper, 1);
-        assert!(!sleeper.announce_keeper(Want::Data));
+        assert!(!sleeper.announce_poller(WakeInterest::Data));
         assert!(
-            sleeper.park(Sleeper::Keeper, LONG),
+            sleeper.park(Sleeper::Poller, LONG),
             "it is woken, and notes its bells"
         );
-        sleeper.note_bells();
-        assert!(sleeper.announce_keeper(Want::Data));
+        sleeper.note_doorbells();
+        assert!(sleeper.announce_poller(WakeInterest::Data));
     }
 }

@@ -9,7 +9,7 @@ use super::address::Address;
 use super::bed::BELLS;
 use super::shared::Shared;
 use super::state::{Answer, Life, Link, Role, State};
-use crate::shm::error::JoinError;
+use crate::shm::error::SetupError;
 use crate::shm::socket;
 use crate::station_error::StationError;
 
@@ -77,7 +77,7 @@ fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<boo
             )));
         }
     };
-    let (pid, user) = socket::peer(&socket).map_err(JoinError::system("looking at a peer"))?;
+    let (pid, user) = socket::peer(&socket).map_err(SetupError::system("looking at a peer"))?;
     if user != rustix::process::geteuid().as_raw() {
         return Err(unreachable(format!("it belongs to user {user}")));
     }

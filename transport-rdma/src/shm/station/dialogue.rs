@@ -9,7 +9,7 @@ use super::reception;
 use super::shared::{Shared, borrow, say};
 use super::state::{Answer, EarlyRow, Life, Role, State};
 use crate::fabric::FailureCause;
-use crate::news::{LEFT, MESSAGE_LEN_MAX};
+use crate::station_event::{LEFT, MESSAGE_LEN_MAX};
 use crate::shm::socket::{self, Received};
 
 /// How long the kernel's word of a peer's end is awaited once its connection

@@ -3,7 +3,7 @@
 //!
 //! A peer that is lost or takes too long has rows of zeros, and is reported by
 //! every control segment of the exchange that has it, whichever of its rows is
-//! missing: who lacks one in a lane must not go on in the view.
+//! missing: who lacks one in a segment must not go on in the view.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

@@ -43,13 +43,13 @@ use self::address::Address;
 use self::packet::{PART_LEN_MAX, Packet};
 use self::porter::Porter;
 use self::shared::Shared;
-use crate::event::write_event;
-use crate::fabric::{FailureCause, Ring};
-use crate::news::{Event, MESSAGE_LEN_MAX, News, QUEUE_LEN_MAX};
+use crate::eventfd::signal_eventfd;
+use crate::fabric::{FailureCause, WakeReason};
+use crate::station_event::{StationEvent, MESSAGE_LEN_MAX, EventQueue, QUEUE_LEN_MAX};
 pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
-use crate::shm::error::JoinError;
+use crate::shm::error::SetupError;
 use crate::station_error::StationError;
 
 pub(super) use self::address::sweep_sockets;
@@ -57,12 +57,12 @@ pub use self::segment::ShmSegment;
 
 /// How to open a [`Station`].
 #[derive(Debug, Clone)]
-pub struct StationOptions {
+pub struct HostOptions {
     /// The domain.
     pub domain: u32,
     /// This participant: drawn at random, never used again.
     pub id: u128,
-    /// Where the domain is recorded, as for [`Register::open`](super::Register::open).
+    /// Where the domain is recorded, as for [`DomainRegistry::open`](super::DomainRegistry::open).
     pub directory: Option<PathBuf>,
     /// How it sleeps. `Auto` and `Futex` fall back to events while it has more
     /// than 127 peers.
@@ -73,7 +73,7 @@ pub struct StationOptions {
     pub prefault: bool,
 }
 
-impl StationOptions {
+impl HostOptions {
     /// The defaults for a participant of a domain.
     pub fn new(domain: u32, id: u128) -> Self {
         Self {
@@ -103,11 +103,11 @@ pub struct Station {
 impl Station {
     /// Opens it: from here on peers can connect. Waits up to 5 s for the
     /// domain's lock.
-    pub fn open(options: &StationOptions) -> Result<Self, JoinError> {
+    pub fn open(options: &HostOptions) -> Result<Self, SetupError> {
         let domain = Domain::open(options.domain, options.directory.as_deref())?;
         let futexes = match (options.doorbell, has_futex_waitv()) {
             (DoorbellChoice::Event, _) => false,
-            (DoorbellChoice::Futex, false) => return Err(JoinError::NoFutexWaitv),
+            (DoorbellChoice::Futex, false) => return Err(SetupError::NoFutexWaitv),
             (_, there) => there,
         };
         let (shared, listener) = Shared::open(Arc::new(domain), options, futexes)?;
@@ -120,7 +120,7 @@ impl Station {
         let thread = thread::Builder::new()
             .name("spindle-station".into())
             .spawn(move || porter.run())
-            .map_err(JoinError::system("starting the thread of a station"))
+            .map_err(SetupError::system("starting the thread of a station"))
             .inspect_err(|_| shared.domain.remove(&shared.address.file()))?;
         *station.thread() = Some(thread);
         Ok(station)
@@ -179,7 +179,7 @@ impl Station {
 
     /// What happened next; `None` if nothing does before `timeout` is over, or
     /// somebody has said [`interrupt`](Self::interrupt) since the last call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
-    pub fn next_event(&self, timeout: Duration) -> Option<Event> {
+    pub fn next_event(&self, timeout: Duration) -> Option<StationEvent> {
         self.shared.news().next(timeout)
     }
 
@@ -274,27 +274,27 @@ impl Station {
         self.shared.state().link_of(id).is_some()
     }
 
-    pub(crate) fn news(&self) -> &Arc<News> {
+    pub(crate) fn news(&self) -> &Arc<EventQueue> {
         self.shared.news()
     }
 
     /// What tells its host from others, and the station's place there: see [`host_id`](crate::shm::host_id).
-    pub(crate) fn host_id(&self) -> Result<u128, JoinError> {
+    pub(crate) fn host_id(&self) -> Result<u128, SetupError> {
         self.shared.domain.host_id()
     }
 
     /// For those who receive on behalf of this participant by other means: wakes
     /// its sleeper, if it wants to know, and counts that before.
-    pub(crate) fn waker(&self) -> impl Fn(Ring, &AtomicU64) + Send + Sync + use<> {
+    pub(crate) fn waker(&self) -> impl Fn(WakeReason, &AtomicU64) + Send + Sync + use<> {
         let shared = Arc::clone(&self.shared);
         move |ring, rings| shared.bed.answer(ring, rings)
     }
 
     /// For tests: makes other stations of this process believe that the process
     /// of this one has ended. Does nothing to other processes.
-    pub fn feign_death(&self) {
+    pub fn pretend_process_ended(&self) {
         // An event descriptor at 0 takes a 1.
-        let _ = write_event(&*self.shared.last_sign);
+        let _ = signal_eventfd(&*self.shared.last_sign);
     }
 }
 

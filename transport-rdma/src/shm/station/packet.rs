@@ -60,7 +60,7 @@ impl<'a> Packet<'a> {
             Self::Row { key, rank, len } => {
                 out.push(4);
                 out.extend(key.epoch.to_le_bytes());
-                out.extend(key.lane.to_le_bytes());
+                out.extend(key.index.to_le_bytes());
                 out.extend(rank.to_le_bytes());
                 out.extend(len.to_le_bytes());
             }
@@ -98,7 +98,7 @@ impl<'a> Packet<'a> {
             4 => Self::Row {
                 key: SegmentKey {
                     epoch: u64::from_le_bytes(input.take()?),
-                    lane: u32::from_le_bytes(input.take()?),
+                    index: u32::from_le_bytes(input.take()?),
                 },
                 rank: u16::from_le_bytes(input.take()?),
                 len: u64::from_le_bytes(input.take()?),
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn packets() -> [Packet<'static>; 5] {
-        let (epoch, lane) = (1 << 40, 7);
+        let (epoch, index) = (1 << 40, 7);
         [
             Packet::Hello { id: 9, bell: 300 },
             Packet::Refused {
@@ -150,7 +150,7 @@ mod tests {
                 bytes: b"abc",
             },
             Packet::Row {
-                key: SegmentKey { epoch, lane },
+                key: SegmentKey { epoch, index },
                 rank: 3,
                 len: 1 << 33,
             },

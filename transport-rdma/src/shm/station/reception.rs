@@ -12,7 +12,7 @@ use super::packet::Packet;
 use super::shared::{Shared, say};
 use super::state::{Life, Peer, Role, State};
 use crate::mapping::Mapping;
-use crate::news::Event;
+use crate::station_event::StationEvent;
 use crate::shm::descriptor;
 use crate::shm::memory;
 
@@ -69,7 +69,7 @@ pub(super) fn welcome(
             link.put(bytes, fds);
         }
     }
-    state.news.tell(Event::Connected { id });
+    state.news.tell(StationEvent::Connected { id });
     shared.bed.wake_myself();
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::bed::Contact;
 use super::shared::Shared;
 use crate::counters::PushCounters;
-use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Message, Park, Sleeper, Want};
+use crate::fabric::{ParkSlots, Fabric, FabricCounters, PeerFailure, MessagePush, Park, Sleeper, WakeInterest};
 use crate::failures::Failures;
 use crate::mapping::Mapping;
 use crate::mem::Region;
@@ -106,7 +106,7 @@ impl ShmSegment {
         self.absent
     }
 
-    /// What I have announced last of my sleep, as [`Want::sleep_word`] has it.
+    /// What I have announced last of my sleep, as [`WakeInterest::sleep_word`] has it.
     pub(crate) fn sleep_word(&self) -> u64 {
         self.shared.bed.sleep_word()
     }
@@ -123,7 +123,7 @@ impl ShmSegment {
     /// wait for.
     #[cold]
     fn wake(&self, contact: &Contact, fenced: &Fenced, is_data: bool) {
-        let wanted = |want| is_data || want == Want::DataAndAcks;
+        let wanted = |want| is_data || want == WakeInterest::DataAndAcks;
         self.shared.bed.ring(contact, fenced, wanted);
     }
 
@@ -190,7 +190,7 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet, peers: usize) {
+    fn push_message<const N: usize>(&self, message: &MessagePush<'_, N>, to: &PeerSet, peers: usize) {
         debug_assert_eq!(peers, to.len());
         let row = self.own_row();
         row.store_words(message.header, message.words);
@@ -200,7 +200,7 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
+    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
         let fenced = sleep::before_ring();
         // Those who have contacts, and no more words than that takes.
         for (at, contacts) in self.contacts.chunks(64).enumerate() {
@@ -219,7 +219,7 @@ impl Fabric for ShmSegment {
         }
     }
 
-    fn announce_sleep(&self, want: Want) {
+    fn announce_sleep(&self, want: WakeInterest) {
         self.shared.bed.announce_sleep(want);
     }
 
@@ -232,7 +232,7 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn nudge_as_owner(&self) {
+    fn nudge_under_lock(&self) {
         if self.shared.bed.has_announced() {
             self.wake_myself();
         }
@@ -242,14 +242,14 @@ impl Fabric for ShmSegment {
         // My peers see the store at once: no need for my engine to push it.
         self.store(word, value);
         if to == self.me {
-            let wants_acks = |want| want == Want::DataAndAcks;
+            let wants_acks = |want| want == WakeInterest::DataAndAcks;
             self.shared.bed.wake_myself_if(wants_acks);
         } else {
-            self.ring(&PeerSet::EMPTY, &[to].into_iter().collect());
+            self.wake(&PeerSet::EMPTY, &[to].into_iter().collect());
         }
     }
 
-    fn poll(&self) -> Option<Failure> {
+    fn poll(&self) -> Option<PeerFailure> {
         self.failures.as_ref()?.take()
     }
 
@@ -274,36 +274,36 @@ impl Fabric for ShmSegment {
 
 impl Park for ShmSegment {
     fn park(&self, timeout: Option<Duration>) -> bool {
-        self.shared.bed.park(Sleeper::Keeper, timeout)
+        self.shared.bed.park(Sleeper::Poller, timeout)
     }
 }
 
-impl Berths for ShmSegment {
-    fn has_guest_berth(&self) -> bool {
-        self.shared.bed.has_guest_berth()
+impl ParkSlots for ShmSegment {
+    fn has_follower_slot(&self) -> bool {
+        self.shared.bed.has_follower_slot()
     }
 
-    fn note_bells(&self) {
-        self.shared.bed.note_bells();
+    fn note_doorbells(&self) {
+        self.shared.bed.note_doorbells();
     }
 
-    fn announce_guest(&self, want: Want) -> bool {
-        self.shared.bed.announce_guest(want)
+    fn announce_follower(&self, want: WakeInterest) -> bool {
+        self.shared.bed.announce_follower(want)
     }
 
-    fn announce_keeper(&self, want: Want) -> bool {
-        self.shared.bed.announce_keeper(want)
+    fn announce_poller(&self, want: WakeInterest) -> bool {
+        self.shared.bed.announce_poller(want)
     }
 
-    fn announce_away(&self) {
-        self.shared.bed.announce_away();
+    fn announce_leased(&self) {
+        self.shared.bed.announce_leased();
     }
 
-    fn park_guest(&self, timeout: Option<Duration>) -> bool {
-        self.shared.bed.park(Sleeper::Guest, timeout)
+    fn park_follower(&self, timeout: Option<Duration>) -> bool {
+        self.shared.bed.park(Sleeper::Follower, timeout)
     }
 
-    fn wake_keeper(&self) {
-        self.shared.bed.wake(Sleeper::Keeper);
+    fn wake_poller(&self) {
+        self.shared.bed.wake(Sleeper::Poller);
     }
 }

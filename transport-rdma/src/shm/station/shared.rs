@@ -4,18 +4,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::StationOptions;
+use super::HostOptions;
 use super::address::Address;
 use super::bed::{BELL_ROW_LEN, Bed};
 use super::packet::Packet;
 use super::prefault::prefault;
 use super::state::State;
-use crate::event::write_event;
+use crate::eventfd::signal_eventfd;
 use crate::mapping::{Mapping, Populated};
-use crate::news::News;
+use crate::station_event::EventQueue;
 use crate::peers::Rank;
 use crate::segment::SegmentKey;
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 use crate::shm::descriptor;
 use crate::shm::domain::Domain;
 use crate::shm::memory;
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     /// of themselves tells nothing.
     pub(super) last_sign: Arc<OwnedFd>,
     /// The same as in the state.
-    news: Arc<News>,
+    news: Arc<EventQueue>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -53,13 +53,13 @@ impl Shared {
     /// With the socket on which it listens.
     pub(super) fn open(
         domain: Arc<Domain>,
-        options: &StationOptions,
+        options: &HostOptions,
         futexes: bool,
-    ) -> Result<(Arc<Self>, OwnedFd), JoinError> {
+    ) -> Result<(Arc<Self>, OwnedFd), SetupError> {
         let (own, row) = memory::create_row(BELL_ROW_LEN)?;
         if options.prefault {
             let refused =
-                JoinError::system("prefaulting (spindle.prefault), which needs Linux 5.14");
+                SetupError::system("prefaulting (spindle.prefault), which needs Linux 5.14");
             own.populate(&mut Populated::default(), || true)
                 .map_err(refused)?;
         }
@@ -71,7 +71,7 @@ impl Shared {
         let locked = domain.lock(Deadline::after(LOCK_WITHIN))?;
         super::sweep_sockets(&domain)?;
         let listener = socket::listen(&domain.file_path(&address.file()), BACKLOG)
-            .map_err(JoinError::system("listening for members"))?;
+            .map_err(SetupError::system("listening for members"))?;
         drop(locked);
         let state = State::new();
         let shared = Self {
@@ -99,7 +99,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn news(&self) -> &Arc<News> {
+    pub(super) fn news(&self) -> &Arc<EventQueue> {
         &self.news
     }
 
@@ -114,7 +114,7 @@ impl Shared {
     /// Gives the background thread something to do.
     pub(super) fn kick(&self) {
         // An event descriptor that is full wakes it already.
-        let _ = write_event(&self.kick);
+        let _ = signal_eventfd(&self.kick);
     }
 
     pub(super) fn kicked(&self) -> &OwnedFd {

@@ -18,7 +18,7 @@ use super::shared::say;
 use crate::fabric::FailureCause;
 use crate::failures::Control;
 use crate::mem::Region;
-use crate::news::{Event, News, QUEUE_LEN_MAX};
+use crate::station_event::{StationEvent, EventQueue, QUEUE_LEN_MAX};
 use crate::segment::SegmentKey;
 
 /// Most rows of one peer that wait until they are asked for; the oldest epoch
@@ -150,7 +150,7 @@ pub(super) struct State {
     pub(super) absent: BTreeMap<u128, FailureCause>,
     /// Of calls of mine, by whom they were for, until the caller has looked.
     pub(super) answers: BTreeMap<u128, Answer>,
-    pub(super) news: Arc<News>,
+    pub(super) news: Arc<EventQueue>,
     pub(super) controls: Vec<Control>,
     /// Segments that I have asked for and not forgotten.
     pub(super) asked: BTreeSet<SegmentKey>,
@@ -246,7 +246,7 @@ impl State {
         peer.life = Life::Closed(cause.clone());
         bed.unhear(&peer.row);
         Control::tell_all(&mut self.controls, id, &cause);
-        self.news.tell(Event::Closed { id, cause });
+        self.news.tell(StationEvent::Closed { id, cause });
         bed.wake_myself();
     }
 
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_oldest_rows_give_way() {
         let mut kept = BTreeMap::new();
-        let key = |epoch, lane| SegmentKey { epoch, lane };
+        let key = |epoch, index| SegmentKey { epoch, index };
         assert_eq!(keep(&mut kept, key(2, 0), 'a', 2), None);
         assert_eq!(keep(&mut kept, key(1, 9), 'b', 2), None);
         assert_eq!(keep(&mut kept, key(2, 0), 'c', 2), None, "in its place");

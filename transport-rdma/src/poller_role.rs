@@ -48,9 +48,9 @@ const VISIT: u32 = 8;
 
 /// The duty of a process: with its keeper, at first.
 #[derive(Debug)]
-pub struct Duty(AtomicU32);
+pub struct PollerRole(AtomicU32);
 
-impl Default for Duty {
+impl Default for PollerRole {
     fn default() -> Self {
         Self::new()
     }
@@ -58,7 +58,7 @@ impl Default for Duty {
 
 /// What the keeper finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum RoleHolder {
     /// The duty is its own.
     Mine,
     /// A guest has it, and is there.
@@ -67,7 +67,7 @@ pub enum Found {
     Away(u32),
 }
 
-impl Duty {
+impl PollerRole {
     /// With the keeper, which is awake.
     pub fn new() -> Self {
         Self(AtomicU32::new(AWAKE))
@@ -76,38 +76,38 @@ impl Duty {
     // ---- the keeper ----
 
     /// It has announced its sleep, and looked once more. A guest may take the duty from now on.
-    pub fn keeper_sleeps(&self) {
+    pub fn poller_sleeps(&self) {
         // Release: the guest goes on with the sleep word from where it is.
         self.step(|state| state & !(STATE | MARK) | ASLEEP);
     }
 
     /// It is awake, and has noted the state of its bells. Whether it has the duty: then it
     /// is awake for all others, too; otherwise it looks, and sleeps on.
-    pub fn keeper_woke(&self) -> Found {
+    pub fn poller_woke(&self) -> RoleHolder {
         self.keeper_woke_with(MARK)
     }
 
-    /// [`Self::keeper_woke`] with or without the mark: loom's planted bug.
+    /// [`Self::poller_woke`] with or without the mark: loom's planted bug.
     #[doc(hidden)]
-    pub fn keeper_woke_unmarked(&self) -> Found {
+    pub fn keeper_woke_unmarked(&self) -> RoleHolder {
         self.keeper_woke_with(0)
     }
 
-    fn keeper_woke_with(&self, mark: u32) -> Found {
+    fn keeper_woke_with(&self, mark: u32) -> RoleHolder {
         let before = self.step(|state| match state & STATE {
             ASLEEP => state & !(STATE | MARK),
             GUEST => state | mark,
             _ => state,
         });
         match before & STATE {
-            GUEST => Found::Guest,
-            AWAY => Found::Away(before / VISIT),
-            _ => Found::Mine,
+            GUEST => RoleHolder::Follower,
+            AWAY => RoleHolder::Leased(before / VISIT),
+            _ => RoleHolder::Poller,
         }
     }
 
     /// Takes the duty of a guest that has been away since that visit. Whether it had.
-    pub fn keeper_takes(&self, visit: u32) -> bool {
+    pub fn poller_reclaims(&self, visit: u32) -> bool {
         let before = self.step(|state| {
             if state & STATE == AWAY && state / VISIT == visit {
                 state & !(STATE | MARK)
@@ -119,7 +119,7 @@ impl Duty {
     }
 
     /// How often guests have taken it, round.
-    pub fn visits(&self) -> u32 {
+    pub fn terms(&self) -> u32 {
         self.0.load(Ordering::Relaxed) / VISIT
     }
 
@@ -136,21 +136,21 @@ impl Duty {
     }
 
     /// To be called before the keeper's sleep is announced for it.
-    pub fn begin_giving_back(&self) {
+    pub fn begin_hand_back(&self) {
         self.step(|state| state & !MARK);
     }
 
     /// The keeper's sleep has been announced, and nothing was found since. Whether the
     /// keeper has to be woken all the same.
-    pub fn give_back(&self) -> bool {
+    pub fn hand_back(&self) -> bool {
         let before = self.step(|state| state & !(STATE | MARK) | ASLEEP);
         before & MARK != 0
     }
 
     /// A guest that is away says that it is still near, without coming back: it is waited
     /// for as if it had been there. Whether one is away.
-    pub fn look_in(&self) -> bool {
-        if !self.is_away() {
+    pub fn renew_lease(&self) -> bool {
+        if !self.is_leased() {
             return false;
         }
         let before = self.step(|state| match state & STATE {
@@ -161,17 +161,17 @@ impl Duty {
     }
 
     /// Whether a guest is away.
-    pub fn is_away(&self) -> bool {
+    pub fn is_leased(&self) -> bool {
         self.0.load(Ordering::Relaxed) & STATE == AWAY
     }
 
     /// Keeps it without being there.
-    pub fn go_away(&self) {
+    pub fn lease(&self) {
         self.step(|state| state & !(STATE | MARK) | AWAY);
     }
 
     /// Whether the keeper is awake and has it.
-    pub fn is_keepers(&self) -> bool {
+    pub fn is_with_poller(&self) -> bool {
         self.0.load(Ordering::Relaxed) & STATE == AWAKE
     }
 
@@ -200,68 +200,68 @@ mod tests {
 
     #[test]
     fn it_is_with_one_of_them() {
-        let duty = Duty::new();
+        let duty = PollerRole::new();
         assert!(!duty.take(), "the keeper is awake");
-        duty.keeper_sleeps();
+        duty.poller_sleeps();
         assert!(duty.take() && !duty.take(), "one guest at a time");
-        assert_eq!(duty.keeper_woke(), Found::Guest);
-        duty.begin_giving_back();
-        assert!(!duty.give_back(), "the keeper was up before");
-        assert_eq!(duty.keeper_woke(), Found::Mine);
+        assert_eq!(duty.poller_woke(), RoleHolder::Follower);
+        duty.begin_hand_back();
+        assert!(!duty.hand_back(), "the keeper was up before");
+        assert_eq!(duty.poller_woke(), RoleHolder::Poller);
         assert!(!duty.take());
-        duty.keeper_sleeps();
+        duty.poller_sleeps();
         assert!(duty.take());
-        duty.begin_giving_back();
-        assert_eq!(duty.keeper_woke(), Found::Guest);
-        assert!(duty.give_back(), "the keeper is up");
+        duty.begin_hand_back();
+        assert_eq!(duty.poller_woke(), RoleHolder::Follower);
+        assert!(duty.hand_back(), "the keeper is up");
     }
 
     #[test]
     fn who_is_away_is_waited_for_until_it_does_not_come() {
-        let duty = Duty::new();
-        duty.keeper_sleeps();
+        let duty = PollerRole::new();
+        duty.poller_sleeps();
         assert!(duty.take());
-        duty.go_away();
-        let Found::Away(first) = duty.keeper_woke() else {
+        duty.lease();
+        let RoleHolder::Leased(first) = duty.poller_woke() else {
             panic!("it is away");
         };
         assert!(duty.take());
-        assert!(!duty.keeper_takes(first), "it is there");
-        duty.go_away();
-        assert!(!duty.keeper_takes(first), "it has been there");
-        let Found::Away(second) = duty.keeper_woke() else {
+        assert!(!duty.poller_reclaims(first), "it is there");
+        duty.lease();
+        assert!(!duty.poller_reclaims(first), "it has been there");
+        let RoleHolder::Leased(second) = duty.poller_woke() else {
             panic!("it is away");
         };
-        assert!(duty.keeper_takes(second));
-        assert!(!duty.take() && duty.is_keepers());
+        assert!(duty.poller_reclaims(second));
+        assert!(!duty.take() && duty.is_with_poller());
     }
 
     #[test]
     fn who_looks_in_is_waited_for_anew() {
-        let duty = Duty::new();
-        assert!(!duty.look_in(), "the keeper is awake");
-        duty.keeper_sleeps();
-        assert!(!duty.look_in(), "it is the keeper's");
+        let duty = PollerRole::new();
+        assert!(!duty.renew_lease(), "the keeper is awake");
+        duty.poller_sleeps();
+        assert!(!duty.renew_lease(), "it is the keeper's");
         assert!(duty.take());
-        assert!(!duty.look_in(), "it is there");
-        duty.go_away();
-        let Found::Away(first) = duty.keeper_woke() else {
+        assert!(!duty.renew_lease(), "it is there");
+        duty.lease();
+        let RoleHolder::Leased(first) = duty.poller_woke() else {
             panic!("it is away");
         };
-        assert!(duty.look_in());
-        assert!(!duty.keeper_takes(first), "it has looked in");
-        let Found::Away(second) = duty.keeper_woke() else {
+        assert!(duty.renew_lease());
+        assert!(!duty.poller_reclaims(first), "it has looked in");
+        let RoleHolder::Leased(second) = duty.poller_woke() else {
             panic!("it is away");
         };
-        assert!(duty.keeper_takes(second));
-        assert!(!duty.look_in(), "the keeper has it");
+        assert!(duty.poller_reclaims(second));
+        assert!(!duty.renew_lease(), "the keeper has it");
     }
 
     #[test]
-    fn visits_are_counted_round() {
-        let duty = Duty(AtomicU32::new(!(STATE | MARK) | ASLEEP));
+    fn terms_are_counted_round() {
+        let duty = PollerRole(AtomicU32::new(!(STATE | MARK) | ASLEEP));
         assert!(duty.take());
-        duty.go_away();
-        assert_eq!(duty.keeper_woke(), Found::Away(0));
+        duty.lease();
+        assert_eq!(duty.poller_woke(), RoleHolder::Leased(0));
     }
 }

@@ -40,7 +40,7 @@
 //! `rdma`): if both find that it works, what the two push goes over it until they are
 //! parted, and messages go by stream as ever.
 //!
-//! - Set-up: [`Station`] (`station`, with `options` and `error`), [`MixedSegment`]
+//! - Set-up: [`Station`] (`station`, with `options` and `error`), [`HybridSegment`]
 //!   (`segment`).
 //! - The network: `network` is a station's part in it; `address` where a station is,
 //!   `interfaces` what this host is called, `secret` the domain's; `listening` where it is
@@ -64,8 +64,8 @@ mod station;
 mod way;
 
 pub use address::{host_of, sockets_of};
-pub use error::MixedError;
+pub use error::HybridError;
 pub use options::{NetworkOptions, RdmaUse, StationOptions};
 pub use secret::{SecretError, read_secret};
-pub use segment::MixedSegment;
-pub use station::{PeerWay, Station};
+pub use segment::HybridSegment;
+pub use station::{PeerPath, Station};

@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use spindle_dds_transport::Want;
-use spindle_dds_transport::duty::{Duty, Found};
+use spindle_dds_transport::WakeInterest;
+use spindle_dds_transport::poller_role::{PollerRole, RoleHolder};
 use spindle_dds_transport::sleep::{self, Word};
 
 /// A bell as the kernel gives it: a count, and sleeping while it is unchanged.
@@ -59,11 +59,11 @@ struct Process {
     word: AtomicU64,
     keepers: Bell,
     guests: Bell,
-    duty: Duty,
+    duty: PollerRole,
 }
 
 /// How the keeper behaves that the clock wakes.
-type Woke = fn(&Duty) -> Found;
+type Woke = fn(&PollerRole) -> RoleHolder;
 
 impl Process {
     fn new() -> Arc<Self> {
@@ -72,7 +72,7 @@ impl Process {
             word: AtomicU64::new(0),
             keepers: Bell::new(),
             guests: Bell::new(),
-            duty: Duty::new(),
+            duty: PollerRole::new(),
         };
         Arc::new(process)
     }
@@ -81,14 +81,14 @@ impl Process {
     fn with_keeper_asleep() -> Arc<Self> {
         let process = Self::new();
         process.announce(0);
-        process.duty.keeper_sleeps();
+        process.duty.poller_sleeps();
         process
     }
 
     /// By whoever has the duty.
     fn announce(&self, who: u64) {
         let epoch = ((self.word.load(Ordering::Relaxed) & !GUESTS) >> 2) + 1;
-        sleep::announce(&self.word, Want::Data.sleep_word(epoch) | who);
+        sleep::announce(&self.word, WakeInterest::Data.sleep_word(epoch) | who);
     }
 
     fn awake(&self) {
@@ -102,11 +102,11 @@ impl Process {
         for value in 1..=values {
             self.data.store_release(value);
             let word = sleep::before_ring().epoch(&self.word);
-            if Want::of_sleep_word(word).is_some() && word != rung_at {
+            if WakeInterest::of_sleep_word(word).is_some() && word != rung_at {
                 rung_at = word;
                 match word & GUESTS {
-                    0 => self.keepers.ring(),
-                    _ => self.guests.ring(),
+                    0 => self.keepers.wake(),
+                    _ => self.guests.wake(),
                 }
             }
         }
@@ -123,16 +123,16 @@ impl Process {
             let before;
             let noted = self.keepers.note();
             match woke(&self.duty) {
-                Found::Mine => {
+                RoleHolder::Poller => {
                     self.awake();
                     before = self.keepers.note();
                     self.announce(0);
                     if self.is_there(last) {
                         return;
                     }
-                    self.duty.keeper_sleeps();
+                    self.duty.poller_sleeps();
                 }
-                Found::Guest | Found::Away(_) => {
+                RoleHolder::Follower | RoleHolder::Leased(_) => {
                     before = noted;
                     if self.is_there(last) {
                         return;
@@ -164,15 +164,15 @@ impl Process {
     /// while it is trusted, or looks without it.
     fn glance(&self, times: usize) {
         for _ in 0..times {
-            if !self.duty.look_in() && self.duty.take() {
+            if !self.duty.renew_lease() && self.duty.take() {
                 self.awake();
                 self.data.load(Ordering::Acquire);
                 // Away: fenced, and nobody is rung.
                 let word = self.word.load(Ordering::Relaxed) & !(GUESTS | 3);
                 sleep::announce(&self.word, word);
-                self.duty.go_away();
+                self.duty.lease();
                 // It is to look by the clock from now on.
-                self.keepers.ring();
+                self.keepers.wake();
             }
             self.data.load(Ordering::Acquire);
         }
@@ -183,14 +183,14 @@ impl Process {
     fn keep_by_the_clock(&self, last: u64) {
         let mut away = None;
         loop {
-            let is_mine = match self.duty.keeper_woke() {
-                Found::Mine => true,
-                Found::Away(visit) if away == Some(visit) => self.duty.keeper_takes(visit),
-                Found::Away(visit) => {
+            let is_mine = match self.duty.poller_woke() {
+                RoleHolder::Poller => true,
+                RoleHolder::Leased(visit) if away == Some(visit) => self.duty.poller_reclaims(visit),
+                RoleHolder::Leased(visit) => {
                     away = Some(visit);
                     false
                 }
-                Found::Guest => false,
+                RoleHolder::Follower => false,
             };
             if !is_mine {
                 // Some time passes.
@@ -204,18 +204,18 @@ impl Process {
             if self.is_there(last) {
                 return;
             }
-            self.duty.keeper_sleeps();
+            self.duty.poller_sleeps();
             self.keepers.sleep_while(before);
         }
     }
 
     fn leave(&self) {
-        self.duty.begin_giving_back();
+        self.duty.begin_hand_back();
         self.announce(0);
         // The second look, on the keeper's behalf: what it finds is the keeper's to see here.
         let seen = self.data.load(Ordering::Acquire);
-        if self.duty.give_back() || seen == 2 {
-            self.keepers.ring();
+        if self.duty.hand_back() || seen == 2 {
+            self.keepers.wake();
         }
     }
 }
@@ -242,13 +242,13 @@ fn guest_and_keeper(values: u64, woke: Woke) {
 
 #[test]
 fn nobody_oversleeps_what_comes_while_a_guest_leaves() {
-    guest_and_keeper(2, Duty::keeper_woke);
+    guest_and_keeper(2, PollerRole::poller_woke);
 }
 
 /// The planted bug: the keeper uses a ring up, and sleeps on.
 #[test]
 fn without_the_mark_loom_finds_the_lost_ring() {
-    let model = || guest_and_keeper(2, Duty::keeper_woke_unmarked);
+    let model = || guest_and_keeper(2, PollerRole::keeper_woke_unmarked);
     let found = catch_unwind(AssertUnwindSafe(model)).expect_err("a deadlock");
     let message = found.downcast_ref::<String>().map(String::as_str);
     let message = message
@@ -277,7 +277,7 @@ fn one_guest_at_a_time_writes_the_word() {
         for guest in guests {
             guest.join().expect("no panic");
         }
-        assert_eq!(process.duty.keeper_woke(), Found::Mine);
+        assert_eq!(process.duty.poller_woke(), RoleHolder::Poller);
     });
 }
 
