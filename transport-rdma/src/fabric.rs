@@ -70,13 +70,13 @@ pub const FABRIC_AREA: usize = 256;
 /// fences; then the sleeper **looks once more**; only then it blocks (which is
 /// no business of this trait: see [`Park`]). Whoever pushed calls
 /// [`ring`](Self::ring), which fences, reads the epochs and rings those that
-/// are odd. Either the ringer sees the epoch or the sleeper's second look sees
+/// are odd. Either the waker sees the epoch or the sleeper's second look sees
 /// the push: no wake-up is lost. On fabrics where the epoch travels as a push
 /// itself, a fabric that sees a new odd epoch rings by itself when it has
 /// pushed to that peer without ringing since the last one: so who has pushed goes on to
 /// [`poll`](Self::poll), or announces that it sleeps itself. On fabrics where the
 /// ring travels, behind the data, the epoch need not: a thread of the sleeper's
-/// process takes the ringer's part when the ring arrives.
+/// process takes the waker's part when the ring arrives.
 pub trait Fabric: Send + Sync + 'static {
     /// My own rank in the segment.
     fn me(&self) -> Rank;
@@ -288,8 +288,8 @@ impl WakeInterest {
     }
 
     /// Whether who wants this is woken by that.
-    pub(crate) fn answers(self, ring: WakeReason) -> bool {
-        ring == WakeReason::Data || self == Self::DataAndAcks
+    pub(crate) fn includes(self, reason: WakeReason) -> bool {
+        reason == WakeReason::Data || self == Self::DataAndAcks
     }
 }
 

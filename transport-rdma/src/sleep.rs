@@ -7,7 +7,7 @@
 //!   sleeper                             pusher
 //!   -------                             ------
 //!   epoch := odd          (announce)    word := value
-//!   fence(SeqCst)         (announce)    fence(SeqCst)      (before_ring)
+//!   fence(SeqCst)         (announce)    fence(SeqCst)      (fence_before_wake)
 //!   look: value there?                  epoch odd?         (Fenced::epoch)
 //!     yes: do not sleep                   yes: ring
 //!     no:  sleep until rung               no:  nothing
@@ -22,7 +22,7 @@
 //!
 //! A lock may take the fences' place: who leaves work under one that the sleeper has for its
 //! look, after it has announced, and looks at the epoch before it gives the lock back, needs
-//! none ([`seen_by_owner`]). If the sleeper had the lock first, its epoch is seen; if it has it
+//! none ([`epoch_under_lock`]). If the sleeper had the lock first, its epoch is seen; if it has it
 //! later, its look sees the work.
 //!
 //! The bell itself may be anything that remembers one ring: the sleeper notes
@@ -75,14 +75,14 @@ pub fn announce(epoch_word: &impl Word, odd: u64) {
 }
 
 /// The pusher, between its last store and its first look at an epoch.
-pub fn before_ring() -> Fenced {
+pub fn fence_before_wake() -> Fenced {
     fence_seq_cst();
     Fenced(())
 }
 
 /// The pusher's look at an epoch while it has the lock that the sleeper looks under: whoever
 /// has had it for its look since it announced, is seen.
-pub fn seen_by_owner(epoch_word: &impl Word) -> u64 {
+pub fn epoch_under_lock(epoch_word: &impl Word) -> u64 {
     epoch_word.load_relaxed()
 }
 

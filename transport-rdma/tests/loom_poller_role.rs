@@ -101,7 +101,7 @@ impl Process {
         let mut rung_at = 0;
         for value in 1..=values {
             self.data.store_release(value);
-            let word = sleep::before_ring().epoch(&self.word);
+            let word = sleep::fence_before_wake().epoch(&self.word);
             if WakeInterest::of_sleep_word(word).is_some() && word != rung_at {
                 rung_at = word;
                 match word & GUESTS {

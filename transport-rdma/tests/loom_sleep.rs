@@ -67,7 +67,7 @@ impl Group {
     /// The pusher: stores, and rings by the epoch it sees.
     fn push(&self, word: &AtomicU64, value: u64) {
         word.store_release(value);
-        let fenced = sleep::before_ring();
+        let fenced = sleep::fence_before_wake();
         if WakeInterest::of_sleep_word(fenced.epoch(&self.epoch)).is_some() {
             self.bell.wake();
         }
@@ -135,7 +135,7 @@ fn one_ring_for_each_epoch_is_enough() {
             let mut rung_at = 0;
             for value in 1..=2 {
                 pusher.data.store_release(value);
-                let fenced = sleep::before_ring();
+                let fenced = sleep::fence_before_wake();
                 let epoch = fenced.epoch(&pusher.epoch);
                 if WakeInterest::of_sleep_word(epoch).is_some() && epoch != rung_at {
                     rung_at = epoch;

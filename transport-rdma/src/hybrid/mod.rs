@@ -15,7 +15,7 @@
 //! ```
 //!
 //! One bed is enough: the threads that receive from elsewhere take the part of
-//! a ringer of this host (the handshake of [`crate::sleep`] over my own epoch)
+//! a waker of this host (the handshake of [`crate::sleep`] over my own epoch)
 //! and rings my own bell.
 //!
 //! The parts know nothing of each other: each takes the peers that are its own. A

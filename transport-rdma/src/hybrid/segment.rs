@@ -149,12 +149,12 @@ impl Fabric for HybridSegment {
     #[inline]
     fn wake(&self, data: &PeerSet, acks: &PeerSet) {
         let Some(away) = &self.away else {
-            return self.host.ring(data, acks);
+            return self.host.wake(data, acks);
         };
         self.host.wake(&away.seats(data), &away.seats(acks));
-        away.streams.ring(data, acks);
+        away.streams.wake(data, acks);
         if let Some(verbs) = &away.verbs {
-            verbs.ring(data, acks);
+            verbs.wake(data, acks);
         }
     }
 
@@ -240,7 +240,7 @@ fn sum(one: FabricCounters, other: FabricCounters) -> FabricCounters {
         pushes: one.pushes + other.pushes,
         word_pushes: one.word_pushes + other.word_pushes,
         bytes_pushed: one.bytes_pushed + other.bytes_pushed,
-        rings: one.peer_wakes + other.peer_wakes,
+        peer_wakes: one.peer_wakes + other.peer_wakes,
         sleeps: one.sleeps + other.sleeps,
         nudges: one.nudges + other.nudges,
     }

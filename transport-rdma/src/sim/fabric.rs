@@ -98,7 +98,7 @@ impl Fabric for SimFabric {
         let state = self.network.state();
         let node = &state.nodes[self.node];
         FabricCounters {
-            rings: node.peer_wakes,
+            peer_wakes: node.peer_wakes,
             sleeps: node.sleeps,
             nudges: node.nudges,
             ..state.end(self.seat).counters

@@ -70,7 +70,7 @@ impl State {
     }
 
     fn ring_without_cause(&mut self) {
-        if self.rng.chance(self.options.spurious_rings) {
+        if self.rng.chance(self.options.spurious_wakes) {
             let node = self.rng.below(self.nodes.len());
             self.wake(node);
         }

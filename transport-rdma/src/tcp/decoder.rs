@@ -24,7 +24,7 @@ pub(super) struct Fed {
     /// How many were applied; the others wait.
     pub(super) taken: usize,
     /// The loudest ring among them.
-    pub(super) ring: Option<Ring>,
+    pub(super) ring: Option<WakeReason>,
 }
 
 /// A segment that the peer has opened; without a copy, what comes goes nowhere.
@@ -185,7 +185,7 @@ mod tests {
         copy: &Region,
         mut bytes: &[u8],
         rng: &mut Rng,
-    ) -> Result<Option<Ring>, RecordError> {
+    ) -> Result<Option<WakeReason>, RecordError> {
         let mut rung = None;
         while !bytes.is_empty() {
             let most = [1, 7, 30, 300, 5000][rng.below(5)].min(bytes.len());

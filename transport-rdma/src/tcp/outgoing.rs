@@ -87,9 +87,9 @@ impl Outgoing {
     }
 
     /// Appends a ring.
-    pub(super) fn put_ring(&self, ring: WakeReason) -> Result<(), Full> {
+    pub(super) fn put_wake(&self, ring: WakeReason) -> Result<(), Full> {
         self.held_back.store(true, Ordering::Relaxed);
-        self.queue().put_ring(ring)
+        self.queue().put_wake(ring)
     }
 
     /// The last of a segment.

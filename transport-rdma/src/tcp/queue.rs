@@ -173,7 +173,7 @@ impl Queue {
     }
 
     /// Appends a ring, unless what waits already says the same.
-    pub(super) fn put_ring(&mut self, ring: WakeReason) -> Result<(), Full> {
+    pub(super) fn put_wake(&mut self, ring: WakeReason) -> Result<(), Full> {
         match self.closed {
             true => Ok(()),
             false => self.pushes.put(Push::Wake(ring)),

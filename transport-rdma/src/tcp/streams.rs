@@ -137,7 +137,7 @@ impl Streams {
     pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
         for (ring, to) in [(WakeReason::Data, *data), (WakeReason::Acks, acks.without(data))] {
             for link in self.links(&to) {
-                let put = link.outgoing.put_ring(ring);
+                let put = link.outgoing.put_wake(ring);
                 self.shared.put(link, put.map(|()| false));
             }
         }

@@ -55,7 +55,7 @@ pub(super) enum Role {
 pub(super) struct Received {
     pub(super) messages: Vec<Message>,
     /// The loudest.
-    pub(super) ring: Option<Ring>,
+    pub(super) ring: Option<WakeReason>,
     /// How many there were.
     pub(super) peer_wakes: u64,
 }

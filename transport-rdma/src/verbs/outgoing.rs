@@ -81,7 +81,7 @@ impl Outgoing {
     }
 
     /// Appends a doorbell.
-    pub(super) fn put_ring(&self, ring: WakeReason) -> Result<(), Full> {
+    pub(super) fn put_wake(&self, ring: WakeReason) -> Result<(), Full> {
         self.put(Push::Wake(ring)).map(drop)
     }
 

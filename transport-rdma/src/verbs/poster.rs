@@ -393,7 +393,7 @@ impl Poster {
 }
 
 /// A ring, as its number stands in an immediate value.
-pub(super) fn ring_of(number: u32) -> Option<Ring> {
+pub(super) fn ring_of(number: u32) -> Option<WakeReason> {
     [WakeReason::Acks, WakeReason::Data]
         .into_iter()
         .find(|&ring| ring as u32 == number)

@@ -185,7 +185,7 @@ impl Segment {
     pub(crate) fn counters(&self) -> FabricCounters {
         let woken = self.shared.woken.load(std::sync::atomic::Ordering::Relaxed);
         FabricCounters {
-            rings: woken,
+            peer_wakes: woken,
             ..self.pushes.read(&SleepCounters::default())
         }
     }

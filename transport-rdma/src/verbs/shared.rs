@@ -227,7 +227,7 @@ impl Shared {
         fence(Ordering::SeqCst);
         let due = link.sleeper.due(link.sleep_word(), self.is_asleep());
         if let Some(ring) = due {
-            self.put(link, link.outgoing.put_ring(ring).map(|()| false));
+            self.put(link, link.outgoing.put_wake(ring).map(|()| false));
         }
         due.is_some()
     }
@@ -292,7 +292,7 @@ impl Shared {
         Ok(())
     }
 
-    fn take(&self, link: &Link, messages: Vec<Message>, ring: Option<Ring>) {
+    fn take(&self, link: &Link, messages: Vec<Message>, ring: Option<WakeReason>) {
         for message in messages {
             if let Err(reason) = self.hear(link, message) {
                 return self.fail(link, reason);

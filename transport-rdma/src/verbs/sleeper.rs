@@ -35,9 +35,9 @@ impl Sleeper {
 
     /// Whether to ring, and for what: `word` is what stands in the peer's line, `asleep`
     /// that I have announced that I sleep. Says it once.
-    pub(super) fn due(&self, word: u64, asleep: bool) -> Option<Ring> {
+    pub(super) fn due(&self, word: u64, asleep: bool) -> Option<WakeReason> {
         let ring = noted(self.unrung.load(Ordering::SeqCst))?;
-        let wants = WakeInterest::of_sleep_word(word).is_some_and(|want| want.answers(ring));
+        let wants = WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring));
         let sees = wants && self.rung_at.load(Ordering::Relaxed) != word;
         if !sees && !asleep {
             return None;
@@ -52,7 +52,7 @@ impl Sleeper {
 }
 
 /// What was noted.
-fn noted(unrung: u8) -> Option<Ring> {
+fn noted(unrung: u8) -> Option<WakeReason> {
     match unrung {
         0 => None,
         1 => Some(WakeReason::Acks),

@@ -53,13 +53,13 @@ fn a_push_in_any_segment_wakes_who_sleeps_by_another() {
         assert_eq!(made, [ALL_THERE; 2]);
     }
     for value in 1..20 {
-        for (sleeper, ringer, rank) in [(0, 1, 1), (1, 0, 0)] {
+        for (sleeper, waker, rank) in [(0, 1, 1), (1, 0, 0)] {
             let epoch = 1 + value % 2;
             assert_eq!(
                 all[sleeper].ask(&format!("await {epoch} {rank} {value}")),
                 "waiting"
             );
-            assert_eq!(all[ringer].ask(&format!("push {epoch} {value}")), "pushed");
+            assert_eq!(all[waker].ask(&format!("push {epoch} {value}")), "pushed");
             assert_eq!(all[sleeper].hear(), "seen");
         }
     }
@@ -295,11 +295,11 @@ fn who_has_more_peers_than_futexes_sleeps_by_event_and_back() {
         })
     };
     let rings = |(mine, other): &(ShmSegment, ShmSegment), value: u64| {
-        for (sleeper, ringer, to) in [(mine, other, 0), (other, mine, 1)] {
+        for (sleeper, waker, to) in [(mine, other, 0), (other, mine, 1)] {
             let to: PeerSet = [Rank(to)].into_iter().collect();
             sleeper.announce_sleep(WakeInterest::Data);
-            ringer.push_word(FABRIC_AREA, value, &to);
-            ringer.wake(&to, &PeerSet::EMPTY);
+            waker.push_word(FABRIC_AREA, value, &to);
+            waker.wake(&to, &PeerSet::EMPTY);
             assert!(sleeper.park(None));
             sleeper.announce_awake();
         }

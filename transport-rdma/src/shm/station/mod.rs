@@ -1,11 +1,11 @@
-//! A participant's place on its host: connections to its peers, one bed to sleep
+//! A participant's row on its host: connections to its peers, one bed to sleep
 //! in, and segments that come and go while it stays.
 //!
 //! ```text
 //!   station A                                             station B
 //!   +-----------------------+    one connection a pair    +--------------+
 //!   | background thread     |<=== hello, messages, rows =>| ...          |
-//!   | bed: sleep word, bells|<--- mapped bell rows ------>| bed          |
+//!   | bed: sleep word, bells|<--- mapped doorbell rows ------>| bed          |
 //!   |                       |                             |              |
 //!   | segment (1,0) control |<--- mapped rows ----------->| segment (1,0)|
 //!   | segment (1,1)         |<--- mapped rows ----------->| segment (1,1)|
@@ -14,21 +14,21 @@
 //!
 //! - `packet`, `address`: what stations say, and where they listen.
 //! - `state`, `shared`: what a station knows, and who shares it.
-//! - `porter`, `dialogue`, `reception`: the background thread, what it reads and
+//! - `io_thread`, `dialogue`, `reception`: the background thread, what it reads and
 //!   writes, and what a hello makes; `calling`: calling others.
 //! - `exchange`, `segment`: making segments; their data path. `prefault`: their memory.
 //! - `bed`: sleeping and waking.
 
 mod address;
-mod bed;
-mod calling;
-mod dialogue;
+mod sleep_state;
+mod connecting;
+mod packet_io;
 
-mod exchange;
+mod row_exchange;
 mod packet;
-mod porter;
-mod prefault;
-mod reception;
+mod io_thread;
+mod row_prefault;
+mod hello;
 mod segment;
 mod shared;
 mod state;
@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 
 use self::address::Address;
 use self::packet::{PART_LEN_MAX, Packet};
-use self::porter::Porter;
+use self::io_thread::IoThread;
 use self::shared::Shared;
 use crate::eventfd::signal_eventfd;
 use crate::fabric::{FailureCause, WakeReason};
@@ -86,7 +86,7 @@ impl HostOptions {
     }
 }
 
-/// A participant's place on its host; outlives views. It has up to 255 peers,
+/// A participant's row on its host; outlives views. It has up to 255 peers,
 /// one background thread, and a socket in the domain's directory until it is
 /// [closed](Self::close) or dropped.
 ///
@@ -116,10 +116,10 @@ impl Station {
             thread: Mutex::new(None),
             process: std::process::id(),
         };
-        let porter = Porter::new(Arc::clone(&shared), listener);
+        let io_thread = IoThread::new(Arc::clone(&shared), listener);
         let thread = thread::Builder::new()
             .name("spindle-station".into())
-            .spawn(move || porter.run())
+            .spawn(move || io_thread.run())
             .map_err(SetupError::system("starting the thread of a station"))
             .inspect_err(|_| shared.domain.remove(&shared.address.file()))?;
         *station.thread() = Some(thread);
@@ -142,7 +142,7 @@ impl Station {
     pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, StationError> {
         let target = Address::read(address)
             .ok_or_else(|| StationError::Address(String::from_utf8_lossy(address).into_owned()))?;
-        calling::connect(&self.shared, &target, deadline)
+        connecting::connect(&self.shared, &target, deadline)
     }
 
     /// Sends a message of at most [`MESSAGE_LEN_MAX`] bytes to a peer that is
@@ -211,7 +211,7 @@ impl Station {
         requests: &[SegmentRequest],
         deadline: Instant,
     ) -> Result<Vec<ShmSegment>, StationError> {
-        exchange::segments(&self.shared, requests, deadline)
+        row_exchange::segments(&self.shared, requests, deadline)
     }
 
     /// Throws away what others have handed over for a segment that will not be
@@ -241,7 +241,7 @@ impl Station {
     /// participant any more, and may come back. What it had said is thrown away.
     /// Segments stay as they are; they report it no more.
     pub fn drop_peer(&self, id: u128) {
-        self.shared.state().drop_peer(id, &self.shared.bed);
+        self.shared.state().drop_peer(id, &self.shared.sleep);
         self.shared.kick();
     }
 
@@ -278,7 +278,7 @@ impl Station {
         self.shared.news()
     }
 
-    /// What tells its host from others, and the station's place there: see [`host_id`](crate::shm::host_id).
+    /// What tells its host from others, and the station's row there: see [`host_id`](crate::shm::host_id).
     pub(crate) fn host_id(&self) -> Result<u128, SetupError> {
         self.shared.domain.host_id()
     }
@@ -287,7 +287,7 @@ impl Station {
     /// its sleeper, if it wants to know, and counts that before.
     pub(crate) fn waker(&self) -> impl Fn(WakeReason, &AtomicU64) + Send + Sync + use<> {
         let shared = Arc::clone(&self.shared);
-        move |ring, rings| shared.bed.answer(ring, rings)
+        move |reason, wakes| shared.sleep.wake_for_remote(reason, wakes)
     }
 
     /// For tests: makes other stations of this process believe that the process

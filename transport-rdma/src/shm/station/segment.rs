@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::bed::Contact;
+use super::sleep_state::WakeTarget;
 use super::shared::Shared;
 use crate::counters::PushCounters;
 use crate::fabric::{ParkSlots, Fabric, FabricCounters, PeerFailure, MessagePush, Park, Sleeper, WakeInterest};
@@ -33,7 +33,7 @@ pub struct ShmSegment {
     /// Of these, mine.
     own: Region,
     mappings: Vec<Arc<Mapping>>,
-    contacts: Vec<Option<Arc<Contact>>>,
+    wake_targets: Vec<Option<Arc<WakeTarget>>>,
     fenced: Vec<Mutex<bool>>,
     absent: PeerSet,
     /// Of a control segment.
@@ -42,22 +42,22 @@ pub struct ShmSegment {
 }
 
 /// One member's row.
-pub(super) struct Place {
+pub(super) struct MemberRow {
     mapping: Arc<Mapping>,
     is_real: bool,
-    pub(super) contact: Option<Arc<Contact>>,
+    pub(super) wake_target: Option<Arc<WakeTarget>>,
 }
 
-impl Place {
+impl MemberRow {
     pub(super) fn real(mapping: Arc<Mapping>) -> Self {
         Self {
             mapping,
             is_real: true,
-            contact: None,
+            wake_target: None,
         }
     }
 
-    /// In the place of one that did not come.
+    /// In the row of one that did not come.
     pub(super) fn zeros(mapping: Arc<Mapping>) -> Self {
         Self {
             is_real: false,
@@ -71,12 +71,12 @@ impl ShmSegment {
         shared: Arc<Shared>,
         key: SegmentKey,
         me: Rank,
-        places: Vec<Place>,
+        rows: Vec<MemberRow>,
         failures: Option<Arc<Failures>>,
     ) -> Self {
-        let ranks = (0..).map(Rank).zip(&places);
-        let absent = ranks.filter(|(_, place)| !place.is_real);
-        let rows: Vec<_> = places.iter().map(|place| place.mapping.region()).collect();
+        let ranks = (0..).map(Rank).zip(&rows);
+        let absent = ranks.filter(|(_, row)| !row.is_real);
+        let rows: Vec<_> = rows.iter().map(|row| row.mapping.region()).collect();
         Self {
             own: rows[me.index()].clone(),
             shared,
@@ -84,13 +84,13 @@ impl ShmSegment {
             me,
             rows,
             // Zeros stand still as they are.
-            fenced: places
+            fenced: rows
                 .iter()
-                .map(|place| Mutex::new(!place.is_real))
+                .map(|row| Mutex::new(!row.is_real))
                 .collect(),
             absent: absent.map(|(rank, _)| rank).collect(),
-            contacts: places.iter().map(|place| place.contact.clone()).collect(),
-            mappings: places.into_iter().map(|place| place.mapping).collect(),
+            wake_targets: rows.iter().map(|row| row.wake_target.clone()).collect(),
+            mappings: rows.into_iter().map(|row| row.mapping).collect(),
             failures,
             counters: PushCounters::default(),
         }
@@ -108,30 +108,30 @@ impl ShmSegment {
 
     /// What I have announced last of my sleep, as [`WakeInterest::sleep_word`] has it.
     pub(crate) fn sleep_word(&self) -> u64 {
-        self.shared.bed.sleep_word()
+        self.shared.sleep.sleep_word()
     }
 
     /// A nudge that can wait for a millisecond: nobody is woken for it who is away.
     pub(crate) fn nudge_sleeper(&self) {
-        let bed = &self.shared.bed;
-        if bed.wake_myself_if(|_| true) {
-            bed.counters.nudges.fetch_add(1, Ordering::Relaxed);
+        let sleep = &self.shared.sleep;
+        if sleep.wake_myself_if(|_| true) {
+            sleep.counters.nudges.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Wakes a peer if there is what it sleeps for: data, or acknowledgements, which it may not
     /// wait for.
     #[cold]
-    fn wake(&self, contact: &Contact, fenced: &Fenced, is_data: bool) {
+    fn wake_peer(&self, wake_target: &WakeTarget, fenced: &Fenced, is_data: bool) {
         let wanted = |want| is_data || want == WakeInterest::DataAndAcks;
-        self.shared.bed.ring(contact, fenced, wanted);
+        self.shared.sleep.wake_peer(wake_target, fenced, wanted);
     }
 
     /// Wakes my own sleeper, if it has announced.
     fn wake_myself(&self) {
-        let bed = &self.shared.bed;
-        if bed.wake_myself() {
-            bed.counters.nudges.fetch_add(1, Ordering::Relaxed);
+        let sleep = &self.shared.sleep;
+        if sleep.wake_myself() {
+            sleep.counters.nudges.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -201,30 +201,30 @@ impl Fabric for ShmSegment {
 
     #[inline]
     fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        let fenced = sleep::before_ring();
-        // Those who have contacts, and no more words than that takes.
-        for (at, contacts) in self.contacts.chunks(64).enumerate() {
+        let fenced = sleep::fence_before_wake();
+        // Those who have wake_targets, and no more words than that takes.
+        for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
             let data = data.word(at);
             let mut peers = data | acks.word(at);
             while peers != 0 {
                 let bit = peers.trailing_zeros();
                 peers &= peers - 1;
                 // Nobody is there for me and for those who never were.
-                if let Some(Some(contact)) = contacts.get(bit as usize)
-                    && contact.sleeps(&fenced)
+                if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
+                    && wake_target.sleeps(&fenced)
                 {
-                    self.wake(contact, &fenced, data >> bit & 1 == 1);
+                    self.wake_peer(wake_target, &fenced, data >> bit & 1 == 1);
                 }
             }
         }
     }
 
     fn announce_sleep(&self, want: WakeInterest) {
-        self.shared.bed.announce_sleep(want);
+        self.shared.sleep.announce_sleep(want);
     }
 
     fn announce_awake(&self) {
-        self.shared.bed.announce_awake();
+        self.shared.sleep.announce_awake();
     }
 
     fn nudge(&self) {
@@ -233,7 +233,7 @@ impl Fabric for ShmSegment {
 
     #[inline]
     fn nudge_under_lock(&self) {
-        if self.shared.bed.has_announced() {
+        if self.shared.sleep.has_announced() {
             self.wake_myself();
         }
     }
@@ -243,7 +243,7 @@ impl Fabric for ShmSegment {
         self.store(word, value);
         if to == self.me {
             let wants_acks = |want| want == WakeInterest::DataAndAcks;
-            self.shared.bed.wake_myself_if(wants_acks);
+            self.shared.sleep.wake_myself_if(wants_acks);
         } else {
             self.wake(&PeerSet::EMPTY, &[to].into_iter().collect());
         }
@@ -268,42 +268,42 @@ impl Fabric for ShmSegment {
     }
 
     fn counters(&self) -> FabricCounters {
-        self.counters.read(&self.shared.bed.counters)
+        self.counters.read(&self.shared.sleep.counters)
     }
 }
 
 impl Park for ShmSegment {
     fn park(&self, timeout: Option<Duration>) -> bool {
-        self.shared.bed.park(Sleeper::Poller, timeout)
+        self.shared.sleep.park(Sleeper::Poller, timeout)
     }
 }
 
 impl ParkSlots for ShmSegment {
     fn has_follower_slot(&self) -> bool {
-        self.shared.bed.has_follower_slot()
+        self.shared.sleep.has_follower_slot()
     }
 
     fn note_doorbells(&self) {
-        self.shared.bed.note_doorbells();
+        self.shared.sleep.note_doorbells();
     }
 
     fn announce_follower(&self, want: WakeInterest) -> bool {
-        self.shared.bed.announce_follower(want)
+        self.shared.sleep.announce_follower(want)
     }
 
     fn announce_poller(&self, want: WakeInterest) -> bool {
-        self.shared.bed.announce_poller(want)
+        self.shared.sleep.announce_poller(want)
     }
 
     fn announce_leased(&self) {
-        self.shared.bed.announce_leased();
+        self.shared.sleep.announce_leased();
     }
 
     fn park_follower(&self, timeout: Option<Duration>) -> bool {
-        self.shared.bed.park(Sleeper::Follower, timeout)
+        self.shared.sleep.park(Sleeper::Follower, timeout)
     }
 
     fn wake_poller(&self) {
-        self.shared.bed.wake(Sleeper::Poller);
+        self.shared.sleep.wake(Sleeper::Poller);
     }
 }

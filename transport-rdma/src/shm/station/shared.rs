@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::HostOptions;
 use super::address::Address;
-use super::bed::{BELL_ROW_LEN, Bed};
+use super::sleep_state::{DOORBELL_ROW_LEN, SleepState};
 use super::packet::Packet;
-use super::prefault::prefault;
+use super::row_prefault::prefault;
 use super::state::State;
 use crate::eventfd::signal_eventfd;
 use crate::mapping::{Mapping, Populated};
@@ -31,16 +31,16 @@ const LOCK_WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Shared {
     pub(super) address: Address,
     pub(super) domain: Arc<Domain>,
-    pub(super) bed: Bed,
+    pub(super) sleep: SleepState,
     /// Wakes the background thread.
     kick: OwnedFd,
     /// Rows are to have all their memory from the start.
     prefault: bool,
-    /// What peers get with a hello: my bell row, my event descriptor, a pidfd.
+    /// What peers get with a hello: my doorbell row, my event descriptor, a pidfd.
     row: Arc<OwnedFd>,
     event: Arc<OwnedFd>,
     pidfd: Arc<OwnedFd>,
-    /// Takes the place of the pidfd for stations of this process, which a pidfd
+    /// Takes the row of the pidfd for stations of this process, which a pidfd
     /// of themselves tells nothing.
     pub(super) last_sign: Arc<OwnedFd>,
     /// The same as in the state.
@@ -56,7 +56,7 @@ impl Shared {
         options: &HostOptions,
         futexes: bool,
     ) -> Result<(Arc<Self>, OwnedFd), SetupError> {
-        let (own, row) = memory::create_row(BELL_ROW_LEN)?;
+        let (own, row) = memory::create_row(DOORBELL_ROW_LEN)?;
         if options.prefault {
             let refused =
                 SetupError::system("prefaulting (spindle.prefault), which needs Linux 5.14");
@@ -77,7 +77,7 @@ impl Shared {
         let shared = Self {
             address,
             domain,
-            bed: Bed::new(own.region(), Arc::clone(&event), futexes),
+            sleep: SleepState::new(own.region(), Arc::clone(&event), futexes),
             kick,
             prefault: options.prefault,
             row: Arc::new(row),
@@ -141,7 +141,7 @@ impl Shared {
     }
 
     /// My hello to a process, in which it gets one of my bells, and what goes with it.
-    pub(super) fn hello(&self, pid: u32, bell: u16) -> (Vec<u8>, Vec<Arc<OwnedFd>>) {
+    pub(super) fn hello(&self, pid: u32, doorbell: u16) -> (Vec<u8>, Vec<Arc<OwnedFd>>) {
         let id = self.id();
         let lifeline = if pid == std::process::id() {
             &self.last_sign
@@ -149,7 +149,7 @@ impl Shared {
             &self.pidfd
         };
         let fds = [&self.row, &self.event, lifeline].map(Arc::clone);
-        (Packet::Hello { id, bell }.write(), fds.into())
+        (Packet::Hello { id, doorbell }.write(), fds.into())
     }
 
     pub(super) fn forget(&self, key: SegmentKey) {

@@ -149,7 +149,7 @@ fn every_freedom_is_used() {
     let mut seen = [false; 5];
     for seed in 0..300 {
         let options = SimOptions {
-            spurious_rings: 0.05,
+            spurious_wakes: 0.05,
             ..options(seed as f64 % 2.0)
         };
         let (network, fabrics) = group::<3>(seed, 512, options);

@@ -37,10 +37,10 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    /// Takes the part of the ringer.
+    /// Takes the part of the waker.
     fn answer(&self, ring: WakeReason, counter: &AtomicU64) {
-        let word = sleep::before_ring().epoch(&self.word);
-        if WakeInterest::of_sleep_word(word).is_some_and(|want| want.answers(ring)) {
+        let word = sleep::fence_before_wake().epoch(&self.word);
+        if WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring)) {
             counter.fetch_add(1, Ordering::Relaxed);
             *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
             self.bell.notify_all();
