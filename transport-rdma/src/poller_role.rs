@@ -1,35 +1,43 @@
-//! Who of a process is woken: the part that needs a proof, beside [`sleep`](crate::sleep).
+//! Which thread of a process polls its fabrics, and which is woken: the part that needs a
+//! proof, beside [`sleep`](crate::sleep). The pattern is leader/followers.
 //!
-//! A process has a *keeper*, the thread that is always there for its fabrics, and may have
-//! a *guest*: a thread that waits for what they bring, and would rather look for itself
-//! than be told by the keeper, which costs a wake-up more. Each has a place to sleep in and
-//! bells of its own; the sleep word says whose are rung. Whoever has the *duty* writes it.
+//! A process has a *poller*, a thread that exists as long as its fabrics. It may have a
+//! *follower*: an application thread that waits for data and polls by itself, because being
+//! told by the poller would cost one more wake-up. Each has a slot to park in and doorbells
+//! of its own; the sleep word says which of them peers wake. The thread that holds the
+//! *poller role* writes the sleep word.
 //!
 //! ```text
-//!            keeper sleeps                      guest takes
-//!   AWAKE <----------------> ASLEEP <--------------------------> GUEST
-//!     ^      keeper woke                gives back, keeper sleeps  ^ |
-//!     |                                                      takes | | goes away
-//!     |            keeper is tired of waiting                      | v
-//!     +----------------------------------------------------------- AWAY
+//!           poller sleeps                     follower takes the role
+//!   AWAKE <---------------> ASLEEP <-----------------------------------> FOLLOWER
+//!     ^     poller woke               hands it back, poller sleeps on    ^  |
+//!     |                                                     takes it     |  | leaves it
+//!     |         poller reclaims an expired lease                         |  v on a lease
+//!     +--------------------------------------------------------------- LEASED
 //!
-//!   word:  AWAKE even | ASLEEP odd, keeper | GUEST even, or odd, guest | AWAY even
+//!   sleep word:  AWAKE even | ASLEEP odd, poller | FOLLOWER even, or odd, follower
+//!                LEASED even
 //! ```
 //!
-//! The keeper sleeps on while a guest has the duty; it is woken by the clock alone. What it
-//! owes then (a heartbeat, say) it does without the duty. A guest gives the duty back
-//! without waking the keeper: it announces the keeper's sleep for it, and looks once more.
+//! The poller stays parked while a follower holds the role; only a timeout wakes it. Work
+//! that is due then (a heartbeat, say) it does without the role. A follower hands the role
+//! back without waking the poller: it announces sleep on the poller's behalf and takes the
+//! second look for it.
 //!
-//! *What could be lost.* The keeper, woken by the clock, notes its bells, finds that
-//! the guest has the duty, looks, and sleeps again. If the guest gave back and a peer rang
-//! before the bells were noted, that ring has been used up, and the peer rings no more in
-//! this epoch. So the keeper leaves a mark *after* it has noted its bells; and the guest
-//! takes the mark away *before* it announces. A guest that finds a mark when it gives back
-//! wakes the keeper; a mark left later finds the duty given back, and the keeper takes it.
-//! (`tests/loom_duty.rs` runs this very code, with and without the mark.)
+//! **The hazard.** The poller, woken by its timeout, notes its doorbells, finds that a
+//! follower holds the role, looks for work, and parks again. If the follower handed the
+//! role back and a peer signalled the poller before the doorbells were noted, that wake-up
+//! is consumed, and the peer does not wake this process again in the same epoch. Therefore
+//! the poller sets a mark *after* it has noted its doorbells, and the follower clears the
+//! mark *before* it announces. A follower that finds the mark set when it hands back wakes
+//! the poller. A mark that would be set later finds the role handed back, and the poller
+//! takes it. (`tests/loom_poller_role.rs` runs this code under loom. A mutant that does not
+//! set the mark makes it deadlock.)
 //!
-//! A guest that goes *away* keeps the duty on trust: it is back in a moment, and nobody is
-//! rung meanwhile. The keeper must have been told to look soon whether it is.
+//! **The lease.** A follower that polls now and then holds the role on a *lease* between
+//! its polls. Peers wake no thread meanwhile, so the poller must have been told to look
+//! soon. Each poll starts a new *term*; the poller reclaims the role if it finds the same
+//! term twice.
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -38,15 +46,18 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
-const GUEST: u32 = 2;
-const AWAY: u32 = 3;
+const FOLLOWER: u32 = 2;
+const LEASED: u32 = 3;
 const STATE: u32 = 3;
-/// The keeper has been up while the guest had the duty.
+/// The poller has been up while a follower held the role.
 const MARK: u32 = 4;
-/// One more visit of a guest, above.
-const VISIT: u32 = 8;
+/// One term, in the bits above.
+const TERM: u32 = 8;
 
-/// The duty of a process: with its keeper, at first.
+/// The poller role of a process; at first the poller holds it.
+///
+/// One word: state in bits 0 and 1, the mark in bit 2, the number of terms (modulo 2^29) in
+/// the rest.
 #[derive(Debug)]
 pub struct PollerRole(AtomicU32);
 
@@ -56,130 +67,122 @@ impl Default for PollerRole {
     }
 }
 
-/// What the keeper finds.
+/// Which thread holds the role, as the poller finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoleHolder {
-    /// The duty is its own.
-    Mine,
-    /// A guest has it, and is there.
-    Guest,
-    /// A guest has it, and is away. Of its visits, which.
-    Away(u32),
+    /// The poller itself.
+    Poller,
+    /// A follower that polls or is parked.
+    Follower,
+    /// A follower that is not polling at the moment; the number of its term.
+    Leased(u32),
 }
 
 impl PollerRole {
-    /// With the keeper, which is awake.
+    /// Held by the poller, which is awake.
     pub fn new() -> Self {
         Self(AtomicU32::new(AWAKE))
     }
 
-    // ---- the keeper ----
+    // ---- called by the poller ----
 
-    /// It has announced its sleep, and looked once more. A guest may take the duty from now on.
+    /// The poller has announced its sleep and looked once more. From now on a follower may
+    /// take the role.
     pub fn poller_sleeps(&self) {
-        // Release: the guest goes on with the sleep word from where it is.
-        self.step(|state| state & !(STATE | MARK) | ASLEEP);
+        // Release: the follower continues with the sleep word as the poller left it.
+        self.update(|state| state & !(STATE | MARK) | ASLEEP);
     }
 
-    /// It is awake, and has noted the state of its bells. Whether it has the duty: then it
-    /// is awake for all others, too; otherwise it looks, and sleeps on.
+    /// The poller is awake and has noted its doorbells. If it holds the role, it is awake
+    /// for its peers, too; otherwise it looks for work that is due and parks again.
     pub fn poller_woke(&self) -> RoleHolder {
-        self.keeper_woke_with(MARK)
-    }
-
-    /// [`Self::poller_woke`] with or without the mark: loom's planted bug.
-    #[doc(hidden)]
-    pub fn keeper_woke_unmarked(&self) -> RoleHolder {
-        self.keeper_woke_with(0)
-    }
-
-    fn keeper_woke_with(&self, mark: u32) -> RoleHolder {
-        let before = self.step(|state| match state & STATE {
+        let before = self.update(|state| match state & STATE {
             ASLEEP => state & !(STATE | MARK),
-            GUEST => state | mark,
+            FOLLOWER => state | MARK,
             _ => state,
         });
         match before & STATE {
-            GUEST => RoleHolder::Follower,
-            AWAY => RoleHolder::Leased(before / VISIT),
+            FOLLOWER => RoleHolder::Follower,
+            LEASED => RoleHolder::Leased(before / TERM),
             _ => RoleHolder::Poller,
         }
     }
 
-    /// Takes the duty of a guest that has been away since that visit. Whether it had.
-    pub fn poller_reclaims(&self, visit: u32) -> bool {
-        let before = self.step(|state| {
-            if state & STATE == AWAY && state / VISIT == visit {
+    /// Takes the role back if its lease is still of `term`; returns whether it was.
+    pub fn poller_reclaims(&self, term: u32) -> bool {
+        let before = self.update(|state| {
+            if state & STATE == LEASED && state / TERM == term {
                 state & !(STATE | MARK)
             } else {
                 state
             }
         });
-        before & STATE == AWAY && before / VISIT == visit
+        before & STATE == LEASED && before / TERM == term
     }
 
-    /// How often guests have taken it, round.
+    /// Number of terms so far, modulo 2^29.
     pub fn terms(&self) -> u32 {
-        self.0.load(Ordering::Relaxed) / VISIT
+        self.0.load(Ordering::Relaxed) / TERM
     }
 
-    // ---- guests, of which one at a time has it ----
+    // ---- called by followers; one at a time holds the role ----
 
-    /// Takes the duty if the keeper sleeps, or a guest is away.
+    /// Takes the role if the poller sleeps or the role is on a lease.
     pub fn take(&self) -> bool {
-        let takes = |state: u32| matches!(state & STATE, ASLEEP | AWAY);
-        let before = self.step(|state| match takes(state) {
-            true => (state & !(STATE | MARK) | GUEST).wrapping_add(VISIT),
+        let takes = |state: u32| matches!(state & STATE, ASLEEP | LEASED);
+        let before = self.update(|state| match takes(state) {
+            true => (state & !(STATE | MARK) | FOLLOWER).wrapping_add(TERM),
             false => state,
         });
         takes(before)
     }
 
-    /// To be called before the keeper's sleep is announced for it.
+    /// Clears the mark. To be called before sleep is announced on the poller's behalf.
     pub fn begin_hand_back(&self) {
-        self.step(|state| state & !MARK);
+        self.update(|state| state & !MARK);
     }
 
-    /// The keeper's sleep has been announced, and nothing was found since. Whether the
-    /// keeper has to be woken all the same.
+    /// Hands the role back; sleep has been announced on the poller's behalf, and the second
+    /// look has found nothing. Returns whether the poller has to be woken all the same.
     pub fn hand_back(&self) -> bool {
-        let before = self.step(|state| state & !(STATE | MARK) | ASLEEP);
+        let before = self.update(|state| state & !(STATE | MARK) | ASLEEP);
         before & MARK != 0
     }
 
-    /// A guest that is away says that it is still near, without coming back: it is waited
-    /// for as if it had been there. Whether one is away.
+    /// Starts a new term of a role that is on a lease, so that the poller does not reclaim
+    /// it yet. Returns whether it is on a lease.
     pub fn renew_lease(&self) -> bool {
         if !self.is_leased() {
             return false;
         }
-        let before = self.step(|state| match state & STATE {
-            AWAY => state.wrapping_add(VISIT),
+        let before = self.update(|state| match state & STATE {
+            LEASED => state.wrapping_add(TERM),
             _ => state,
         });
-        before & STATE == AWAY
+        before & STATE == LEASED
     }
 
-    /// Whether a guest is away.
+    /// Whether the role is on a lease: its follower is not polling at the moment.
     pub fn is_leased(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & STATE == AWAY
+        self.0.load(Ordering::Relaxed) & STATE == LEASED
     }
 
-    /// Keeps it without being there.
+    /// Keeps the role on a lease while the follower does something else.
     pub fn lease(&self) {
-        self.step(|state| state & !(STATE | MARK) | AWAY);
+        self.update(|state| state & !(STATE | MARK) | LEASED);
     }
 
-    /// Whether the keeper is awake and has it.
+    /// Whether the poller is awake and holds the role.
     pub fn is_with_poller(&self) -> bool {
         self.0.load(Ordering::Relaxed) & STATE == AWAKE
     }
 
-    /// One step; what was before it.
-    fn step(&self, next: impl Fn(u32) -> u32) -> u32 {
+    /// Changes the word atomically; returns the word before.
+    fn update(&self, next: impl Fn(u32) -> u32) -> u32 {
         let mut state = self.0.load(Ordering::Relaxed);
         loop {
-            // AcqRel: whoever gets the duty goes on from where the last one left.
+            // AcqRel: the thread that gets the role continues from where the last holder
+            // left it.
             let swapped = self.0.compare_exchange_weak(
                 state,
                 next(state),
@@ -199,69 +202,69 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_with_one_of_them() {
-        let duty = PollerRole::new();
-        assert!(!duty.take(), "the keeper is awake");
-        duty.poller_sleeps();
-        assert!(duty.take() && !duty.take(), "one guest at a time");
-        assert_eq!(duty.poller_woke(), RoleHolder::Follower);
-        duty.begin_hand_back();
-        assert!(!duty.hand_back(), "the keeper was up before");
-        assert_eq!(duty.poller_woke(), RoleHolder::Poller);
-        assert!(!duty.take());
-        duty.poller_sleeps();
-        assert!(duty.take());
-        duty.begin_hand_back();
-        assert_eq!(duty.poller_woke(), RoleHolder::Follower);
-        assert!(duty.hand_back(), "the keeper is up");
+    fn one_thread_holds_the_role() {
+        let role = PollerRole::new();
+        assert!(!role.take(), "the poller is awake");
+        role.poller_sleeps();
+        assert!(role.take() && !role.take(), "one follower at a time");
+        assert_eq!(role.poller_woke(), RoleHolder::Follower);
+        role.begin_hand_back();
+        assert!(!role.hand_back(), "the poller was up before");
+        assert_eq!(role.poller_woke(), RoleHolder::Poller);
+        assert!(!role.take());
+        role.poller_sleeps();
+        assert!(role.take());
+        role.begin_hand_back();
+        assert_eq!(role.poller_woke(), RoleHolder::Follower);
+        assert!(role.hand_back(), "the poller is up");
     }
 
     #[test]
-    fn who_is_away_is_waited_for_until_it_does_not_come() {
-        let duty = PollerRole::new();
-        duty.poller_sleeps();
-        assert!(duty.take());
-        duty.lease();
-        let RoleHolder::Leased(first) = duty.poller_woke() else {
-            panic!("it is away");
+    fn a_lease_is_reclaimed_only_in_the_term_in_which_it_was_found() {
+        let role = PollerRole::new();
+        role.poller_sleeps();
+        assert!(role.take());
+        role.lease();
+        let RoleHolder::Leased(first) = role.poller_woke() else {
+            panic!("leased");
         };
-        assert!(duty.take());
-        assert!(!duty.poller_reclaims(first), "it is there");
-        duty.lease();
-        assert!(!duty.poller_reclaims(first), "it has been there");
-        let RoleHolder::Leased(second) = duty.poller_woke() else {
-            panic!("it is away");
+        assert!(role.take());
+        assert!(!role.poller_reclaims(first), "its follower polls");
+        role.lease();
+        assert!(!role.poller_reclaims(first), "its follower has polled");
+        let RoleHolder::Leased(second) = role.poller_woke() else {
+            panic!("leased");
         };
-        assert!(duty.poller_reclaims(second));
-        assert!(!duty.take() && duty.is_with_poller());
+        assert!(role.poller_reclaims(second));
+        assert!(!role.take() && role.is_with_poller());
     }
 
     #[test]
-    fn who_looks_in_is_waited_for_anew() {
-        let duty = PollerRole::new();
-        assert!(!duty.renew_lease(), "the keeper is awake");
-        duty.poller_sleeps();
-        assert!(!duty.renew_lease(), "it is the keeper's");
-        assert!(duty.take());
-        assert!(!duty.renew_lease(), "it is there");
-        duty.lease();
-        let RoleHolder::Leased(first) = duty.poller_woke() else {
-            panic!("it is away");
+    fn a_renewed_lease_is_not_reclaimed() {
+        let role = PollerRole::new();
+        assert!(!role.renew_lease(), "the poller is awake");
+        role.poller_sleeps();
+        assert!(!role.renew_lease(), "the poller holds the role");
+        assert!(role.take());
+        assert!(!role.renew_lease(), "a follower polls");
+        role.lease();
+        let RoleHolder::Leased(first) = role.poller_woke() else {
+            panic!("leased");
         };
-        assert!(duty.renew_lease());
-        assert!(!duty.poller_reclaims(first), "it has looked in");
-        let RoleHolder::Leased(second) = duty.poller_woke() else {
-            panic!("it is away");
+        assert!(role.renew_lease());
+        assert!(!role.poller_reclaims(first), "renewed");
+        let RoleHolder::Leased(second) = role.poller_woke() else {
+            panic!("leased");
         };
-        assert!(duty.poller_reclaims(second));
-        assert!(!duty.renew_lease(), "the keeper has it");
+        assert!(role.poller_reclaims(second));
+        assert!(!role.renew_lease(), "the poller holds the role");
     }
 
     #[test]
-    fn terms_are_counted_round() {
-        let duty = PollerRole(AtomicU32::new(!(STATE | MARK) | ASLEEP));
-        assert!(duty.take());
-        duty.lease();
-        assert_eq!(duty.poller_woke(), RoleHolder::Leased(0));
+    fn terms_wrap_around() {
+        let role = PollerRole(AtomicU32::new(!(STATE | MARK) | ASLEEP));
+        assert!(role.take());
+        role.lease();
+        assert_eq!(role.poller_woke(), RoleHolder::Leased(0));
     }
 }

@@ -1,13 +1,11 @@
-//! Keeper, guest and pusher under every interleaving and every reordering that loom
-//! knows: the very code that decides who of a process is woken, over bells as the kernel
-//! gives them.
+//! Poller, follower and pusher under every interleaving and reordering that loom knows:
+//! the code that decides which thread of a process is woken, over doorbells like the
+//! kernel's.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test -p spindle-dds-transport --release --test loom_duty
+//! RUSTFLAGS="--cfg loom" cargo test -p spindle-dds-transport --release --test loom_poller_role
 //! ```
 #![cfg(loom)]
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -16,14 +14,14 @@ use spindle_dds_transport::WakeInterest;
 use spindle_dds_transport::poller_role::{PollerRole, RoleHolder};
 use spindle_dds_transport::sleep::{self, Word};
 
-/// A bell as the kernel gives it: a count, and sleeping while it is unchanged.
-struct Bell {
+/// A doorbell like the kernel's: a count, and sleeping while it is unchanged.
+struct Doorbell {
     count: AtomicU64,
     queue: Mutex<()>,
     woken: Condvar,
 }
 
-impl Bell {
+impl Doorbell {
     fn new() -> Self {
         Self {
             count: AtomicU64::new(0),
@@ -32,7 +30,7 @@ impl Bell {
         }
     }
 
-    fn ring(&self) {
+    fn signal(&self) {
         self.count.fetch_add(1, Ordering::Release);
         let _kernel = self.queue.lock().expect("no panic");
         self.woken.notify_all();
@@ -50,63 +48,61 @@ impl Bell {
     }
 }
 
-const GUESTS: u64 = 1 << 62;
+/// In a sleep word: the follower sleeps.
+const FOLLOWER: u64 = 1 << 62;
 
 struct Process {
-    /// Of the pusher's row.
+    /// A word of the pusher's row.
     data: AtomicU64,
-    /// The sleep word; its epochs count up.
+    /// The sleep word.
     word: AtomicU64,
-    keepers: Bell,
-    guests: Bell,
-    duty: PollerRole,
+    poller_doorbell: Doorbell,
+    follower_doorbell: Doorbell,
+    role: PollerRole,
 }
-
-/// How the keeper behaves that the clock wakes.
-type Woke = fn(&PollerRole) -> RoleHolder;
 
 impl Process {
     fn new() -> Arc<Self> {
         let process = Self {
             data: AtomicU64::new(0),
             word: AtomicU64::new(0),
-            keepers: Bell::new(),
-            guests: Bell::new(),
-            duty: PollerRole::new(),
+            poller_doorbell: Doorbell::new(),
+            follower_doorbell: Doorbell::new(),
+            role: PollerRole::new(),
         };
         Arc::new(process)
     }
 
-    /// Has the keeper asleep, as it is most of the time.
-    fn with_keeper_asleep() -> Arc<Self> {
+    /// With the poller asleep, as it is most of the time.
+    fn with_poller_asleep() -> Arc<Self> {
         let process = Self::new();
         process.announce(0);
-        process.duty.poller_sleeps();
+        process.role.poller_sleeps();
         process
     }
 
-    /// By whoever has the duty.
-    fn announce(&self, who: u64) {
-        let epoch = ((self.word.load(Ordering::Relaxed) & !GUESTS) >> 2) + 1;
-        sleep::announce(&self.word, WakeInterest::Data.sleep_word(epoch) | who);
+    /// Called by the thread that holds the role; `how` is `FOLLOWER` or 0.
+    fn announce(&self, how: u64) {
+        let epoch = ((self.word.load(Ordering::Relaxed) & !FOLLOWER) >> 2) + 1;
+        sleep::announce(&self.word, WakeInterest::Data.sleep_word(epoch) | how);
     }
 
     fn awake(&self) {
-        let word = self.word.load(Ordering::Relaxed) & !(GUESTS | 3);
+        let word = self.word.load(Ordering::Relaxed) & !(FOLLOWER | 3);
         self.word.store_release(word);
     }
 
-    /// Stores, and rings whom the word names, once in each epoch.
+    /// Stores values, and wakes the thread that the sleep word names, once an epoch.
     fn push(&self, values: u64) {
-        let mut rung_at = 0;
+        let mut woken_at = 0;
         for value in 1..=values {
             self.data.store_release(value);
             let word = sleep::fence_before_wake().epoch(&self.word);
-            if WakeInterest::of_sleep_word(word).is_some() && word != rung_at {
-                rung_at = word;
-                match word & GUESTS {
-                    0 => self.keepers.wake(),
-                    _ => self.guests.wake(),
+            if WakeInterest::of_sleep_word(word).is_some() && word != woken_at {
+                woken_at = word;
+                match word & FOLLOWER {
+                    0 => self.poller_doorbell.signal(),
+                    _ => self.follower_doorbell.signal(),
                 }
             }
         }
@@ -116,21 +112,21 @@ impl Process {
         self.data.load(Ordering::Acquire) == value
     }
 
-    /// The keeper, which was asleep and is woken by the clock once, until it has seen the
+    /// The poller, which was asleep and wakes once by its timeout, until it has seen the
     /// last value.
-    fn keep(&self, last: u64, woke: Woke) {
+    fn poll(&self, last: u64) {
         loop {
             let before;
-            let noted = self.keepers.note();
-            match woke(&self.duty) {
+            let noted = self.poller_doorbell.note();
+            match self.role.poller_woke() {
                 RoleHolder::Poller => {
                     self.awake();
-                    before = self.keepers.note();
+                    before = self.poller_doorbell.note();
                     self.announce(0);
                     if self.is_there(last) {
                         return;
                     }
-                    self.duty.poller_sleeps();
+                    self.role.poller_sleeps();
                 }
                 RoleHolder::Follower | RoleHolder::Leased(_) => {
                     before = noted;
@@ -139,55 +135,55 @@ impl Process {
                     }
                 }
             }
-            self.keepers.sleep_while(before);
+            self.poller_doorbell.sleep_while(before);
         }
     }
 
-    /// A guest that waits until there is something, and leaves.
-    fn visit(&self) {
-        if !self.duty.take() {
+    /// A follower that waits until there is a value, and hands the role back.
+    fn follow(&self) {
+        if !self.role.take() {
             return;
         }
         self.awake();
         while self.data.load(Ordering::Acquire) == 0 {
-            let before = self.guests.note();
-            self.announce(GUESTS);
+            let before = self.follower_doorbell.note();
+            self.announce(FOLLOWER);
             if self.data.load(Ordering::Acquire) == 0 {
-                self.guests.sleep_while(before);
+                self.follower_doorbell.sleep_while(before);
             }
             self.awake();
         }
-        self.leave();
+        self.hand_back();
     }
 
-    /// Somebody who polls: it takes the duty once, and goes away on trust; then it looks in
-    /// while it is trusted, or looks without it.
-    fn glance(&self, times: usize) {
+    /// A follower that polls: it takes the role once and keeps it on a lease; later polls
+    /// renew the lease, or look without the role.
+    fn poll_on_lease(&self, times: usize) {
         for _ in 0..times {
-            if !self.duty.renew_lease() && self.duty.take() {
+            if !self.role.renew_lease() && self.role.take() {
                 self.awake();
                 self.data.load(Ordering::Acquire);
-                // Away: fenced, and nobody is rung.
-                let word = self.word.load(Ordering::Relaxed) & !(GUESTS | 3);
+                // Fenced; peers wake no thread.
+                let word = self.word.load(Ordering::Relaxed) & !(FOLLOWER | 3);
                 sleep::announce(&self.word, word);
-                self.duty.lease();
-                // It is to look by the clock from now on.
-                self.keepers.wake();
+                self.role.lease();
+                // It must look by its timeout from now on.
+                self.poller_doorbell.signal();
             }
             self.data.load(Ordering::Acquire);
         }
     }
 
-    /// The keeper, whom the clock wakes again and again while a guest is away, until it has
-    /// seen the last value with the duty in its hands.
-    fn keep_by_the_clock(&self, last: u64) {
-        let mut away = None;
+    /// The poller, which wakes by its timeout again and again while the role is on a lease,
+    /// until it has seen the last value while it holds the role.
+    fn poll_by_timeout(&self, last: u64) {
+        let mut leased = None;
         loop {
-            let is_mine = match self.duty.poller_woke() {
+            let is_mine = match self.role.poller_woke() {
                 RoleHolder::Poller => true,
-                RoleHolder::Leased(visit) if away == Some(visit) => self.duty.poller_reclaims(visit),
-                RoleHolder::Leased(visit) => {
-                    away = Some(visit);
+                RoleHolder::Leased(term) if leased == Some(term) => self.role.poller_reclaims(term),
+                RoleHolder::Leased(term) => {
+                    leased = Some(term);
                     false
                 }
                 RoleHolder::Follower => false,
@@ -197,25 +193,25 @@ impl Process {
                 thread::yield_now();
                 continue;
             }
-            away = None;
+            leased = None;
             self.awake();
-            let before = self.keepers.note();
+            let before = self.poller_doorbell.note();
             self.announce(0);
             if self.is_there(last) {
                 return;
             }
-            self.duty.poller_sleeps();
-            self.keepers.sleep_while(before);
+            self.role.poller_sleeps();
+            self.poller_doorbell.sleep_while(before);
         }
     }
 
-    fn leave(&self) {
-        self.duty.begin_hand_back();
+    fn hand_back(&self) {
+        self.role.begin_hand_back();
         self.announce(0);
-        // The second look, on the keeper's behalf: what it finds is the keeper's to see here.
+        // The second look on the poller's behalf; what it finds, the poller has to see here.
         let seen = self.data.load(Ordering::Acquire);
-        if self.duty.hand_back() || seen == 2 {
-            self.keepers.wake();
+        if self.role.hand_back() || seen == 2 {
+            self.poller_doorbell.signal();
         }
     }
 }
@@ -226,71 +222,55 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
-/// A guest waits and leaves, while values come; the keeper, which the clock wakes at any
-/// time, sees the last one.
-fn guest_and_keeper(values: u64, woke: Woke) {
+/// A follower waits and hands back while values come; the poller, which its timeout wakes
+/// at any time, sees the last one. Without the mark this deadlocks.
+#[test]
+fn no_wake_up_is_lost_while_a_follower_hands_back() {
     model(move || {
-        let process = Process::with_keeper_asleep();
-        let (pusher, guest) = (Arc::clone(&process), Arc::clone(&process));
-        let pusher = thread::spawn(move || pusher.push(values));
-        let guest = thread::spawn(move || guest.visit());
-        process.keep(values, woke);
+        let process = Process::with_poller_asleep();
+        let (pusher, follower) = (Arc::clone(&process), Arc::clone(&process));
+        let pusher = thread::spawn(move || pusher.push(2));
+        let follower = thread::spawn(move || follower.follow());
+        process.poll(2);
         pusher.join().expect("no panic");
-        guest.join().expect("no panic");
+        follower.join().expect("no panic");
     });
 }
 
+/// Of two threads that want the role at the same time, one gets it.
 #[test]
-fn nobody_oversleeps_what_comes_while_a_guest_leaves() {
-    guest_and_keeper(2, PollerRole::poller_woke);
-}
-
-/// The planted bug: the keeper uses a ring up, and sleeps on.
-#[test]
-fn without_the_mark_loom_finds_the_lost_ring() {
-    let model = || guest_and_keeper(2, PollerRole::keeper_woke_unmarked);
-    let found = catch_unwind(AssertUnwindSafe(model)).expect_err("a deadlock");
-    let message = found.downcast_ref::<String>().map(String::as_str);
-    let message = message
-        .or_else(|| found.downcast_ref::<&str>().copied())
-        .unwrap_or_default();
-    assert!(message.contains("deadlock"), "{message}");
-}
-
-/// Two that wait at the same time: one is the guest, and each other one leaves it to it.
-#[test]
-fn one_guest_at_a_time_writes_the_word() {
+fn one_follower_at_a_time_writes_the_sleep_word() {
     model(|| {
-        let process = Process::with_keeper_asleep();
-        let guests = [0, 1].map(|_| {
+        let process = Process::with_poller_asleep();
+        let followers = [0, 1].map(|_| {
             let process = Arc::clone(&process);
             thread::spawn(move || {
-                if process.duty.take() {
+                if process.role.take() {
                     let before = process.word.load(Ordering::Relaxed);
-                    process.announce(GUESTS);
+                    process.announce(FOLLOWER);
                     let after = process.word.load(Ordering::Relaxed);
-                    assert_eq!((after & !GUESTS) >> 2, ((before & !GUESTS) >> 2) + 1);
-                    process.leave();
+                    assert_eq!((after & !FOLLOWER) >> 2, ((before & !FOLLOWER) >> 2) + 1);
+                    process.hand_back();
                 }
             })
         });
-        for guest in guests {
-            guest.join().expect("no panic");
+        for follower in followers {
+            follower.join().expect("no panic");
         }
-        assert_eq!(process.duty.poller_woke(), RoleHolder::Poller);
+        assert_eq!(process.role.poller_woke(), RoleHolder::Poller);
     });
 }
 
-/// Who polls, and stops: the keeper is not rung meanwhile, and finds what has come.
+/// A follower polls, and stops: the poller is not woken meanwhile, and finds what has come.
 #[test]
-fn nobody_oversleeps_what_comes_after_the_last_glance() {
+fn no_wake_up_is_lost_after_the_last_poll_on_a_lease() {
     model(|| {
-        let process = Process::with_keeper_asleep();
-        let (pusher, poller) = (Arc::clone(&process), Arc::clone(&process));
+        let process = Process::with_poller_asleep();
+        let (pusher, follower) = (Arc::clone(&process), Arc::clone(&process));
         let pusher = thread::spawn(move || pusher.push(1));
-        let poller = thread::spawn(move || poller.glance(2));
-        process.keep_by_the_clock(1);
+        let follower = thread::spawn(move || follower.poll_on_lease(2));
+        process.poll_by_timeout(1);
         pusher.join().expect("no panic");
-        poller.join().expect("no panic");
+        follower.join().expect("no panic");
     });
 }
