@@ -177,7 +177,7 @@ impl Pushes {
                 true => &self.to,
                 false => &PeerSet::EMPTY,
             };
-            fabric.ring(those(&mut self.data), those(&mut self.acks));
+            fabric.wake(those(&mut self.data), those(&mut self.acks));
         }
         issued
     }

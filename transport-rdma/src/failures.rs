@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::fabric::{PeerFailure, FailureCause};
+use crate::fabric::{FailureCause, PeerFailure};
 use crate::peers::{PeerSet, Rank};
 
 /// Failures that nobody has taken yet.

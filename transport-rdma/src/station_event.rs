@@ -88,7 +88,9 @@ impl EventQueue {
             ));
         }
         *unread += bytes.len();
-        queue.events.push_back(StationEvent::Message { from, bytes });
+        queue
+            .events
+            .push_back(StationEvent::Message { from, bytes });
         drop(queue);
         self.changed.notify_all();
         Ok(())

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::{CONTROL_ROW_LEN, Layout, SubgroupSpec};
-use spindle_dds_transport::mixed::{HybridSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, shm};
 
 /// The control segment and then the lanes of each member, and their stations, which are to
@@ -54,7 +54,10 @@ pub(crate) fn segments(
 /// All, for participants with ids from 1.
 fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentRequest> {
     let request = |lane, row_lens| SegmentRequest {
-        key: SegmentKey { epoch: 1, index: lane },
+        key: SegmentKey {
+            epoch: 1,
+            index: lane,
+        },
         members: (1..=members as u128).collect(),
         me: Rank(me as u16),
         row_lens,

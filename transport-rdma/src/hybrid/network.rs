@@ -101,7 +101,7 @@ impl Network {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn introduce(&self, id: u128) {
+    pub(super) fn expect_peer(&self, id: u128) {
         self.introduced().insert(id);
     }
 

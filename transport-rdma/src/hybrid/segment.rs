@@ -4,7 +4,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::rdma::Rdma;
-use crate::fabric::{ParkSlots, Fabric, FabricCounters, PeerFailure, MessagePush, Park, WakeInterest};
+use crate::fabric::{
+    Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest,
+};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentKey;
@@ -134,7 +136,12 @@ impl Fabric for HybridSegment {
     }
 
     #[inline]
-    fn push_message<const N: usize>(&self, message: &MessagePush<'_, N>, to: &PeerSet, peers: usize) {
+    fn push_message<const N: usize>(
+        &self,
+        message: &MessagePush<'_, N>,
+        to: &PeerSet,
+        peers: usize,
+    ) {
         if self.away.is_none() {
             return self.host.push_message(message, to, peers);
         }

@@ -13,12 +13,12 @@ use super::options::StationOptions;
 use super::segment::{Away, HybridSegment};
 use crate::fabric::Fabric;
 use crate::mem::Region;
-use crate::station_event::StationEvent;
 use crate::peers::{PeerSet, Rank};
 use crate::rdma::RdmaCounters;
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::{self, ShmSegment};
 use crate::station_error::StationError;
+use crate::station_event::StationEvent;
 use crate::tcp::{self, StreamState};
 
 /// How what is pushed to a peer goes. In JSON: `{"way": "shm"}`, `{"way": "tcp"}` or
@@ -148,10 +148,10 @@ impl Station {
 
     /// Says where a member is that is going to call: on another host, segments with
     /// it [wait](Self::segments) for its connection. Does not block.
-    pub fn introduce(&self, address: &[u8]) -> Result<(), HybridError> {
+    pub fn expect_peer(&self, address: &[u8]) -> Result<(), HybridError> {
         let member = self.read(address)?;
         if member.host != self.here.host {
-            self.network(member.id)?.introduce(member.id);
+            self.network(member.id)?.expect_peer(member.id);
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl Station {
     /// Makes segments, in this order, all or none: blocks for the host's members as
     /// [`shm::Station::segments`] does, and until each member elsewhere is connected,
     /// or lost, or `deadline` is over. Who is elsewhere was connected or
-    /// [introduced](Self::introduce) before. Members of whom there is none by then have
+    /// [introduced](Self::expect_peer) before. Members of whom there is none by then have
     /// rows of zeros for ever, and each control segment that has one reports it.
     pub fn segments(
         &self,
@@ -347,7 +347,7 @@ impl Station {
     }
 
     /// How what is pushed to a peer goes; `None` if it is not connected, or lost.
-    pub fn way(&self, id: u128) -> Option<PeerPath> {
+    pub fn path(&self, id: u128) -> Option<PeerPath> {
         if let Some(network) = &self.network
             && network.streams.has(id)
         {
@@ -367,7 +367,7 @@ impl Station {
     }
 
     /// How far the stream of a peer has come; `None` if it is not elsewhere.
-    pub fn link(&self, id: u128) -> Option<StreamState> {
+    pub fn stream_state(&self, id: u128) -> Option<StreamState> {
         self.network.as_ref()?.streams.link(id)
     }
 

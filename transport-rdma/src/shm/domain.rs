@@ -182,7 +182,8 @@ pub fn host_id(directory: Option<&Path>) -> Result<u128, SetupError> {
 }
 
 fn identify(directory: &OwnedFd) -> Result<u128, SetupError> {
-    let stat = rustix::fs::fstat(directory).map_err(SetupError::system("looking at a directory"))?;
+    let stat =
+        rustix::fs::fstat(directory).map_err(SetupError::system("looking at a directory"))?;
     let digest = Sha256::new()
         .chain_update(process::boot()?.to_le_bytes())
         .chain_update(process::namespace()?.to_le_bytes())

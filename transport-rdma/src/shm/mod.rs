@@ -37,11 +37,11 @@ mod socket;
 mod station;
 mod view_record;
 
-pub use crate::station_event::{StationEvent, MESSAGE_LEN_MAX};
 pub use crate::station_error::StationError;
+pub use crate::station_event::{MESSAGE_LEN_MAX, StationEvent};
 pub use domain::{default_domain_directory, host_id};
 pub use doorbell::DoorbellChoice;
 pub use error::SetupError;
-pub use register::{EnterOutcome, DomainState, DecisionRefused, DomainRegistry};
-pub use station::{SegmentKey, SegmentRequest, ShmSegment, Station, HostOptions};
-pub use view_record::{ViewDecision, MemberEntry};
+pub use register::{DecisionRefused, DomainRegistry, DomainState, EnterOutcome};
+pub use station::{HostOptions, SegmentKey, SegmentRequest, ShmSegment, Station};
+pub use view_record::{MemberEntry, ViewDecision};

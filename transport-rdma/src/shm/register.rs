@@ -15,7 +15,7 @@ use super::error::SetupError;
 use super::process;
 use super::socket::Deadline;
 use super::station::sweep_sockets;
-use super::view_record::{ADDRESS_LEN_MAX, ViewDecision, MemberEntry, ViewRecord};
+use super::view_record::{ADDRESS_LEN_MAX, MemberEntry, ViewDecision, ViewRecord};
 use crate::peers::MEMBERS_MAX;
 
 /// How long to wait for the lock, which is held for moments unless its holder
@@ -101,7 +101,11 @@ impl DomainRegistry {
     /// Opens the directory, made if need be, in which the domain is recorded; it
     /// must be this user's alone. `None`: `$SPINDLE_DDS_DIR`, or else the user's runtime
     /// directory, or a directory in shared memory.
-    pub fn open(domain: u32, directory: Option<&Path>, me: MemberEntry) -> Result<Self, SetupError> {
+    pub fn open(
+        domain: u32,
+        directory: Option<&Path>,
+        me: MemberEntry,
+    ) -> Result<Self, SetupError> {
         Ok(Self {
             domain: Arc::new(Domain::open(domain, directory)?),
             me,
@@ -163,7 +167,12 @@ impl DomainRegistry {
     /// `from_view`, or has not this member. If not, a majority has decided: the record
     /// is brought up to date as by [`note`](Self::record), also with a view that this
     /// member leaves by. Waits up to 5 s for the lock.
-    pub fn decide(&self, from_view: u64, next: &ViewDecision, one_host: bool) -> Result<(), DecisionRefused> {
+    pub fn decide(
+        &self,
+        from_view: u64,
+        next: &ViewDecision,
+        one_host: bool,
+    ) -> Result<(), DecisionRefused> {
         check(from_view, next)?;
         let domain = self.domain.id;
         let locked = self.lock()?;

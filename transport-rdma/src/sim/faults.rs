@@ -4,7 +4,7 @@ use super::link::Piece;
 use super::options::PlantedBug;
 use super::segment::{Phase, Seat};
 use super::state::{EventQueue, State};
-use crate::fabric::{PeerFailure, FailureCause};
+use crate::fabric::{FailureCause, PeerFailure};
 use crate::peers::Rank;
 
 impl State {
@@ -60,7 +60,7 @@ impl State {
             .link(from, to)
             .queue
             .get_mut(keep)
-            .map(|(_, piece)| core::mem::replace(piece, Piece::Ring));
+            .map(|(_, piece)| core::mem::replace(piece, Piece::Doorbell));
         self.link(from, to).queue.truncate(keep);
         if let Some(Piece::Range { spot, mut words }) = last {
             self.rng.shuffle(&mut words);

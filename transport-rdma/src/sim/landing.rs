@@ -143,7 +143,7 @@ impl State {
             Piece::Range { spot, words } => self.land_range(operation, spot, words),
             Piece::Payload { spot, at, len } => self.show_payload(spot, at as usize, len as usize),
             Piece::Sleep(word) => self.land_sleep_word(from, to, word),
-            Piece::Ring => self.wake(to),
+            Piece::Doorbell => self.wake(to),
         }
     }
 

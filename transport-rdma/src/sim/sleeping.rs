@@ -70,7 +70,7 @@ impl State {
         if !self.nodes[me].crashed && self.wanted(sleep_word, owed) {
             self.link(me, peer).owed = Owed::Nothing;
             self.nodes[me].peer_wakes += 1;
-            self.enqueue(me, peer, Piece::Ring);
+            self.enqueue(me, peer, Piece::Doorbell);
         }
     }
 

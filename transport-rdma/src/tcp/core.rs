@@ -15,11 +15,11 @@ use rustix::net::sockopt;
 
 use crate::fabric::FailureCause;
 use crate::mem::Region;
-use crate::station_event::{MESSAGE_LEN_MAX, EventQueue};
 use crate::queue::Full;
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::SetupError;
 use crate::station_error::StationError;
+use crate::station_event::{EventQueue, MESSAGE_LEN_MAX};
 
 /// Longest row: far above any use, far below where lengths overflow.
 const ROW_LEN_MAX: usize = 1 << 40;

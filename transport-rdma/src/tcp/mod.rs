@@ -79,6 +79,6 @@ mod splitter;
 mod streams;
 
 pub(crate) use self::core::{Core, problem};
-pub use self::core::{StreamState, StreamOptions};
+pub use self::core::{StreamOptions, StreamState};
 pub(crate) use shared::Wake;
 pub(crate) use streams::{Reach, Streams};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::record::{HEADER_LEN, Header, PART_LEN_MAX, RECORD_LEN_MAX};
 use crate::fabric::WakeReason;
-use crate::station_event::QUEUE_LEN_MAX;
 use crate::queue::{Full, Own, Push, Pushes, SLOTS};
+use crate::station_event::QUEUE_LEN_MAX;
 
 /// Bytes of stream that one part of a message takes, at most.
 pub(super) const PART_ROOM: usize = HEADER_LEN + PART_LEN_MAX;

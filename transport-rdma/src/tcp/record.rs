@@ -13,8 +13,8 @@
 //! last record of who closes the stream on purpose, which has no bytes either.
 
 use crate::fabric::{FABRIC_AREA, WakeReason};
-use crate::station_event::MESSAGE_LEN_MAX;
 use crate::segment::SegmentKey;
+use crate::station_event::MESSAGE_LEN_MAX;
 
 /// Bytes before those of the row.
 pub(super) const HEADER_LEN: usize = 16;

@@ -20,12 +20,12 @@ use crate::eventfd::{create_eventfd, signal_eventfd};
 use crate::fabric::{FailureCause, WakeReason};
 use crate::failures::Control;
 use crate::mem::Region;
-use crate::station_event::{StationEvent, LEFT, EventQueue};
 use crate::peers::MEMBERS_MAX;
 use crate::queue::Full;
 use crate::segment::SegmentKey;
 use crate::shm::SetupError;
 use crate::station_error::StationError;
+use crate::station_event::{EventQueue, LEFT, StationEvent};
 
 /// Most peers, those that are lost and not dropped included.
 const PEERS_MAX: usize = MEMBERS_MAX - 1;

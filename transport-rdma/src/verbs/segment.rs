@@ -149,7 +149,10 @@ impl Segment {
 
     /// Posts what was held back, and doorbells to those who sleep.
     pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        for (ring, to) in [(WakeReason::Data, *data), (WakeReason::Acks, acks.without(data))] {
+        for (ring, to) in [
+            (WakeReason::Data, *data),
+            (WakeReason::Acks, acks.without(data)),
+        ] {
             for link in self.links(&to) {
                 link.sleeper.note(ring);
                 self.shared.ring_if_due(link);

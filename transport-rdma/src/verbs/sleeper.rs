@@ -16,7 +16,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use crate::fabric::{WakeReason, WakeInterest};
+use crate::fabric::{WakeInterest, WakeReason};
 
 /// One peer's.
 #[derive(Debug, Default)]

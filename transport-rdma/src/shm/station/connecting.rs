@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::address::Address;
-use super::sleep_state::DOORBELLS;
 use super::shared::Shared;
-use super::state::{Answer, Life, Connection, Role, State};
+use super::sleep_state::DOORBELLS;
+use super::state::{Answer, Connection, Life, Role, State};
 use crate::shm::error::SetupError;
 use crate::shm::socket;
 use crate::station_error::StationError;

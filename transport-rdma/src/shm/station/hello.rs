@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::packet::Packet;
 use super::shared::{Shared, say};
+use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::state::{Life, Peer, Role, State};
 use crate::mapping::Mapping;
-use crate::station_event::StationEvent;
 use crate::shm::descriptor;
 use crate::shm::memory;
+use crate::station_event::StationEvent;
 
 /// Makes a peer of whoever said hello on a connection. The error is for both.
 pub(super) fn welcome(
@@ -29,7 +29,10 @@ pub(super) fn welcome(
         return Ok(());
     };
     let (pid, called) = match link.role {
-        Role::Called { id: called, doorbell } if called == id => (link.pid, Some(doorbell)),
+        Role::Called {
+            id: called,
+            doorbell,
+        } if called == id => (link.pid, Some(doorbell)),
         Role::Called { id: called, .. } => {
             return Err(format!(
                 "member {id:032x} answers where member {called:032x} was called"

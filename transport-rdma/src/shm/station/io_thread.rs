@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::packet_io;
 use super::packet::Packet;
+use super::packet_io;
 use super::shared::{Shared, say};
-use super::state::{Life, Connection, Role, State};
+use super::state::{Connection, Life, Role, State};
 use crate::fabric::FailureCause;
 use crate::shm::socket::{self, Deadline};
 

@@ -20,15 +20,15 @@
 //! - `bed`: sleeping and waking.
 
 mod address;
-mod sleep_state;
 mod connecting;
 mod packet_io;
+mod sleep_state;
 
-mod row_exchange;
-mod packet;
-mod io_thread;
-mod row_prefault;
 mod hello;
+mod io_thread;
+mod packet;
+mod row_exchange;
+mod row_prefault;
 mod segment;
 mod shared;
 mod state;
@@ -40,17 +40,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use self::address::Address;
-use self::packet::{PART_LEN_MAX, Packet};
 use self::io_thread::IoThread;
+use self::packet::{PART_LEN_MAX, Packet};
 use self::shared::Shared;
 use crate::eventfd::signal_eventfd;
 use crate::fabric::{FailureCause, WakeReason};
-use crate::station_event::{StationEvent, MESSAGE_LEN_MAX, EventQueue, QUEUE_LEN_MAX};
 pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::SetupError;
 use crate::station_error::StationError;
+use crate::station_event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
 
 pub(super) use self::address::sweep_sockets;
 pub use self::segment::ShmSegment;

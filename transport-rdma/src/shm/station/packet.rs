@@ -140,7 +140,10 @@ mod tests {
     fn packets() -> [Packet<'static>; 5] {
         let (epoch, index) = (1 << 40, 7);
         [
-            Packet::Hello { id: 9, doorbell: 300 },
+            Packet::Hello {
+                id: 9,
+                doorbell: 300,
+            },
             Packet::Refused {
                 already: true,
                 reason: "no".into(),

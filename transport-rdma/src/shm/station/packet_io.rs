@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::packet::{NoPacket, Packet, VERSION};
 use super::hello;
+use super::packet::{NoPacket, Packet, VERSION};
 use super::shared::{Shared, borrow, say};
 use super::state::{Answer, EarlyRow, Life, Role, State};
 use crate::fabric::FailureCause;
-use crate::station_event::{LEFT, MESSAGE_LEN_MAX};
 use crate::shm::socket::{self, Received};
+use crate::station_event::{LEFT, MESSAGE_LEN_MAX};
 
 /// How long the kernel's word of a peer's end is awaited once its connection
 /// has closed without a farewell: it comes a moment later.

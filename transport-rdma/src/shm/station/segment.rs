@@ -4,10 +4,12 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::sleep_state::WakeTarget;
 use super::shared::Shared;
+use super::sleep_state::WakeTarget;
 use crate::counters::PushCounters;
-use crate::fabric::{ParkSlots, Fabric, FabricCounters, PeerFailure, MessagePush, Park, Sleeper, WakeInterest};
+use crate::fabric::{
+    Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
+};
 use crate::failures::Failures;
 use crate::mapping::Mapping;
 use crate::mem::Region;
@@ -76,18 +78,15 @@ impl ShmSegment {
     ) -> Self {
         let ranks = (0..).map(Rank).zip(&rows);
         let absent = ranks.filter(|(_, row)| !row.is_real);
-        let rows: Vec<_> = rows.iter().map(|row| row.mapping.region()).collect();
+        let regions: Vec<_> = rows.iter().map(|row| row.mapping.region()).collect();
         Self {
-            own: rows[me.index()].clone(),
+            own: regions[me.index()].clone(),
             shared,
             key,
             me,
-            rows,
+            rows: regions,
             // Zeros stand still as they are.
-            fenced: rows
-                .iter()
-                .map(|row| Mutex::new(!row.is_real))
-                .collect(),
+            fenced: rows.iter().map(|row| Mutex::new(!row.is_real)).collect(),
             absent: absent.map(|(rank, _)| rank).collect(),
             wake_targets: rows.iter().map(|row| row.wake_target.clone()).collect(),
             mappings: rows.into_iter().map(|row| row.mapping).collect(),
@@ -190,7 +189,12 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn push_message<const N: usize>(&self, message: &MessagePush<'_, N>, to: &PeerSet, peers: usize) {
+    fn push_message<const N: usize>(
+        &self,
+        message: &MessagePush<'_, N>,
+        to: &PeerSet,
+        peers: usize,
+    ) {
         debug_assert_eq!(peers, to.len());
         let row = self.own_row();
         row.store_words(message.header, message.words);

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::HostOptions;
 use super::address::Address;
-use super::sleep_state::{DOORBELL_ROW_LEN, SleepState};
 use super::packet::Packet;
 use super::row_prefault::prefault;
+use super::sleep_state::{DOORBELL_ROW_LEN, SleepState};
 use super::state::State;
 use crate::eventfd::signal_eventfd;
 use crate::mapping::{Mapping, Populated};
-use crate::station_event::EventQueue;
 use crate::peers::Rank;
 use crate::segment::SegmentKey;
 use crate::shm::SetupError;
@@ -20,6 +19,7 @@ use crate::shm::descriptor;
 use crate::shm::domain::Domain;
 use crate::shm::memory;
 use crate::shm::socket::{self, Deadline};
+use crate::station_event::EventQueue;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 512;

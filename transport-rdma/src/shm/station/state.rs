@@ -12,14 +12,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use super::packet::Packet;
 use super::shared::say;
+use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use crate::fabric::FailureCause;
 use crate::failures::Control;
 use crate::mem::Region;
-use crate::station_event::{StationEvent, EventQueue, QUEUE_LEN_MAX};
 use crate::segment::SegmentKey;
+use crate::station_event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
 
 /// Most rows of one peer that wait until they are asked for; the oldest epoch
 /// gives way.
@@ -210,7 +210,8 @@ impl State {
 
     /// A call of mine that is under way.
     pub(super) fn call_to(&self, id: u128) -> Option<u64> {
-        let is_call = |link: &Connection| matches!(link.role, Role::Called { id: to, .. } if to == id);
+        let is_call =
+            |link: &Connection| matches!(link.role, Role::Called { id: to, .. } if to == id);
         let mut calls = self.links.iter().filter(|(_, link)| is_call(link));
         calls.next().map(|(&number, _)| number)
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::super::{Core, Hooks, Segment};
-use crate::fabric::{FABRIC_AREA, WakeReason, WakeInterest};
+use crate::fabric::{FABRIC_AREA, WakeInterest, WakeReason};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::rdma::RdmaOptions;
