@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use super::address::Address;
 use super::calling::Reached;
-use super::error::MixedError;
+use super::error::HybridError;
 use super::network::Network;
 use super::options::StationOptions;
-use super::segment::{Away, MixedSegment};
+use super::segment::{Away, HybridSegment};
 use crate::fabric::Fabric;
 use crate::mem::Region;
-use crate::news::Event;
 use crate::peers::{PeerSet, Rank};
 use crate::rdma::RdmaCounters;
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::{self, ShmSegment};
 use crate::station_error::StationError;
-use crate::tcp::{self, LinkState};
+use crate::station_event::StationEvent;
+use crate::tcp::{self, StreamState};
 
 /// How what is pushed to a peer goes. In JSON: `{"way": "shm"}`, `{"way": "tcp"}` or
 /// `{"way": "rdma", "rdma": {...}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "way", content = "rdma")]
-pub enum PeerWay {
+pub enum PeerPath {
     /// It is on this host, and maps my rows.
     #[serde(rename = "shm")]
     SharedMemory,
@@ -37,7 +37,7 @@ pub enum PeerWay {
     Rdma(Box<RdmaCounters>),
 }
 
-impl PeerWay {
+impl PeerPath {
     /// One word for it: `shm`, `tcp` or `rdma`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Station {
     /// Opens it: from here on peers can connect. Waits up to 5 s for the domain's
     /// lock. Without a network, it has the one thread of [`shm::Station`]; with one, two
     /// more, and a third if there is RDMA.
-    pub fn open(options: &StationOptions) -> Result<Self, MixedError> {
+    pub fn open(options: &StationOptions) -> Result<Self, HybridError> {
         let host = shm::Station::open(&options.host)?;
         let mut here = Address {
             host: host.host_id()?,
@@ -111,10 +111,10 @@ impl Station {
     /// its id. Blocks until it has answered, at most until `deadline`, or 3 s longer if it
     /// has proved itself by then and settles how pushes go. One that turns
     /// out to be on the same host is connected by shared memory.
-    pub fn call(&self, contact: SocketAddr, deadline: Instant) -> Result<u128, MixedError> {
+    pub fn call(&self, contact: SocketAddr, deadline: Instant) -> Result<u128, HybridError> {
         let Some(network) = &self.network else {
             let reason = "this station is open for its own host only".to_owned();
-            return Err(MixedError::Unreachable { contact, reason });
+            return Err(HybridError::Unreachable { contact, reason });
         };
         match network.call(contact, deadline)? {
             Reached::Peer(id) => Ok(id),
@@ -125,10 +125,10 @@ impl Station {
     /// Connects to the station with this [`address`](Self::address), unless the two
     /// are connected, and gives its id. Blocks as [`call`](Self::call) does. If both call,
     /// there is one connection.
-    pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, MixedError> {
+    pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, HybridError> {
         let target = self.read(address)?;
         if target.id == self.id() {
-            return Err(MixedError::ThisStation);
+            return Err(HybridError::ThisStation);
         }
         if target.host == self.here.host {
             return Ok(self.host.connect(&target.on_host, deadline)?);
@@ -137,28 +137,28 @@ impl Station {
     }
 
     /// The way to a member elsewhere.
-    fn network(&self, id: u128) -> Result<&Network, MixedError> {
-        self.network.as_ref().ok_or(MixedError::NoNetwork { id })
+    fn network(&self, id: u128) -> Result<&Network, HybridError> {
+        self.network.as_ref().ok_or(HybridError::NoNetwork { id })
     }
 
-    fn read(&self, address: &[u8]) -> Result<Address, MixedError> {
+    fn read(&self, address: &[u8]) -> Result<Address, HybridError> {
         let nonsense = || StationError::Address(String::from_utf8_lossy(address).into_owned());
         Ok(Address::read(address).ok_or_else(nonsense)?)
     }
 
     /// Says where a member is that is going to call: on another host, segments with
     /// it [wait](Self::segments) for its connection. Does not block.
-    pub fn introduce(&self, address: &[u8]) -> Result<(), MixedError> {
+    pub fn expect_peer(&self, address: &[u8]) -> Result<(), HybridError> {
         let member = self.read(address)?;
         if member.host != self.here.host {
-            self.network(member.id)?.introduce(member.id);
+            self.network(member.id)?.expect_peer(member.id);
         }
         Ok(())
     }
 
     /// Sends a message of at most [`MESSAGE_LEN_MAX`](crate::MESSAGE_LEN_MAX) bytes to
     /// a peer that is connected. Does not wait until it is taken.
-    pub fn send(&self, to: u128, bytes: &[u8]) -> Result<(), MixedError> {
+    pub fn send(&self, to: u128, bytes: &[u8]) -> Result<(), HybridError> {
         match &self.network {
             Some(network) if network.streams.has(to) => network.streams.send(to, bytes)?,
             _ => self.host.send(to, bytes)?,
@@ -169,7 +169,7 @@ impl Station {
     /// What happened next, here or elsewhere; `None` if nothing does before `timeout`
     /// is over, or somebody has said [`interrupt`](Self::interrupt) since the last
     /// call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
-    pub fn next_event(&self, timeout: Duration) -> Option<Event> {
+    pub fn next_event(&self, timeout: Duration) -> Option<StationEvent> {
         self.host.next_event(timeout)
     }
 
@@ -184,7 +184,7 @@ impl Station {
         &self,
         request: &SegmentRequest,
         deadline: Instant,
-    ) -> Result<MixedSegment, MixedError> {
+    ) -> Result<HybridSegment, HybridError> {
         let made = self.segments(core::slice::from_ref(request), deadline)?;
         let [segment] = <[_; 1]>::try_from(made).expect("one for one");
         Ok(segment)
@@ -193,13 +193,13 @@ impl Station {
     /// Makes segments, in this order, all or none: blocks for the host's members as
     /// [`shm::Station::segments`] does, and until each member elsewhere is connected,
     /// or lost, or `deadline` is over. Who is elsewhere was connected or
-    /// [introduced](Self::introduce) before. Members of whom there is none by then have
+    /// [introduced](Self::expect_peer) before. Members of whom there is none by then have
     /// rows of zeros for ever, and each control segment that has one reports it.
     pub fn segments(
         &self,
         requests: &[SegmentRequest],
         deadline: Instant,
-    ) -> Result<Vec<MixedSegment>, MixedError> {
+    ) -> Result<Vec<HybridSegment>, HybridError> {
         for request in requests {
             if let Some(problem) = tcp::problem(request, self.id()) {
                 return Err(StationError::segment(request.key, problem).into());
@@ -240,10 +240,10 @@ impl Station {
         request: &SegmentRequest,
         away: &PeerSet,
         part: ShmSegment,
-    ) -> Result<MixedSegment, MixedError> {
+    ) -> Result<HybridSegment, HybridError> {
         let rdma = self.network.as_ref().and_then(|it| it.rdma.clone());
         let Some(network) = self.network.as_ref().filter(|_| !away.is_empty()) else {
-            return Ok(MixedSegment {
+            return Ok(HybridSegment {
                 host: part,
                 away: None,
                 rdma,
@@ -288,7 +288,7 @@ impl Station {
             whole,
             on_host,
         };
-        Ok(MixedSegment {
+        Ok(HybridSegment {
             host: part,
             away: Some(away),
             rdma,
@@ -347,17 +347,17 @@ impl Station {
     }
 
     /// How what is pushed to a peer goes; `None` if it is not connected, or lost.
-    pub fn way(&self, id: u128) -> Option<PeerWay> {
+    pub fn path(&self, id: u128) -> Option<PeerPath> {
         if let Some(network) = &self.network
             && network.streams.has(id)
         {
             let lives = network.streams.fate_of(id)?.is_none();
             let rdma = network.rdma.as_ref();
             let counters = rdma.and_then(|rdma| rdma.counters(id));
-            let by_rdma = counters.map(|counters| PeerWay::Rdma(Box::new(counters)));
-            return lives.then(|| by_rdma.unwrap_or(PeerWay::Stream));
+            let by_rdma = counters.map(|counters| PeerPath::Rdma(Box::new(counters)));
+            return lives.then(|| by_rdma.unwrap_or(PeerPath::Stream));
         }
-        self.host.has(id).then_some(PeerWay::SharedMemory)
+        self.host.has(id).then_some(PeerPath::SharedMemory)
     }
 
     /// Whether all that was pushed by RDMA has landed. For tests: it takes locks.
@@ -367,14 +367,14 @@ impl Station {
     }
 
     /// How far the stream of a peer has come; `None` if it is not elsewhere.
-    pub fn link(&self, id: u128) -> Option<LinkState> {
+    pub fn stream_state(&self, id: u128) -> Option<StreamState> {
         self.network.as_ref()?.streams.link(id)
     }
 
     /// For tests: makes other stations of this process believe that the process
     /// of this one has ended. Does nothing to other processes.
-    pub fn feign_death(&self) {
-        self.host.feign_death();
+    pub fn pretend_process_ended(&self) {
+        self.host.pretend_process_ended();
     }
 }
 

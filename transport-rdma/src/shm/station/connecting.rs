@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::address::Address;
-use super::bed::BELLS;
 use super::shared::Shared;
-use super::state::{Answer, Life, Link, Role, State};
-use crate::shm::error::JoinError;
+use super::sleep_state::DOORBELLS;
+use super::state::{Answer, Connection, Life, Role, State};
+use crate::shm::error::SetupError;
 use crate::shm::socket;
 use crate::station_error::StationError;
 
@@ -77,18 +77,18 @@ fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<boo
             )));
         }
     };
-    let (pid, user) = socket::peer(&socket).map_err(JoinError::system("looking at a peer"))?;
+    let (pid, user) = socket::peer(&socket).map_err(SetupError::system("looking at a peer"))?;
     if user != rustix::process::geteuid().as_raw() {
         return Err(unreachable(format!("it belongs to user {user}")));
     }
-    let Some(bell) = state.take_bell() else {
-        let most = BELLS - 1;
+    let Some(doorbell) = state.take_doorbell() else {
+        let most = DOORBELLS - 1;
         return Err(unreachable(format!(
             "this station has {most} peers already"
         )));
     };
-    let mut link = Link::new(socket, pid, Role::Called { id, bell });
-    let (bytes, fds) = shared.hello(pid, bell);
+    let mut link = Connection::new(socket, pid, Role::Called { id, doorbell });
+    let (bytes, fds) = shared.hello(pid, doorbell);
     link.put(bytes, fds);
     state.add_link(link);
     shared.kick();

@@ -14,8 +14,8 @@ use super::keeper::Keeper;
 use super::listening::Listening;
 use super::rdma::Rdma;
 use super::way::Way;
-use crate::event::{create_event, write_event};
-use crate::shm::JoinError;
+use crate::eventfd::{create_eventfd, signal_eventfd};
+use crate::shm::SetupError;
 use crate::tcp;
 
 /// Who is at the other end of a connection that is nobody's yet.
@@ -137,7 +137,7 @@ impl Shared {
     /// Gives the thread something to do.
     pub(super) fn kick(&self) {
         // An event descriptor that is full wakes it already.
-        let _ = write_event(&self.kick);
+        let _ = signal_eventfd(&self.kick);
     }
 
     pub(super) fn kicked(&self) -> &OwnedFd {
@@ -175,12 +175,12 @@ impl Door {
         listening: Listening,
         streams: Arc<tcp::Core>,
         rdma: Option<Arc<Rdma>>,
-    ) -> Result<Self, JoinError> {
+    ) -> Result<Self, SetupError> {
         let shared = Arc::new(Shared {
             me,
             streams,
             rdma,
-            kick: create_event().map_err(JoinError::system("making an event descriptor"))?,
+            kick: create_eventfd().map_err(SetupError::system("making an event descriptor"))?,
             state: Mutex::new(State {
                 missing: listening.missing(),
                 ..State::default()
@@ -195,7 +195,7 @@ impl Door {
         let thread = thread::Builder::new()
             .name("spindle-door".into())
             .spawn(move || keeper.run())
-            .map_err(JoinError::system("starting the thread that listens"))?;
+            .map_err(SetupError::system("starting the thread that listens"))?;
         Ok(Self {
             shared,
             thread: Mutex::new(Some(thread)),

@@ -3,7 +3,7 @@
 //!
 //! A peer that is lost or takes too long has rows of zeros, and is reported by
 //! every control segment of the exchange that has it, whichever of its rows is
-//! missing: who lacks one in a lane must not go on in the view.
+//! missing: who lacks one in a segment must not go on in the view.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::packet::Packet;
-use super::segment::{Place, ShmSegment};
+use super::segment::{MemberRow, ShmSegment};
 use super::shared::Shared;
 use super::state::{EarlyRow, Life, State};
 use crate::fabric::FailureCause;
@@ -33,13 +33,13 @@ pub(super) fn segments(
             return Err(StationError::segment(request.key, problem));
         }
     }
-    let mut exchange = Exchange::begin(shared, requests)?;
+    let mut exchange = RowExchange::begin(shared, requests)?;
     exchange.run(deadline)?;
     exchange.end(deadline)
 }
 
 /// My own row of a segment, and what has come of the others'.
-struct Side<'a> {
+struct PendingSegment<'a> {
     request: &'a SegmentRequest,
     own: Arc<Mapping>,
     file: Arc<OwnedFd>,
@@ -50,33 +50,33 @@ struct Side<'a> {
     lost: PeerSet,
 }
 
-struct Exchange<'a> {
+struct RowExchange<'a> {
     shared: &'a Arc<Shared>,
-    sides: Vec<Side<'a>>,
+    pending: Vec<PendingSegment<'a>>,
     failed: BTreeMap<u128, FailureCause>,
     /// All segments are there: nothing is to be taken back.
     done: bool,
 }
 
-impl Drop for Exchange<'_> {
+impl Drop for RowExchange<'_> {
     fn drop(&mut self) {
         if !self.done {
             let mut state = self.shared.state();
-            self.sides
+            self.pending
                 .iter()
                 .for_each(|side| state.forget(side.request.key));
         }
     }
 }
 
-impl<'a> Exchange<'a> {
+impl<'a> RowExchange<'a> {
     fn begin(
         shared: &'a Arc<Shared>,
         requests: &'a [SegmentRequest],
     ) -> Result<Self, StationError> {
-        let mut exchange = Exchange {
+        let mut exchange = RowExchange {
             shared,
-            sides: Vec::new(),
+            pending: Vec::new(),
             failed: BTreeMap::new(),
             done: false,
         };
@@ -87,7 +87,7 @@ impl<'a> Exchange<'a> {
             }
             let made = memory::create_row(request.row_lens[request.me.index()]);
             let (own, file) = made.inspect_err(|_| shared.forget(request.key))?;
-            exchange.sides.push(Side {
+            exchange.pending.push(PendingSegment {
                 request,
                 own,
                 file: Arc::new(file),
@@ -126,7 +126,7 @@ impl<'a> Exchange<'a> {
     /// Whether some row is still to come, and whether something is to be sent.
     fn advance(&mut self, state: &mut State) -> (bool, bool) {
         let (mut waits, mut sends) = (false, false);
-        for side in &mut self.sides {
+        for side in &mut self.pending {
             let request = side.request;
             for (rank, id) in request.peers() {
                 sends |= side.send_to(rank, id, state, &mut self.failed);
@@ -159,7 +159,7 @@ impl<'a> Exchange<'a> {
 
     /// The time is over: who is missing stays away.
     fn call_off(&mut self, state: MutexGuard<'_, State>) {
-        for side in &mut self.sides {
+        for side in &mut self.pending {
             for (rank, id) in side.request.peers() {
                 if side.come.contains_key(&rank) || side.lost.contains(rank) {
                     continue;
@@ -176,16 +176,16 @@ impl<'a> Exchange<'a> {
     }
 
     fn end(mut self, deadline: Instant) -> Result<Vec<ShmSegment>, StationError> {
-        let mut places = Vec::new();
-        for side in &mut self.sides {
-            places.push(side.places(self.shared, deadline, &mut self.failed)?);
+        let mut rows = Vec::new();
+        for side in &mut self.pending {
+            rows.push(side.rows(self.shared, deadline, &mut self.failed)?);
         }
         let mut segments = Vec::new();
         let mut state = self.shared.state();
-        for (side, mut places) in self.sides.iter().zip(places) {
+        for (side, mut rows) in self.pending.iter().zip(rows) {
             for (rank, id) in side.request.peers() {
                 let peer = state.peers.get(&id);
-                places[rank.index()].contact = peer.map(|peer| Arc::clone(&peer.contact));
+                rows[rank.index()].wake_target = peer.map(|peer| Arc::clone(&peer.wake_target));
             }
             let request = side.request;
             let failures = request.control.then(|| self.register(request, &mut state));
@@ -193,7 +193,7 @@ impl<'a> Exchange<'a> {
                 Arc::clone(self.shared),
                 request.key,
                 request.me,
-                places,
+                rows,
                 failures,
             ));
         }
@@ -217,7 +217,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-impl Side<'_> {
+impl PendingSegment<'_> {
     /// Hands over my row as soon as there is somebody to take it.
     fn send_to(
         &mut self,
@@ -251,39 +251,39 @@ impl Side<'_> {
 
     /// Maps what has come; zeros for the rest. Memory is found for them until `deadline`, and
     /// not for longer: others begin when they have the rows, and wait for a sign of this member.
-    fn places(
+    fn rows(
         &mut self,
         shared: &Shared,
         deadline: Instant,
         failed: &mut BTreeMap<u128, FailureCause>,
-    ) -> Result<Vec<Place>, StationError> {
-        let mut places = Vec::new();
+    ) -> Result<Vec<MemberRow>, StationError> {
+        let mut rows = Vec::new();
         for (rank, &len) in (0..).map(Rank).zip(&self.request.row_lens) {
             if rank == self.request.me {
                 // It may take seconds where memory is cold: not before the others have the row,
                 // which they wait for.
                 shared.prefault(&self.own, rank, deadline);
-                places.push(Place::real(Arc::clone(&self.own)));
+                rows.push(MemberRow::real(Arc::clone(&self.own)));
                 continue;
             }
             let come = self.come.remove(&rank);
             let mapped = come.map(|(pid, row)| self.open(rank, pid, row));
-            let place = match mapped {
+            let row = match mapped {
                 Some(Ok(mapping)) => {
                     shared.prefault(&mapping, rank, deadline);
-                    Place::real(mapping)
+                    MemberRow::real(mapping)
                 }
                 Some(Err(reason)) => {
                     let id = self.request.members[rank.index()];
                     let cause = FailureCause::Unreachable(reason);
                     failed.entry(id).or_insert(cause);
-                    Place::zeros(memory::zero_row(len)?)
+                    MemberRow::zeros(memory::zero_row(len)?)
                 }
-                None => Place::zeros(memory::zero_row(len)?),
+                None => MemberRow::zeros(memory::zero_row(len)?),
             };
-            places.push(place);
+            rows.push(row);
         }
-        Ok(places)
+        Ok(rows)
     }
 
     fn open(&self, rank: Rank, pid: u32, row: EarlyRow) -> Result<Arc<Mapping>, String> {

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::hello;
 use super::packet::{NoPacket, Packet, VERSION};
-use super::reception;
 use super::shared::{Shared, borrow, say};
 use super::state::{Answer, EarlyRow, Life, Role, State};
 use crate::fabric::FailureCause;
-use crate::news::{LEFT, MESSAGE_LEN_MAX};
 use crate::shm::socket::{self, Received};
+use crate::station_event::{LEFT, MESSAGE_LEN_MAX};
 
 /// How long the kernel's word of a peer's end is awaited once its connection
 /// has closed without a farewell: it comes a moment later.
@@ -64,8 +64,8 @@ fn hear(
         Role::Member(id) => id,
         Role::Stranger { .. } | Role::Called { .. } => {
             return match packet {
-                Packet::Hello { id, bell } => {
-                    reception::welcome(shared, state, number, id, bell, received.fds)
+                Packet::Hello { id, doorbell } => {
+                    hello::welcome(shared, state, number, id, doorbell, received.fds)
                 }
                 Packet::Refused { already, reason } => {
                     let answer = match already {
@@ -88,7 +88,7 @@ fn hear(
             if last {
                 let bytes = core::mem::take(&mut link.partial);
                 state.news.deliver(from, bytes)?;
-                shared.bed.wake_myself();
+                shared.sleep.wake_myself();
             }
             Ok(())
         }
@@ -98,12 +98,12 @@ fn hear(
         }
         (Packet::Bye, None) => {
             let cause = FailureCause::Unreachable(LEFT.into());
-            state.close_peer(from, cause, &shared.bed);
+            state.close_peer(from, cause, &shared.sleep);
             Ok(())
         }
         (Packet::Refused { reason, .. }, None) => {
             let cause = FailureCause::Unreachable(format!("it closed: {reason}"));
-            state.close_peer(from, cause, &shared.bed);
+            state.close_peer(from, cause, &shared.sleep);
             Ok(())
         }
         _ => Err("it sent what does not belong here".to_owned()),
@@ -129,7 +129,7 @@ fn refuse(shared: &Shared, state: &mut State, number: u64, reason: String) {
             state.end_call(number, Some(Answer::Refused(reason)));
         }
         Role::Member(id) => {
-            state.close_peer(id, FailureCause::Unreachable(reason), &shared.bed);
+            state.close_peer(id, FailureCause::Unreachable(reason), &shared.sleep);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 
 /// Between two tries to get the port: about as often as a heartbeat is due.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ pub(super) struct Listening {
 
 impl Listening {
     /// Listens there; on any port if that one is taken.
-    pub(super) fn open(wanted: SocketAddr) -> Result<Self, JoinError> {
+    pub(super) fn open(wanted: SocketAddr) -> Result<Self, SetupError> {
         let (bound, missing) = match bind(wanted) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && wanted.port() != 0 => {
                 tracing::info!(%wanted, "the port is taken: listening on any other one");
@@ -33,7 +33,7 @@ impl Listening {
         };
         let ready = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (at, listener) =
-            ready.map_err(JoinError::system("listening for members in the network"))?;
+            ready.map_err(SetupError::system("listening for members in the network"))?;
         Ok(Self {
             listeners: vec![listener],
             at,

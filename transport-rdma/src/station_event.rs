@@ -20,7 +20,7 @@ pub(crate) const LEFT: &str = "it has closed the connection";
 
 /// What happened at a station.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum StationEvent {
     /// A peer is connected, whoever of the two called.
     Connected {
         /// Who.
@@ -42,7 +42,7 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl StationEvent {
     fn peer(&self) -> u128 {
         match *self {
             Self::Connected { id } | Self::Closed { id, .. } => id,
@@ -53,27 +53,27 @@ impl Event {
 
 /// Events that nobody has taken yet: one queue for all parts of a station.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct EventQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    events: VecDeque<Event>,
+    events: VecDeque<StationEvent>,
     /// Bytes of each peer's messages among them.
     unread: BTreeMap<u128, usize>,
     interrupted: bool,
     ended: bool,
 }
 
-impl News {
+impl EventQueue {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something that is no message.
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn tell(&self, event: StationEvent) {
         self.queue().events.push_back(event);
         self.changed.notify_all();
     }
@@ -88,7 +88,9 @@ impl News {
             ));
         }
         *unread += bytes.len();
-        queue.events.push_back(Event::Message { from, bytes });
+        queue
+            .events
+            .push_back(StationEvent::Message { from, bytes });
         drop(queue);
         self.changed.notify_all();
         Ok(())
@@ -102,7 +104,7 @@ impl News {
     }
 
     /// The next one; `None` after `timeout`, an interruption, or the end.
-    pub(crate) fn next(&self, timeout: Duration) -> Option<Event> {
+    pub(crate) fn next(&self, timeout: Duration) -> Option<StationEvent> {
         let now = Instant::now();
         let deadline = now.checked_add(timeout).unwrap_or(now + AGES);
         let mut queue = self.queue();
@@ -133,9 +135,9 @@ impl News {
 }
 
 impl Queue {
-    fn take(&mut self) -> Option<Event> {
+    fn take(&mut self) -> Option<StationEvent> {
         let event = self.events.pop_front()?;
-        if let Event::Message { from, bytes } = &event
+        if let StationEvent::Message { from, bytes } = &event
             && let Some(unread) = self.unread.get_mut(from)
         {
             *unread -= bytes.len();
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn messages_that_nobody_takes_are_bounded_for_each_peer() {
-        let news = News::default();
+        let news = EventQueue::default();
         let message = || vec![0; MESSAGE_LEN_MAX];
         for _ in 0..16 {
             news.deliver(1, message()).expect("room");
@@ -168,10 +170,10 @@ mod tests {
 
     #[test]
     fn who_waits_is_interrupted_once_and_ended_for_good() {
-        let news = News::default();
+        let news = EventQueue::default();
         news.interrupt();
         assert_eq!(news.next(Duration::MAX), None);
-        news.tell(Event::Connected { id: 1 });
+        news.tell(StationEvent::Connected { id: 1 });
         news.end();
         assert!(news.next(Duration::MAX).is_some());
         assert_eq!(news.next(Duration::MAX), None);

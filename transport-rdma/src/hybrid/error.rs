@@ -2,17 +2,17 @@
 
 use std::net::SocketAddr;
 
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 use crate::station_error::StationError;
 use crate::verbs::RdmaError;
 
 /// Why an operation of a [`Station`](super::Station) failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum MixedError {
+pub enum HybridError {
     /// The system did not give what the station needs.
     #[error(transparent)]
-    Join(#[from] JoinError),
+    Join(#[from] SetupError),
     /// Something with a known peer, on this host or elsewhere, or with a segment.
     #[error(transparent)]
     Station(#[from] StationError),
@@ -49,7 +49,7 @@ pub enum MixedError {
     },
 }
 
-impl MixedError {
+impl HybridError {
     /// Whether a contact refuses because the two do not have the same secret, or only one of
     /// them has one. A refusal comes in words, which stay as they are in any version.
     pub fn is_for_secret(&self) -> bool {

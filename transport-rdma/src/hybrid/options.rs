@@ -10,7 +10,7 @@ use crate::{shm, tcp};
 #[derive(Debug, Clone)]
 pub struct StationOptions {
     /// Its place on its host.
-    pub host: shm::StationOptions,
+    pub host: shm::HostOptions,
     /// Its place in a network. Without one it reaches its host's members only.
     pub network: Option<NetworkOptions>,
 }
@@ -25,7 +25,7 @@ pub struct NetworkOptions {
     /// have it. What goes over connections afterwards is not protected by it.
     pub secret: Option<Vec<u8>>,
     /// How patient it is with its peers.
-    pub streams: tcp::StationOptions,
+    pub streams: tcp::StreamOptions,
     /// Whether pushes to other hosts go by RDMA.
     pub rdma: RdmaUse,
 }
@@ -49,7 +49,7 @@ impl Default for NetworkOptions {
         Self {
             listen: (Ipv4Addr::UNSPECIFIED, 0).into(),
             secret: None,
-            streams: tcp::StationOptions::default(),
+            streams: tcp::StreamOptions::default(),
             rdma: RdmaUse::Off,
         }
     }

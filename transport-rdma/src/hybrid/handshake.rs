@@ -27,7 +27,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::address::{ADDRESS_LEN_MAX, Address};
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 
 const MAGIC: [u8; 4] = *b"SPNT";
 /// Of all but the first eight bytes of a frame, and refusals.
@@ -242,11 +242,11 @@ pub(super) struct Talk {
 
 impl Talk {
     /// With a nonce of its own.
-    pub(super) fn new(me: &Me, role: Role) -> Result<Self, JoinError> {
+    pub(super) fn new(me: &Me, role: Role) -> Result<Self, SetupError> {
         let mut nonce = Nonce::default();
         let flags = rustix::rand::GetRandomFlags::empty();
         rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut nonce, flags))
-            .map_err(JoinError::system("drawing a random number"))?;
+            .map_err(SetupError::system("drawing a random number"))?;
         let hello = Hello {
             domain: me.domain,
             id: me.id,
@@ -329,7 +329,7 @@ impl Talk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mixed::MixedError;
+    use crate::hybrid::HybridError;
 
     fn me(domain: u32, id: u128, secret: Option<&str>) -> Me {
         let address = Address {
@@ -384,7 +384,7 @@ mod tests {
             let reason = meet(&caller, &called).expect_err("refused");
             assert_eq!(reason, words);
             let contact = ([127, 0, 0, 1], 7400).into();
-            let error = MixedError::Refused { contact, reason };
+            let error = HybridError::Refused { contact, reason };
             assert_eq!(error.is_for_secret(), caller.secret != called.secret);
         };
         let words = "the caller is of domain 3, the one called of 4";

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::address::Address;
 use super::calling::{Reached, Unreached};
 use super::door::Door;
-use super::error::MixedError;
+use super::error::HybridError;
 use super::handshake::Me;
 use super::interfaces;
 use super::listening::Listening;
@@ -45,9 +45,9 @@ impl Network {
         host: &shm::Station,
         domain: u32,
         here: &mut Address,
-    ) -> Result<Self, MixedError> {
+    ) -> Result<Self, HybridError> {
         if options.secret.as_ref().is_some_and(Vec::is_empty) {
-            return Err(MixedError::EmptySecret);
+            return Err(HybridError::EmptySecret);
         }
         let listens = Listening::open(options.listen)?;
         let listening = listens.at();
@@ -101,7 +101,7 @@ impl Network {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn introduce(&self, id: u128) {
+    pub(super) fn expect_peer(&self, id: u128) {
         self.introduced().insert(id);
     }
 
@@ -125,26 +125,26 @@ impl Network {
         &self,
         contact: SocketAddr,
         deadline: Instant,
-    ) -> Result<Reached, MixedError> {
+    ) -> Result<Reached, HybridError> {
         let called = self.door.call(&[contact], None, deadline);
         called.map_err(|why| match why {
             Unreached::Closed => StationError::Closed.into(),
-            Unreached::Myself => MixedError::ThisStation,
-            Unreached::Refused(reason) => MixedError::Refused { contact, reason },
-            Unreached::Not(reason) => MixedError::Unreachable { contact, reason },
+            Unreached::Myself => HybridError::ThisStation,
+            Unreached::Refused(reason) => HybridError::Refused { contact, reason },
+            Unreached::Not(reason) => HybridError::Unreachable { contact, reason },
             Unreached::System(error) => error.into(),
         })
     }
 
     /// A member elsewhere.
-    pub(super) fn connect(&self, target: &Address, deadline: Instant) -> Result<u128, MixedError> {
+    pub(super) fn connect(&self, target: &Address, deadline: Instant) -> Result<u128, HybridError> {
         let id = target.id;
         let unreachable = |reason| StationError::Unreachable { id, reason };
         let error = match self.door.call(&target.sockets, Some(id), deadline) {
             Ok(Reached::Peer(id)) => return Ok(id),
             Ok(Reached::OnHost(_)) => unreachable("it is on this host by now".to_owned()),
             Err(Unreached::Closed) => StationError::Closed,
-            Err(Unreached::Myself) => return Err(MixedError::ThisStation),
+            Err(Unreached::Myself) => return Err(HybridError::ThisStation),
             Err(Unreached::Refused(reason)) => StationError::Refused { id, reason },
             Err(Unreached::Not(reason)) => unreachable(reason),
             Err(Unreached::System(error)) => error.into(),

@@ -4,7 +4,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::rdma::Rdma;
-use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Message, Park, Want};
+use crate::fabric::{
+    Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest,
+};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentKey;
@@ -20,7 +22,7 @@ use crate::verbs;
 /// Dropped, it sends what was pushed, and forgets its key: what comes late for it is
 /// thrown away.
 #[derive(Debug)]
-pub struct MixedSegment {
+pub struct HybridSegment {
     /// My host's members, with ranks of their own.
     pub(super) host: ShmSegment,
     /// If there are members elsewhere.
@@ -52,7 +54,7 @@ impl Away {
     }
 }
 
-impl MixedSegment {
+impl HybridSegment {
     /// What I have announced, to those who cannot see it.
     fn tell_rdma(&self) {
         if let Some(rdma) = &self.rdma {
@@ -66,7 +68,7 @@ impl MixedSegment {
     }
 }
 
-impl Fabric for MixedSegment {
+impl Fabric for HybridSegment {
     #[inline]
     fn me(&self) -> Rank {
         match &self.away {
@@ -134,7 +136,12 @@ impl Fabric for MixedSegment {
     }
 
     #[inline]
-    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet, peers: usize) {
+    fn push_message<const N: usize>(
+        &self,
+        message: &MessagePush<'_, N>,
+        to: &PeerSet,
+        peers: usize,
+    ) {
         if self.away.is_none() {
             return self.host.push_message(message, to, peers);
         }
@@ -147,18 +154,18 @@ impl Fabric for MixedSegment {
     }
 
     #[inline]
-    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
+    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
         let Some(away) = &self.away else {
-            return self.host.ring(data, acks);
+            return self.host.wake(data, acks);
         };
-        self.host.ring(&away.seats(data), &away.seats(acks));
-        away.streams.ring(data, acks);
+        self.host.wake(&away.seats(data), &away.seats(acks));
+        away.streams.wake(data, acks);
         if let Some(verbs) = &away.verbs {
-            verbs.ring(data, acks);
+            verbs.wake(data, acks);
         }
     }
 
-    fn announce_sleep(&self, want: Want) {
+    fn announce_sleep(&self, want: WakeInterest) {
         self.host.announce_sleep(want);
         self.tell_rdma();
     }
@@ -175,8 +182,8 @@ impl Fabric for MixedSegment {
     }
 
     #[inline]
-    fn nudge_as_owner(&self) {
-        self.host.nudge_as_owner();
+    fn nudge_under_lock(&self) {
+        self.host.nudge_under_lock();
     }
 
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
@@ -193,7 +200,7 @@ impl Fabric for MixedSegment {
         }
     }
 
-    fn poll(&self) -> Option<Failure> {
+    fn poll(&self) -> Option<PeerFailure> {
         if let Some(rdma) = &self.rdma {
             rdma.core().poll();
         }
@@ -201,7 +208,7 @@ impl Fabric for MixedSegment {
         let Some(away) = &self.away else {
             return failure;
         };
-        let on_host = failure.map(|failure| Failure {
+        let on_host = failure.map(|failure| PeerFailure {
             peer: away.whole[failure.peer.index()],
             ..failure
         });
@@ -240,55 +247,55 @@ fn sum(one: FabricCounters, other: FabricCounters) -> FabricCounters {
         pushes: one.pushes + other.pushes,
         word_pushes: one.word_pushes + other.word_pushes,
         bytes_pushed: one.bytes_pushed + other.bytes_pushed,
-        rings: one.rings + other.rings,
+        peer_wakes: one.peer_wakes + other.peer_wakes,
         sleeps: one.sleeps + other.sleeps,
         nudges: one.nudges + other.nudges,
     }
 }
 
-impl Park for MixedSegment {
+impl Park for HybridSegment {
     fn park(&self, timeout: Option<Duration>) -> bool {
         self.host.park(timeout)
     }
 }
 
-impl Berths for MixedSegment {
-    fn has_guest_berth(&self) -> bool {
-        self.host.has_guest_berth()
+impl ParkSlots for HybridSegment {
+    fn has_follower_slot(&self) -> bool {
+        self.host.has_follower_slot()
     }
 
-    fn note_bells(&self) {
-        self.host.note_bells();
+    fn note_doorbells(&self) {
+        self.host.note_doorbells();
     }
 
-    fn announce_guest(&self, want: Want) -> bool {
-        let announced = self.host.announce_guest(want);
+    fn announce_follower(&self, want: WakeInterest) -> bool {
+        let announced = self.host.announce_follower(want);
         if announced {
             self.tell_rdma();
         }
         announced
     }
 
-    fn announce_keeper(&self, want: Want) -> bool {
-        let announced = self.host.announce_keeper(want);
+    fn announce_poller(&self, want: WakeInterest) -> bool {
+        let announced = self.host.announce_poller(want);
         if announced {
             self.tell_rdma();
         }
         announced
     }
 
-    fn announce_away(&self) {
-        self.host.announce_away();
+    fn announce_leased(&self) {
+        self.host.announce_leased();
         if let Some(rdma) = &self.rdma {
             rdma.core().announce_awake();
         }
     }
 
-    fn park_guest(&self, timeout: Option<Duration>) -> bool {
-        self.host.park_guest(timeout)
+    fn park_follower(&self, timeout: Option<Duration>) -> bool {
+        self.host.park_follower(timeout)
     }
 
-    fn wake_keeper(&self) {
-        self.host.wake_keeper();
+    fn wake_poller(&self) {
+        self.host.wake_poller();
     }
 }

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::bed::{BELL_ROW_LEN, BELLS, Contact};
 use super::packet::Packet;
 use super::shared::{Shared, say};
+use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::state::{Life, Peer, Role, State};
 use crate::mapping::Mapping;
-use crate::news::Event;
 use crate::shm::descriptor;
 use crate::shm::memory;
+use crate::station_event::StationEvent;
 
 /// Makes a peer of whoever said hello on a connection. The error is for both.
 pub(super) fn welcome(
@@ -22,14 +22,17 @@ pub(super) fn welcome(
     state: &mut State,
     number: u64,
     id: u128,
-    hears: u16,
+    their_doorbell: u16,
     fds: Vec<OwnedFd>,
 ) -> Result<(), String> {
     let Some(link) = state.links.get(&number) else {
         return Ok(());
     };
     let (pid, called) = match link.role {
-        Role::Called { id: called, bell } if called == id => (link.pid, Some(bell)),
+        Role::Called {
+            id: called,
+            doorbell,
+        } if called == id => (link.pid, Some(doorbell)),
         Role::Called { id: called, .. } => {
             return Err(format!(
                 "member {id:032x} answers where member {called:032x} was called"
@@ -44,20 +47,20 @@ pub(super) fn welcome(
     if called.is_none() && is_connecting(shared, state, id) || state.peers.contains_key(&id) {
         return turn_away(state, number, id);
     }
-    let (row, event, lifeline) = check(pid, hears, fds)?;
-    let Some(bell) = called.or_else(|| state.take_bell()) else {
-        return Err(format!("this station has {} peers already", BELLS - 1));
+    let (row, event, lifeline) = check(pid, their_doorbell, fds)?;
+    let Some(doorbell) = called.or_else(|| state.take_doorbell()) else {
+        return Err(format!("this station has {} peers already", DOORBELLS - 1));
     };
     let row = row.region();
-    shared.bed.hear(&row, hears);
+    shared.sleep.add_peer(&row, their_doorbell);
     let life = Life::Open { link: number };
     let peer = Peer {
         pid,
-        contact: Arc::new(Contact::new(row.clone(), event, bell)),
+        wake_target: Arc::new(WakeTarget::new(row.clone(), event, doorbell)),
         row,
         lifeline: Arc::new(lifeline),
         life,
-        bell,
+        doorbell,
         rows: BTreeMap::new(),
     };
     state.peers.insert(id, peer);
@@ -65,12 +68,12 @@ pub(super) fn welcome(
     if let Some(link) = state.links.get_mut(&number) {
         link.role = Role::Member(id);
         if called.is_none() {
-            let (bytes, fds) = shared.hello(pid, bell);
+            let (bytes, fds) = shared.hello(pid, doorbell);
             link.put(bytes, fds);
         }
     }
-    state.news.tell(Event::Connected { id });
-    shared.bed.wake_myself();
+    state.news.tell(StationEvent::Connected { id });
+    shared.sleep.wake_myself();
     Ok(())
 }
 
@@ -109,16 +112,16 @@ fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
 type Descriptors = (Arc<Mapping>, OwnedFd, OwnedFd);
 
 /// Bell row, event descriptor and lifeline of process `pid`, if they are that.
-fn check(pid: u32, hears: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {
+fn check(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {
     let fds: [OwnedFd; 3] = fds
         .try_into()
         .map_err(|fds: Vec<_>| format!("3 descriptors belong to a hello, not {}", fds.len()))?;
     let [row, event, lifeline] = fds;
-    if !(1..BELLS).contains(&usize::from(hears)) {
-        return Err(format!("there is no bell {hears}"));
+    if !(1..DOORBELLS).contains(&usize::from(doorbell)) {
+        return Err(format!("there is no doorbell {doorbell}"));
     }
-    let row = memory::open_lasting_row(&row, pid, BELL_ROW_LEN)
-        .map_err(|error| format!("its bell row cannot be used: {error}"))?;
+    let row = memory::open_lasting_row(&row, pid, DOORBELL_ROW_LEN)
+        .map_err(|error| format!("its doorbell row cannot be used: {error}"))?;
     if !descriptor::is_event(&event) {
         return Err("its event descriptor is none, or blocks".into());
     }

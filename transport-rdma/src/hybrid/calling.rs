@@ -12,7 +12,7 @@ use super::address::Address;
 use super::door::{Answer, Connection, Door, Phase, Role};
 use super::handshake::{self, Talk};
 use super::way::Way;
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 
 /// Between two calls of somebody who is busy, or calls this one.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
@@ -38,7 +38,7 @@ pub(super) enum Unreached {
     Refused(String),
     /// It is not there, or was too slow.
     Not(String),
-    System(JoinError),
+    System(SetupError),
 }
 
 impl Door {

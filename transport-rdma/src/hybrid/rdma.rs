@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use super::error::MixedError;
+use super::error::HybridError;
 use super::options::RdmaUse;
 use crate::rdma::RdmaCounters;
 use crate::tcp;
@@ -85,7 +85,7 @@ impl Rdma {
         listen: IpAddr,
         patience: core::time::Duration,
         wake: tcp::Wake,
-    ) -> Result<Option<Self>, MixedError> {
+    ) -> Result<Option<Self>, HybridError> {
         let (options, required) = match wanted {
             RdmaUse::Off => return Ok(None),
             RdmaUse::Auto(options) => (options, false),

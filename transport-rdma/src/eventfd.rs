@@ -6,12 +6,12 @@ use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 
 /// A new one, at 0, that never blocks.
-pub(crate) fn create_event() -> Result<OwnedFd, Errno> {
+pub(crate) fn create_eventfd() -> Result<OwnedFd, Errno> {
     rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
 }
 
 /// Adds one to an event descriptor. One that is full is readable already.
-pub(crate) fn write_event(event: impl AsFd) -> Result<(), Errno> {
+pub(crate) fn signal_eventfd(event: impl AsFd) -> Result<(), Errno> {
     match rustix::io::retry_on_intr(|| rustix::io::write(&event, &1_u64.to_ne_bytes())) {
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
         Err(errno) => Err(errno),

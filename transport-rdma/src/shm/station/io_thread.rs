@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::dialogue;
 use super::packet::Packet;
+use super::packet_io;
 use super::shared::{Shared, say};
-use super::state::{Life, Link, Role, State};
+use super::state::{Connection, Life, Role, State};
 use crate::fabric::FailureCause;
 use crate::shm::socket::{self, Deadline};
 
@@ -37,18 +37,18 @@ struct Watched {
 enum Source {
     Kick,
     Listener,
-    Link(u64),
+    Connection(u64),
     Lifeline(u128),
 }
 
-pub(super) struct Porter {
+pub(super) struct IoThread {
     shared: Arc<Shared>,
     listener: Arc<OwnedFd>,
     /// Nobody is let in before: no descriptors were left.
     admit_after: Option<Instant>,
 }
 
-impl Porter {
+impl IoThread {
     pub(super) fn new(shared: Arc<Shared>, listener: OwnedFd) -> Self {
         Self {
             shared,
@@ -110,7 +110,7 @@ impl Porter {
             if let Role::Stranger { until: end } = link.role {
                 until(Some(end));
             }
-            watch(Source::Link(number), &link.socket, flags);
+            watch(Source::Connection(number), &link.socket, flags);
         }
         for (&id, peer) in &state.peers {
             match peer.life {
@@ -145,12 +145,12 @@ impl Porter {
                 let _ = rustix::io::read(self.shared.kicked(), &mut [0; 8]);
             }
             Source::Listener => self.admit(state),
-            Source::Link(number) => {
+            Source::Connection(number) => {
                 if flags.contains(PollFlags::OUT) {
-                    dialogue::write(state, number);
+                    packet_io::write(state, number);
                 }
                 if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                    dialogue::read(&self.shared, state, number, TURN);
+                    packet_io::read(&self.shared, state, number, TURN);
                 }
             }
             Source::Lifeline(id) => {
@@ -160,9 +160,9 @@ impl Porter {
                     _ => None,
                 };
                 if let Some(link) = link {
-                    dialogue::read(&self.shared, state, link, 64 * TURN);
+                    packet_io::read(&self.shared, state, link, 64 * TURN);
                 }
-                state.close_peer(id, FailureCause::ProcessEnded, &self.shared.bed);
+                state.close_peer(id, FailureCause::ProcessEnded, &self.shared.sleep);
             }
         }
     }
@@ -197,7 +197,7 @@ impl Porter {
                 state.links.remove(&oldest);
             }
             let until = Instant::now() + HELLO_WITHIN;
-            state.add_link(Link::new(connection, pid, Role::Stranger { until }));
+            state.add_link(Connection::new(connection, pid, Role::Stranger { until }));
         }
     }
 
@@ -219,7 +219,7 @@ impl Porter {
         for id in peers.map(|(&id, _)| id).collect::<Vec<_>>() {
             let cause =
                 FailureCause::Unreachable("its connection broke, and its process lives".into());
-            state.close_peer(id, cause, &self.shared.bed);
+            state.close_peer(id, cause, &self.shared.sleep);
         }
     }
 
@@ -229,7 +229,7 @@ impl Porter {
         let mut state = self.shared.state();
         for id in state.peers.keys().copied().collect::<Vec<_>>() {
             let cause = FailureCause::Unreachable(format!("polling failed: {errno}"));
-            state.close_peer(id, cause, &self.shared.bed);
+            state.close_peer(id, cause, &self.shared.sleep);
         }
         drop(state);
         self.shared.notify();
@@ -240,7 +240,7 @@ impl Porter {
 fn farewell(state: &mut State) {
     let numbers: Vec<_> = state.links.keys().copied().collect();
     for number in numbers {
-        dialogue::write(state, number);
+        packet_io::write(state, number);
         if let Some(link) = state.links.get(&number)
             && matches!(link.role, Role::Member(_))
         {

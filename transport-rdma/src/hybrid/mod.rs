@@ -15,7 +15,7 @@
 //! ```
 //!
 //! One bed is enough: the threads that receive from elsewhere take the part of
-//! a ringer of this host (the handshake of [`crate::sleep`] over my own epoch)
+//! a waker of this host (the handshake of [`crate::sleep`] over my own epoch)
 //! and rings my own bell.
 //!
 //! The parts know nothing of each other: each takes the peers that are its own. A
@@ -40,7 +40,7 @@
 //! `rdma`): if both find that it works, what the two push goes over it until they are
 //! parted, and messages go by stream as ever.
 //!
-//! - Set-up: [`Station`] (`station`, with `options` and `error`), [`MixedSegment`]
+//! - Set-up: [`Station`] (`station`, with `options` and `error`), [`HybridSegment`]
 //!   (`segment`).
 //! - The network: `network` is a station's part in it; `address` where a station is,
 //!   `interfaces` what this host is called, `secret` the domain's; `listening` where it is
@@ -64,8 +64,8 @@ mod station;
 mod way;
 
 pub use address::{host_of, sockets_of};
-pub use error::MixedError;
+pub use error::HybridError;
 pub use options::{NetworkOptions, RdmaUse, StationOptions};
 pub use secret::{SecretError, read_secret};
-pub use segment::MixedSegment;
-pub use station::{PeerWay, Station};
+pub use segment::HybridSegment;
+pub use station::{PeerPath, Station};
