@@ -27,6 +27,8 @@ compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch
 extern crate self as spindle_dds_core;
 
 mod claim;
+#[doc(hidden)]
+pub mod commit_steps;
 mod config;
 mod counters;
 mod digest;

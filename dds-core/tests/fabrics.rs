@@ -15,7 +15,7 @@ use spindle_dds_core::{
     ClaimError, Delivery, DeliveryClass, Engine, Event, Handle, Kind, Meta, RingSpec, SenderSpec,
     Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_transport::{Fabric, Park, Rank, Want};
+use spindle_dds_transport::{Fabric, Park, Rank, WakeInterest};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const MESSAGES: u32 = 400;
@@ -124,7 +124,7 @@ fn take_part<F: Park>(
         }
         // Who waits for room waits for acknowledgements.
         let want = if sent < MESSAGES {
-            Want::DataAndAcks
+            WakeInterest::DataAndAcks
         } else {
             outcome.want
         };

@@ -14,7 +14,7 @@ use spindle_dds_core::{
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, FabricCounters, Failure, PeerSet, Rank, Region, Want,
+    FABRIC_AREA, Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
 };
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
@@ -70,11 +70,11 @@ impl Fabric for Noted {
         self.fabric.push_word(word, value, to);
     }
 
-    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
-        self.fabric.ring(data, acks);
+    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
+        self.fabric.wake(data, acks);
     }
 
-    fn announce_sleep(&self, want: Want) {
+    fn announce_sleep(&self, want: WakeInterest) {
         self.fabric.announce_sleep(want);
     }
 
@@ -87,12 +87,12 @@ impl Fabric for Noted {
         self.fabric.nudge();
     }
 
-    fn nudge_as_owner(&self) {
+    fn nudge_under_lock(&self) {
         self.note(Call::NudgeAsOwner);
-        self.fabric.nudge_as_owner();
+        self.fabric.nudge_under_lock();
     }
 
-    fn poll(&self) -> Option<Failure> {
+    fn poll(&self) -> Option<PeerFailure> {
         self.fabric.poll()
     }
 
@@ -224,10 +224,10 @@ fn who_only_sends_wakes_nobody_for_its_own_messages() {
         };
         assert_eq!(refused, ClaimError::NoRoom);
         let outcome = engine.step(0).expect("nobody else steps");
-        assert_eq!(outcome.want, Want::Data);
+        assert_eq!(outcome.want, WakeInterest::Data);
         let _waiting = engine.handle().waiting_for_acks();
         let outcome = engine.step(0).expect("nobody else steps");
-        assert_eq!(outcome.want, Want::DataAndAcks);
+        assert_eq!(outcome.want, WakeInterest::DataAndAcks);
     };
     let sent = calls(false, fill);
     let (last, before) = sent.split_last().expect("calls");

@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::CONTROL_ROW_LEN;
 use spindle_dds_core::{Engine, EngineConfig, Layout, Sink, SubgroupSpec};
-use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::{FABRIC_AREA, Rank, SegmentKey, SegmentRequest, shm};
 
 /// Engines of a view with these subgroups, whose rings have room; and their stations, which are
 /// to live as long. The members are on these hosts, in truth directories of this one.
-pub(crate) fn engines<S: Sink<MixedSegment>>(
+pub(crate) fn engines<S: Sink<HybridSegment>>(
     hosts: &[usize],
     subgroups: &[SubgroupSpec],
     sink: impl Fn(usize) -> S,
-) -> (Vec<Station>, Vec<Engine<MixedSegment, S>>) {
+) -> (Vec<Station>, Vec<Engine<HybridSegment, S>>) {
     let (stations, segments) = segments(hosts, subgroups);
     let view = view::view_of(hosts.len(), subgroups.to_vec());
-    let engine = |(rank, segments): (usize, Vec<MixedSegment>)| {
+    let engine = |(rank, segments): (usize, Vec<HybridSegment>)| {
         let mut segments = segments.into_iter();
         let (Some(own), Some(control)) = (segments.next(), segments.next()) else {
             unreachable!("its own and the control segment");
@@ -44,7 +44,10 @@ pub(crate) fn engines<S: Sink<MixedSegment>>(
 }
 
 /// Of each member its own segment, the control segment, and those of the subgroups.
-fn segments(hosts: &[usize], subgroups: &[SubgroupSpec]) -> (Vec<Station>, Vec<Vec<MixedSegment>>) {
+fn segments(
+    hosts: &[usize],
+    subgroups: &[SubgroupSpec],
+) -> (Vec<Station>, Vec<Vec<HybridSegment>>) {
     let soon = Instant::now() + Duration::from_secs(20);
     let mine = || Permissions::from_mode(0o700);
     let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
@@ -52,9 +55,9 @@ fn segments(hosts: &[usize], subgroups: &[SubgroupSpec]) -> (Vec<Station>, Vec<V
     let directories = directories.expect("directories");
     let apart = hosts.iter().any(|&host| host != hosts[0]);
     let open = |(at, &host): (usize, &usize)| {
-        let host = shm::StationOptions {
+        let host = shm::HostOptions {
             directory: Some(directories[host].path().into()),
-            ..shm::StationOptions::new(0, 1 + at as u128)
+            ..shm::HostOptions::new(0, 1 + at as u128)
         };
         let network = apart.then(NetworkOptions::default);
         Station::open(&StationOptions { host, network }).expect("a station")
@@ -86,7 +89,7 @@ fn segments(hosts: &[usize], subgroups: &[SubgroupSpec]) -> (Vec<Station>, Vec<V
 /// In which a member's engine sleeps.
 fn own_request(me: usize) -> SegmentRequest {
     SegmentRequest {
-        key: SegmentKey { epoch: 0, lane: 0 },
+        key: SegmentKey { epoch: 0, index: 0 },
         members: vec![1 + me as u128],
         me: Rank(0),
         row_lens: vec![FABRIC_AREA],
@@ -97,7 +100,10 @@ fn own_request(me: usize) -> SegmentRequest {
 /// Those that members share, for participants with ids from 1.
 fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentRequest> {
     let request = |lane, row_lens| SegmentRequest {
-        key: SegmentKey { epoch: 1, lane },
+        key: SegmentKey {
+            epoch: 1,
+            index: lane,
+        },
         members: (1..=members as u128).collect(),
         me: Rank(me as u16),
         row_lens,

@@ -26,7 +26,9 @@ pub mod paper;
 mod violation;
 
 #[cfg(feature = "planted")]
-pub use life::{Blunder, Deed, Legacy, LifePlan, LifeReport, Line, live, live_traced, shrink};
+pub use life::{
+    Blunder, Deed, Legacy, LifePlan, LifeReport, Line, Scenario, live, live_traced, shrink,
+};
 pub use spindle_dds_core::{EngineConfig, SWITCHES};
 #[cfg(feature = "planted")]
 pub use violation::{Finding, Violation};

@@ -17,12 +17,14 @@ mod invariants;
 mod member;
 mod plan;
 mod record;
+mod scenario;
 mod shrink;
 mod trace;
 mod world;
 
 pub use member::Blunder;
 pub use plan::{Deed, Legacy, LifePlan};
+pub use scenario::Scenario;
 pub use shrink::shrink;
 pub use trace::Line;
 pub use world::{LifeReport, live, live_traced};

@@ -1,6 +1,6 @@
 //! Mistakes of a driver around the engine, for the harness to find.
 
-use spindle_dds_transport::Want;
+use spindle_dds_transport::WakeInterest;
 
 /// A mistake of the drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,17 +13,21 @@ pub enum Blunder {
 
 impl Blunder {
     /// What a driver says that it wants to be woken for, instead of `want`.
-    pub(super) fn announced(blunder: Option<Self>, want: Want) -> Want {
+    pub(super) fn announced(blunder: Option<Self>, want: WakeInterest) -> WakeInterest {
         match blunder {
-            Some(Self::WantsTooLittle) => Want::Data,
+            Some(Self::WantsTooLittle) => WakeInterest::Data,
             _ => want,
         }
     }
 
     /// Whether what was announced is all that is wanted now.
-    pub(super) fn covers(blunder: Option<Self>, announced: Want, wanted: Want) -> bool {
+    pub(super) fn covers(
+        blunder: Option<Self>,
+        announced: WakeInterest,
+        wanted: WakeInterest,
+    ) -> bool {
         announced == wanted
-            || announced == Want::DataAndAcks
+            || announced == WakeInterest::DataAndAcks
             || blunder == Some(Self::WantsTooLittle)
     }
 }

@@ -14,9 +14,9 @@ use spindle_dds_core::membership::{
 };
 use spindle_dds_core::{AckWait, Committed, DeliveryClass, Engine, Outcome, Prepared, SubgroupId};
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
-use spindle_dds_transport::{Fabric, Want};
+use spindle_dds_transport::{Fabric, WakeInterest};
 
-use self::applications::{Building, Receipt};
+use self::applications::{Building, Committing, Receipt};
 pub use self::blunder::Blunder;
 pub(super) use self::recorder::News;
 use self::recorder::Recorder;
@@ -27,8 +27,8 @@ use super::plan::LifePlan;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Awake,
-    Idle(Want),
-    Announced(Want),
+    Idle(WakeInterest),
+    Announced(WakeInterest),
     Asleep,
 }
 
@@ -74,6 +74,10 @@ pub(super) struct Member {
     last: BTreeMap<(SubgroupId, DeliveryClass), Committed>,
     /// What it draws from whether somebody waits for a receipt, and how often.
     patience: (Rng, f64),
+    /// Threads in the middle of a commit.
+    committing: Vec<Committing>,
+    /// What it draws from whether a thread loses its processor there, and how often.
+    preemption: (Rng, f64),
     /// What its applications did, and the world has not seen yet.
     pub(super) facts: Vec<Fact<'static>>,
 }
@@ -96,7 +100,6 @@ impl Member {
                 preparation: plan.limit,
             },
             prefer_availability: plan.availability,
-            planted: plan.planted,
         };
         engine.enter(who.id, first.clone(), rules);
         Self {
@@ -127,6 +130,11 @@ impl Member {
             receipts: Vec::new(),
             last: BTreeMap::new(),
             patience: (Rng::new(plan.seed ^ (who.id.0 as u64) << 20), plan.awaits),
+            committing: Vec::new(),
+            preemption: (
+                Rng::new(plan.seed ^ (who.id.0 as u64) << 30),
+                plan.preempted,
+            ),
             facts: Vec::new(),
         }
     }
@@ -259,7 +267,7 @@ impl Member {
     }
 
     /// Steps; what to be woken for if there was nothing to do.
-    fn step(&mut self, step: Stepped, now: u64) -> Option<Want> {
+    fn step(&mut self, step: Stepped, now: u64) -> Option<WakeInterest> {
         let outcome = step(&self.engine, now)?;
         self.due = outcome.due;
         if outcome.room {
