@@ -27,7 +27,6 @@ mod writer;
 
 use std::process::ExitCode;
 
-pub(crate) use bystander::beside;
 use options::{
     ChurnOptions, IdleOptions, IsolationOptions, LatencyOptions, ThroughputOptions, WorkOptions,
 };
