@@ -28,20 +28,20 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure throughput, latency and the cost of idling, in processes of its own.
+    /// Measure throughput, latency and the cost of idling, with a process for each participant.
     #[command(subcommand)]
     Perf(perf::Command),
     /// Compare Spindle with other middleware on this machine.
     Bench(bench::BenchOptions),
-    /// Say whether this machine is fit, and by which fabric peers would be reached.
+    /// Check whether this machine is fit for Spindle, and which fabric connects it to peers.
     Doctor(doctor::DoctorOptions),
-    /// Show the participants of a domain on this host, live: rates, batches, latencies, the
-    /// view, and who holds whom up.
+    /// Show the participants of a domain on this host, live: rates, batches, latencies, the view,
+    /// and which participants are blocked by others.
     Top(top::TopOptions),
-    /// Check IDL files, generate Rust from them, and show what they say.
+    /// Check IDL files, generate Rust from them, and print their types.
     #[command(subcommand)]
     Idl(idl::Command),
-    /// Work with files of QoS profiles.
+    /// Check files of QoS profiles.
     #[command(subcommand)]
     Qos(qos::Command),
 }

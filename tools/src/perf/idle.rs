@@ -8,11 +8,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spindle_dds::{DomainParticipant, PeerWay};
 
-use super::scenario::Scenario;
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
 use super::options::{Doorbell, IdleOptions, Level, Wait};
 use super::place::Place;
+use super::scenario::Scenario;
 use super::writer::Sender;
 use super::{Failure, clock, fleet, participant};
 

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use spindle_dds::PeerWay;
 
-use super::scenario::Scenario;
 use super::figures::{Counts, Latencies};
 use super::idle;
 use super::options::{Doorbell, Level, Wait};
 use super::place::Place;
+use super::scenario::Scenario;
 
 /// The job of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use spindle_dds::{DataReader, DataWriter, DomainParticipant, Publisher};
 
-use super::scenario::Last;
 use super::figures::Counts;
 use super::idle::{SETTLE, Traffic, settled};
 use super::job::{Job, Report};
 use super::perf::Probe;
 use super::reader::Log;
+use super::scenario::Last;
 use super::writer::Sender;
 use super::{Failure, clock, participant};
 

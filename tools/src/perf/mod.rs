@@ -6,7 +6,6 @@
 mod bystander;
 mod children;
 mod clock;
-mod scenario;
 mod figures;
 mod fleet;
 mod idle;
@@ -18,6 +17,7 @@ mod participant;
 mod payload;
 mod place;
 mod reader;
+mod scenario;
 mod throughput;
 mod work;
 mod worker;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hdrhistogram::Histogram;
 use spindle_dds::{DataReader, DataReaderListener, SubscriptionMatchedStatus};
 
-use super::scenario::Scenario;
 use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
 use super::perf::Probe;
+use super::scenario::Scenario;
 use super::{Failure, clock, participant, payload};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {

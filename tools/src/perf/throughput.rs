@@ -7,11 +7,11 @@ use serde::Serialize;
 use spindle_dds::{PeerWay, RDMA_BATCH_CLASSES};
 
 use super::bystander::{Bystander, beside};
-use super::scenario::{Scenario, Last};
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
 use super::options::{Common, ThroughputOptions};
 use super::place::Place;
+use super::scenario::{Last, Scenario};
 use super::{Failure, fleet};
 
 /// What is printed.

@@ -1,63 +1,63 @@
-//! Who holds whom up.
+//! Participants that are blocked, and by which others.
 
 use serde::Serialize;
 use spindle_dds::monitor::{ParticipantFigures, SubgroupFigures, Wait, WaitFigures};
 
 use super::scene::Names;
 
-/// One that waits for others.
+/// A participant that waits for others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Hold {
+pub(super) struct Blocked {
     pub(super) what: What,
-    /// Who waits.
-    pub(super) held: String,
-    /// In which subgroup.
+    /// The participant that waits.
+    pub(super) participant: String,
+    /// The subgroup in which it waits.
     pub(super) subgroup: u32,
-    /// Which of its topics are there.
+    /// Its topics in that subgroup.
     pub(super) topics: Vec<String>,
-    /// For whom.
+    /// The participants that block it.
     pub(super) by: Vec<String>,
-    /// In words.
+    /// The reason, as text.
     pub(super) why: String,
 }
 
-/// What one waits for.
+/// What a participant waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum What {
-    /// A writer: for room.
+    /// A writer waits for room.
     Room,
-    /// Messages that have come: for their delivery.
+    /// Received messages wait for their delivery.
     Delivery,
 }
 
-/// A participant waits if its writers have spent so much of the time with it.
+/// Share of the time that writers have to wait for a participant to count as blocked.
 const WAITS_FROM: f64 = 0.01;
 
-/// One participant in two looks, and those who may hold it up.
-pub(super) struct Case<'a> {
+/// One participant in two snapshots, and the others, which may block it.
+pub(super) struct Comparison<'a> {
     pub(super) before: Option<&'a ParticipantFigures>,
     pub(super) now: &'a ParticipantFigures,
     pub(super) names: &'a Names,
     pub(super) all: &'a [&'a ParticipantFigures],
 }
 
-impl Case<'_> {
-    pub(super) fn holds(&self) -> Vec<Hold> {
+impl Comparison<'_> {
+    pub(super) fn blocked(&self) -> Vec<Blocked> {
         let lanes = self.now.engine.lanes.iter();
         lanes
-            .flat_map(|lane| [self.room(lane), self.delivery(lane)])
+            .flat_map(|subgroup| [self.room(subgroup), self.delivery(subgroup)])
             .flatten()
             .collect()
     }
 
-    fn hold(&self, what: What, lane: &SubgroupFigures, by: &[u16], why: String) -> Hold {
+    fn entry(&self, what: What, subgroup: &SubgroupFigures, by: &[u16], why: String) -> Blocked {
         let topics = self.now.topics.iter();
-        let topics = topics.filter(|topic| topic.subgroup == lane.subgroup);
-        Hold {
+        let topics = topics.filter(|topic| topic.subgroup == subgroup.subgroup);
+        Blocked {
             what,
-            held: self.names.of(&self.now.member),
-            subgroup: lane.subgroup,
+            participant: self.names.of(&self.now.member),
+            subgroup: subgroup.subgroup,
             topics: topics.map(|topic| topic.topic.clone()).collect(),
             by: by.iter().map(|rank| self.name(*rank)).collect(),
             why,
@@ -76,11 +76,11 @@ impl Case<'_> {
         }
     }
 
-    /// A writer that waits for room.
-    fn room(&self, lane: &SubgroupFigures) -> Option<Hold> {
+    /// Whether a writer waits for room, and for which participants.
+    fn room(&self, subgroup: &SubgroupFigures) -> Option<Blocked> {
         let waits = |of: &ParticipantFigures| -> Option<WaitFigures> {
             let mut waits = of.waits.iter();
-            waits.find(|it| it.subgroup == lane.subgroup).copied()
+            waits.find(|it| it.subgroup == subgroup.subgroup).copied()
         };
         let now = waits(self.now)?;
         let before = self.before.and_then(waits);
@@ -92,12 +92,12 @@ impl Case<'_> {
         if now.waiting == 0 && (before.is_none() || part < WAITS_FROM) {
             return None;
         }
-        let hold = |by: &[u16], why: String| Some(self.hold(What::Room, lane, by, why));
-        if !lane.unready.is_empty() {
-            let why = "not ready: has not come through what came before the view".to_owned();
-            return hold(&lane.unready, why);
+        let entry = |by: &[u16], why: String| Some(self.entry(What::Room, subgroup, by, why));
+        if !subgroup.unready.is_empty() {
+            let why = "not ready: has not delivered all messages from before the view".to_owned();
+            return entry(&subgroup.unready, why);
         }
-        let mut rings: Vec<_> = lane.rings.iter().collect();
+        let mut rings: Vec<_> = subgroup.rings.iter().collect();
         rings.sort_by_key(|ring| ring.messages);
         let fullest = rings.pop()?;
         let (taken, most) = (fullest.messages, fullest.messages_max);
@@ -106,32 +106,33 @@ impl Case<'_> {
         if fullest.unreleased.is_empty() {
             let why = match taken {
                 0 => "RESOURCE_LIMITS of the writer".to_owned(),
-                _ => format!("loans that are neither published nor dropped: {ring}"),
+                _ => format!("loans that are neither written nor dropped: {ring}"),
             };
             let me = [self.rank(&self.now.member)?];
-            return hold(&me, why);
+            return entry(&me, why);
         }
         let full: Vec<String> = fullest
             .unreleased
             .iter()
-            .flat_map(|rank| self.full_readers(*rank, lane.subgroup))
+            .flat_map(|rank| self.full_readers(*rank, subgroup.subgroup))
             .collect();
         let why = match full.is_empty() {
-            true => format!("has not released what it was sent: {ring}"),
+            true => format!("has not released the messages that it received: {ring}"),
             false => format!(
                 "does not take from its reader of {}: {ring}",
                 full.join(", ")
             ),
         };
-        hold(&fullest.unreleased, why)
+        entry(&fullest.unreleased, why)
     }
 
-    /// Messages that have not moved from one look to the next.
-    fn delivery(&self, lane: &SubgroupFigures) -> Option<Hold> {
-        let wait = lane.wait.as_ref()?;
+    /// Whether messages wait for their delivery, with no progress between the snapshots.
+    fn delivery(&self, subgroup: &SubgroupFigures) -> Option<Blocked> {
+        let wait = subgroup.wait.as_ref()?;
         let mut before = self.before?.engine.lanes.iter();
-        let before = before.find(|it| it.subgroup == lane.subgroup && it.epoch == lane.epoch)?;
-        if before.wait.is_none() || before.delivered_num != lane.delivered_num {
+        let before =
+            before.find(|it| it.subgroup == subgroup.subgroup && it.epoch == subgroup.epoch)?;
+        if before.wait.is_none() || before.delivered_num != subgroup.delivered_num {
             return None;
         }
         let Wait {
@@ -141,10 +142,10 @@ impl Case<'_> {
         } = wait;
         let (by, why) = match acknowledgements.is_empty() {
             false => (acknowledgements, "has not acknowledged"),
-            true => (senders, "its next message, or null, is missing"),
+            true => (senders, "has not sent its next message or null"),
         };
-        let why = format!("{why}: {messages} messages wait for their delivery");
-        Some(self.hold(What::Delivery, lane, by, why))
+        let why = format!("{why}: {messages} messages wait for delivery");
+        Some(self.entry(What::Delivery, subgroup, by, why))
     }
 
     fn rank(&self, member: &str) -> Option<u16> {
@@ -153,7 +154,7 @@ impl Case<'_> {
         Some(rank)
     }
 
-    /// Topics in a subgroup of which a member has a reader that is full.
+    /// Topics of a subgroup in which a member has a full reader.
     fn full_readers(&self, rank: u16, subgroup: u32) -> Vec<String> {
         let member = self.member(rank);
         let told = self.all.iter().find(|it| Some(&*it.member) == member);

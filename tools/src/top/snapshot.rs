@@ -1,4 +1,4 @@
-//! One look at a domain.
+//! A snapshot of a domain.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,27 +9,27 @@ use super::Failure;
 use super::options::TopOptions;
 use super::process::Process;
 
-/// What is there at one moment.
+/// The participants of a domain at one moment.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct Snapshot {
     pub(super) domain: u32,
-    /// Since the first look.
+    /// Time since the start of the command.
     pub(super) at: Duration,
     pub(super) seen: Vec<Seen>,
-    /// By their pids: those of this host.
+    /// The participants' processes on this host, by pid.
     pub(super) processes: BTreeMap<u32, Process>,
 }
 
-/// Looks again and again.
+/// Takes snapshots.
 #[derive(Debug)]
-pub(super) struct Looker {
+pub(super) struct Sampler {
     monitor: Monitor,
     domain: u32,
     patience: Duration,
     since: Instant,
 }
 
-impl Looker {
+impl Sampler {
     pub(super) fn new(options: &TopOptions) -> Self {
         Self {
             monitor: Monitor::new(options.domain, options.directory.as_deref()),
@@ -39,11 +39,11 @@ impl Looker {
         }
     }
 
-    pub(super) fn look(&mut self) -> Result<Look, Failure> {
+    pub(super) fn look(&mut self) -> Result<Snapshot, Failure> {
         let seen = self.monitor.look(self.patience)?;
         let here = seen.iter().filter(|seen| seen.is_here);
         let processes = here.filter_map(|seen| Some((seen.pid, Process::look(seen.pid)?)));
-        Ok(Look {
+        Ok(Snapshot {
             domain: self.domain,
             at: self.since.elapsed(),
             processes: processes.collect(),
