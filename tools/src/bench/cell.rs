@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::options::{BenchOptions, Measure, Read, Wait};
 
-/// Under these conditions contenders are compared.
+/// The conditions under which contenders are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Cell {
     pub(super) measure: Measure,
@@ -18,7 +18,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// All that the options ask for.
+    /// All cells that the options ask for.
     pub(super) fn all(options: &BenchOptions) -> Vec<Self> {
         let mut all = Vec::new();
         for measure in &options.measure {
@@ -44,7 +44,7 @@ impl Cell {
         all
     }
 
-    /// Less is better.
+    /// Whether the figure is a time, of which less is better.
     pub(super) fn is_time(&self) -> bool {
         self.measure != Measure::Throughput
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// As on the command line.
+/// The value as on the command line.
 pub(super) fn word(value: impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())

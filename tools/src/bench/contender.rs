@@ -1,4 +1,4 @@
-//! Who can be measured.
+//! What can be measured.
 
 use std::process::Command;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::work::Work;
 
 /// A middleware, or a limit.
 pub(super) trait Contender {
-    /// What it is called in tables and on the command line.
+    /// Its name in tables and on the command line.
     fn name(&self) -> &'static str;
 
     /// How to install it, if it is not.
@@ -26,39 +26,39 @@ pub(super) trait Contender {
     /// The processes of a trial, in the order in which they are started.
     fn commands(&self, cell: &Cell, setup: &Setup) -> Result<Vec<Command>, String>;
 
-    /// What they have printed, each.
+    /// The figures from the output of each process.
     fn figures(&self, cell: &Cell, said: &[String]) -> Result<Figures, String>;
 }
 
 /// How a trial is run.
 #[derive(Debug, Clone)]
 pub(super) struct Setup {
-    /// No other trial has it: letters and digits.
+    /// Unique to the trial: letters and digits.
     pub(super) session: String,
-    /// How long samples are sent.
+    /// Time for which samples are sent.
     pub(super) seconds: f64,
-    /// As many as were sent in this time before.
+    /// Samples that were sent in this time before.
     pub(super) samples: Option<u64>,
-    /// The pace, where latency is measured.
+    /// Samples per second in measurements of latency.
     pub(super) rate_hz: f64,
-    /// When it is killed.
+    /// Time after which the trial is killed.
     pub(super) limit: Duration,
 }
 
-/// What came out of a trial.
+/// The figures of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Figures {
     /// At the slowest reader.
     pub(super) samples_per_s: f64,
-    /// All that readers got.
+    /// Samples that the readers received together.
     pub(super) samples: u64,
-    /// All that readers missed.
+    /// Samples that the readers missed together.
     pub(super) lost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency: Option<Latency>,
 }
 
-/// A time from sending on.
+/// A time since sending.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Latency {
     pub(super) kind: LatencyKind,
@@ -66,19 +66,19 @@ pub(super) struct Latency {
     pub(super) p99_ns: f64,
 }
 
-/// To where.
+/// The end point of a latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LatencyKind {
-    /// To the reader, by the clock that both share.
+    /// To the reader, by the clock that both processes share.
     OneWay,
-    /// To the reader and back, halved.
+    /// Half the time to the reader and back.
     HalfRoundTrip,
     /// To the reader and back.
     RoundTrip,
 }
 
-/// All, Spindle first.
+/// All contenders, Spindle first.
 pub(super) fn all(options: &BenchOptions) -> Vec<Box<dyn Contender>> {
     let wait = options.spindle_wait.clone();
     let mut all: Vec<Box<dyn Contender>> = vec![Box::new(Spindle { wait }), Box::new(Cyclone)];
@@ -89,7 +89,7 @@ pub(super) fn all(options: &BenchOptions) -> Vec<Box<dyn Contender>> {
     all
 }
 
-/// What the others are compared with.
+/// The contender with which the others are compared.
 pub(super) const SPINDLE: &str = "spindle";
-/// What a datagram holds, give or take a header.
+/// Bytes of payload in a datagram, about.
 pub(super) const DATAGRAM_BYTES: u64 = 65_000;

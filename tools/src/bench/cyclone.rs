@@ -1,5 +1,5 @@
-//! Cyclone DDS, by the `ddsperf` that Debian has: reliable, keep-all, unicast over the
-//! loopback interface. It packs samples of one writer into datagrams.
+//! Cyclone DDS, by Debian's `ddsperf`: reliable, keep-all, unicast over the loopback interface. It
+//! packs several samples of a writer into a datagram.
 
 use std::process::Command;
 
@@ -21,13 +21,13 @@ impl Contender for Cyclone {
         (!there).then(|| "apt-get install cyclonedds-tools".to_owned())
     }
 
-    /// Its reader copies a sample and looks at its number, from a listener.
+    /// Its reader copies a sample and reads its number, in a listener.
     fn takes_part(&self, cell: &Cell) -> bool {
         cell.wait == Wait::Block && cell.read == Read::Touch && cell.size <= DATAGRAM_BYTES
     }
 
     fn commands(&self, cell: &Cell, setup: &Setup) -> Result<Vec<Command>, String> {
-        // It reports once a second, and the first second is not a whole one.
+        // It reports once a second, and its first second is shorter.
         let seconds = (1 + setup.seconds.ceil() as u64).max(2).to_string();
         let started = |arguments: &[&str]| {
             let mut command = Command::new(PROGRAM);
@@ -75,7 +75,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// From lines like `[7] 2.000  size 128 total 99 lost 0 delta 50 lost 0 rate 50.30 kS/s ...`:
+    /// Parses lines like `[7] 2.000  size 128 total 99 lost 0 delta 50 lost 0 rate 50.30 kS/s ...`:
     /// the rate between the first such line and the last.
     fn of(said: &str) -> Option<Self> {
         let lines = said.lines().filter(|line| line.contains(" total "));
@@ -95,8 +95,8 @@ impl Reader {
     }
 }
 
-/// From the last line like `[7] 2.000  vm:8 size 128 mean 23.876us min 11us 50% 24.581us 90%
-/// 30.575us 99% 49.984us max 132us cnt 937`. These are round trips, halved.
+/// Parses the last line like `[7] 2.000  vm:8 size 128 mean 23.876us min 11us 50% 24.581us 90%
+/// 30.575us 99% 49.984us max 132us cnt 937`. These times are half round trips.
 fn round_trips(said: &str, whole: bool) -> Option<Figures> {
     let mut lines = said
         .lines()
@@ -133,7 +133,7 @@ fn number<T: std::str::FromStr>(line: &str, name: &str) -> Option<T> {
 
 const PROGRAM: &str = "ddsperf";
 const DOMAIN: &str = "49";
-/// On the loopback interface, and nowhere else.
+/// On the loopback interface only.
 const CONFIGURATION: &str = "<CycloneDDS><Domain><General><Interfaces>\
 <NetworkInterface name=\"lo\"/></Interfaces><AllowMulticast>false</AllowMulticast></General>\
 <Discovery><ParticipantIndex>auto</ParticipantIndex>\
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_taken_between_lines() {
+    fn the_rate_is_between_the_first_and_the_last_line() {
         let said = "[1] participant vm:1: new (self)\n\
             [1] 1.000  size 128 total 490368 lost 0 delta 490368 lost 0 rate 490.30 kS/s\n\
             [1] 1.000  rss:7.3MB vcsw:1549 ivcsw:1113\n\
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_come_halved() {
+    fn whole_round_trips_are_twice_what_is_printed() {
         let said = "[1] 1.000  vm:2 size 128 mean 23.876us min 11.161us 50% 24.5us 90% 30.575us \
             99% 49.9us max 132.562us cnt 937\n";
         let figures = round_trips(said, true).expect("times");

@@ -42,16 +42,16 @@ pub(crate) use options::BenchOptions;
 use tally::Tally;
 use trial::Trial;
 
-/// Why there is no table.
+/// Reasons for the command to fail.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    #[error("--only {name}: there is {known}")]
+    #[error("--only {name}: not one of {known}")]
     Unknown { name: String, known: String },
-    #[error("spindle has no figure for: {0}")]
+    #[error("no figure of spindle for: {0}")]
     Spindle(String),
 }
 
@@ -98,7 +98,7 @@ fn measure(options: &BenchOptions, rounds: usize) -> Result<(), Failure> {
     }
 }
 
-/// Those that can be measured here, Spindle first. Of the others, how to get them.
+/// The contenders that are installed, Spindle first. Prints how to install the others.
 fn present(options: &BenchOptions) -> Result<Vec<Box<dyn Contender>>, Failure> {
     let all = contender::all(options);
     let known = || all.iter().map(|it| it.name()).collect::<Vec<_>>();
@@ -137,7 +137,7 @@ fn progress(trials: u64) -> ProgressBar {
     progress
 }
 
-/// Of whom, and what came out of it or what went wrong.
+/// A contender's name, and its trial or error.
 type Outcome = (&'static str, Result<Trial, String>);
 
 struct Bench<'a> {
@@ -156,13 +156,13 @@ impl Bench<'_> {
             .filter(|contender| contender.takes_part(cell))
             .collect();
         let mut repeats = self.rounds;
-        // Round 0 warms up, finds out how many samples fit, and whether it works at all.
+        // Round 0 warms up, and finds how many samples fit into the time, and which contenders fail.
         for round in 0..=self.rounds {
             let outcomes = loop {
                 let outcomes = self.round(cell, round, &in_turn, &tally)?;
                 let trials = outcomes.iter().map(|(_, outcome)| outcome.as_ref());
                 let all: Result<Vec<_>, _> = trials.collect();
-                // Who fails is told of, and not tried again.
+                // A failed contender is reported, and the round is not run again.
                 let counts = all.map_or(true, |all| {
                     are_alike(all.into_iter().filter_map(|trial| trial.line_ns))
                 });
@@ -173,7 +173,8 @@ impl Bench<'_> {
                 self.progress.inc_length(in_turn.len() as u64);
             };
             let still = in_turn.len();
-            // Who hangs once would cost its time limit each round.
+            // A contender that fails is not run again: one that hangs would cost its time limit
+            // each round.
             for (name, outcome) in outcomes {
                 if outcome.is_err() {
                     in_turn.retain(|contender| contender.name() != name);
@@ -189,7 +190,7 @@ impl Bench<'_> {
         Ok(tally)
     }
 
-    /// All in turn, once.
+    /// Runs each contender once.
     fn round(
         &mut self,
         cell: &Cell,
@@ -246,7 +247,7 @@ impl Bench<'_> {
         self.say(&line)
     }
 
-    /// A line for machines.
+    /// Prints a line of JSON, with `--json`.
     fn say(&self, line: &serde_json::Value) -> Result<(), Failure> {
         if self.options.json {
             let written = self.progress.suspend(|| writeln!(io::stdout(), "{line}"));

@@ -18,51 +18,51 @@ pub(crate) struct BenchOptions {
     /// Duration of each run in seconds.
     #[arg(long, default_value_t = 1.0, value_parser = positive)]
     pub(super) seconds: f64,
-    /// What is measured.
+    /// What to measure.
     #[arg(long, value_name = "MEASURE,...", value_enum, value_delimiter = ',',
           default_values_t = [Measure::Throughput, Measure::Latency])]
     pub(super) measure: Vec<Measure>,
-    /// Bytes of payload in a sample. Only Spindle, iceoryx2 and memcpy are measured with
-    /// more than a datagram holds.
+    /// Bytes of payload in a sample. Sizes above a datagram are measured of Spindle, iceoryx2 and
+    /// memcpy only.
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',',
           default_values_t = [128, 1024, 10240, 1 << 20],
           value_parser = clap::value_parser!(u64).range(16..=1 << 26))]
     pub(super) sizes: Vec<u64>,
-    /// Numbers of readers, each in a process of its own; latency is measured with one.
+    /// Numbers of readers, each in its own process. Latency is measured with one reader.
     #[arg(long, value_name = "READERS,...", value_delimiter = ',', default_values_t = [1, 2, 4],
           value_parser = clap::value_parser!(u32).range(1..=8))]
     pub(super) readers: Vec<u32>,
-    /// What is done with the bytes of a sample; latency is measured with `touch`.
+    /// Which bytes of a sample are written and read. Latency is measured with `touch`.
     #[arg(long, value_name = "READ,...", value_enum, value_delimiter = ',',
           default_values_t = [Read::Touch, Read::Sum])]
     pub(super) read: Vec<Read>,
-    /// How readers wait. Who polls is never compared with who blocks.
+    /// How readers wait. Polling and blocking readers are never compared with each other.
     #[arg(long, value_name = "WAIT,...", value_enum, value_delimiter = ',',
           default_values_t = [Wait::Poll, Wait::Block])]
     pub(super) wait: Vec<Wait>,
-    /// Samples a second where latency is measured.
+    /// Samples per second in measurements of latency.
     #[arg(long, default_value_t = 1000.0, value_parser = positive)]
     pub(super) rate: f64,
-    /// `spindle.wait` of Spindle's participants. Spinning pays only where there are processors
-    /// for all of them. The latency of readers that block is measured with `block`.
+    /// `spindle.wait` of Spindle's participants. Spinning pays only with a processor for each of
+    /// them. The latency of blocking readers is measured with `block`.
     #[arg(long, value_name = "WAIT", default_value = "balanced",
           value_parser = ["spin", "balanced", "block"])]
     pub(super) spindle_wait: String,
-    /// Only these, and Spindle.
+    /// Compare Spindle with these only.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(super) only: Vec<String>,
-    /// Where `benchmarks/competitors/build` has put its programs.
+    /// Directory with the programs built by `benchmarks/competitors/build`.
     #[arg(
         long,
         value_name = "DIR",
         default_value = "benchmarks/competitors/target/programs"
     )]
     pub(super) programs: PathBuf,
-    /// Who has not ended after so many seconds is killed.
+    /// Time limit of a run in seconds, after which it is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(super) limit: u64,
-    /// Print JSON lines instead of a table: each trial when it ends, and each row. Of a round that
-    /// is run again, the last one counts.
+    /// Print JSON lines instead of a table: one for each trial when it ends, and one for each row. If
+    /// a round is run again, its last trials count.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -71,21 +71,21 @@ pub(crate) struct BenchOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Measure {
-    /// Samples a second at the slowest reader.
+    /// Samples per second at the slowest reader.
     Throughput,
-    /// From sending to reading, one way, with a writer that keeps a pace.
+    /// From sending to reading, one way, with a writer that keeps a fixed rate.
     Latency,
-    /// There and back. Not of Spindle.
+    /// Round trip. Not measured of Spindle.
     RoundTrip,
 }
 
-/// What is done with the bytes of a sample.
+/// Which bytes of a sample are written and read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Read {
-    /// The first and the last are written, and read.
+    /// The first and the last byte.
     Touch,
-    /// All are written, and summed.
+    /// All bytes: written, and summed.
     Sum,
 }
 
@@ -93,9 +93,9 @@ pub(super) enum Read {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Wait {
-    /// They look again and again.
+    /// They poll.
     Poll,
-    /// They sleep until they are woken.
+    /// They sleep until woken.
     Block,
 }
 

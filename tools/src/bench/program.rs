@@ -1,4 +1,4 @@
-//! Programs of `benchmarks/competitors/`: they all take the same arguments and print the same lines.
+//! Programs of `benchmarks/competitors/`: all take the same arguments and print the same lines.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,30 +9,30 @@ use super::cell::{Cell, word};
 use super::contender::{Contender, DATAGRAM_BYTES, Figures, Latency, LatencyKind, Setup};
 use super::options::{Measure, Read, Wait};
 
-/// One of them, in one way of using it.
+/// A program, and how it is used.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     name: &'static str,
     path: PathBuf,
-    /// What has to be done before `benchmarks/competitors/build` can build it.
+    /// Command that installs what `benchmarks/competitors/build` needs for it.
     needs: &'static str,
-    /// What has to be there besides the program.
+    /// Another file that it needs.
     also: Option<&'static str>,
     bytes_max: u64,
     readers_max: u32,
     waits: &'static [Wait],
     reads: &'static [Read],
-    way: Way,
+    processes: Processes,
 }
 
-/// How it is started.
+/// The processes of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// A process for each role.
+enum Processes {
+    /// One for each role.
     Roles,
-    /// The same; and readers copy a sample out before they look at it.
+    /// One for each role. Readers copy a sample before they read it.
     CopyingRoles,
-    /// One process that starts the others, beside a daemon. Needs root.
+    /// One that starts the others, beside a daemon. Needs root.
     WithDaemon,
 }
 
@@ -48,7 +48,7 @@ impl Program {
             readers_max: READERS_MAX,
             waits: &[Wait::Block],
             reads: &[Read::Touch, Read::Sum],
-            way: Way::Roles,
+            processes: Processes::Roles,
         };
         let memory = Self {
             bytes_max: u64::MAX,
@@ -69,7 +69,7 @@ impl Program {
             ),
             usual("dust_dds", "dust_dds", ""),
             Self {
-                way: Way::WithDaemon,
+                processes: Processes::WithDaemon,
                 also: Some("/usr/sbin/corosync"),
                 path: directory.join("corosync-cell"),
                 ..usual("corosync", "cpg", "apt-get install corosync libcpg-dev")
@@ -78,7 +78,7 @@ impl Program {
             Self {
                 name: "memcpy-twice",
                 reads: &[Read::Touch],
-                way: Way::CopyingRoles,
+                processes: Processes::CopyingRoles,
                 ..memory
             },
             Self {
@@ -98,9 +98,9 @@ impl Program {
             ("--seconds", setup.seconds.to_string()),
             (
                 "--read",
-                match self.way {
-                    Way::CopyingRoles => "copy".to_owned(),
-                    Way::Roles | Way::WithDaemon => word(cell.read),
+                match self.processes {
+                    Processes::CopyingRoles => "copy".to_owned(),
+                    Processes::Roles | Processes::WithDaemon => word(cell.read),
                 },
             ),
         ];
@@ -129,7 +129,7 @@ impl Contender for Program {
             });
         }
         let root = rustix::process::geteuid().is_root();
-        (self.way == Way::WithDaemon && !root).then(|| "run this as root".to_owned())
+        (self.processes == Processes::WithDaemon && !root).then(|| "run this as root".to_owned())
     }
 
     fn takes_part(&self, cell: &Cell) -> bool {
@@ -146,9 +146,9 @@ impl Contender for Program {
             command
         };
         let round_trip = cell.measure == Measure::RoundTrip;
-        Ok(match (self.way, round_trip) {
-            (Way::WithDaemon, true) => vec![started("round-trip")],
-            (Way::WithDaemon, false) => vec![started("one-way")],
+        Ok(match (self.processes, round_trip) {
+            (Processes::WithDaemon, true) => vec![started("round-trip")],
+            (Processes::WithDaemon, false) => vec![started("one-way")],
             (_, true) => vec![started("pong"), started("ping")],
             (_, false) => {
                 let readers = (0..cell.readers).map(|_| started("subscriber"));
@@ -167,12 +167,12 @@ impl Contender for Program {
             }
         }
         if readers.len() != cell.readers as usize {
-            return Err(format!("{} readers have reported", readers.len()));
+            return Err(format!("{} readers have printed a line", readers.len()));
         }
         if let Some(line) = readers.iter().find(|line| !line.complete) {
             let (samples, lost) = (line.samples, line.lost);
             return Err(format!(
-                "a reader never got the last sample, after {samples} and {lost} lost"
+                "a reader did not receive the last sample, after {samples} samples and {lost} lost"
             ));
         }
         let rates = readers.iter().map(Line::samples_per_s);
@@ -189,7 +189,7 @@ impl Contender for Program {
     }
 }
 
-/// What a process prints.
+/// The line that a process prints.
 #[derive(Deserialize)]
 struct Line {
     role: String,
@@ -208,7 +208,7 @@ struct LineLatency {
 }
 
 impl Line {
-    /// The clock starts at the first sample: it is not among those timed.
+    /// The clock starts at the first sample, which therefore does not count.
     fn samples_per_s(&self) -> f64 {
         match self.seconds > 0.0 {
             true => self.samples.saturating_sub(1) as f64 / self.seconds,

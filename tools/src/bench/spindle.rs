@@ -1,4 +1,4 @@
-//! Spindle itself, by `spindle perf`: in place, atomic level, prefaulted.
+//! Spindle, by `spindle perf`: in place, atomic level, prefaulted.
 
 use std::process::Command;
 
@@ -8,9 +8,9 @@ use super::cell::Cell;
 use super::contender::{Contender, Figures, Latency, LatencyKind, SPINDLE, Setup};
 use super::options::{Measure, Read, Wait};
 
-/// This program.
+/// Spindle, by this program.
 pub(super) struct Spindle {
-    /// `spindle.wait`, but where the latency of readers that block is measured.
+    /// `spindle.wait`, except for the latency of blocking readers.
     pub(super) wait: String,
 }
 
@@ -48,10 +48,10 @@ impl Contender for Spindle {
         if cell.wait == Wait::Poll {
             command.arg("--poll");
         }
-        // How soon one wakes from a sleep is measured of who always sleeps.
+        // The latency of a wake-up is measured with readers that always sleep.
         let sleeps = cell.wait == Wait::Block && cell.measure != Measure::Throughput;
         command.args(["--wait", if sleeps { "block" } else { &self.wait }]);
-        // What is measured is not how the kernel finds pages.
+        // Page faults are not measured.
         command.arg("--prefault");
         if cell.read == Read::Sum {
             command.arg("--fill");
@@ -72,7 +72,7 @@ pub(super) fn perf(what: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// How many samples are sent, where nobody waits for a pace.
+/// Number of samples in a measurement of throughput.
 pub(super) fn samples(cell: &Cell, setup: &Setup) -> String {
     let samples = setup.samples.unwrap_or_else(|| first_guess(cell));
     samples.clamp(SAMPLES_MIN, SAMPLES_MAX).to_string()
@@ -83,7 +83,7 @@ pub(super) fn add_sizes(command: &mut Command, cell: &Cell) {
     command.args(["--size", &size, "--readers", &readers]);
 }
 
-/// What it has printed.
+/// The figures from its output.
 pub(super) fn figures(said: &[String]) -> Result<Figures, String> {
     let said = said.first().map_or("", String::as_str);
     let outcome: Outcome = serde_json::from_str(said).map_err(|error| error.to_string())?;
@@ -102,7 +102,7 @@ pub(super) fn figures(said: &[String]) -> Result<Figures, String> {
     })
 }
 
-/// Of what `spindle perf --json` prints.
+/// The fields of the output of `spindle perf --json` that are used.
 #[derive(Deserialize)]
 struct Outcome {
     samples: u64,
@@ -111,7 +111,7 @@ struct Outcome {
     lost: u64,
     #[serde(default)]
     per_reader: Vec<OfReader>,
-    /// Since they were sent, as with the others.
+    /// Times since sending, as of the other middleware.
     uncorrected: Option<Times>,
 }
 
@@ -126,7 +126,7 @@ struct Times {
     p99: f64,
 }
 
-/// It is told how many to send: so many before anything is known.
+/// Number of samples in the first trial.
 fn first_guess(cell: &Cell) -> u64 {
     match cell.read {
         Read::Touch => 20_000,

@@ -18,15 +18,15 @@ pub(super) fn print(
     writeln!(out, "\n{}", crate::harness::load::machine())?;
     writeln!(
         out,
-        "medians of {rounds} rounds of {} s in turns, [least .. most]; the ratio is spindle / peer",
+        "medians of {rounds} rounds of {} s in turns, [min .. max]; the ratio is spindle / other",
         options.seconds
     )?;
     writeln!(
         out,
-        "CPU is of all processes of a trial, for each sample that a reader got; foreign what \
-         else used the processors, noisy if that was above {NOISY_PERCENT} % in a round; line how \
-         long a cache line took from one processor to another around each run; a round in which \
-         that changed is run again, as often as there are rounds"
+        "CPU: processor time of all processes per received sample; foreign: share of the \
+         processors used by anything else, noisy above {NOISY_PERCENT} % in a round; line: time of a \
+         cache line from one processor to another around each run, and if it changes in a round, \
+         the round is run again (as often as there are rounds)"
     )?;
     for tally in tallies {
         let rows = tally.rows();
@@ -103,7 +103,7 @@ fn whole(spread: Spread) -> String {
     format!("{:.0} .. {:.0}", spread.min, spread.max)
 }
 
-/// Three digits, or all before the point.
+/// Three digits, or all digits before the point.
 fn number(value: f64) -> String {
     match value {
         100.0.. => format!("{value:.0}"),
@@ -123,5 +123,5 @@ impl Spread {
     }
 }
 
-/// What else the machine did in some round was more than noise.
+/// Foreign load above this is marked.
 const NOISY_PERCENT: f64 = 5.0;

@@ -10,42 +10,43 @@ use super::trial::Trial;
 use crate::harness::cache_line::are_alike;
 use crate::harness::spread::Spread;
 
-/// What has been found out about a cell.
+/// The trials of a cell.
 #[derive(Debug)]
 pub(super) struct Tally {
     pub(super) cell: Cell,
-    /// In the order of their first trials.
+    /// Contenders in the order of their first trials.
     names: Vec<&'static str>,
-    /// By contender and round. Round 0 only warms up.
+    /// Trials by contender and round. Round 0 only warms up.
     trials: BTreeMap<(&'static str, usize), Trial>,
     errors: BTreeMap<&'static str, String>,
 }
 
-/// A contender in a cell.
+/// The figures of a contender in a cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
     pub(super) contender: &'static str,
     pub(super) rounds: usize,
-    /// Samples a second, or nanoseconds.
+    /// Samples per second, or nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<Spread>,
-    /// Spindle's by this one's: the ratio of the medians, and of rounds the least and the most.
+    /// Spindle's value by this one's: the ratio of the medians, and the least and greatest ratio of
+    /// the rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ratio: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) p99_ns: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency: Option<LatencyKind>,
-    /// Processor time of all its processes for each sample that a reader got.
+    /// Processor time of all its processes for each sample that a reader received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cpu_us_per_sample: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) foreign: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line_ns: Option<Spread>,
-    /// Rounds in which processors were nearer to each other for some than for others.
+    /// Rounds in which the processors were closer together for some contenders than for others.
     pub(super) uneven: usize,
-    /// Over all rounds.
+    /// Lost samples of all rounds.
     pub(super) lost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
@@ -75,13 +76,13 @@ impl Tally {
         }
     }
 
-    /// Whether all who took part in a round had processors as near to each other.
+    /// Whether the processors were as close together for all contenders of a round.
     fn is_even(&self, round: usize) -> bool {
         let trials = self.names.iter();
         are_alike(trials.filter_map(|name| self.trials.get(&(*name, round))?.line_ns))
     }
 
-    /// How fast it was last, if it has run.
+    /// Its last rate, if it has run.
     pub(super) fn rate_hz(&self, name: &'static str) -> Option<f64> {
         let mut trials = self.trials.range((name, 0)..=(name, usize::MAX));
         trials
@@ -93,7 +94,7 @@ impl Tally {
         self.names.iter().map(|name| self.row(name)).collect()
     }
 
-    /// Whether Spindle took part, and has no figure.
+    /// Whether Spindle took part and has no result.
     pub(super) fn lacks_spindle(&self) -> bool {
         self.names.contains(&SPINDLE) && self.of(SPINDLE).is_empty()
     }
@@ -136,7 +137,7 @@ impl Tally {
         let [Some(our_median), Some(their_median)] = medians else {
             return None;
         };
-        // Rounds are compared as neighbours in time.
+        // Trials of the same round are compared, as they are neighbours in time.
         let rounds = ours.iter().filter_map(|(round, trial)| {
             let their_value = self.value(theirs.get(round)?)?;
             Some(self.value(trial)? / their_value)
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_in_which_processors_moved_are_counted() {
+    fn rounds_with_changed_processors_are_counted() {
         let mut tally = tally(&[1.0; 4], &[1.0; 4]);
         let far = |line_ns| Trial {
             line_ns: Some(line_ns),
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_has_an_error_and_no_ratio() {
+    fn a_contender_that_fails_has_an_error_and_no_ratio() {
         let mut tally = tally(&[1.0, 2.0], &[1.0]);
         tally.add("other", 1, Err("hangs".to_owned()));
         let rows = tally.rows();

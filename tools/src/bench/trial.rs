@@ -1,4 +1,4 @@
-//! A run of one contender.
+//! A trial: one run of one contender.
 
 use std::io;
 
@@ -10,19 +10,19 @@ use crate::harness::cache_line::{Around, line_ns};
 use crate::harness::load::{Load, Moment};
 use crate::harness::processes;
 
-/// What came out of it, and how busy the machine was.
+/// The figures of a trial, and the load of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Trial {
     #[serde(flatten)]
     pub(super) figures: Figures,
     #[serde(flatten)]
     pub(super) load: Load,
-    /// Nanoseconds that a cache line took between processors just before, and just after.
+    /// Nanoseconds of a cache line between processors just before the trial, and just after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line_ns: Option<Around>,
 }
 
-/// Runs it. An error of the contender is told, and is none of the runner's.
+/// Runs a contender. The inner error is the contender's.
 pub(super) fn run(
     contender: &dyn Contender,
     cell: &Cell,
@@ -44,13 +44,13 @@ pub(super) fn run(
     }))
 }
 
-/// What programs name after their session, and leave if they are killed.
+/// Removes shared memory that killed programs have left. Its name contains the session.
 fn remove_shared_memory(session: &str) {
     let prefix = format!("spindle-bench-{session}-");
     let files = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten();
     for file in files.flatten() {
         if file.file_name().to_string_lossy().starts_with(&prefix) {
-            // It may just have been removed by who made it.
+            // Its owner may have removed it meanwhile.
             let _ = std::fs::remove_file(file.path());
         }
     }

@@ -1,4 +1,4 @@
-//! A limit: what a writer and readers do with all bytes of samples that are handed over in blocks.
+//! A limit: writing and summing all bytes of samples without any middleware.
 
 use std::process::Command;
 

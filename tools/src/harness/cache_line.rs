@@ -1,8 +1,7 @@
-//! How far apart processors are: the time that a cache line takes from one to another.
+//! The time that a cache line takes from one processor to another.
 //!
-//! What several processes exchange travels this way, so it bounds what any middleware does
-//! on the machine; and a virtual machine's processors come closer together and move apart
-//! while it runs.
+//! All data between processes moves this way, so this time bounds any middleware on the machine.
+//! In a virtual machine it changes while the machine runs, when the host moves its processors.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,9 +12,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::spread::Spread;
 
-/// Nanoseconds that a line takes one way between the first two processors that this process
-/// may use, the median of many; at most some 20 ms are spent on it. `None` where there is
-/// one processor, or others leave too little of them.
+/// Nanoseconds that a line takes one way between the first two processors of this process: a
+/// median, measured in about 20 ms. `None` if there is one processor, or the processors are too
+/// busy.
 pub fn line_ns() -> Option<f64> {
     let (here, there) = two_processors()?;
     let line = Line::default();
@@ -26,7 +25,7 @@ pub fn line_ns() -> Option<f64> {
                 line.answer(&over);
             }
         });
-        // Threads that it starts inherit where a thread is pinned: this one's stays free.
+        // New threads inherit the affinity of a thread, so the calling thread is not pinned.
         let asks = thread::Builder::new().spawn_scoped(scope, || match pin(here) {
             true => line.ask(Instant::now() + PATIENCE),
             false => Vec::new(),
@@ -39,32 +38,32 @@ pub fn line_ns() -> Option<f64> {
     Some(Spread::of(chunks)?.median)
 }
 
-/// Just before something was run, and just after: see [`line_ns`].
+/// [`line_ns`] just before a run, and just after it.
 pub type Around = (f64, f64);
 
-/// Whether a cache line took as long between processors around all of these, or nearly. A
-/// virtual machine may be given others at any time: then some have run on near ones, and some
-/// on far ones, and are not to be compared.
+/// Whether a cache line took nearly the same time around all of these runs. Otherwise some ran
+/// on processors closer together than others, and the runs cannot be compared.
 pub fn are_alike(around: impl Iterator<Item = Around>) -> bool {
     let times: Vec<f64> = around.flat_map(|(before, after)| [before, after]).collect();
     let least = times.iter().copied().fold(f64::INFINITY, f64::min);
     times.iter().all(|time| *time <= least * ALIKE)
 }
 
-/// A word in a cache line of its own, and in the one that is fetched with it.
+/// A word alone in its cache line and the line that is prefetched with it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Line(AtomicU64);
 
 impl Line {
-    /// Sends the line there and back until then; nanoseconds of one way, for each chunk.
+    /// Sends the line back and forth until `until`. Returns the nanoseconds of one way for each
+    /// chunk of round trips.
     fn ask(&self, until: Instant) -> Vec<f64> {
         let mut chunks = Vec::new();
         let mut next = 1;
         let mut begun = Instant::now();
         loop {
             self.0.store(next, Ordering::Release);
-            // An answer is the number behind what was asked.
+            // The answer to a number is the next one.
             let mut spins = 0_u32;
             while self.0.load(Ordering::Acquire) != next + 1 {
                 spin_loop();
@@ -102,19 +101,19 @@ fn two_processors() -> Option<(usize, usize)> {
     Some((allowed.next()?, allowed.next()?))
 }
 
-/// Keeps this thread on one processor; whether that worked.
+/// Pins the calling thread to one processor. True on success.
 fn pin(cpu: usize) -> bool {
     let mut only = CpuSet::new();
     only.set(cpu);
     sched_setaffinity(None, &only).is_ok()
 }
 
-/// The most that a line may take longer.
+/// Greatest ratio of two times that are nearly the same.
 const ALIKE: f64 = 1.5;
 /// Round trips that are timed together.
 const CHUNK: u64 = 200;
 const CHUNKS: usize = 100;
-/// Looks in vain between looks at the clock.
+/// Spins between two reads of the clock.
 const SPINS: u32 = 1 << 10;
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -129,7 +128,7 @@ mod tests {
             // On a busy machine it may not get there in time.
             (Some((here, there)), found) => {
                 assert_ne!(here, there);
-                // Light gets 30 cm far in a nanosecond; a line that is not fetched anew takes less.
+                // Only a line that does not move takes less than a nanosecond.
                 assert!(found.is_none_or(|ns| ns > 1.0), "{found:?}");
             }
         }

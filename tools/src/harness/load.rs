@@ -4,25 +4,25 @@ use std::{fs, io};
 
 use serde::Serialize;
 
-/// How busy the machine was during a run.
+/// The load of the machine during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Load {
-    /// Processor time of all processes of the run, from their start to their end.
+    /// Processor time of all processes of the run.
     pub cpu_seconds: f64,
-    /// Share of all processors that anything else used, also other machines on this host.
+    /// Share of all processors that everything else used, including other virtual machines.
     pub foreign: f64,
 }
 
-/// What the kernel has counted so far, in ticks.
+/// The kernel's counts at one moment, in ticks.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// Of all processors: processes, and what the host kept for others.
+    /// Busy time of all processors: processes, and time stolen by the hypervisor.
     busy: u64,
-    /// The same, and idle.
+    /// Busy and idle time of all processors.
     all: u64,
-    /// Of processes that this one has started and that have ended.
+    /// Time of this process's children that have ended.
     children: u64,
-    /// Of this one.
+    /// Time of this process.
     own: u64,
 }
 
@@ -33,16 +33,16 @@ impl Moment {
             fs::read_to_string("/proc/stat")?,
             fs::read_to_string("/proc/self/stat")?,
         );
-        Self::of(&stat, &own).ok_or_else(|| io::Error::other("/proc/stat makes no sense"))
+        Self::of(&stat, &own).ok_or_else(|| io::Error::other("cannot parse /proc/stat"))
     }
 
     fn of(stat: &str, own: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks = numbers(line);
         let [user, nice, system, idle, waiting, _, _, steal] = *ticks.first_chunk()?;
-        // Interrupts are left out: those of a trial would count as foreign.
+        // Interrupts are left out: those of a run would count as foreign.
         let busy = user + nice + system + steal;
-        // The name of a program may have anything in it, also brackets.
+        // A program's name may contain brackets.
         let own = numbers(own.rsplit_once(") ")?.1.split_once(' ')?.1);
         let [own_user, own_system, children_user, children_system] = *own.get(10..14)? else {
             return None;
@@ -70,20 +70,20 @@ impl Moment {
 
 fn numbers(text: &str) -> Vec<u64> {
     let words = text.split_whitespace();
-    // Some fields of processes are negative: none that is looked at.
+    // Negative fields become 0: none of them is used.
     words.map(|word| word.parse().unwrap_or(0)).collect()
 }
 
-/// Processes that run or want to, on average over the last minute, and over 5 and 15.
+/// Load averages of the last 1, 5 and 15 minutes.
 pub fn average() -> String {
-    let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    told.split_whitespace()
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace()
         .take(3)
         .collect::<Vec<_>>()
         .join(" ")
 }
 
-/// What machine this is.
+/// A description of the machine: processors and kernel.
 pub fn machine() -> String {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let processors = read("/proc/cpuinfo");
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_of_the_trial_is_foreign() {
+    fn load_of_other_processes_is_foreign() {
         let own = |own, children| {
             format!("7 (a) b) S 1 7 7 0 -1 4194304 1 2 3 4 {own} 1 {children} 2 20 0 1")
         };
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_can_be_read() {
+    fn the_load_of_this_machine_can_be_read() {
         let before = Moment::now().expect("the kernel's files");
         let load = Moment::now().expect("the kernel's files").since(&before);
         assert!((0.0..=1.0).contains(&load.foreign), "{load:?}");

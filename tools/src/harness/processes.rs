@@ -1,11 +1,11 @@
-//! Processes that are started, listened to, and never left behind.
+//! The processes of a run. None of them outlives it.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What each of them prints, if all end well, and in time.
+/// Runs all commands together. Returns the output of each, if all succeed within `limit`.
 pub fn run(commands: Vec<Command>, limit: Duration) -> Result<Vec<String>, String> {
     let mut processes = Vec::new();
     for mut command in commands {
@@ -19,9 +19,9 @@ pub fn run(commands: Vec<Command>, limit: Duration) -> Result<Vec<String>, Strin
         for process in &mut processes {
             let ended = process.ended().map_err(|error| error.to_string())?;
             if let Some(status) = ended.filter(|status| !status.success()) {
-                let told = process.complaint(status);
-                failure.get_or_insert(told);
-                // The others have a while left to notice it too.
+                let complaint = process.complaint(status);
+                failure.get_or_insert(complaint);
+                // The others get some time to notice it too.
                 deadline = deadline.min(Instant::now() + GRACE);
             }
         }
@@ -30,11 +30,11 @@ pub fn run(commands: Vec<Command>, limit: Duration) -> Result<Vec<String>, Strin
             let seconds = limit.as_secs();
             return Err(failure.unwrap_or_else(|| format!("killed after {seconds} s")));
         }
-        std::thread::sleep(LOOK_AGAIN_AFTER);
+        std::thread::sleep(POLL_INTERVAL);
     }
     match failure {
         Some(failure) => Err(failure),
-        None => Ok(processes.into_iter().map(Process::said).collect()),
+        None => Ok(processes.into_iter().map(Process::output).collect()),
     }
 }
 
@@ -54,14 +54,14 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()?;
         Ok(Self {
-            out: child.stdout.take().map(listen),
-            err: child.stderr.take().map(listen),
+            out: child.stdout.take().map(read_all),
+            err: child.stderr.take().map(read_all),
             child,
             status: None,
         })
     }
 
-    /// How it has ended, if it has since this was last asked.
+    /// Its exit status, if it has ended since the last call.
     fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -71,40 +71,40 @@ impl Process {
     }
 
     fn complaint(&mut self, status: ExitStatus) -> String {
-        let said = self.err.take().and_then(|err| err.join().ok());
-        let said = said.unwrap_or_default();
-        match said.trim().lines().last() {
+        let text = self.err.take().and_then(|err| err.join().ok());
+        let said = text.unwrap_or_default();
+        match text.trim().lines().last() {
             Some(last) => format!("{status}: {last}"),
             None => status.to_string(),
         }
     }
 
-    fn said(mut self) -> String {
-        let said = self.out.take().and_then(|out| out.join().ok());
-        said.unwrap_or_default()
+    fn output(mut self) -> String {
+        let text = self.out.take().and_then(|out| out.join().ok());
+        text.unwrap_or_default()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if self.status.is_none() {
-            // One that has ended meanwhile needs neither.
+            // Both fail if it has ended meanwhile.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 }
 
-fn listen(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+fn read_all(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before it broke off counts.
+        // The output before an error counts.
         let _ = from.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
@@ -121,20 +121,20 @@ mod tests {
     }
 
     #[test]
-    fn what_they_say_is_told_apart() {
-        let said = check(&["echo a", "echo b; echo c"], Duration::from_secs(60));
-        assert_eq!(said, Ok(vec!["a\n".to_owned(), "b\nc\n".to_owned()]));
+    fn each_process_has_its_own_output() {
+        let output = check(&["echo a", "echo b; echo c"], Duration::from_secs(60));
+        assert_eq!(output, Ok(vec!["a\n".to_owned(), "b\nc\n".to_owned()]));
     }
 
     #[test]
-    fn one_that_fails_ends_all() {
+    fn a_failure_ends_all_processes() {
         let scripts = ["exec sleep 1000", "echo oh >&2; exit 3"];
         let error = check(&scripts, Duration::from_secs(1000)).expect_err("a failure");
         assert_eq!(error, "exit status: 3: oh");
     }
 
     #[test]
-    fn one_that_hangs_is_killed() {
+    fn a_process_that_hangs_is_killed() {
         let error = check(&["exec sleep 1000"], Duration::ZERO).expect_err("a failure");
         assert_eq!(error, "killed after 0 s");
     }
