@@ -72,7 +72,7 @@ impl Process {
 
     fn complaint(&mut self, status: ExitStatus) -> String {
         let text = self.err.take().and_then(|err| err.join().ok());
-        let said = text.unwrap_or_default();
+        let text = text.unwrap_or_default();
         match text.trim().lines().last() {
             Some(last) => format!("{status}: {last}"),
             None => status.to_string(),
