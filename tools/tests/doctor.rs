@@ -105,7 +105,10 @@ fn who_is_called_is_not_disturbed() {
         (code, out)
     };
     let (code, said) = ask(here, "3", secret);
-    assert!(said.contains("answers from this host, over shared memory"), "{said}");
+    assert!(
+        said.contains("answers from this host, over shared memory"),
+        "{said}"
+    );
     assert!(said.contains("1 member in the record"), "{said}");
     assert_eq!(code, 0, "{said}");
     for _ in 0..3 {

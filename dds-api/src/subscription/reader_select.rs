@@ -227,7 +227,7 @@ impl<T: TopicType> DataReader<T> {
             if !items.is_empty() {
                 return Ok(Samples::new(items, self.core.clone()));
             }
-            self.core.side.inlet.give_back(items);
+            self.core.side.inlet.hand_back(items);
         }
     }
 }

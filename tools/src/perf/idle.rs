@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::{DomainParticipant, PeerWay};
+use spindle_dds::{DomainParticipant, PeerPath};
 
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
@@ -57,7 +57,7 @@ impl Traffic {
             ..Self::default()
         };
         for way in participant::ways(participant)? {
-            if let PeerWay::Rdma(counters) = way {
+            if let PeerPath::Rdma(counters) = way {
                 all.work_requests += counters.work_requests;
                 all.sleep_words += counters.sleep_words;
                 all.doorbells += counters.doorbells_sent;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::PeerWay;
+use spindle_dds::PeerPath;
 
 use super::figures::{Counts, Latencies};
 use super::idle;
@@ -114,7 +114,7 @@ pub(super) struct Report {
     pub(super) uncorrected: Latencies,
     pub(super) counts: Counts,
     /// The path of a writer's samples to each peer.
-    pub(super) peers: Vec<PeerWay>,
+    pub(super) peers: Vec<PeerPath>,
     /// For a member: the figures of its writers; the others are of its readers.
     pub(super) written: Option<Box<Self>>,
     /// Pushes while idle; for a member, while it stays after the last sample.

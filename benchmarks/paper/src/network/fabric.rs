@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::costs::Measure;
 use super::network::{Posted, TimedNetwork};
-use spindle_dds_transport::Region;
-use spindle_dds_transport::{FABRIC_AREA, Fabric, FabricCounters, Failure, Want};
-use spindle_dds_transport::{PeerSet, Rank};
+use spindle_dds_transport::{
+    FABRIC_AREA, Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
+};
 
 /// A [`Fabric`] over a segment of a [`TimedNetwork`]: a push takes time of its node, and
 /// lands later.
@@ -167,15 +167,15 @@ impl Fabric for TimedFabric {
     }
 
     /// Everything has been posted at its call; nobody sleeps.
-    fn ring(&self, _: &PeerSet, _: &PeerSet) {}
+    fn wake(&self, _: &PeerSet, _: &PeerSet) {}
 
-    fn announce_sleep(&self, _: Want) {}
+    fn announce_sleep(&self, _: WakeInterest) {}
 
     fn announce_awake(&self) {}
 
     fn nudge(&self) {}
 
-    fn poll(&self) -> Option<Failure> {
+    fn poll(&self) -> Option<PeerFailure> {
         None
     }
 
