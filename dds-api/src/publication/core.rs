@@ -14,8 +14,8 @@ use super::erased::ErasedWriterListener;
 use super::limits::Limits;
 use super::receipt::Receipt;
 use crate::builtin::SubscriptionBuiltinTopicData;
-use crate::discovery::{Entry, Roll};
-use crate::driver::Port;
+use crate::discovery::Entry;
+use crate::driver::{LocalEndpoints, Port};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
@@ -35,7 +35,7 @@ pub(crate) struct WriterCore {
     pub(crate) topic: Arc<TopicCore>,
     pub(crate) publisher: Weak<PublisherCore>,
     pub(crate) participant: Weak<ParticipantCore>,
-    roll: Arc<Roll>,
+    local_endpoints: Arc<LocalEndpoints>,
     pub(crate) settings: WriterSettings,
     pub(crate) qos: Mutex<DataWriterQos>,
     pub(crate) listener: ListenerSlot<dyn ErasedWriterListener>,
@@ -100,7 +100,7 @@ impl WriterCore {
             topic,
             publisher: Arc::downgrade(publisher),
             participant: participant.weak(),
-            roll: participant.roll.clone(),
+            local_endpoints: participant.local_endpoints.clone(),
             settings,
             qos: Mutex::new(qos),
             listener: ListenerSlot::default(),
@@ -218,7 +218,7 @@ impl WriterCore {
         *refused_before = refused.into_iter().map(|(reader, _)| reader).collect();
         drop(statuses);
         if !raised.is_empty() {
-            self.base.beacon().raise(raised);
+            self.base.status_flags().raise(raised);
         }
     }
 
@@ -228,7 +228,7 @@ impl WriterCore {
         reader: InstanceHandle,
     ) -> Result<SubscriptionBuiltinTopicData> {
         let matched = self.statuses().readers.contains(&reader);
-        let entry = self.roll.entry(reader).filter(|_| matched);
+        let entry = self.local_endpoints.entry(reader).filter(|_| matched);
         match entry.as_deref() {
             Some(Entry::Reader(entry)) => Ok(entry.into()),
             _ => Err(Error::BadParameter(format!(
@@ -239,7 +239,9 @@ impl WriterCore {
     }
 
     pub(crate) fn matched_status(&self) -> PublicationMatchedStatus {
-        self.base.beacon().clear(StatusMask::PUBLICATION_MATCHED);
+        self.base
+            .status_flags()
+            .clear(StatusMask::PUBLICATION_MATCHED);
         let matched = &mut self.statuses().matched;
         let (total_count, total_count_change) = matched.ever.read();
         let (current_count, current_count_change) = matched.now.read();
@@ -254,7 +256,7 @@ impl WriterCore {
 
     pub(crate) fn incompatible_status(&self) -> OfferedIncompatibleQosStatus {
         self.base
-            .beacon()
+            .status_flags()
             .clear(StatusMask::OFFERED_INCOMPATIBLE_QOS);
         let incompatible = &mut self.statuses().incompatible;
         let (total_count, total_count_change) = incompatible.count.read();
@@ -287,7 +289,7 @@ impl WriterCore {
             port.close();
         }
         self.drafts.end();
-        self.roll.remove(self.settings.number);
+        self.local_endpoints.remove(self.settings.number);
     }
 
     /// Whether instances are disposed of when they are unregistered.

@@ -11,7 +11,7 @@ use super::core::{WriterCore, WriterSettings};
 use super::erased::Typed;
 use super::{DataWriter, Publisher};
 use crate::choice::{QosChoice, check_qos};
-use crate::discovery::Own;
+use crate::driver::LocalEndpoint;
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
 use crate::lease::check_lease;
@@ -126,7 +126,9 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
             core.base.hears(mask);
             core.listener.set(mask, Some(Typed::erase(listener)));
         }
-        participant.roll.add(number, Own::Writer(core.clone()))?;
+        participant
+            .local_endpoints
+            .add(number, LocalEndpoint::Writer(core.clone()))?;
         // Or the publisher is deleted by now.
         let added = publisher.add(core.clone());
         added.inspect_err(|_| core.delete())?;

@@ -10,16 +10,16 @@ use super::SubscriberCore;
 use super::erased::ErasedReaderListener;
 use crate::builtin::PublicationBuiltinTopicData;
 use crate::condition::StateMasks;
-use crate::discovery::{Entry, Roll};
-use crate::driver::{Inlet, ReaderStatuses, Streams};
+use crate::discovery::Entry;
+use crate::driver::{LocalEndpoints, ReaderPort, ReaderStatuses, StreamWakers};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::listener::ListenerSlot;
 use crate::participant::ParticipantCore;
 use crate::status::{
-    Beacon, LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
-    SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
+    LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
+    SampleRejectedStatus, StatusFlags, StatusMask, SubscriptionMatchedStatus,
 };
 use crate::topic::TopicCore;
 use crate::wire::Wire;
@@ -29,13 +29,13 @@ pub(crate) struct ReaderCore {
     pub(crate) topic: Arc<TopicCore>,
     pub(crate) subscriber: Weak<SubscriberCore>,
     pub(crate) participant: Weak<ParticipantCore>,
-    roll: Arc<Roll>,
+    local_endpoints: Arc<LocalEndpoints>,
     /// Its number within the participant.
     number: u32,
     pub(crate) qos: Mutex<DataReaderQos>,
     pub(crate) listener: ListenerSlot<dyn ErasedReaderListener>,
-    pub(crate) inlet: Arc<Inlet<Wire>>,
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) port: Arc<ReaderPort<Wire>>,
+    pub(crate) streams: Arc<StreamWakers>,
     /// `notify_datareaders` was called: skip `on_data_on_readers` once.
     pub(crate) notified: AtomicBool,
 }
@@ -56,7 +56,7 @@ impl ReaderCore {
         participant: &ParticipantCore,
         number: u32,
         qos: DataReaderQos,
-        inlet: Arc<Inlet<Wire>>,
+        port: Arc<ReaderPort<Wire>>,
     ) -> Self {
         topic.endpoints.fetch_add(1, Ordering::AcqRel);
         Self {
@@ -64,18 +64,18 @@ impl ReaderCore {
             topic,
             subscriber: Arc::downgrade(subscriber),
             participant: participant.weak(),
-            roll: participant.roll.clone(),
+            local_endpoints: participant.local_endpoints.clone(),
             number,
             qos: Mutex::new(qos),
             listener: ListenerSlot::default(),
-            streams: inlet.streams().clone(),
-            inlet,
+            streams: port.streams().clone(),
+            port,
             notified: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn beacon(&self) -> &Arc<Beacon> {
-        self.base.beacon()
+    pub(crate) fn status_flags(&self) -> &Arc<StatusFlags> {
+        self.base.status_flags()
     }
 
     pub(crate) fn qos(&self) -> MutexGuard<'_, DataReaderQos> {
@@ -83,18 +83,20 @@ impl ReaderCore {
     }
 
     pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {
-        self.base.is_deleted() || self.base.is_enabled() && self.inlet.has(masks)
+        self.base.is_deleted() || self.base.is_enabled() && self.port.has(masks)
     }
 
     /// Has the engine step for who has found nothing. Whether anything has come.
     pub(crate) fn glance(&self) -> bool {
-        self.beacon().couch().is_some_and(|couch| couch.glance())
+        self.status_flags()
+            .data_waiter()
+            .is_some_and(|data_waiter| data_waiter.glance())
     }
 
     /// Statuses that tell of data have been dealt with.
     pub(crate) fn clear_data_available(&self) {
-        self.beacon().clear(StatusMask::DATA_AVAILABLE);
-        self.inlet.subscriber().clear(StatusMask::DATA_ON_READERS);
+        self.status_flags().clear(StatusMask::DATA_AVAILABLE);
+        self.port.subscriber().clear(StatusMask::DATA_ON_READERS);
     }
 
     /// What is known of a writer that it is matched with.
@@ -103,8 +105,8 @@ impl ReaderCore {
         writer: InstanceHandle,
     ) -> Result<PublicationBuiltinTopicData> {
         let is_matched = |statuses: &mut ReaderStatuses| statuses.writers.contains(&writer);
-        let matched = self.inlet.with_statuses(is_matched);
-        let entry = self.roll.entry(writer).filter(|_| matched);
+        let matched = self.port.with_statuses(is_matched);
+        let entry = self.local_endpoints.entry(writer).filter(|_| matched);
         match entry.as_deref() {
             Some(Entry::Writer(entry)) => Ok(entry.into()),
             _ => Err(Error::BadParameter(format!(
@@ -115,8 +117,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn matched_status(&self) -> SubscriptionMatchedStatus {
-        self.beacon().clear(StatusMask::SUBSCRIPTION_MATCHED);
-        self.inlet.with_statuses(|statuses| {
+        self.status_flags().clear(StatusMask::SUBSCRIPTION_MATCHED);
+        self.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.matched.ever.read();
             let (current_count, current_count_change) = statuses.matched.now.read();
             SubscriptionMatchedStatus {
@@ -130,8 +132,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn liveliness_status(&self) -> LivelinessChangedStatus {
-        self.beacon().clear(StatusMask::LIVELINESS_CHANGED);
-        self.inlet.with_statuses(|statuses| {
+        self.status_flags().clear(StatusMask::LIVELINESS_CHANGED);
+        self.port.with_statuses(|statuses| {
             let (alive_count, alive_count_change) = statuses.liveliness.alive.read();
             let (not_alive_count, not_alive_count_change) = statuses.liveliness.not_alive.read();
             LivelinessChangedStatus {
@@ -145,8 +147,9 @@ impl ReaderCore {
     }
 
     pub(crate) fn incompatible_status(&self) -> RequestedIncompatibleQosStatus {
-        self.beacon().clear(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
-        self.inlet.with_statuses(|statuses| {
+        self.status_flags()
+            .clear(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
+        self.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.incompatible.count.read();
             RequestedIncompatibleQosStatus {
                 total_count,
@@ -158,8 +161,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn lost_status(&self) -> SampleLostStatus {
-        self.beacon().clear(StatusMask::SAMPLE_LOST);
-        self.inlet.with_statuses(|statuses| {
+        self.status_flags().clear(StatusMask::SAMPLE_LOST);
+        self.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.lost.read();
             SampleLostStatus {
                 total_count,
@@ -169,8 +172,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn rejected_status(&self) -> SampleRejectedStatus {
-        self.beacon().clear(StatusMask::SAMPLE_REJECTED);
-        self.inlet.with_statuses(|statuses| {
+        self.status_flags().clear(StatusMask::SAMPLE_REJECTED);
+        self.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.rejected.read();
             SampleRejectedStatus {
                 total_count,
@@ -184,7 +187,7 @@ impl ReaderCore {
     /// Whether nothing of it is in use: samples, or conditions.
     pub(crate) fn deletable(&self) -> Result<()> {
         self.has_no_loans()?;
-        if self.beacon().observers().are_waiting() {
+        if self.status_flags().observers().are_waiting() {
             return Err(Error::PreconditionNotMet(format!(
                 "a thread waits for a condition of {}; wake it first",
                 self.base.what()
@@ -194,7 +197,7 @@ impl ReaderCore {
     }
 
     pub(crate) fn has_no_loans(&self) -> Result<()> {
-        match self.inlet.loans() {
+        match self.port.loans() {
             0 => Ok(()),
             loans => Err(Error::PreconditionNotMet(format!(
                 "{} has {loans} collections of samples out; drop them first",
@@ -206,10 +209,10 @@ impl ReaderCore {
     pub(crate) fn delete(&self) {
         if self.base.delete() {
             self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
-            self.inlet.close();
-            // Streams find out that it is over.
+            self.port.close();
+            // StreamWakers find out that it is over.
             self.streams.notify();
-            self.roll.remove(self.number);
+            self.local_endpoints.remove(self.number);
         }
     }
 }

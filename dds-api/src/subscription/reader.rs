@@ -153,7 +153,7 @@ impl<T> DataReader<T> {
         self.core.base.ready()?;
         Ok(self
             .core
-            .inlet
+            .port
             .with_statuses(|statuses| statuses.writers.clone()))
     }
 
@@ -217,7 +217,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn lookup_instance(&self, key: &T) -> Result<Option<InstanceHandle>> {
         self.core.base.ready()?;
         let key = key.key_hash();
-        let known = self.core.inlet.knows(key);
+        let known = self.core.port.knows(key);
         Ok(known.then(|| InstanceHandle::of_instance(key)))
     }
 }

@@ -11,8 +11,7 @@ use super::erased::Typed;
 use super::{DataReader, Subscriber};
 use crate::cache::Cache;
 use crate::choice::{QosChoice, check_qos};
-use crate::discovery::Own;
-use crate::driver::{Inlet, Streams, rekey};
+use crate::driver::{LocalEndpoint, ReaderPort, StreamWakers, rekey};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
 use crate::lease::check_lease;
@@ -102,10 +101,13 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
             && presentation.access_scope >= PresentationAccessScope::Topic;
         let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
         cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
-        let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
-        let streams = Arc::new(Streams::new(participant.bells().clone()));
-        let fate = participant.fate.clone();
-        let inlet = Inlet::new(cache, config, rekey::<T>, beacons, streams, fate);
+        let beacons = [
+            base.status_flags().clone(),
+            subscriber.base.status_flags().clone(),
+        ];
+        let streams = Arc::new(StreamWakers::new(participant.notifier().clone()));
+        let group_status = participant.group_status.clone();
+        let port = ReaderPort::new(cache, config, rekey::<T>, beacons, streams, group_status);
         let core = Arc::new(ReaderCore::new(
             base,
             topic.clone(),
@@ -113,13 +115,15 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
             participant,
             number,
             qos,
-            Arc::new(inlet),
+            Arc::new(port),
         ));
         if let Some((mask, listener)) = self.listener {
             core.base.hears(mask);
             core.listener.set(mask, Some(Typed::erase(listener)));
         }
-        participant.roll.add(number, Own::Reader(core.clone()))?;
+        participant
+            .local_endpoints
+            .add(number, LocalEndpoint::Reader(core.clone()))?;
         // Or the subscriber is deleted by now.
         let added = subscriber.add(core.clone());
         added.inspect_err(|_| core.delete())?;

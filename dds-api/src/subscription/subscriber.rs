@@ -228,9 +228,9 @@ impl Subscriber {
         self.core.base.ready()?;
         for reader in self.core.readers().iter() {
             let status = StatusMask::DATA_AVAILABLE;
-            if reader.beacon().changes().contains(status) {
+            if reader.status_flags().changes().contains(status) {
                 reader.notified.store(true, Ordering::Release);
-                reader.beacon().raise(status);
+                reader.status_flags().raise(status);
             }
         }
         Ok(())
