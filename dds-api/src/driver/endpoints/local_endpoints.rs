@@ -72,14 +72,14 @@ impl LocalEndpoint {
     ) -> Option<(Entry, Option<(DeliveryClass, RingSpec)>)> {
         Some(match self {
             Self::Writer(writer) => {
-                let publisher = writer.publisher.upgrade()?;
-                let size = writer.settings.ring_size;
+                let publisher = writer.factory.upgrade()?;
+                let size = writer.side.ring_size;
                 let ring = RingSpec::at_least(size.messages, size.bytes);
-                let ring = Some((writer.settings.ring, ring));
+                let ring = Some((writer.side.class, ring));
                 (writer_entry(config, &publisher, writer), ring)
             }
             Self::Reader(reader) => {
-                let subscriber = reader.subscriber.upgrade()?;
+                let subscriber = reader.factory.upgrade()?;
                 (reader_entry(config, &subscriber, reader), None)
             }
         })
@@ -105,7 +105,7 @@ impl LocalEndpoint {
             Self::Writer(writer) => {
                 let topic = &writer.topic.name;
                 let subgroup = SubgroupId(config.subgroup_of(topic));
-                let ring = writer.settings.ring;
+                let ring = writer.side.class;
                 let topic = TopicKey::of_name(topic);
                 writer.connect(Port::new(session.clone(), subgroup, ring, topic));
             }
@@ -283,7 +283,7 @@ impl LocalEndpoints {
             tracing::warn!(topic, number, why, "the group refuses an endpoint");
             match own {
                 LocalEndpoint::Writer(writer) => writer.refuse(text),
-                LocalEndpoint::Reader(reader) => reader.port.refuse(text),
+                LocalEndpoint::Reader(reader) => reader.side.port.refuse(text),
             }
         }
     }
@@ -388,8 +388,8 @@ fn writer_entry(
 ) -> Entry {
     Entry::Writer(WriterEntry {
         endpoint: endpoint(config, writer.base.guid(), &writer.topic),
-        number: writer.settings.number,
-        is_ordered: writer.settings.ring == DeliveryClass::Ordered,
+        number: writer.number,
+        is_ordered: writer.side.class == DeliveryClass::Ordered,
         qos: writer.qos().clone(),
         publisher: publisher.qos().clone(),
     })

@@ -210,7 +210,7 @@ impl ViewMatcher {
     ) {
         let old = match self.linked.get(&number) {
             Some(linked) => linked.link.clone(),
-            None => reader.port.link(),
+            None => reader.side.port.link(),
         };
         if old.epoch() == Some(spec.epoch) {
             return;
@@ -253,9 +253,9 @@ impl ViewMatcher {
         old.end(end, |handle| stays.contains(&handle), departure);
         let link = Arc::new(old.follow(&lane, matched, refused, &sizes));
         old.set_next(link.clone());
-        reader.port.go_on();
+        reader.side.port.go_on();
         let linked = Linked {
-            port: reader.port.clone(),
+            port: reader.side.port.clone(),
             link,
             topic: TopicKey::of_name(&entry.endpoint.topic),
             subgroup: spec.subgroup,

@@ -117,10 +117,6 @@ impl<F: Fabric> ReaderPort<F> {
         self.state().link().clone()
     }
 
-    pub(crate) fn streams(&self) -> &Arc<StreamWakers> {
-        &self.streams
-    }
-
     pub(crate) fn subscriber(&self) -> &StatusFlags {
         &self.subscriber
     }

@@ -90,10 +90,10 @@ fn topics(local_endpoints: &LocalEndpoints, engine: &Figures) -> Vec<TopicFigure
             }
             LocalEndpoint::Reader(reader) => {
                 topic.readers += 1;
-                let [samples, bytes] = reader.port.arrived();
+                let [samples, bytes] = reader.side.port.arrived();
                 topic.received += samples;
                 topic.received_bytes += bytes;
-                topic.full_readers += u32::from(reader.port.is_full());
+                topic.full_readers += u32::from(reader.side.port.is_full());
             }
         }
     }
