@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::{DomainParticipant, PeerWay};
+use spindle_dds::{DomainParticipant, PeerPath};
 
 use super::drill::Drill;
 use super::figures::{Counts, Quantiles, merged};
@@ -58,7 +58,7 @@ impl Traffic {
             ..Self::default()
         };
         for way in participant::ways(participant)? {
-            if let PeerWay::Rdma(counters) = way {
+            if let PeerPath::Rdma(counters) = way {
                 all.work_requests += counters.work_requests;
                 all.sleep_words += counters.sleep_words;
                 all.doorbells += counters.doorbells_sent;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::PeerWay;
+use spindle_dds::PeerPath;
 
 use super::drill::Drill;
 use super::figures::{Counts, Latencies};
@@ -114,7 +114,7 @@ pub(super) struct Report {
     pub(super) uncorrected: Latencies,
     pub(super) counts: Counts,
     /// How what a writer, or a participant that writes and reads, sent went to the others.
-    pub(super) peers: Vec<PeerWay>,
+    pub(super) peers: Vec<PeerPath>,
     /// What a participant that writes and reads has written; the rest is what it has read.
     pub(super) written: Option<Box<Self>>,
     /// What it pushed while idle, or, of a member that stays, when all was over.
