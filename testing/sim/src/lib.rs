@@ -13,22 +13,14 @@
 //!
 //! A life ends in a [`LifeReport`], or in a [`Violation`] that names the property
 //! (docs/properties.md) and the seed; the same seed gives the same life.
-//!
-//! [`paper`] is a world of another kind: nothing fails in it, and everything takes the time
-//! that it takes in the Spindle paper.
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "planted")]
 mod life;
-pub mod paper;
-#[cfg(feature = "planted")]
 mod violation;
 
-#[cfg(feature = "planted")]
 pub use life::{
     Blunder, Deed, Legacy, LifePlan, LifeReport, Line, Scenario, live, live_traced, shrink,
 };
 pub use spindle_dds_core::{EngineConfig, SWITCHES};
-#[cfg(feature = "planted")]
 pub use violation::{Finding, Violation};
