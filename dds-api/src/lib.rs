@@ -23,6 +23,7 @@ mod choice;
 mod condition;
 mod discovery;
 mod driver;
+mod endpoint;
 mod entity;
 mod error;
 mod handle;

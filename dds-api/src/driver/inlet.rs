@@ -124,10 +124,6 @@ impl<F: Fabric> Inlet<F> {
         self.shelf().link().clone()
     }
 
-    pub(crate) fn streams(&self) -> &Arc<Streams> {
-        &self.streams
-    }
-
     pub(crate) fn subscriber(&self) -> &Beacon {
         &self.subscriber
     }
