@@ -239,7 +239,7 @@ fn a_display_that_joins_sees_what_the_others_see() {
 fn a_display_that_is_stopped_learns_that_it_is_out() {
     let outcome = drilled(&["--stop", "display:2", "--limit-ms", "300"]);
     let said = outcome["said"].as_str().expect("what it said");
-    assert!(said.contains("takes this one for failed"), "{outcome}");
+    assert!(said.contains("suspected this one"), "{outcome}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{Finish, Member, MemberId, View, Why};
+use spindle_dds_core::membership::{Finish, Member, MemberId, RemovalReason, View};
 use spindle_dds_core::{DeliveryClass, Handle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey};
 use spindle_dds_transport::Rank;
 
@@ -176,9 +176,9 @@ impl Matcher {
             let Some(member) = old.get(usize::from(removal.rank)) else {
                 continue;
             };
-            match &removal.why {
-                Why::Left => drop(self.left.insert(member.id)),
-                Why::Failed(cause) => failed.push((member.id, cause.clone())),
+            match &removal.reason {
+                RemovalReason::Left => drop(self.left.insert(member.id)),
+                RemovalReason::Failed(cause) => failed.push((member.id, cause.clone())),
             }
         }
         failed
@@ -199,7 +199,7 @@ impl Matcher {
             };
             let subgroup = SubgroupId(entry.endpoint().subgroup);
             let lane = self.handle.as_ref().and_then(|it| it.lane(subgroup));
-            let (Some(lane), Some(spec)) = (lane, view.lane(subgroup)) else {
+            let (Some(lane), Some(spec)) = (lane, view.subgroup(subgroup)) else {
                 continue;
             };
             match (endpoint, &*entry) {

@@ -260,7 +260,7 @@ impl Control {
             control: true,
         }];
         // A newcomer enters lanes that are as new as itself.
-        for lane in next.lanes.iter().filter(|lane| lane.epoch == next.id) {
+        for lane in next.subgroups.iter().filter(|lane| lane.epoch == next.id) {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
@@ -284,7 +284,7 @@ impl Control {
         Ok(Prepared {
             view: next.clone(),
             control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
-            lanes: subgroups.zip(segments).collect(),
+            subgroups: subgroups.zip(segments).collect(),
         })
     }
 

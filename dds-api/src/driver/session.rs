@@ -93,9 +93,9 @@ impl Session {
         let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));
         let limit = u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX);
         let mut rules = Rules::new(Detection {
-            limit,
+            timeout_ns: limit,
             // As long as the control thread waits for segments.
-            preparation: limit,
+            preparation_ns: limit,
         });
         rules.prefer_availability = start.prefer_availability;
         engine.enter(start.id, start.first, rules);
