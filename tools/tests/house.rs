@@ -16,17 +16,18 @@ const FLOORS: &[(&str, u32)] = &[
     ("spindle-dds-qos", 1),
     // Describes the types that it compiles.
     ("spindle-dds-idl", 2),
-    // Compiles what the compiler emits, over the runtime, to test both.
-    ("spindle-dds-idl-fixtures", 4),
-    ("spindle-dds-idl-exercise", 3),
-    // Types that nobody thought of.
-    ("spindle-dds-idl-random", 4),
+    // Compile what the compiler emits, over the runtime, to test both.
+    ("spindle-dds-idl-conformance", 3),
+    ("spindle-dds-test-types", 3),
     ("spindle-dds-core", 2),
     ("spindle-dds-sim", 3),
+    ("spindle-dds-processes", 4),
     ("spindle-dds", 3),
     ("spindle-dds-examples", 4),
     ("spindle-dds-tools", 4),
     ("spindle-dds-instructions", 4),
+    // Runs `spindle perf`, and measures the host as `spindle bench` does.
+    ("spindle-dds-paper", 5),
 ];
 
 /// Packages in which `unsafe` does not occur.
@@ -36,10 +37,12 @@ const SAFE: &[&str] = &[
     "spindle-dds-xtypes",
     "spindle-dds-qos",
     "spindle-dds-sim",
+    "spindle-dds-processes",
     "spindle-dds",
     "spindle-dds-examples",
     "spindle-dds-tools",
     "spindle-dds-instructions",
+    "spindle-dds-paper",
 ];
 
 fn root() -> PathBuf {

@@ -153,13 +153,13 @@ impl Drop for Drafting {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(kept) = self.kept.take() {
-            give_back(kept);
+            hand_back(kept);
         }
     }
 }
 
 #[inline(never)]
-fn give_back(kept: Box<Kept>) {
+fn hand_back(kept: Box<Kept>) {
     if let Some(nest) = kept.writer.as_ref().map(|writer| writer.side.drafts.0) {
         nest.give(kept);
     }

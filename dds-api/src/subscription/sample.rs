@@ -61,8 +61,8 @@ impl<T> Drop for Samples<T> {
     fn drop(&mut self) {
         self.reader
             .side
-            .inlet
-            .give_back(std::mem::take(&mut self.items));
+            .port
+            .hand_back(std::mem::take(&mut self.items));
     }
 }
 

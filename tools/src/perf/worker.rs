@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::children::die_with;
 use super::job::{Answer, Job, Report, Role};
-use super::{Failure, churn, idle, isolation, member, reader, writer};
+use super::{Failure, idle, member, reader, writer};
 
 pub(super) fn run(job: &str) -> ExitCode {
     let answer = match work(job) {
@@ -16,7 +16,7 @@ pub(super) fn run(job: &str) -> ExitCode {
     };
     match serde_json::to_string(&answer) {
         Ok(line) => {
-            // Nobody listening any more is no concern of a worker's.
+            // The parent may have ended: that is no failure of the worker.
             let _ = writeln!(std::io::stdout(), "{line}");
         }
         Err(error) => eprintln!("{error}"),
@@ -37,8 +37,5 @@ fn work(job: &str) -> Result<Report, Failure> {
         Role::Reader(index) => reader::run(&job, index),
         Role::Member(index) => member::run(&job, index),
         Role::Idler(index) => idle::work(&job, index),
-        Role::Isolation(part) => isolation::work(&job, part),
-        Role::Churn(part) => churn::work(&job, part),
-        Role::Views(part) => churn::views::work(&job, part),
     }
 }
