@@ -33,7 +33,7 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
 /// # Errors
 /// Those of [`DataWriter::loan`].
 pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
-    writer.slot(len, None)
+    Loan::reserve(&writer.core, len, None)
 }
 
 /// While this lives, the polling thread of a participant stands still, and whoever has

@@ -46,11 +46,15 @@ impl TopicCore {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .add(1);
-        self.base.status_flags().raise(StatusMask::INCONSISTENT_TOPIC);
+        self.base
+            .status_flags()
+            .raise(StatusMask::INCONSISTENT_TOPIC);
     }
 
     pub(crate) fn inconsistent_status(&self) -> InconsistentTopicStatus {
-        self.base.status_flags().clear(StatusMask::INCONSISTENT_TOPIC);
+        self.base
+            .status_flags()
+            .clear(StatusMask::INCONSISTENT_TOPIC);
         let mut count = self
             .inconsistent
             .lock()

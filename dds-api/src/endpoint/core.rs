@@ -88,7 +88,9 @@ impl<S: Side> EndpointCore<S> {
         if let Some((mask, listener)) = listener {
             core.set_listener(mask, Some(listener));
         }
-        let added = participant.local_endpoints.add(number, S::own(core.clone()));
+        let added = participant
+            .local_endpoints
+            .add(number, S::own(core.clone()));
         // The factory may have been deleted meanwhile.
         let added = added.and_then(|()| factory.add(core.clone()));
         added.inspect_err(|_| core.delete())?;

@@ -83,7 +83,9 @@ impl WriterCore {
     }
 
     pub(crate) fn matched_status(&self) -> PublicationMatchedStatus {
-        self.base.status_flags().clear(StatusMask::PUBLICATION_MATCHED);
+        self.base
+            .status_flags()
+            .clear(StatusMask::PUBLICATION_MATCHED);
         let matched = &mut self.statuses().matched;
         let (total_count, total_count_change) = matched.ever.read();
         let (current_count, current_count_change) = matched.now.read();

@@ -56,12 +56,6 @@ impl<T> DataWriter<T> {
         })
     }
 
-    /// Room for a sample of at most so many bytes.
-    #[inline]
-    pub(crate) fn slot(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<Loan<T>> {
-        Loan::new(&self.core, max_bytes, timestamp)
-    }
-
     /// Samples that this BEST_EFFORT writer dropped because there was no room, in its
     /// ring or within its RESOURCE_LIMITS. Readers count them as SAMPLE_LOST when the
     /// next sample comes through.
@@ -160,7 +154,8 @@ impl<T: TopicType> DataWriter<T> {
     /// As for [`loan`](Self::loan).
     #[inline(always)]
     pub fn loan_with(&self, max_bytes: usize) -> Result<T::Builder<Loan<T>>> {
-        self.loan_of(max_bytes, None)
+        let loan = Loan::reserve(&self.core, max_bytes, None)?;
+        Ok(T::build(loan, self.core.side.representation)?)
     }
 
     /// As [`loan_with`](Self::loan_with), with a source timestamp in
@@ -173,12 +168,7 @@ impl<T: TopicType> DataWriter<T> {
         max_bytes: usize,
         timestamp: i64,
     ) -> Result<T::Builder<Loan<T>>> {
-        self.loan_of(max_bytes, Some(timestamp))
-    }
-
-    #[inline(always)]
-    fn loan_of(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<T::Builder<Loan<T>>> {
-        let loan = self.slot(max_bytes, timestamp)?;
+        let loan = Loan::reserve(&self.core, max_bytes, Some(timestamp))?;
         Ok(T::build(loan, self.core.side.representation)?)
     }
 

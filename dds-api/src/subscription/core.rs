@@ -53,10 +53,20 @@ impl ReaderSide {
             && presentation.access_scope >= PresentationAccessScope::Topic;
         let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
         cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
-        let status_flags = [base.status_flags().clone(), subscriber.base.status_flags().clone()];
+        let status_flags = [
+            base.status_flags().clone(),
+            subscriber.base.status_flags().clone(),
+        ];
         let streams = Arc::new(StreamWakers::new(participant.notifier().clone()));
         let group_status = participant.group_status.clone();
-        let port = ReaderPort::new(cache, config, rekey::<T>, status_flags, streams.clone(), group_status);
+        let port = ReaderPort::new(
+            cache,
+            config,
+            rekey::<T>,
+            status_flags,
+            streams.clone(),
+            group_status,
+        );
         Ok(Self {
             port: Arc::new(port),
             streams,
@@ -139,7 +149,9 @@ impl ReaderCore {
 
     /// Has the engine step for who has found nothing. Whether anything has come.
     pub(crate) fn glance(&self) -> bool {
-        self.status_flags().data_waiter().is_some_and(|data_waiter| data_waiter.glance())
+        self.status_flags()
+            .data_waiter()
+            .is_some_and(|data_waiter| data_waiter.glance())
     }
 
     /// Statuses that tell of data have been dealt with.

@@ -60,7 +60,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn incompatible_status(&self) -> RequestedIncompatibleQosStatus {
-        self.status_flags().clear(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
+        self.status_flags()
+            .clear(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
         self.side.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.incompatible.count.read();
             RequestedIncompatibleQosStatus {

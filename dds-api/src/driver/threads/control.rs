@@ -114,7 +114,7 @@ impl ControlThread {
         // The peers are told that it closes.
         drop(self.station);
         session.control_queue().ended();
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         session.stop_if_over();
     }
 
@@ -168,7 +168,7 @@ impl ControlThread {
             session.notifier().listeners.ring();
             return ControlFlow::Break(());
         }
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         ControlFlow::Continue(())
     }
 
