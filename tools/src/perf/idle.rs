@@ -140,10 +140,6 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         idle_ns: Duration::try_from_secs_f64(options.seconds)
             .map_err(|error| Failure::Workers(error.to_string()))?
             .as_nanos() as u64,
-        phase_ns: 0,
-        free: false,
-        views: 0,
-        forget: false,
     };
     let roles: Vec<Role> = (0..options.participants).map(Role::Idler).collect();
     let waking = PAUSE * u32::try_from(options.wakes).unwrap_or(u32::MAX);

@@ -217,10 +217,6 @@ pub(super) fn job(
         period_ns,
         silent: 0,
         idle_ns: 0,
-        phase_ns: 0,
-        free: false,
-        views: 0,
-        forget: false,
     })
 }
 
