@@ -147,14 +147,14 @@ impl ReaderCore {
         self.base.is_deleted() || self.base.is_enabled() && self.side.port.has(masks)
     }
 
-    /// Has the engine step for who has found nothing. Whether anything has come.
+    /// Steps the engine once, after a read found nothing. Whether anything has arrived.
     pub(crate) fn glance(&self) -> bool {
         self.status_flags()
             .data_waiter()
             .is_some_and(|data_waiter| data_waiter.glance())
     }
 
-    /// Statuses that tell of data have been dealt with.
+    /// Clears the statuses that announce data.
     pub(crate) fn clear_data_available(&self) {
         self.status_flags().clear(StatusMask::DATA_AVAILABLE);
         self.side

@@ -358,7 +358,9 @@ impl ControlThread {
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
-        self.asked.insert(id);
+        if self.asked.insert(id) {
+            session.control_queue().count_join_request();
+        }
         session.engine().request(Request::Join(newcomer));
     }
 
