@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
 use spindle_dds_core::{Engine, EngineConfig, Handle, Outcome};
-use spindle_dds_transport::{Berths, Fabric};
+use spindle_dds_transport::{Fabric, ParkSlots};
 
 use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::endpoints::view_matcher::ViewMatcher;
@@ -307,7 +307,7 @@ impl Session {
         self.hold.end();
         self.send_waiters.wake_all();
         self.handle.fabric().nudge();
-        self.handle.fabric().wake_keeper();
+        self.handle.fabric().wake_poller();
         self.control_queue.call();
         self.notifier.listeners.ring();
         self.notifier.wakers.ring();

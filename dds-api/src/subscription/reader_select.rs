@@ -227,7 +227,7 @@ impl<T: TopicType> DataReader<T> {
             if !items.is_empty() {
                 return Ok(Samples::new(items, self.core.clone()));
             }
-            self.core.side.port.give_back(items);
+            self.core.side.port.hand_back(items);
         }
     }
 }

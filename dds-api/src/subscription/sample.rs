@@ -62,7 +62,7 @@ impl<T> Drop for Samples<T> {
         self.reader
             .side
             .port
-            .give_back(std::mem::take(&mut self.items));
+            .hand_back(std::mem::take(&mut self.items));
     }
 }
 

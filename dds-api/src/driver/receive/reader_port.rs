@@ -312,12 +312,12 @@ impl<F: Fabric> ReaderPort<F> {
     }
 
     /// Takes a collection back, which [`select`](Self::select) gave.
-    pub(crate) fn give_back(&self, mut items: Vec<Item<F>>) {
+    pub(crate) fn hand_back(&self, mut items: Vec<Item<F>>) {
         // All at once, and without the lock: somebody may have to be woken.
         Held::let_go(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         self.with(|state| {
             self.is_used();
-            state.give_back(items);
+            state.hand_back(items);
         });
     }
 

@@ -418,7 +418,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     /// Takes a collection back that was handed out.
-    pub(crate) fn give_back(&mut self, mut items: Vec<Item<F>>) {
+    pub(crate) fn hand_back(&mut self, mut items: Vec<Item<F>>) {
         self.loans -= 1;
         for (_, payload) in items.drain(..) {
             if let Some(payload) = payload {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::Want;
+use spindle_dds_transport::WakeInterest;
 
 /// How many it takes.
 const CLOSE_GLANCES: u32 = 16;
@@ -64,7 +64,7 @@ impl EmptyReads {
     /// Whether who polls has found for a while that what has come waits for other readers, who
     /// may have no processor.
     fn is_held_up(&self, found: Option<Outcome>) -> bool {
-        let waits = |it: Outcome| !it.progress && it.want == Want::DataAndAcks;
+        let waits = |it: Outcome| !it.progress && it.want == WakeInterest::DataAndAcks;
         let held_up = match found.is_some_and(waits) {
             true => self.held_up.load(Ordering::Relaxed).saturating_add(1),
             false => 0,
@@ -136,7 +136,7 @@ mod tests {
         assert!(!empty_reads.nobody_waits());
     }
 
-    fn found(progress: bool, want: Want) -> Outcome {
+    fn found(progress: bool, want: WakeInterest) -> Outcome {
         Outcome {
             progress,
             room: false,
@@ -151,7 +151,7 @@ mod tests {
     fn who_finds_something_lingers_and_who_does_not_leaves_where_it_is_crowded() {
         let empty_reads = EmptyReads::default();
         let check = |progress, is_crowded, [leaves, lingers]: [bool; 2]| {
-            let outcome = Some(found(progress, Want::Data));
+            let outcome = Some(found(progress, WakeInterest::Data));
             assert_eq!(empty_reads.leaves(outcome, is_crowded), leaves);
             assert_eq!(empty_reads.lingers(is_crowded), lingers);
         };
@@ -165,10 +165,10 @@ mod tests {
     #[test]
     fn who_waits_for_other_readers_is_held_up_after_some_looks() {
         let empty_reads = EmptyReads::default();
-        let waiting = Some(found(false, Want::DataAndAcks));
+        let waiting = Some(found(false, WakeInterest::DataAndAcks));
         for news in [
-            Some(found(true, Want::DataAndAcks)),
-            Some(found(false, Want::Data)),
+            Some(found(true, WakeInterest::DataAndAcks)),
+            Some(found(false, WakeInterest::Data)),
             None,
         ] {
             assert!(!empty_reads.is_held_up(news));

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use spindle_dds_transport::Want;
-use spindle_dds_transport::duty::Duty;
+use spindle_dds_transport::WakeInterest;
+use spindle_dds_transport::poller_role::PollerRole;
 
 use super::backoff::BackoffLimits;
 use super::empty_reads::EmptyReads;
@@ -18,7 +18,7 @@ pub(crate) const NEGLECTED_AFTER: Duration = Duration::from_millis(20);
 /// Between the polling thread and those that wait for data.
 #[derive(Debug)]
 pub(crate) struct Followers {
-    pub(crate) duty: Duty,
+    pub(crate) duty: PollerRole,
     /// Threads that wait for data.
     pub(crate) visitors: AtomicU32,
     /// When the keeper looks by itself at the latest: nanoseconds of the engine's time.
@@ -54,7 +54,7 @@ const DISTRUST_MAX: u32 = 1 << 16;
 impl Followers {
     pub(crate) fn new(limits: BackoffLimits) -> Self {
         Self {
-            duty: Duty::new(),
+            duty: PollerRole::new(),
             visitors: AtomicU32::new(0),
             looks_at: AtomicU64::new(u64::MAX),
             aways: AtomicU32::new(0),
@@ -132,8 +132,8 @@ impl Followers {
 }
 
 /// Whether who sleeps for `announced` is woken for what is wanted.
-pub(crate) fn covers(announced: Want, wanted: Want) -> bool {
-    announced == Want::DataAndAcks || wanted == Want::Data
+pub(crate) fn covers(announced: WakeInterest, wanted: WakeInterest) -> bool {
+    announced == WakeInterest::DataAndAcks || wanted == WakeInterest::Data
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!
 //! Any thread may step at any time. What came after the keeper's last look has rung it if it
 //! sleeps, so nothing is lost by that, but each sample wakes the keeper in vain. So who asks
-//! often takes the duty (see [`duty`](spindle_dds_transport::duty)) as a thread that waits
+//! often takes the duty (see [`duty`](spindle_dds_transport::poller_role)) as a thread that waits
 //! does, and goes away on trust at once: nobody is rung, the keeper sleeps on, and looks each
 //! millisecond whether there has been another glance meanwhile (or two, where there are
 //! more members than processors, and who polls is often without one). If there was none, it
@@ -61,7 +61,7 @@ impl Session {
         }
         // It is trusted for some time more, and nobody is rung meanwhile.
         if !self.is_near(now, close) {
-            if seat.duty.is_keepers() {
+            if seat.duty.is_with_poller() {
                 seat.empty_reads.seat_wanted.store(true, Ordering::Relaxed);
             } else if (seat.empty_reads.nobody_waits() || seat.trusts()) && seat.duty.take() {
                 return self.glance_in_seat(now);
@@ -82,10 +82,10 @@ impl Session {
     /// Says that it is, if a guest is away: now and then is enough.
     fn is_near(&self, now: u64, close: Duration) -> bool {
         let seat = self.followers();
-        if seat.empty_reads.has_said(now, close) && seat.duty.is_away() {
+        if seat.empty_reads.has_said(now, close) && seat.duty.is_leased() {
             return true;
         }
-        let is_near = seat.duty.look_in();
+        let is_near = seat.duty.renew_lease();
         if is_near {
             seat.empty_reads.says(now);
         }

@@ -2,7 +2,7 @@
 //!
 //! The polling thread is the keeper of the participant's sleep, and a thread in a WaitSet, or
 //! one that calls listeners or wakes streams, is its guest (see
-//! [`duty`](spindle_dds_transport::duty)): it steps the engine, sleeps in the fabric, is rung by
+//! [`duty`](spindle_dds_transport::poller_role)): it steps the engine, sleeps in the fabric, is rung by
 //! peers, and finds its condition true. Were it woken by the polling thread, each sample would
 //! cost two wake-ups, of which one alone costs more than all else.
 //!
@@ -26,7 +26,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::{Berths, Fabric, Want};
+use spindle_dds_transport::{Fabric, ParkSlots, WakeInterest};
 
 use super::backoff::Backoff;
 use super::followers::{BACK_WITHIN, NEGLECTED_AFTER, UPKEEP_WITHIN, covers};
@@ -94,7 +94,7 @@ impl Session {
     /// Waits for the duty, and steps meanwhile: the keeper may be about to sleep. Where there is
     /// much to do, it is not: both do it.
     fn visit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
-        if !self.handle().fabric().has_guest_berth() {
+        if !self.handle().fabric().has_follower_slot() {
             return Visit::Refused;
         }
         self.followers().empty_reads.somebody_waits();
@@ -130,7 +130,7 @@ impl Session {
             self.followers().comes(self.now());
             return Some(self.sit(signal, deadline));
         }
-        if !duty.is_keepers() {
+        if !duty.is_with_poller() {
             return Some(Visit::Refused);
         }
         self.step_briefly();
@@ -142,7 +142,7 @@ impl Session {
         let fabric = self.handle().fabric();
         fabric.announce_awake();
         let (mut looks, mut slept, mut woke) = (Backoff::default(), false, false);
-        let mut want = Want::DataAndAcks;
+        let mut want = WakeInterest::DataAndAcks;
         let visit = loop {
             let outcome = self.step_on(mem::take(&mut woke));
             want = outcome.map_or(want, |outcome| outcome.want);
@@ -177,13 +177,13 @@ impl Session {
             }
         };
         // Somebody may wait for acknowledgements, who has not gone anywhere.
-        let leaves_nothing = !slept && want == Want::Data;
+        let leaves_nothing = !slept && want == WakeInterest::Data;
         match visit {
             Visit::Raised if leaves_nothing && self.followers().trusts() => {
                 self.followers().goes(self.now());
                 self.go_away(BACK_WITHIN);
             }
-            _ => self.give_back(want, matches!(visit, Visit::Refused)),
+            _ => self.hand_back(want, matches!(visit, Visit::Refused)),
         }
         visit
     }
@@ -194,7 +194,7 @@ impl Session {
         if self.upkeep() != Some(false) {
             return true;
         }
-        if !fabric.announce_guest(outcome.want) {
+        if !fabric.announce_follower(outcome.want) {
             return false;
         }
         // The second look: what was pushed, or raised, before the announcement was seen.
@@ -209,7 +209,7 @@ impl Session {
         {
             let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
             let timeout = [left, tight.map(|_| NEGLECTED_AFTER)];
-            let rung = fabric.park_guest(timeout.into_iter().flatten().min());
+            let rung = fabric.park_follower(timeout.into_iter().flatten().min());
             self.woke_up();
             self.neglect(rung, tight);
         }
@@ -233,7 +233,7 @@ impl Session {
     /// It will be back in a moment, within that time.
     pub(crate) fn go_away(&self, within: Duration) {
         let (seat, fabric) = (self.followers(), self.handle().fabric());
-        fabric.announce_away();
+        fabric.announce_leased();
         // A commit that found the engine being stepped, and nobody asleep.
         if self.handle().has_left_commits() {
             self.step();
@@ -241,16 +241,16 @@ impl Session {
         seat.aways.fetch_add(1, Ordering::Relaxed);
         let nanos = within.as_nanos() as u64;
         seat.back_within.store(nanos, Ordering::Relaxed);
-        seat.duty.go_away();
+        seat.duty.lease();
         self.has_keeper_look(within);
     }
 
     /// It may be long: the keeper is rung from now on.
-    fn give_back(&self, mut want: Want, mut wakes: bool) {
+    fn hand_back(&self, mut want: WakeInterest, mut wakes: bool) {
         let (seat, fabric) = (self.followers(), self.handle().fabric());
-        seat.duty.begin_giving_back();
+        seat.duty.begin_hand_back();
         for look in 1.. {
-            if !fabric.announce_keeper(want) {
+            if !fabric.announce_poller(want) {
                 wakes = true;
                 break;
             }
@@ -266,8 +266,8 @@ impl Session {
             wakes = look == LOOKS_MAX;
             want = again.map_or(want, |again| again.want);
         }
-        if seat.duty.give_back() || wakes {
-            fabric.wake_keeper();
+        if seat.duty.hand_back() || wakes {
+            fabric.wake_poller();
         } else {
             self.has_keeper_look(UPKEEP_WITHIN);
         }
@@ -277,7 +277,7 @@ impl Session {
     fn keeps_time(&self, due: u64) {
         if due != 0 && due < self.followers().looks_at.load(Ordering::Relaxed) {
             self.followers().looks_at(due);
-            self.handle().fabric().wake_keeper();
+            self.handle().fabric().wake_poller();
         }
     }
 
@@ -287,7 +287,7 @@ impl Session {
         let soon = self.now() + within;
         if self.followers().looks_at.load(Ordering::Relaxed) > soon + within {
             self.followers().looks_at(soon);
-            self.handle().fabric().wake_keeper();
+            self.handle().fabric().wake_poller();
         }
     }
 }

@@ -14,7 +14,7 @@ use spindle_dds_core::{
     AckWait, Committed, DeliveryClass, Engine, Outcome, Prepared, StopReason, SubgroupId,
 };
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
-use spindle_dds_transport::{Fabric, Want};
+use spindle_dds_transport::{Fabric, WakeInterest};
 
 use self::applications::{Building, Committing, Receipt};
 pub(super) use self::recorder::News;
@@ -27,8 +27,8 @@ use crate::node::Blunder;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Awake,
-    Idle(Want),
-    Announced(Want),
+    Idle(WakeInterest),
+    Announced(WakeInterest),
     Asleep,
 }
 
@@ -264,7 +264,7 @@ impl Member {
     }
 
     /// Steps; what to be woken for if there was nothing to do.
-    fn step(&mut self, step: Stepped, now: u64) -> Option<Want> {
+    fn step(&mut self, step: Stepped, now: u64) -> Option<WakeInterest> {
         let outcome = step(&self.engine, now)?;
         self.due = outcome.due;
         if outcome.room {

@@ -307,7 +307,7 @@ impl<'a> World<'a> {
         let member = &mut self.members[at];
         let nudged = member.engine.with_sink(|sink| sink.nudges(turn));
         let rung = member.mode == Mode::Asleep
-            && (self.network.rung(member.node) || nudged.unwrap_or_default());
+            && (self.network.take_wakeup(member.node) || nudged.unwrap_or_default());
         member.poll(rung, now);
         member
             .engine
