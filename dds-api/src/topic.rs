@@ -304,9 +304,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         let described = T::DESCRIPTION.as_ref().map(LocalType::of).transpose();
         let ty = described.map_err(|why| {
             let name = T::TYPE_NAME;
-            Error::BadParameter(format!(
-                "the description of type {name} is invalid: {why}"
-            ))
+            Error::BadParameter(format!("the description of type {name} is invalid: {why}"))
         })?;
         let listener = ListenerSlot::default();
         if let Some((mask, boxed)) = self.listener {

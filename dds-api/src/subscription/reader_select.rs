@@ -201,7 +201,9 @@ impl<T: TopicType> DataReader<T> {
     ) -> Result<Samples<T>> {
         self.core.base.ready()?;
         if max == 0 {
-            return Err(Error::BadParameter("max is 0: no sample could be returned".to_owned()));
+            return Err(Error::BadParameter(
+                "max is 0: no sample could be returned".to_owned(),
+            ));
         }
         let query = Query { max, masks, whose };
         let mut has_glanced = false;
