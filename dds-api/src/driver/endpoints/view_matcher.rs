@@ -196,7 +196,7 @@ impl ViewMatcher {
             }
         }
         writer.meet(matched, refused);
-        writer.set_lane(lane);
+        writer.enter_epoch(lane);
     }
 
     fn match_reader(

@@ -114,7 +114,7 @@ impl ControlThread {
         // The peers are told that it closes.
         drop(self.station);
         session.control_queue().ended();
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         session.stop_if_over();
     }
 
@@ -168,7 +168,7 @@ impl ControlThread {
             session.notifier().listeners.ring();
             return ControlFlow::Break(());
         }
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         ControlFlow::Continue(())
     }
 
@@ -358,7 +358,9 @@ impl ControlThread {
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
-        self.asked.insert(id);
+        if self.asked.insert(id) {
+            session.control_queue().count_join_request();
+        }
         session.engine().request(Request::Join(newcomer));
     }
 
