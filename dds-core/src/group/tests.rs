@@ -11,7 +11,7 @@ use crate::header::{Header, Kind};
 use crate::held::{Delivery, Held};
 use crate::lanes::{SubgroupError, Subgroups};
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
-use crate::membership::{CONTROL_ROW_LEN, LaneEnds, Touched};
+use crate::membership::{CONTROL_ROW_LEN, SubgroupEnds, Touched};
 use crate::spec::{RingSpec, SenderSpec};
 
 use Lie::{Message, Nulls};

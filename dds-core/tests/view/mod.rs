@@ -25,7 +25,7 @@ pub(crate) fn view_of(members: usize, subgroups: Vec<SubgroupSpec>) -> Arc<View>
     Arc::new(View {
         id: 1,
         members: (0..members as u16).map(Rank).map(member).collect(),
-        lanes: subgroups,
+        subgroups,
     })
 }
 
@@ -45,15 +45,18 @@ pub(crate) fn begin_view<F: Fabric, S: Sink<F>>(
     let me = control.me();
     let never = u64::MAX / 4;
     let rules = Rules::new(Detection {
-        limit: never,
-        preparation: never,
+        timeout_ns: never,
+        preparation_ns: never,
     });
     engine.enter(member_id(me), view.clone(), rules);
-    let mine = view.lanes.iter().filter(|spec| spec.members.contains(&me));
+    let mine = view
+        .subgroups
+        .iter()
+        .filter(|spec| spec.members.contains(&me));
     let prepared = Prepared {
         view: view.clone(),
         control,
-        lanes: mine.map(|spec| spec.subgroup).zip(segments).collect(),
+        subgroups: mine.map(|spec| spec.subgroup).zip(segments).collect(),
     };
     engine.install(prepared).expect("the view begins");
 }

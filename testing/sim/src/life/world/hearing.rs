@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use spindle_dds_core::DeliveryClass;
-use spindle_dds_core::membership::{Finish, MemberId, OutReason, Request, View, Why};
+use spindle_dds_core::membership::{Finish, MemberId, OutReason, RemovalReason, Request, View};
 
 use super::World;
 use crate::life::facts::{Fact, LaneKey, Standing};
@@ -202,7 +202,7 @@ impl World<'_> {
         };
         for removal in &finish.proposal.removals {
             let who = view.members.get(usize::from(removal.rank));
-            if let (Some(who), Why::Failed(cause)) = (who, &removal.why)
+            if let (Some(who), RemovalReason::Failed(cause)) = (who, &removal.reason)
                 && self.plan.is_hostile(who.id)
             {
                 *self.expelled.entry(cause.clone()).or_default() += 1;
