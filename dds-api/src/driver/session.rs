@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
-use spindle_dds_core::{Claim, ClaimError, Engine, EngineConfig, Handle, Meta, Outcome};
+use spindle_dds_core::{Engine, EngineConfig, Handle, Outcome};
 use spindle_dds_transport::{Fabric, ParkSlots};
 
 use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::endpoints::view_matcher::ViewMatcher;
 use crate::driver::group_status::GroupStatus;
 use crate::driver::receive::sink::Sink;
-use crate::driver::send::room::Room;
+use crate::driver::send::waiters::SendWaiters;
 use crate::driver::threads::control_queue::{ControlEvent, ControlQueue};
 use crate::driver::threads::join::join;
 use crate::driver::waiting::backoff::BackoffLimits;
@@ -30,7 +30,7 @@ use crate::wire::Wire;
 pub(crate) struct Session {
     engine: Engine<Wire, Sink>,
     handle: Handle<Wire>,
-    room: Room,
+    send_waiters: SendWaiters,
     /// Whoever gives no sign of life for so long is taken for failed.
     limit: Duration,
     /// When the engine's time began.
@@ -97,14 +97,14 @@ impl Session {
         let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));
         let limit = u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX);
         let mut rules = Rules::new(Detection {
-            limit,
+            timeout_ns: limit,
             // As long as the control thread waits for segments.
-            preparation: limit,
+            preparation_ns: limit,
         });
         rules.prefer_availability = start.prefer_availability;
         engine.enter(start.id, start.first, rules);
         Arc::new(Self {
-            room: Room::default(),
+            send_waiters: SendWaiters::default(),
             limit: start.limit,
             clock: Clock::new(),
             handle,
@@ -132,8 +132,8 @@ impl Session {
         &self.engine
     }
 
-    pub(crate) fn room(&self) -> &Room {
-        &self.room
+    pub(crate) fn send_waiters(&self) -> &SendWaiters {
+        &self.send_waiters
     }
 
     pub(crate) fn group_status(&self) -> &Arc<GroupStatus> {
@@ -248,25 +248,14 @@ impl Session {
     /// Lets threads that wait know what a step has brought them.
     fn heed(&self, outcome: Outcome) -> Option<Outcome> {
         if outcome.stopped || self.control_queue.lanes_changed() {
-            self.room.notify_all();
+            self.send_waiters.wake_all();
         } else if outcome.room || outcome.stable {
-            self.room.notify(|subgroup| {
+            self.send_waiters.wake_changed(|subgroup| {
                 let lane = self.handle.lane(subgroup);
                 lane.map_or(0, |lane| lane.epoch().rotate_left(32) ^ lane.changes())
             });
         }
         Some(outcome)
-    }
-
-    /// Commits a claim; it goes out.
-    #[inline]
-    pub(crate) fn send(
-        &self,
-        claim: &mut Claim<Wire>,
-        used: u32,
-        meta: &Meta,
-    ) -> std::result::Result<u64, ClaimError> {
-        self.engine.send(claim, used, meta)
     }
 
     /// Blocks until the first view has begun.
@@ -300,7 +289,7 @@ impl Session {
     pub(crate) fn abandon(&self) {
         self.group_status.close();
         self.control_queue.put(ControlEvent::Leave);
-        self.room.notify_all();
+        self.send_waiters.wake_all();
         self.stop_if_over();
     }
 
@@ -316,7 +305,7 @@ impl Session {
     fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.hold.end();
-        self.room.notify_all();
+        self.send_waiters.wake_all();
         self.handle.fabric().nudge();
         self.handle.fabric().wake_poller();
         self.control_queue.call();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{Finish, Member, MemberId, View, Why};
+use spindle_dds_core::membership::{Finish, Member, MemberId, RemovalReason, View};
 use spindle_dds_core::{DeliveryClass, Handle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey};
 use spindle_dds_transport::Rank;
 
@@ -97,9 +97,9 @@ impl ViewMatcher {
             let Some(member) = old.get(usize::from(removal.rank)) else {
                 continue;
             };
-            match &removal.why {
-                Why::Left => drop(self.left.insert(member.id)),
-                Why::Failed(cause) => failed.push((member.id, cause.clone())),
+            match &removal.reason {
+                RemovalReason::Left => drop(self.left.insert(member.id)),
+                RemovalReason::Failed(cause) => failed.push((member.id, cause.clone())),
             }
         }
         failed
@@ -120,7 +120,7 @@ impl ViewMatcher {
             };
             let subgroup = SubgroupId(entry.endpoint().subgroup);
             let lane = self.handle.as_ref().and_then(|it| it.lane(subgroup));
-            let (Some(lane), Some(spec)) = (lane, view.lane(subgroup)) else {
+            let (Some(lane), Some(spec)) = (lane, view.subgroup(subgroup)) else {
                 continue;
             };
             match (endpoint, &*entry) {
@@ -196,7 +196,7 @@ impl ViewMatcher {
             }
         }
         writer.meet(matched, refused);
-        writer.set_lane(lane);
+        writer.enter_epoch(lane);
     }
 
     fn match_reader(

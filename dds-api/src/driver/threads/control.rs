@@ -114,7 +114,7 @@ impl ControlThread {
         // The peers are told that it closes.
         drop(self.station);
         session.control_queue().ended();
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         session.stop_if_over();
     }
 
@@ -168,7 +168,7 @@ impl ControlThread {
             session.notifier().listeners.ring();
             return ControlFlow::Break(());
         }
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         ControlFlow::Continue(())
     }
 
@@ -261,7 +261,7 @@ impl ControlThread {
             control: true,
         }];
         // A newcomer enters lanes that are as new as itself.
-        for lane in next.lanes.iter().filter(|lane| lane.epoch == next.id) {
+        for lane in next.subgroups.iter().filter(|lane| lane.epoch == next.id) {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
@@ -285,7 +285,7 @@ impl ControlThread {
         Ok(Prepared {
             view: next.clone(),
             control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
-            lanes: subgroups.zip(segments).collect(),
+            subgroups: subgroups.zip(segments).collect(),
         })
     }
 
@@ -358,7 +358,9 @@ impl ControlThread {
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
-        self.asked.insert(id);
+        if self.asked.insert(id) {
+            session.control_queue().count_join_request();
+        }
         session.engine().request(Request::Join(newcomer));
     }
 

@@ -53,9 +53,9 @@ enum Visit {
 
 impl DataWaiter for Session {
     fn wait(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
-        signal.data_waiter(true);
+        signal.set_polls_itself(true);
         let visit = self.visit(signal, deadline);
-        signal.data_waiter(false);
+        signal.set_polls_itself(false);
         match visit {
             Visit::Raised => true,
             Visit::TimedOut => false,

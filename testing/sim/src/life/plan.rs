@@ -74,6 +74,9 @@ pub struct LifePlan {
     pub malice: f64,
     /// Heartbeats that stand still for so many turns are a failure.
     pub limit: u64,
+    /// The one property that is judged, by its id, if not all are: whether the checker of
+    /// just this property notices something.
+    pub only: Option<String>,
     /// What happens at certain turns, besides what chance brings.
     pub script: Vec<(usize, Deed)>,
     /// The group that the domain had before.
@@ -194,6 +197,7 @@ impl LifePlan {
             slow: 0.0,
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
+            only: None,
             script: Vec::new(),
             before: Legacy::default(),
         };

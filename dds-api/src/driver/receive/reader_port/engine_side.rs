@@ -8,7 +8,7 @@ use spindle_dds_transport::Fabric;
 use super::{ReaderPort, SPAN_MAX_RING};
 use crate::driver::receive::arrival::{Arrival, ArrivalBatch, DeliveryPoint};
 use crate::driver::receive::reader_epoch::{MatchedWriter, ReaderEpoch};
-use crate::driver::send::port::{DISPOSES, WRITER_DELETED};
+use crate::driver::send::writer_port::{DISPOSES, WRITER_DELETED};
 use crate::properties::Storage;
 use crate::status::StatusMask;
 

@@ -94,8 +94,8 @@ impl Member {
         let engine = Engine::new(bed, plan.config, recorder);
         let rules = Rules {
             detection: Detection {
-                limit: plan.limit,
-                preparation: plan.limit,
+                timeout_ns: plan.limit,
+                preparation_ns: plan.limit,
             },
             prefer_availability: plan.availability,
         };

@@ -125,7 +125,7 @@ impl Recorder {
     }
 
     fn begin(&mut self, view: &View) {
-        for lane in &view.lanes {
+        for lane in &view.subgroups {
             let key = (lane.subgroup, lane.epoch, 0);
             let ids = lane.members.iter();
             let ids = ids.map(|rank| view.members[rank.index()].id).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::membership::{Finish, MemberId, Request, View, Why};
+use spindle_dds_core::membership::{Finish, MemberId, RemovalReason, Request, View};
 use spindle_dds_core::{DeliveryClass, StopReason};
 
 use super::World;
@@ -202,7 +202,7 @@ impl World<'_> {
         };
         for removal in &finish.proposal.removals {
             let who = view.members.get(usize::from(removal.rank));
-            if let (Some(who), Why::Failed(cause)) = (who, &removal.why)
+            if let (Some(who), RemovalReason::Failed(cause)) = (who, &removal.reason)
                 && self.plan.is_hostile(who.id)
             {
                 *self.expelled.entry(cause.clone()).or_default() += 1;

@@ -66,7 +66,7 @@ impl World<'_> {
                 let (of, updates) = (member.id, member.updates);
                 self.book.tell(&Fact::Settled { of, updates })?;
             }
-            for lane in &view.lanes {
+            for lane in &view.subgroups {
                 let key = member.lane_key(lane.subgroup, lane.epoch);
                 let ids = lane.members.iter();
                 let ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();

@@ -1,4 +1,13 @@
-//! Where samples go out: a writer's access to the engine.
+//! A writer's access to the engine: claims room in its ring, and commits messages.
+//!
+//! ```text
+//!   claim   renew the slot's claim --no room, or another epoch--> step, wait, claim anew
+//!   commit  Engine::send           --epoch wedged--> copy into a claim of the next epoch
+//! ```
+//!
+//! When the subgroup changes its members, its epoch is wedged: claims and commits fail until
+//! the next view brings the next epoch. A writer that waits sleeps over that time, which does
+//! not count against max_blocking_time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,52 +31,33 @@ pub(crate) const WRITER_DELETED: u8 = 1;
 /// Beside it: its instances are disposed of with that.
 pub(crate) const DISPOSES: u8 = 2;
 
-/// How long a deleted writer waits for room to say so.
+/// How long a deleted writer waits for room to announce it.
 const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
 
-/// A writer's way into its ring: into that of one lane after the other.
-pub(crate) struct Port {
+/// A writer's access to its ring, through one subgroup epoch after the other.
+pub(crate) struct WriterPort {
     session: Arc<Session>,
     subgroup: SubgroupId,
-    ring: DeliveryClass,
+    class: DeliveryClass,
     topic: TopicKey,
-    /// That of the view that began last. `None` before the first that has the
-    /// writer. Changed between two views; who writes never waits for it.
-    lane: RwLock<Option<Arc<SubgroupHandle<Wire>>>>,
+    /// The epoch of the latest view; `None` before the first view that has the writer. Written
+    /// between two views, when writers hold no lock on it for longer than a claim takes.
+    epoch: RwLock<Option<Arc<SubgroupHandle<Wire>>>>,
     /// The writer is deleted.
-    closed: AtomicBool,
-    /// The group does not take the writer, and why.
-    refused: OnceLock<String>,
+    is_closed: AtomicBool,
+    /// Why the group does not accept the writer, if it does not.
+    refusal: OnceLock<String>,
 }
 
-/// A place in all that a participant sends by one ring in one subgroup: of lanes
-/// one after the other, each message by message.
+/// The position of a message among all that a participant sends with one delivery class in one
+/// subgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Mark {
+pub(crate) struct SendPosition {
     pub(crate) epoch: u64,
     pub(crate) index: u64,
 }
 
-/// Why there is no claim now.
-enum Obstacle {
-    NoRoom,
-    /// No view has the writer yet.
-    Unknown,
-    /// Between two lanes.
-    Outage,
-    Error(Error),
-}
-
-impl fmt::Debug for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Port")
-            .field("subgroup", &self.subgroup)
-            .field("ring", &self.ring)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Mark {
+impl SendPosition {
     pub(crate) fn of(committed: &Committed) -> Self {
         Self {
             epoch: committed.epoch,
@@ -76,57 +66,76 @@ impl Mark {
     }
 }
 
-impl Port {
+/// Why a claim failed.
+enum Obstacle {
+    NoRoom,
+    /// No view has the writer yet.
+    NoView,
+    /// The epoch is wedged, and the next one has not begun.
+    BetweenEpochs,
+    Error(Error),
+}
+
+impl fmt::Debug for WriterPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriterPort")
+            .field("subgroup", &self.subgroup)
+            .field("class", &self.class)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WriterPort {
     pub(crate) fn new(
         session: Arc<Session>,
         subgroup: SubgroupId,
-        ring: DeliveryClass,
+        class: DeliveryClass,
         topic: TopicKey,
     ) -> Self {
         Self {
             session,
             subgroup,
-            ring,
+            class,
             topic,
-            lane: RwLock::default(),
-            closed: AtomicBool::new(false),
-            refused: OnceLock::new(),
+            epoch: RwLock::default(),
+            is_closed: AtomicBool::new(false),
+            refusal: OnceLock::new(),
         }
     }
 
-    /// A view has begun in which this is the lane of its subgroup.
-    pub(crate) fn set_lane(&self, lane: Arc<SubgroupHandle<Wire>>) {
-        *self.lane.write().unwrap_or_else(PoisonError::into_inner) = Some(lane);
+    /// A view has begun, with this epoch of the subgroup.
+    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) {
+        *self.epoch.write().unwrap_or_else(PoisonError::into_inner) = Some(epoch);
     }
 
-    /// The writer is deleted: nobody waits any more.
+    /// The writer is deleted: waiting threads return with an error.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        self.tell_waiters();
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.wake_waiters();
     }
 
-    /// The group does not take the writer: nobody waits any more.
-    pub(crate) fn refuse(&self, why: String) {
-        let _ = self.refused.set(why);
-        self.tell_waiters();
+    /// The group does not accept the writer: waiting threads return with this reason.
+    pub(crate) fn refuse(&self, reason: String) {
+        let _ = self.refusal.set(reason);
+        self.wake_waiters();
     }
 
-    /// What headers carry of its topic.
+    /// The topic as message headers carry it.
     #[inline]
     pub(crate) fn topic(&self) -> u64 {
         self.topic.low()
     }
 
-    fn lane(&self) -> Option<Arc<SubgroupHandle<Wire>>> {
-        self.lane
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    fn epoch(&self) -> Option<Arc<SubgroupHandle<Wire>>> {
+        let epoch = self.epoch.read();
+        epoch.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Claims `len` bytes; waits for room for as long as `patience` says, if it says so.
-    /// False: there is no room, and the writer does not wait. A claim that is finished is
-    /// used again.
+    /// Claims `len` bytes, and renews `claim` for it if it can. Waits for room for as long as
+    /// `patience` says; returns false if there is no room and `patience` is `None`.
+    ///
+    /// # Errors
+    /// TIMEOUT; OUT_OF_RESOURCES for more than ever fits; what ended the group or the writer.
     #[inline]
     pub(crate) fn claim(
         &self,
@@ -141,12 +150,12 @@ impl Port {
             },
             _ => None,
         };
-        self.claim_otherwise(claim, len, patience(), refused)
+        self.claim_slowly(claim, len, patience(), refused)
     }
 
-    /// The claim that there is cannot be used again; why, if there is one.
+    /// `refused`: why `claim`, if there is one, was not renewed.
     #[cold]
-    fn claim_otherwise(
+    fn claim_slowly(
         &self,
         claim: &mut Option<Claim<Wire>>,
         len: usize,
@@ -154,11 +163,10 @@ impl Port {
         refused: Option<ClaimError>,
     ) -> Result<bool> {
         let Ok(len) = u32::try_from(len) else {
-            let lane = self.lane();
-            let max = lane.and_then(|lane| lane.message_len_max(self.ring));
+            let max = self.epoch().and_then(|it| it.message_len_max(self.class));
             return Err(too_large(len as u64, max.unwrap_or_default()));
         };
-        let obstacle = match self.attempt_after(claim, len, refused) {
+        let obstacle = match self.claim_anew(claim, len, refused) {
             Ok(()) => return Ok(true),
             Err(obstacle) => obstacle,
         };
@@ -166,7 +174,7 @@ impl Port {
             (Obstacle::Error(error), _) => Err(error),
             (_, Some(patience)) => self.wait_for_room(claim, len, patience).map(|()| true),
             (_, None) => {
-                // Nobody else looks for room of a writer that does not wait.
+                // Nothing else brings room to a writer that does not wait.
                 self.session.step();
                 match self.attempt(claim, len) {
                     Ok(()) => Ok(true),
@@ -182,47 +190,41 @@ impl Port {
         claim: &mut Option<Claim<Wire>>,
         len: u32,
     ) -> std::result::Result<(), Obstacle> {
-        match claim.as_mut().map(|claim| claim.renew(len)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(error)) => self.attempt_after(claim, len, Some(error)),
-            None => self.attempt_after(claim, len, None),
-        }
+        let refused = match claim.as_mut().map(|known| known.renew(len)) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        self.claim_anew(claim, len, refused)
     }
 
-    /// The same without a claim that can be used again: there is none, or this is why not.
-    fn attempt_after(
+    /// Claims in the epoch of the latest view, unless `claim` was `refused` for another reason
+    /// than that its epoch is over.
+    fn claim_anew(
         &self,
         claim: &mut Option<Claim<Wire>>,
         len: u32,
         refused: Option<ClaimError>,
     ) -> std::result::Result<(), Obstacle> {
-        match refused {
-            // Another lane may have begun.
-            None | Some(ClaimError::Wedged) => self.attempt_anew(claim, len),
-            Some(error) => Err(self.obstacle(Some(error))),
-        }
-    }
-
-    fn attempt_anew(
-        &self,
-        claim: &mut Option<Claim<Wire>>,
-        len: u32,
-    ) -> std::result::Result<(), Obstacle> {
-        *claim = None;
-        let lane = self.lane.read().unwrap_or_else(PoisonError::into_inner);
-        let claimed = lane.as_ref().map(|lane| lane.claim(self.ring, len));
-        drop(lane);
-        match claimed {
-            Some(Ok(new)) => {
-                *claim = Some(new);
-                Ok(())
+        let refused = match refused {
+            None | Some(ClaimError::Wedged) => {
+                *claim = None;
+                let epoch = self.epoch.read().unwrap_or_else(PoisonError::into_inner);
+                match epoch.as_ref().map(|epoch| epoch.claim(self.class, len)) {
+                    Some(Ok(new)) => {
+                        *claim = Some(new);
+                        return Ok(());
+                    }
+                    Some(Err(error)) => Some(error),
+                    None => None,
+                }
             }
-            Some(Err(error)) => Err(self.obstacle(Some(error))),
-            None => Err(self.obstacle(None)),
-        }
+            refused => refused,
+        };
+        Err(self.obstacle(refused))
     }
 
-    /// What a claim was refused for; `None`: there is no lane yet.
+    /// `refused`: the error of the claim; `None` if there is no epoch yet.
     #[cold]
     fn obstacle(&self, refused: Option<ClaimError>) -> Obstacle {
         let unless_ended = |obstacle| match self.ended() {
@@ -230,25 +232,25 @@ impl Port {
             None => obstacle,
         };
         match refused {
-            None => unless_ended(Obstacle::Unknown),
+            None => unless_ended(Obstacle::NoView),
             Some(ClaimError::NoRoom) => Obstacle::NoRoom,
-            Some(ClaimError::Wedged) => unless_ended(Obstacle::Outage),
-            Some(error) => Obstacle::Error(self.refused(error)),
+            Some(ClaimError::Wedged) => unless_ended(Obstacle::BetweenEpochs),
+            Some(error) => Obstacle::Error(self.error(error)),
         }
     }
 
-    /// Why there will never be a lane again.
+    /// Why no epoch will ever take messages of the writer again, if that is so.
     fn ended(&self) -> Option<Error> {
-        if self.closed.load(Ordering::SeqCst) {
+        if self.is_closed.load(Ordering::SeqCst) {
             return Some(Error::AlreadyDeleted("the writer was deleted".to_owned()));
         }
-        if let Some(why) = self.refused.get() {
-            return Some(Error::Error(why.clone()));
+        if let Some(reason) = self.refusal.get() {
+            return Some(Error::Error(reason.clone()));
         }
         self.session.group_status().check().err()
     }
 
-    /// The time between two lanes does not count.
+    /// The time between two epochs does not count.
     fn wait_for_room(
         &self,
         claim: &mut Option<Claim<Wire>>,
@@ -257,20 +259,20 @@ impl Port {
     ) -> Result<()> {
         let session = &self.session;
         let mut deadline = Deadline::after(patience);
-        let _waiting = session.room().waiting(self.subgroup);
-        // What would bring room may have come and not been looked at yet. In a lane at rest,
-        // whoever polls looks: it has just been told that somebody waits.
+        let _recorded = session.send_waiters().record_wait(self.subgroup);
+        // Releases that have arrived may not have been looked at yet. In an idle subgroup the
+        // polling thread looks: it has just been told that a thread waits.
         session.step_briefly();
-        let mut known = true;
+        let mut is_in_view = true;
         loop {
             let mut attempt = || match self.attempt(claim, len) {
                 Ok(()) => Some(Ok(())),
                 Err(Obstacle::NoRoom) => {
-                    known = true;
+                    is_in_view = true;
                     None
                 }
-                Err(Obstacle::Unknown) => {
-                    known = false;
+                Err(Obstacle::NoView) => {
+                    is_in_view = false;
                     None
                 }
                 Err(obstacle) => Some(Err(obstacle)),
@@ -280,10 +282,10 @@ impl Port {
                 Some(Err(Obstacle::Error(error))) => return Err(error),
                 Some(Err(_)) => {
                     let since = Instant::now();
-                    self.wait_for_lane()?;
+                    self.wait_for_epoch()?;
                     deadline = deadline.later_by(since.elapsed());
                 }
-                None if known => {
+                None if is_in_view => {
                     return Err(Error::Timeout(format!(
                         "no room for {len} bytes within {patience}: a reader does not take its \
                          samples, or holds them"
@@ -299,68 +301,71 @@ impl Port {
         }
     }
 
-    /// Repeats `attempt` until it gives something, or `deadline` is over. Who has just stepped in
-    /// vain looks for acknowledgements itself for a while, in between, and nobody is woken for
-    /// them; then it sleeps, until whoever steps tells it of some.
+    /// Repeats `attempt` until it gives something, or until `deadline`. The thread first steps
+    /// the engine itself for a while, so that no other thread has to wake it; then it sleeps
+    /// until a thread that steps wakes it.
     fn wait_for_acks<R>(
         &self,
         deadline: Deadline,
         mut attempt: impl FnMut() -> Option<R>,
     ) -> Option<R> {
         let session = &self.session;
-        let (mut looks, patience) = (Backoff::default(), session.followers().backoff_limits());
+        let (mut backoff, limits) = (Backoff::default(), session.followers().backoff_limits());
         loop {
             let found = attempt();
             if found.is_some() || deadline.left().is_none() {
                 return found;
             }
-            if !looks.again(patience) {
+            if !backoff.again(limits) {
                 break;
             }
             session.step_briefly();
         }
         let _acks = session.handle().waiting_for_acks();
-        session.room().wait(self.subgroup, deadline, attempt)
+        session
+            .send_waiters()
+            .wait(self.subgroup, deadline, attempt)
     }
 
-    /// Blocks until the lane is not one that ends.
-    fn wait_for_lane(&self) -> Result<()> {
+    /// Blocks until there is an epoch that is not wedged.
+    fn wait_for_epoch(&self) -> Result<()> {
         let forever = Deadline::after(Duration::INFINITE);
-        let waited = self.session.room().wait(self.subgroup, forever, || {
+        let waiters = self.session.send_waiters();
+        let waited = waiters.wait(self.subgroup, forever, || {
             if let Some(error) = self.ended() {
                 return Some(Err(error));
             }
-            let open = self.lane().is_some_and(|lane| !lane.is_wedged());
-            open.then_some(Ok(()))
+            let is_open = self.epoch().is_some_and(|epoch| !epoch.is_wedged());
+            is_open.then_some(Ok(()))
         });
         waited.unwrap_or(Ok(()))
     }
 
-    /// Messages of this participant in this ring below this mark are released.
-    pub(crate) fn released(&self) -> Mark {
-        let mark = |lane: Arc<SubgroupHandle<Wire>>| Mark {
-            epoch: lane.epoch(),
-            index: lane.released(self.ring),
+    /// The first position of this participant's messages that is not released by all members.
+    pub(crate) fn released(&self) -> SendPosition {
+        let position = |epoch: Arc<SubgroupHandle<Wire>>| SendPosition {
+            epoch: epoch.epoch(),
+            index: epoch.released(self.class),
         };
-        self.lane().map(mark).unwrap_or_default()
+        self.epoch().map(position).unwrap_or_default()
     }
 
-    /// Repeats `attempt`, which is given [`released`](Self::released), whenever more
-    /// messages are, until `deadline`; without one, once after a look.
+    /// Repeats `attempt`, which is given [`released`](Self::released), whenever that has
+    /// risen, until `deadline`; without a deadline, once after a step.
     ///
     /// # Errors
-    /// What ended the group.
+    /// What ended the group or the writer.
     pub(crate) fn wait_for_release<R>(
         &self,
         deadline: Option<Deadline>,
-        mut attempt: impl FnMut(Mark) -> Option<R>,
+        mut attempt: impl FnMut(SendPosition) -> Option<R>,
     ) -> Result<Option<R>> {
         let session = &self.session;
         let Some(deadline) = deadline else {
             session.step();
             return Ok(attempt(self.released()));
         };
-        let _waiting = session.room().waiting(self.subgroup);
+        let _recorded = session.send_waiters().record_wait(self.subgroup);
         session.step();
         let waited = self.wait_for_acks(deadline, || {
             let result = attempt(self.released());
@@ -369,16 +374,18 @@ impl Port {
         waited.transpose()
     }
 
-    /// Whoever waits in `wait_for_release` tries again: something else than a
-    /// release came in between.
-    pub(crate) fn tell_waiters(&self) {
-        self.session.room().tell(self.subgroup);
+    /// Waiting threads of the subgroup try again, after a change that the engine does not know.
+    pub(crate) fn wake_waiters(&self) {
+        self.session.send_waiters().wake_subgroup(self.subgroup);
     }
 
-    /// Sends the first `used` bytes. Publishes them by itself if it can. A claim in a
-    /// lane that ends is copied, once, into one of the next lane; there is `None` if
-    /// that has no room and the writer has no `patience` to wait for it. Else which message
-    /// it is, of whose receipt the claim knows the rest.
+    /// Commits the first `used` bytes and publishes them, if no other thread steps the engine.
+    /// A claim of a wedged epoch is copied, once, into one of the next epoch. Returns the index
+    /// of the message, with which [`Claim::committed`] makes the receipt; `None` if the next
+    /// epoch has no room and `patience` is `None`.
+    ///
+    /// # Errors
+    /// As for [`claim`](Self::claim).
     #[inline]
     pub(crate) fn commit(
         &self,
@@ -388,14 +395,14 @@ impl Port {
         patience: impl FnOnce() -> Option<Duration>,
     ) -> Result<Option<u64>> {
         let used = u32::try_from(used).unwrap_or(u32::MAX);
-        match self.session.send(claim, used, meta) {
+        match self.session.engine().send(claim, used, meta) {
             Ok(index) => Ok(Some(index)),
-            Err(error) => self.commit_later(claim, used, meta, patience(), error),
+            Err(error) => self.commit_in_next_epoch(claim, used, meta, patience(), error),
         }
     }
 
     #[cold]
-    fn commit_later(
+    fn commit_in_next_epoch(
         &self,
         claim: &mut Claim<Wire>,
         used: u32,
@@ -405,7 +412,7 @@ impl Port {
     ) -> Result<Option<u64>> {
         loop {
             if refused != ClaimError::Wedged {
-                return Err(self.refused(refused));
+                return Err(self.error(refused));
             }
             let built = claim.bytes();
             let built = &built[..built.len().min(used as usize)];
@@ -416,19 +423,18 @@ impl Port {
             };
             next.bytes().copy_from_slice(built);
             *claim = next;
-            match self.session.send(claim, used, meta) {
+            match self.session.engine().send(claim, used, meta) {
                 Ok(index) => return Ok(Some(index)),
                 Err(error) => refused = error,
             }
         }
     }
 
-    /// Tells the readers that a writer is gone, and whether its instances are
-    /// disposed of with that. Waits a little for room to say so; without it they
-    /// find out by the next view.
+    /// Announces to the readers that a writer was deleted, and whether its instances are
+    /// disposed of. Waits shortly for room; without it, readers learn it from the next view.
     pub(crate) fn writer_deleted(&self, number: u32, disposes: bool) {
-        if self.lane().is_none() {
-            // Nobody knows of it.
+        if self.epoch().is_none() {
+            // No view has had the writer.
             return;
         }
         let meta = Meta {
@@ -444,26 +450,29 @@ impl Port {
         let patience = || Some(FAREWELL_WITHIN);
         let mut claim = None;
         let claimed = self.claim(&mut claim, 0, patience);
-        let said = match (claimed, &mut claim) {
+        let is_sent = match (claimed, &mut claim) {
             (Ok(true), Some(claim)) => self.commit(claim, 0, &meta, patience).is_ok(),
             _ => false,
         };
-        if !said {
-            tracing::debug!(number, "no room to tell that a writer was deleted");
+        if !is_sent {
+            tracing::debug!(number, "no room to announce that a writer was deleted");
         }
     }
 
-    /// The last message of this participant in this ring.
+    /// The last message of this participant with this delivery class.
     pub(crate) fn last_committed(&self) -> Option<Committed> {
-        self.lane()?.last_committed(self.ring)
+        self.epoch()?.last_committed(self.class)
     }
 
-    /// Blocks until all members have received a message of the ordered ring.
+    /// Blocks until all members have received an ordered message.
+    ///
+    /// # Errors
+    /// TIMEOUT; what ended the group.
     pub(crate) fn wait_stable(&self, message: &Committed, deadline: Deadline) -> Result<()> {
         let session = &self.session;
         let is_stable = || {
-            let lane = self.lane();
-            lane.is_some_and(|lane| lane.is_acknowledged(message))
+            let epoch = self.epoch();
+            epoch.is_some_and(|epoch| epoch.is_acknowledged(message))
         };
         if is_stable() {
             return Ok(());
@@ -482,7 +491,7 @@ impl Port {
     }
 
     #[cold]
-    fn refused(&self, error: ClaimError) -> Error {
+    fn error(&self, error: ClaimError) -> Error {
         match error {
             ClaimError::TooLarge { len, max } => too_large(len, max),
             ClaimError::NoRoom => Error::Timeout(error.to_string()),

@@ -1,4 +1,4 @@
-//! Waiting for RESOURCE_LIMITS, and giving back what they lent.
+//! Waiting for RESOURCE_LIMITS of a writer, and giving back what they limit.
 
 use std::sync::Arc;
 
@@ -7,100 +7,114 @@ use spindle_dds_qos::Duration;
 
 use super::core::WriterCore;
 use super::limits::{Full, Limits};
-use crate::driver::Mark;
+use crate::driver::SendPosition;
 use crate::error::{Error, Result};
 use crate::time::Deadline;
 
-/// A sample's place among those that its writer may have in flight. Dropped before
-/// it is sent, it is free again.
+/// Counts one sample among those that its writer may have in flight. Dropped before the
+/// sample is sent, it gives its share back.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(super) struct SamplePermit {
     writer: Arc<WriterCore>,
+    /// `None` until the instance is known.
     key: Option<KeyHash>,
-    sent: bool,
+    is_sent: bool,
 }
 
-impl Place {
-    /// Its sample is this message. Its instance is known by then.
-    pub(super) fn sent(mut self, mark: Mark) {
-        self.sent = true;
+impl SamplePermit {
+    /// The sample was sent as this message. Its instance is known by then.
+    pub(super) fn sent(mut self, position: SendPosition) {
+        self.is_sent = true;
         if let (Some(limits), Some(key)) = (&self.writer.side.limits, self.key) {
-            limits.committed(key, mark);
+            limits.committed(key, position);
         }
-        // Who looked when it was released already did not know that it was sent.
+        // A thread that looked when the message was already released did not count it.
         if let Ok(port) = self.writer.port()
-            && port.released() > mark
+            && port.released() > position
         {
-            port.tell_waiters();
+            port.wake_waiters();
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for SamplePermit {
     fn drop(&mut self) {
-        if self.sent {
+        if self.is_sent {
             return;
         }
         if let Some(limits) = &self.writer.side.limits {
             limits.withdraw(self.key);
         }
         if let Ok(port) = self.writer.port() {
-            port.tell_waiters();
+            port.wake_waiters();
         }
     }
 }
 
 impl WriterCore {
-    /// A place for a sample, of this instance if it is known. A RELIABLE writer waits
-    /// for it, and `patience` is what is left of its time afterwards; `None`: a
-    /// BEST_EFFORT writer has none and drops the sample.
+    /// Admits a sample, of this instance if it is known. A RELIABLE writer waits for at most
+    /// `patience`, of which it leaves the rest; a BEST_EFFORT writer does not wait, and gets
+    /// `None` if the sample has to be dropped.
     ///
     /// # Errors
     /// TIMEOUT; OUT_OF_RESOURCES for an instance too many; what ended the group.
-    pub(super) fn place(
+    pub(super) fn admit(
         self: &Arc<Self>,
         limits: &Limits,
         key: Option<KeyHash>,
         patience: &mut Option<Duration>,
-    ) -> Result<Option<Place>> {
+    ) -> Result<Option<SamplePermit>> {
         // Without a key every sample is of the one instance.
         let key = key.or_else(|| (!self.topic.has_key).then(KeyHash::default));
         let admit = |released| limits.admit(key, released);
         let admitted = self.wait_for_limits(limits, patience, admit)?;
-        Ok(admitted.then(|| Place {
+        Ok(admitted.then(|| SamplePermit {
             writer: self.clone(),
             key,
-            sent: false,
+            is_sent: false,
         }))
     }
 
-    /// The same for a place of which the instance becomes known.
+    /// The instance of a permitted sample becomes known.
     ///
     /// # Errors
-    /// As for [`place`](Self::place).
-    pub(super) fn name(
+    /// As for [`admit`](Self::admit).
+    pub(super) fn name_instance(
         &self,
         limits: &Limits,
-        mut place: Place,
+        mut permit: SamplePermit,
         key: KeyHash,
-    ) -> Result<Option<Place>> {
-        if place.key.is_some() {
-            return Ok(Some(place));
+    ) -> Result<Option<SamplePermit>> {
+        if permit.key.is_some() {
+            return Ok(Some(permit));
         }
         let mut patience = self.patience();
         let name = |released| limits.name(key, released);
         let named = self.wait_for_limits(limits, &mut patience, name)?;
         Ok(named.then(|| {
-            place.key = Some(key);
-            place
+            permit.key = Some(key);
+            permit
         }))
+    }
+
+    /// Registers an instance.
+    ///
+    /// # Errors
+    /// OUT_OF_RESOURCES for an instance too many; NOT_ENABLED, ALREADY_DELETED.
+    pub(super) fn register(&self, key: KeyHash) -> Result<()> {
+        self.base.ready()?;
+        let Some(limits) = &self.side.limits else {
+            return Ok(());
+        };
+        let out_of_resources = |full| Error::OutOfResources(limits.describe(full));
+        limits.register(key).map_err(out_of_resources)
     }
 
     fn wait_for_limits(
         &self,
         limits: &Limits,
         patience: &mut Option<Duration>,
-        attempt: impl Fn(Mark) -> std::result::Result<(), Full>,
+        attempt: impl Fn(SendPosition) -> std::result::Result<(), Full>,
     ) -> Result<bool> {
         let port = self.port()?;
         let full = match attempt(port.released()) {
