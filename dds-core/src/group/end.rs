@@ -17,7 +17,6 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Phase, Sender, SubgroupState, Trouble};
-use crate::config::PlantedBug;
 use crate::engine::{EngineEvent, Sink};
 use crate::ids::DeliveryClass;
 use crate::lane::{ENDED, WEDGED};
@@ -79,8 +78,7 @@ impl<F: Fabric> SubgroupState<F> {
     pub(crate) fn fence<S>(&mut self, place: Rank, context: &mut Context<'_, S>) {
         let lane = &self.lane.clone();
         let me = lane.fabric.me();
-        let goes_on = context.config.plants(PlantedBug::AckAfterFreeze);
-        if place == me || self.members[place.index()].fenced || goes_on {
+        if place == me || self.members[place.index()].fenced {
             return;
         }
         lane.fabric.fence(place);
@@ -120,8 +118,7 @@ impl<F: Fabric> SubgroupState<F> {
             return false;
         }
         let lane = self.lane.clone();
-        let last = self.last_in_order(trim, context);
-        self.deliver_trimmed(&lane, trim, last, context);
+        self.deliver_trimmed(&lane, trim, context);
         self.deliver_unordered(&lane, context);
         lane.close(ENDED);
         let end = self.spec.end(trim);
@@ -132,20 +129,6 @@ impl<F: Fabric> SubgroupState<F> {
             digest: self.digest.value(),
         });
         true
-    }
-
-    /// The place in the order behind which nothing is delivered. None is but the
-    /// planted one.
-    fn last_in_order<S>(&self, trim: &[u64], context: &Context<'_, S>) -> u64 {
-        let stops = context.config.plants(PlantedBug::StopsAtHole);
-        if !stops || self.lane.fabric.me() == Rank(0) {
-            return u64::MAX;
-        }
-        let n = self.ordered.len() as u64;
-        let first_hole = (0..)
-            .zip(&self.ordered)
-            .map(|(at, &sender)| trim[sender] * n + at);
-        first_hole.min().unwrap_or(u64::MAX)
     }
 }
 
