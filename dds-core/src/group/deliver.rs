@@ -321,11 +321,7 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Takes room back that all members have released; of somebody whose row is
     /// not read any more nobody knows it. Whether there was any.
-    pub(super) fn reclaim<S>(
-        &mut self,
-        lane: &SubgroupHandle<F>,
-        context: &Context<'_, S>,
-    ) -> bool {
+    pub(super) fn reclaim(&mut self, lane: &SubgroupHandle<F>) -> bool {
         let fabric = &lane.fabric;
         let Some(mine) = lane.mine else {
             return false;

@@ -55,7 +55,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         if self.phase == Phase::Wedged {
             let lane = &self.lane.clone();
-            self.receive_own(lane, context)?;
+            self.receive_own(lane)?;
             self.receive(lane, context)?;
             self.phase = Phase::Frozen;
         }
@@ -75,7 +75,7 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Nothing more is read of the member's row: what had come of it is received
     /// now. It does not take part in the lane's end.
-    pub(crate) fn fence<S>(&mut self, place: Rank, context: &mut Context<'_, S>) {
+    pub(crate) fn fence(&mut self, place: Rank) {
         let lane = &self.lane.clone();
         let me = lane.fabric.me();
         if place == me || self.members[place.index()].fenced {
@@ -85,7 +85,7 @@ impl<F: Fabric> SubgroupState<F> {
         if self.phase != Phase::Frozen {
             // How far that member can have come, my own messages say. Nothing is wrong with
             // my own row; if it were, the next step tells.
-            let _ = self.receive_own(lane, context);
+            let _ = self.receive_own(lane);
         }
         if self.phase != Phase::Frozen
             && let Ok(at) = self
@@ -94,7 +94,7 @@ impl<F: Fabric> SubgroupState<F> {
         {
             for ring in DeliveryClass::BOTH {
                 // Where it makes no sense, it ends.
-                let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0, context);
+                let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0);
             }
         }
         let _ = self.heed_ack(lane, place);

@@ -293,15 +293,15 @@ impl<F: Fabric> SubgroupState<F> {
         if self.phase == Phase::Open {
             self.release(lane, context);
             progress.room = self.begin(lane, context);
-            progress.room |= self.reclaim(lane, context);
+            progress.room |= self.reclaim(lane);
         }
         // A sender's own receipt is implied by its guard. Before that of others: how far they
         // can have come, my own messages say.
-        self.receive_own(lane, context)?;
+        self.receive_own(lane)?;
         progress.any |= self.receive(lane, context)?;
         if self.send(lane, context) {
             progress.any = true;
-            self.receive_own(lane, context)?;
+            self.receive_own(lane)?;
         }
         self.acknowledge(lane, context);
         if self.phase != Phase::Open {

@@ -30,7 +30,7 @@ impl<F: Fabric> SubgroupState<F> {
             let all = batching || self.phase != Phase::Open;
             let limit = if all { u64::MAX } else { 1 };
             for ring in DeliveryClass::BOTH {
-                let received = self.receive_ring(lane, (at, ring), limit, &mut reach, context)?;
+                let received = self.receive_ring(lane, (at, ring), limit, &mut reach)?;
                 if let Some(messages) = received {
                     taken += messages;
                     any = true;
@@ -85,13 +85,12 @@ impl<F: Fabric> SubgroupState<F> {
     /// Takes what a sender's guard vouches for; `None` when there is nothing new.
     /// `ordered_reach` is as of this pass: computing it once is enough, unless
     /// somebody releases meanwhile.
-    pub(super) fn receive_ring<S>(
+    pub(super) fn receive_ring(
         &mut self,
         lane: &SubgroupHandle<F>,
         (at, ring): (usize, DeliveryClass),
         limit: u64,
         ordered_reach: &mut u64,
-        context: &Context<'_, S>,
     ) -> Result<Option<u64>, Trouble> {
         let place = self.senders[at].rank;
         let row = lane.fabric.row(place);
@@ -135,11 +134,7 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Takes what my guards vouch for: messages that committing threads have published since
     /// the last pass wait for it.
-    pub(super) fn receive_own<S>(
-        &mut self,
-        lane: &SubgroupHandle<F>,
-        context: &Context<'_, S>,
-    ) -> Result<(), Trouble> {
+    pub(super) fn receive_own(&mut self, lane: &SubgroupHandle<F>) -> Result<(), Trouble> {
         let Some(mine) = lane.mine else { return Ok(()) };
         for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
             let (Some(stream), Some(outgoing), Some(inbox)) = (
