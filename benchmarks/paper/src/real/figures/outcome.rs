@@ -65,8 +65,8 @@ pub(super) fn figure_16(scale: Scale) -> Plan {
     let run = |senders| scale.long_run(members, Stage::Bounded).senders(senders);
     Plan {
         notes: vec![
-            "There is no network, so utilisation is not compared, and GB/s are those of messages \
-             that nobody copies.",
+            "There is no network, so utilisation is not compared, and GB/s are of messages \
+             that are not copied.",
         ],
         panels: by_senders(scale, [MEMBERS, THROUGHPUT], throughput, false),
         tables: vec![TablePlan {
