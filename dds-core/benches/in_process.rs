@@ -15,10 +15,10 @@ use std::thread;
 use std::time::Instant;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec,
-    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
+    ClaimError, Delivery, DeliveryClass, Engine, Event, Kind, Meta, RingSpec, SenderSpec, Sink,
+    SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_transport::mixed::{MixedSegment, Station};
+use spindle_dds_transport::hybrid::{HybridSegment, Station};
 use spindle_dds_transport::{Fabric, Park, Rank};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
@@ -30,8 +30,8 @@ struct Touch {
     count: u64,
 }
 
-impl Sink<MixedSegment> for Touch {
-    fn deliver(&mut self, delivery: &Delivery<'_, MixedSegment>) {
+impl Sink<HybridSegment> for Touch {
+    fn deliver(&mut self, delivery: &Delivery<'_, HybridSegment>) {
         if self.reading {
             let held = delivery.hold();
             let bytes = held.bytes();
@@ -53,7 +53,7 @@ impl Sink<MixedSegment> for Touch {
     }
 }
 
-type Node = Engine<MixedSegment, Touch>;
+type Node = Engine<HybridSegment, Touch>;
 
 fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
     let ring = Some(RingSpec {
@@ -71,26 +71,13 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
         }],
         topics: vec![TopicKey::of_name("bench")],
     };
-    let lanes = [lane];
-    let node = |(rank, segments): (usize, Vec<MixedSegment>)| {
-        let mut segments = segments.into_iter();
-        let (Some(control), Some(segment)) = (segments.next(), segments.next()) else {
-            unreachable!("control and lane");
-        };
-        let sink = Touch {
-            reading: rank > 0,
-            touched: Arc::default(),
-            count: 0,
-        };
-        let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
-        engine.add_lane(&lanes[0], segment).expect("a lane");
-        Arc::new(engine)
+    let sink = |rank| Touch {
+        reading: rank > 0,
+        touched: Arc::default(),
+        count: 0,
     };
-    let (stations, segments) = stations::segments(&vec![0; members], &lanes);
-    (
-        stations,
-        segments.into_iter().enumerate().map(node).collect(),
-    )
+    let (stations, engines) = stations::engines(&vec![0; members], &[lane], sink);
+    (stations, engines.into_iter().map(Arc::new).collect())
 }
 
 fn receive(node: &Node, messages: u64) {

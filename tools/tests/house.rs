@@ -16,11 +16,9 @@ const FLOORS: &[(&str, u32)] = &[
     ("spindle-dds-qos", 1),
     // Describes the types that it compiles.
     ("spindle-dds-idl", 2),
-    // Compiles what the compiler emits, over the runtime, to test both.
-    ("spindle-dds-idl-fixtures", 4),
-    ("spindle-dds-idl-exercise", 3),
-    // Types that nobody thought of.
-    ("spindle-dds-idl-random", 4),
+    // Compile what the compiler emits, over the runtime, to test both.
+    ("spindle-dds-idl-conformance", 3),
+    ("spindle-dds-test-types", 3),
     ("spindle-dds-core", 2),
     ("spindle-dds-sim", 3),
     ("spindle-dds-processes", 4),
@@ -28,6 +26,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("spindle-dds-examples", 4),
     ("spindle-dds-tools", 4),
     ("spindle-dds-instructions", 4),
+    // Runs `spindle perf`, and measures the host as `spindle bench` does.
+    ("spindle-dds-paper", 5),
 ];
 
 /// Packages in which `unsafe` does not occur.
@@ -42,6 +42,7 @@ const SAFE: &[&str] = &[
     "spindle-dds-examples",
     "spindle-dds-tools",
     "spindle-dds-instructions",
+    "spindle-dds-paper",
 ];
 
 fn root() -> PathBuf {

@@ -14,7 +14,6 @@
 //!      |   verbs a queue pair a pair; a push is a write of the device (feature), or
 //!      |   tcp   a connection a pair; a push is a record in it
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
-//!      +-- timed none of its freedom, and what everything costs  (experiments)
 //!
 //!   mem          what a row is: atomic words, bytes that a word vouches for
 //!   sleep        the one handshake that all backends sleep by, run under loom
@@ -22,8 +21,8 @@
 //! ```
 //!
 //! A backend is a folder: set-up and data path in files of their own. One suite
-//! (`tests/conformance`) runs each clause over each of them but `timed`, in which nothing
-//! fails or sleeps, and over simulators with a planted bug that it has to notice.
+//! (`tests/conformance`) runs each clause over each of them, and over simulators with a
+//! planted bug that it has to notice.
 //!
 //! This crate knows nothing of views, topics or messages.
 
@@ -31,15 +30,14 @@
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
 mod counters;
-pub mod duty;
-mod event;
+mod eventfd;
 mod fabric;
 mod failures;
+pub mod hybrid;
 mod mapping;
 pub mod mem;
-pub mod mixed;
-mod news;
 mod peers;
+pub mod poller_role;
 mod queue;
 mod rdma;
 mod segment;
@@ -47,9 +45,9 @@ pub mod shm;
 pub mod sim;
 pub mod sleep;
 mod station_error;
+mod station_event;
 pub mod tcp;
 pub mod ticks;
-pub mod timed;
 #[cfg(feature = "verbs")]
 mod verbs;
 #[cfg(not(feature = "verbs"))]
@@ -57,13 +55,13 @@ mod verbs;
 mod verbs;
 
 pub use fabric::{
-    Berths, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Message, Park, Sleeper,
-    Want,
+    FABRIC_AREA, Fabric, FabricCounters, FailureCause, MessagePush, Park, ParkSlots, PeerFailure,
+    Sleeper, WakeInterest,
 };
 pub use mem::{Region, Words};
-pub use news::{Event, MESSAGE_LEN_MAX};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use segment::{SegmentKey, SegmentRequest};
 pub use station_error::StationError;
+pub use station_event::{MESSAGE_LEN_MAX, StationEvent};
 pub use verbs::RdmaError;

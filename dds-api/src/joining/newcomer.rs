@@ -1,21 +1,22 @@
-//! A participant that is in no group yet: does what its quest says.
+//! A participant that is in no group yet: does what its protocol says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{HostId, Member, MemberId, View};
-use spindle_dds_transport::mixed::{MixedError, Station, StationOptions, sockets_of};
+use spindle_dds_transport::hybrid::{HybridError, Station, StationOptions, sockets_of};
 use spindle_dds_transport::shm::{
-    self, DoorbellChoice, Entered, Entry, Event, Looked, Register, host_id,
+    self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
+    host_id,
 };
 
+use super::join_protocol::{JoinProtocol, Known, Next, NotYet, Patience, Reached, Target};
 use super::network::{self, Contact};
 use super::packet::{Answer, Ask, Packet};
-use super::quest::{Known, Next, NotYet, Patience, Quest, Reached, Target};
 use super::{random_id, refused, unmade};
 use crate::discovery::ParticipantInfo;
-use crate::driver::CallOff;
+use crate::driver::CancelToken;
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 use crate::properties::{Doorbell, PREFER_AVAILABILITY, SECRET_FILE};
@@ -28,13 +29,13 @@ const CALL_WITHIN: Duration = Duration::from_secs(1);
 /// A participant on its way.
 pub(super) struct Newcomer {
     pub(super) station: Arc<Station>,
-    pub(super) register: Register,
+    pub(super) register: DomainRegistry,
     pub(super) me: Member,
     domain: u32,
     contacts: Vec<Contact>,
     patience: Patience,
     /// Others who may live, by the record of this host.
-    present: Vec<Entry>,
+    present: Vec<MemberEntry>,
     /// Parts of views that have not come as a whole.
     views: BTreeMap<u128, Vec<u8>>,
     /// What was warned of already.
@@ -55,7 +56,7 @@ impl Newcomer {
         let config = &participant.config;
         let id = MemberId(random_id());
         let host = HostId(host_id(config.directory.as_deref()).map_err(refused)?);
-        let mut on_host = shm::StationOptions::new(participant.domain_id, id.0);
+        let mut on_host = shm::HostOptions::new(participant.domain_id, id.0);
         on_host.directory = config.directory.clone();
         on_host.prefault = config.prefault;
         on_host.doorbell = match config.doorbell {
@@ -71,7 +72,7 @@ impl Newcomer {
             network: network.transpose()?,
         });
         let station = station.map_err(unmade)?;
-        let entry = Entry::here(id.0, host.0, station.address()).map_err(refused)?;
+        let entry = MemberEntry::here(id.0, host.0, station.address()).map_err(refused)?;
         let info = ParticipantInfo {
             guid: participant.base.guid(),
             subgroups: config.subgroups,
@@ -84,11 +85,11 @@ impl Newcomer {
             address: entry.address.clone(),
             info: info.to_bytes()?,
             updates: 0,
-            endpoints: participant.roll.first()?,
+            endpoints: participant.local_endpoints.first()?,
             notes: Default::default(),
         };
         let directory = config.directory.as_deref();
-        let register = Register::open(participant.domain_id, directory, entry);
+        let register = DomainRegistry::open(participant.domain_id, directory, entry);
         let patience = Patience {
             answer: 2 * config.failure_limit,
             majority: config.prefer_availability.then_some(config.failure_limit),
@@ -107,21 +108,24 @@ impl Newcomer {
     }
 
     /// Until it is in a view, as a member or as the founder.
-    pub(super) fn enter(mut self, deadline: Instant, call_off: &CallOff) -> Result<Joined> {
+    pub(super) fn enter(mut self, deadline: Instant, cancel: &CancelToken) -> Result<Joined> {
         let alone = View::first(self.me.clone());
         let alone = alone.map_err(|error| Error::BadParameter(error.to_string()))?;
         let labels = self.contacts.iter().map(|it| it.label.clone()).collect();
-        let mut quest = Quest::new(labels, self.patience);
+        let mut protocol = JoinProtocol::new(labels, self.patience);
         let since = Instant::now();
         loop {
-            self.go_on(deadline, call_off, &quest)?;
-            self.look(&mut quest)?;
+            self.go_on(deadline, cancel, &protocol)?;
+            self.look(&mut protocol)?;
             let now = since.elapsed();
-            let wait = match quest.next(now) {
+            let wait = match protocol.next(now) {
                 Next::Found => {
-                    let entered = self.register.found(quest.dead()).map_err(refused)?;
-                    if entered == Entered::Founded {
-                        self.warn_if_alone(&quest);
+                    let entered = self
+                        .register
+                        .enter_ignoring(protocol.dead())
+                        .map_err(refused)?;
+                    if entered == EnterOutcome::Founded {
+                        self.warn_if_alone(&protocol);
                         return Ok(self.joined(alone, 0));
                     }
                     Duration::ZERO
@@ -130,21 +134,21 @@ impl Newcomer {
                     let reached = self.reach(target, deadline);
                     let now = since.elapsed();
                     // A call that was cut short says less than one before it.
-                    let counts = Instant::now() < deadline || !quest.has_tried(target);
-                    if counts && let Some(id) = quest.reached(now, target, reached) {
-                        self.ask(&mut quest, now, id);
+                    let counts = Instant::now() < deadline || !protocol.has_tried(target);
+                    if counts && let Some(id) = protocol.reached(now, target, reached) {
+                        self.ask(&mut protocol, now, id);
                     }
                     Duration::ZERO
                 }
                 Next::Ask(id) => {
-                    self.ask(&mut quest, now, id);
+                    self.ask(&mut protocol, now, id);
                     Duration::ZERO
                 }
                 Next::Wait(time) => time.min(LISTEN_FOR),
-                Next::Despair => return Err(self.despair(&quest)),
+                Next::GiveUp => return Err(self.despair(&protocol)),
             };
             if let Some(event) = self.station.next_event(wait)
-                && let Some((view, digest)) = self.handle(&mut quest, since.elapsed(), event)?
+                && let Some((view, digest)) = self.handle(&mut protocol, since.elapsed(), event)?
             {
                 return Ok(self.joined(view, digest));
             }
@@ -160,14 +164,19 @@ impl Newcomer {
     }
 
     /// Whether there is still time.
-    fn go_on(&self, deadline: Instant, call_off: &CallOff, quest: &Quest) -> Result<()> {
+    fn go_on(
+        &self,
+        deadline: Instant,
+        cancel: &CancelToken,
+        protocol: &JoinProtocol,
+    ) -> Result<()> {
         let domain = self.domain;
-        if call_off.is_said() {
+        if cancel.is_cancelled() {
             let text = format!("joining domain {domain} was called off");
             return Err(Error::AlreadyDeleted(text));
         }
         if Instant::now() >= deadline {
-            let report = quest.report();
+            let report = protocol.report();
             let mut text =
                 format!("no member of domain {domain} let this participant in: {report}");
             if let (Some(port), Some(at)) = (self.station.missing_port(), self.station.listening())
@@ -181,20 +190,20 @@ impl Newcomer {
         Ok(())
     }
 
-    fn despair(&self, quest: &Quest) -> Error {
+    fn despair(&self, protocol: &JoinProtocol) -> Error {
         Error::NotAllowedBySecurity(format!(
             "nobody of domain {} has the secret of this participant (property {SECRET_FILE}): {}",
             self.domain,
-            quest.report()
+            protocol.report()
         ))
     }
 
-    fn warn_if_alone(&self, quest: &Quest) {
-        if !self.contacts.is_empty() && !quest.has_majority() {
+    fn warn_if_alone(&self, protocol: &JoinProtocol) {
+        if !self.contacts.is_empty() && !protocol.has_majority() {
             tracing::warn!(
                 property = PREFER_AVAILABILITY,
                 domain = self.domain,
-                asked = quest.report(),
+                asked = protocol.report(),
                 "the domain is founded without a majority of its contacts: there may be another \
                  group, and the two never become one"
             );
@@ -202,10 +211,10 @@ impl Newcomer {
     }
 
     /// Takes what the record of this host says.
-    fn look(&mut self, quest: &mut Quest) -> Result<()> {
-        self.present = match self.register.look().map_err(refused)? {
-            Looked::Nobody => Vec::new(),
-            Looked::Present(entries) => entries,
+    fn look(&mut self, protocol: &mut JoinProtocol) -> Result<()> {
+        self.present = match self.register.living_members().map_err(refused)? {
+            DomainState::Empty => Vec::new(),
+            DomainState::Present(entries) => entries,
         };
         let me = self.me.id.0;
         self.present.retain(|entry| entry.id != me);
@@ -215,7 +224,7 @@ impl Newcomer {
             here: entry.host == host,
             label: label(entry, host),
         });
-        quest.looked(known.collect());
+        protocol.looked(known.collect());
         Ok(())
     }
 
@@ -235,7 +244,7 @@ impl Newcomer {
         };
         match reached {
             Ok(id) => Reached::Peer(id),
-            Err(MixedError::ThisStation) => Reached::Myself,
+            Err(HybridError::ThisStation) => Reached::Myself,
             Err(error) => {
                 self.warn_if_refused(&error);
                 if let Target::Recorded(id) = target {
@@ -244,8 +253,8 @@ impl Newcomer {
                 }
                 let is_stranger = error.is_for_secret();
                 let said = match error {
-                    MixedError::Unreachable { reason, .. } => reason,
-                    MixedError::Refused { reason, .. } => {
+                    HybridError::Unreachable { reason, .. } => reason,
+                    HybridError::Refused { reason, .. } => {
                         format!("it refuses the connection: {reason}")
                     }
                     error => error.to_string(),
@@ -259,18 +268,22 @@ impl Newcomer {
     }
 
     /// Users need not wait for the end to hear that, for instance, the secret is wrong.
-    fn warn_if_refused(&mut self, error: &MixedError) {
-        if matches!(error, MixedError::Refused { .. }) && self.refusals.insert(error.to_string()) {
+    fn warn_if_refused(&mut self, error: &HybridError) {
+        if matches!(error, HybridError::Refused { .. }) && self.refusals.insert(error.to_string()) {
             tracing::warn!(domain = self.domain, %error, "joining goes on");
         }
     }
 
     /// Elsewhere, whoever is where the member was will do.
-    fn reach_member(&self, entry: &Entry, until: Instant) -> std::result::Result<u128, MixedError> {
+    fn reach_member(
+        &self,
+        entry: &MemberEntry,
+        until: Instant,
+    ) -> std::result::Result<u128, HybridError> {
         if entry.host == self.me.host.0 {
             return self.station.connect(&entry.address, until);
         }
-        let mut last = Err(MixedError::NoNetwork { id: entry.id });
+        let mut last = Err(HybridError::NoNetwork { id: entry.id });
         for at in sockets_of(&entry.address) {
             last = self.station.call(at, until);
             if last.is_ok() {
@@ -280,41 +293,41 @@ impl Newcomer {
         last
     }
 
-    fn ask(&self, quest: &mut Quest, now: Duration, id: u128) {
-        let missing = quest.missing();
+    fn ask(&self, protocol: &mut JoinProtocol, now: Duration, id: u128) {
+        let missing = protocol.missing();
         let missing = self.present.iter().filter(|it| missing.contains(&it.id));
         let ask = Packet::Ask(Ask {
             member: self.me.clone(),
-            founds: quest.founds(),
+            founds: protocol.founds(),
             missing: missing.cloned().collect(),
         });
         if let Err(error) = self.station.send(id, &ask.write()) {
             // Why it is lost, if it is, comes as an event.
-            quest.lost(now, id, &error.to_string());
+            protocol.lost(now, id, &error.to_string());
         }
     }
 
     /// Returns the view that has this newcomer, and the digest of what decided on it.
     fn handle(
         &mut self,
-        quest: &mut Quest,
+        protocol: &mut JoinProtocol,
         now: Duration,
-        event: Event,
+        event: StationEvent,
     ) -> Result<Option<(View, u64)>> {
         let (from, bytes) = match event {
-            Event::Connected { .. } => return Ok(None),
-            Event::Closed { id, cause } => {
+            StationEvent::Connected { .. } => return Ok(None),
+            StationEvent::Closed { id, cause } => {
                 self.views.remove(&id);
                 self.station.drop_peer(id);
-                quest.lost(now, id, &cause.to_string());
+                protocol.lost(now, id, &cause.to_string());
                 return Ok(None);
             }
-            Event::Message { from, bytes } => (from, bytes),
+            StationEvent::Message { from, bytes } => (from, bytes),
         };
         match Packet::read(&bytes) {
             Ok(Packet::Ask(ask)) => {
-                self.look(quest)?;
-                let said = quest.asked(now, from, ask.founds);
+                self.look(protocol)?;
+                let said = protocol.asked(now, from, ask.founds);
                 self.send(from, &Packet::NotYet(self.answer(said, &ask.missing)));
             }
             Ok(Packet::NotYet(answer)) => {
@@ -324,10 +337,10 @@ impl Newcomer {
                     is_out: answer.is_out,
                     reason: answer.reason,
                 };
-                quest.not_yet(now, from, said, &dead);
+                protocol.not_yet(now, from, said, &dead);
             }
             Ok(Packet::Welcome { digest, last, part }) => {
-                if !quest.is_welcome_by(from) {
+                if !protocol.is_welcome_by(from) {
                     self.views.remove(&from);
                     return Ok(None);
                 }
@@ -337,11 +350,11 @@ impl Newcomer {
                     return Ok(self.view(&bytes).map(|view| (view, digest)));
                 }
             }
-            Ok(Packet::Refused(reason)) if quest.is_asking(from) => {
+            Ok(Packet::Refused(reason)) if protocol.is_asking(from) => {
                 return Err(Error::Error(reason));
             }
-            Err(reason) if quest.is_asking(from) => return Err(Error::Error(reason)),
-            Ok(Packet::Tell) => {
+            Err(reason) if protocol.is_asking(from) => return Err(Error::Error(reason)),
+            Ok(Packet::StatusRequest) => {
                 let why = "it is in no group yet".to_owned();
                 self.send(from, &Packet::Refused(why));
             }
@@ -352,13 +365,13 @@ impl Newcomer {
     }
 
     /// What is known here of those whom another newcomer is missing.
-    fn answer(&self, said: NotYet, missing: &[Entry]) -> Answer {
+    fn answer(&self, said: NotYet, missing: &[MemberEntry]) -> Answer {
         let here = sockets_of(&self.me.address);
-        let is_dead = |entry: &&Entry| {
+        let is_dead = |entry: &&MemberEntry| {
             // Who listened where this one does now, and nowhere else, has ended.
             let sockets = sockets_of(&entry.address);
             let replaced = !sockets.is_empty() && sockets.iter().all(|at| here.contains(at));
-            entry.id != self.me.id.0 && (replaced || self.register.knows_dead(entry))
+            entry.id != self.me.id.0 && (replaced || self.register.is_known_dead(entry))
         };
         let dead = missing.iter().filter(is_dead).map(|entry| entry.id);
         Answer {
@@ -382,7 +395,7 @@ impl Newcomer {
 }
 
 /// What users call a member by.
-fn label(entry: &Entry, host: u128) -> String {
+fn label(entry: &MemberEntry, host: u128) -> String {
     let pid = entry.pid;
     match sockets_of(&entry.address).first() {
         Some(at) if entry.host != host => format!("process {pid} at {at}"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use spindle_dds_core::membership::{Member, View};
-use spindle_dds_transport::shm::Entry;
+use spindle_dds_transport::shm::MemberEntry;
 
 use crate::discovery::PROTOCOL;
 
@@ -28,7 +28,7 @@ pub(crate) enum Packet {
     /// I am in no group either.
     NotYet(Answer),
     /// How are you? Of one who does not want to be let in.
-    Tell,
+    StatusRequest,
     /// A part of the answer: [`ParticipantFigures`](crate::monitor::ParticipantFigures).
     Told { last: bool, part: Vec<u8> },
 }
@@ -40,7 +40,7 @@ pub(crate) struct Ask {
     /// It founds the domain if those who are in no group wait for it.
     pub(crate) founds: bool,
     /// Members of other hosts, of which its host's record tells: are they dead?
-    pub(crate) missing: Vec<Entry>,
+    pub(crate) missing: Vec<MemberEntry>,
 }
 
 /// What a newcomer says to another one.
@@ -94,7 +94,7 @@ impl Packet {
                 dead.for_each(|id| out.extend(id.to_le_bytes()));
                 out.extend(answer.reason.as_bytes());
             }
-            Self::Tell => out.push(5),
+            Self::StatusRequest => out.push(5),
             Self::Told { last, part } => {
                 out.extend([6, u8::from(*last)]);
                 out.extend(part);
@@ -143,7 +143,7 @@ impl Packet {
             2 => read_welcome(rest),
             3 => Some(Self::Refused(String::from_utf8_lossy(rest).into_owned())),
             4 => read_answer(rest).map(Self::NotYet),
-            5 => rest.is_empty().then_some(Self::Tell),
+            5 => rest.is_empty().then_some(Self::StatusRequest),
             6 => read_told(rest),
             _ => None,
         };
@@ -169,7 +169,7 @@ fn read_ask(mut rest: &[u8]) -> Option<Ask> {
         let len = u16::from_le_bytes(take(&mut rest)?);
         let (address, after) = rest.split_at_checked(usize::from(len))?;
         rest = after;
-        missing.push(Entry {
+        missing.push(MemberEntry {
             id,
             host,
             pid,
@@ -234,7 +234,7 @@ mod tests {
             endpoints: Default::default(),
             notes: Default::default(),
         };
-        let entry = |id| Entry {
+        let entry = |id| MemberEntry {
             id,
             host: 3,
             pid: 4,
@@ -259,7 +259,7 @@ mod tests {
                 dead: [5, u128::MAX].into(),
                 reason: "it waits".to_owned(),
             }),
-            Packet::Tell,
+            Packet::StatusRequest,
             Packet::Told {
                 last: false,
                 part: b"{}".to_vec(),

@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerWay, ReturnCode};
+use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode, testing};
 
-use crate::meeting::{Meeting, reader, state, take, wait_for_members, writer};
+use crate::meeting::{Meeting, reader, state, take, until, wait_for_members, writer};
 
 /// So many hosts, each with a place where it listens.
 struct Hosts {
@@ -64,7 +64,7 @@ fn two_hosts_have_one_order() {
     let readers = participants.each_ref().map(|it| reader(it, "State"));
     // The second one waits for the first.
     let second = enable(&participants[1]);
-    thread::sleep(Duration::from_millis(50));
+    until("it joins", || testing::is_enabling(&participants[1]));
     participants[0].enable().expect("it founds the group");
     is_in(&second);
     wait_for_members(&participants, 2);
@@ -347,7 +347,7 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
     for participant in [&first, &second] {
         let peers = participant.peers().expect("it lives");
         let ways: Vec<_> = peers.iter().map(|peer| &peer.way).collect();
-        assert_eq!(ways, [&PeerWay::Stream]);
+        assert_eq!(ways, [&PeerPath::Stream]);
     }
     let guid = |it: &DomainParticipant| it.instance_handle().guid().expect("an entity");
     let near = hosts.participant(0, 1);
@@ -359,6 +359,6 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
         .into_iter()
         .map(|peer| (peer.guid, peer.way))
         .collect();
-    assert_eq!(others.get(&guid(&first)), Some(&PeerWay::SharedMemory));
-    assert_eq!(others.get(&guid(&second)), Some(&PeerWay::Stream));
+    assert_eq!(others.get(&guid(&first)), Some(&PeerPath::SharedMemory));
+    assert_eq!(others.get(&guid(&second)), Some(&PeerPath::Stream));
 }

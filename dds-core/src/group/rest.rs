@@ -63,7 +63,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.note();
     }
 
-    /// Looked at at each step from now on.
+    /// DomainState at at each step from now on.
     pub(super) fn rise(&mut self) {
         if std::mem::take(&mut self.repose.resting) {
             self.repose.fruitless = 0;
@@ -118,7 +118,7 @@ impl<F: Fabric> SubgroupState<F> {
             let waits = self.stable < self.received_num;
             let taken = self.digest.taken();
             for (place, member) in (0..).map(Rank).zip(&self.members) {
-                if place == me || member.left || member.fenced {
+                if place == me || member.fenced {
                     continue;
                 }
                 if waits {

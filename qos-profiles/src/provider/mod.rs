@@ -23,6 +23,26 @@ use links::Links;
 ///
 /// Everything is checked when it is loaded, names included, so that looking a
 /// profile up and taking QoS from it cannot fail for any reason but its name.
+///
+/// ```
+/// use spindle_dds_qos::{QosProvider, ReliabilityKind};
+///
+/// let provider = QosProvider::from_str(
+///     r#"<dds xmlns="http://www.omg.org/spec/DDS-XML">
+///          <qos_library name="Cockpit">
+///            <qos_profile name="Display">
+///              <datareader_qos>
+///                <reliability><kind>RELIABLE_RELIABILITY_QOS</kind></reliability>
+///              </datareader_qos>
+///            </qos_profile>
+///          </qos_library>
+///        </dds>"#,
+///     "qos.xml",
+/// )?;
+/// let qos = provider.profile("Cockpit::Display")?.datareader_qos("State");
+/// assert_eq!(qos.reliability.kind, ReliabilityKind::Reliable);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct QosProvider {
     model: Arc<Model>,

@@ -1,37 +1,37 @@
-//! What is printed.
+//! The report as text and as JSON.
 
 use core::fmt;
 
 use serde::Serialize;
 
-use super::contacts::Knock;
+use super::contacts::ContactCheck;
 use super::domain::Domain;
 use super::findings::{Finding, Mark};
 use super::machine::Machine;
 use super::rdma::{Choice, Obstacle};
 
-/// The doctor's report.
+/// The report of `spindle doctor`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) fit: bool,
-    pub(super) ways: Vec<PeerWay>,
+    pub(super) ways: Vec<PeerPath>,
     pub(super) findings: Vec<Finding>,
     pub(super) machine: Machine,
     pub(super) domain: Domain,
-    pub(super) contacts: Vec<Knock>,
+    pub(super) contacts: Vec<ContactCheck>,
 }
 
-/// By which fabric a peer is reached.
+/// The fabric to a kind of peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct PeerWay {
+pub(super) struct PeerPath {
     pub(super) peer: &'static str,
     pub(super) fabric: &'static str,
     pub(super) why: String,
 }
 
-/// What goes for peers that are like this machine; each pair decides for itself.
-pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerWay> {
-    let other = |fabric, why| PeerWay {
+/// The fabrics to peers that are like this machine. Each pair of participants decides by itself.
+pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerPath> {
+    let other = |fabric, why| PeerPath {
         peer: "on another host",
         fabric,
         why,
@@ -39,11 +39,11 @@ pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerWay> {
     let other = match rdma {
         Ok(choice) => other(
             "verbs",
-            format!("{choice}, if the peer has RDMA too and it works"),
+            format!("{choice}, if the peer has RDMA too and a trial succeeds"),
         ),
         Err(obstacle) => other("tcp", obstacle.what.clone()),
     };
-    let same = PeerWay {
+    let same = PeerPath {
         peer: "on this host",
         fabric: "shm",
         why: "the same boot, pid namespace and directory".to_owned(),

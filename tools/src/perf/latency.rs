@@ -1,14 +1,14 @@
 //! `spindle perf latency`: one way, from when a sample was due to when it was taken.
 //!
-//! A sample is timed from when it was *due*, not from when it was sent: where one is
-//! held up, those behind it are late as well, and a sender that waits with them would
-//! hide that (coordinated omission). `uncorrected` times from the sending.
+//! A sample is timed from when it was *due*, not from when it was sent: a delayed sample also
+//! delays those behind it, which a sender that waits would hide (coordinated omission).
+//! `uncorrected` has the times since sending.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
-use spindle_dds::PeerWay;
+use spindle_dds::PeerPath;
 
 use super::figures::{Counts, Quantiles, merged};
 use super::job::Job;
@@ -33,7 +33,7 @@ struct Outcome {
     idle_topics: u32,
     silent: u32,
     rate_hz: f64,
-    /// Latencies measured, over all readers.
+    /// Measured latencies, over all readers.
     samples: u64,
     seconds: f64,
     #[serde(flatten)]
@@ -44,15 +44,16 @@ struct Outcome {
     voluntary_switches: Switches,
     reader_counters: Vec<Counts>,
     writer_counters: Vec<Counts>,
-    /// For each writer, how its samples went to the other participants.
-    writer_peers: Vec<Vec<PeerWay>>,
+    /// For each writer, the path of its samples to each peer.
+    writer_peers: Vec<Vec<PeerPath>>,
 }
 
 pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
     let common = &options.common;
     if !(options.rate > 0.0 && options.rate <= RATE_MAX_HZ) {
         return Err(Failure::Workers(format!(
-            "a rate is above 0 and at most {RATE_MAX_HZ}"
+            "--rate {}: it is above 0 and at most {RATE_MAX_HZ}",
+            options.rate
         )));
     }
     let period_ns = (1e9 / options.rate) as u64;

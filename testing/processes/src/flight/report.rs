@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::{DomainParticipant, PeerWay};
+use spindle_dds::{DomainParticipant, PeerPath};
 
 /// One line on the standard output of a feed or a display.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,11 +61,11 @@ pub(super) struct FeedReport {
     pub(super) started_at_ns: u64,
     pub(super) nulls: u64,
     /// How its samples were carried to each other participant.
-    pub(super) peers: Vec<PeerWay>,
+    pub(super) peers: Vec<PeerPath>,
 }
 
 /// How the samples of a participant are carried to each other one.
-pub(super) fn peer_ways(participant: &DomainParticipant) -> spindle_dds::Result<Vec<PeerWay>> {
+pub(super) fn peer_ways(participant: &DomainParticipant) -> spindle_dds::Result<Vec<PeerPath>> {
     let peers = participant.peers()?;
     Ok(peers.into_iter().map(|peer| peer.way).collect())
 }
@@ -126,7 +126,7 @@ pub(super) struct Outcome {
     pub(super) dropped: u64,
     pub(super) interleaving: String,
     /// For each feed, how its samples were carried to the other participants.
-    pub(super) peers: Vec<Vec<PeerWay>>,
+    pub(super) peers: Vec<Vec<PeerPath>>,
     /// Whether the profile promises all samples in one order.
     #[serde(skip)]
     pub(super) promised: bool,

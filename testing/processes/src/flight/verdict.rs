@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use spindle_dds::PeerWay;
+use spindle_dds::PeerPath;
 
 use super::fault_sequence::FaultRecord;
 use super::journal::{Entry, Topic};
@@ -59,7 +59,7 @@ pub(super) struct Verdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<String>,
     /// For each feed that was not killed, how its samples were carried to the others at the end.
-    peers: Vec<Vec<PeerWay>>,
+    peers: Vec<Vec<PeerPath>>,
     pub(super) held: bool,
     /// What did not hold, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]

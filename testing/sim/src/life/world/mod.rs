@@ -126,7 +126,7 @@ impl<'a> World<'a> {
             divided: Vec::new(),
             cuts: Vec::new(),
             course: Course::default(),
-            book: Book::new(plan.availability),
+            book: Book::new(plan.availability, plan.only.as_deref()),
             stillborn: BTreeSet::new(),
             may_err: plan.may_err(),
             refused: 0,
@@ -307,7 +307,7 @@ impl<'a> World<'a> {
         let member = &mut self.members[at];
         let nudged = member.engine.with_sink(|sink| sink.nudges(turn));
         let rung = member.mode == Mode::Asleep
-            && (self.network.rung(member.node) || nudged.unwrap_or_default());
+            && (self.network.take_wakeup(member.node) || nudged.unwrap_or_default());
         member.poll(rung, now);
         member
             .engine
