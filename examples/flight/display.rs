@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use spindle_dds::WaitSet;
 
-use crate::flight::Aircraft;
-use crate::{FEEDS, Result, create_participant};
+use crate::{FEEDS, Result, create_participant, flight::Aircraft};
 
 pub(crate) fn run() -> Result<()> {
     let participant = create_participant()?;
@@ -40,9 +39,7 @@ pub(crate) fn run() -> Result<()> {
     }
     participant.close()?;
     let digest = format!("{:016x}", digest.finish());
-    println!(
-        "{}",
-        json!({ "delivered": delivered, "digest": digest, "switches": switches })
-    );
+    let shown = json!({ "delivered": delivered, "digest": digest, "switches": switches });
+    println!("{shown}");
     Ok(())
 }

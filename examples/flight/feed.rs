@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use adsb_deku::adsb::ME;
 use spindle_dds::{StatusMask, WaitSet};
 
-use crate::flight::Aircraft;
-use crate::{DISPLAYS, FEEDS, Result, create_participant, recording};
+use crate::{DISPLAYS, FEEDS, Result, create_participant, flight::Aircraft, recording};
 
 pub(crate) fn run(index: usize, rate: f64) -> Result<()> {
     let frames = recording::read()?;
@@ -24,6 +23,7 @@ pub(crate) fn run(index: usize, rate: f64) -> Result<()> {
         waits.wait(Duration::from_secs(60))?;
     }
 
+    // By address: what is known of each aircraft, altitude and callsign.
     let (mut tracks, mut published) = (HashMap::<u32, (i32, String)>::new(), 0);
     let (started, first_at_ns) = (Instant::now(), frames[0].received_at_ns);
     for frame in frames.iter().skip(index).step_by(FEEDS) {

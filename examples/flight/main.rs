@@ -84,8 +84,8 @@ fn launch() -> Result<()> {
     let fed = reports(feeds).collect::<Result<Vec<_>>>()?;
     let shown = reports(displays).collect::<Result<Vec<_>>>()?;
     let published: u64 = fed.iter().filter_map(Value::as_u64).sum();
-    let complete = shown[0]["delivered"] == published;
-    let identical = complete && shown.iter().all(|display| *display == shown[0]);
+    let mut identical = shown[0]["delivered"] == published;
+    identical &= shown.iter().all(|display| *display == shown[0]);
     let all = |name| shown.iter().map(|it| it[name].clone()).collect::<Value>();
     let outcome = json!({
         "feeds": FEEDS,
@@ -101,7 +101,7 @@ fn launch() -> Result<()> {
     identical.then_some(()).ok_or("the displays differ".into())
 }
 
-/// A process that was started, and is killed if the launcher gives up.
+/// A process, which is killed if the launcher gives up.
 struct Process(Child);
 
 impl Process {

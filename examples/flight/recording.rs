@@ -27,10 +27,10 @@ fn parse(line: &str) -> Result<Frame> {
     // 1a, the type, a clock of 6 bytes and the signal's strength come before the message.
     let message = frame.get(18..).ok_or("a frame is too short")?;
     let byte = |at| u8::from_str_radix(message.get(at..at + 2).unwrap_or_default(), 16);
-    let message = (0..message.len()).step_by(2).map(byte);
+    let bytes = (0..message.len()).step_by(2).map(byte);
     Ok(Frame {
         received_at_ns: (seconds.parse::<f64>()? * 1e9) as i64,
-        message: message.collect::<std::result::Result<_, _>>()?,
+        message: bytes.collect::<std::result::Result<_, _>>()?,
     })
 }
 
