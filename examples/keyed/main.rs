@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use keyed::Track;
-use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability};
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, WriterDataLifecycle};
 use spindle_dds::{
     DomainParticipant, Error, InstanceHandle, InstanceStateMask, StateMasks, WaitSet,
 };
@@ -28,12 +28,14 @@ fn main() -> Result<(), Error> {
         ..DataReaderQos::default()
     };
     let reader = subscriber.reader(&topic).qos(reader_qos).create()?;
-    let mut writer_qos = DataWriterQos::default();
-    writer_qos.history = History::keep_all();
-    // By default an instance that is unregistered is disposed too.
-    writer_qos
-        .writer_data_lifecycle
-        .autodispose_unregistered_instances = false;
+    let writer_qos = DataWriterQos {
+        history: History::keep_all(),
+        // By default an instance that is unregistered is disposed too.
+        writer_data_lifecycle: WriterDataLifecycle {
+            autodispose_unregistered_instances: false,
+        },
+        ..DataWriterQos::default()
+    };
     let writer = publisher.writer(&topic).qos(writer_qos).create()?;
 
     let track = |number, altitude_ft| Track {
