@@ -335,7 +335,9 @@ fn public_types(text: &str) -> impl Iterator<Item = &str> {
         let (kind, rest) = line.split_once(' ')?;
         let is_type = ["struct", "enum", "trait", "type", "union"].contains(&kind);
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
-        is_type.then(|| rest.split_at(end.unwrap_or(rest.len())).0)
+        let name = rest.split_at(end.unwrap_or(rest.len())).0;
+        // Macros declare types whose names begin with `$`.
+        (is_type && !name.is_empty()).then_some(name)
     })
 }
 

@@ -151,13 +151,13 @@ fn throughput_of_listeners_that_take_their_time() {
 }
 
 #[test]
-fn drills_that_make_no_sense_are_refused() {
+fn scenarios_without_meaning_are_refused() {
     for (arguments, words) in [
         (&["--delay-one", "100us"][..], "--members"),
         (&["--members", "3", "--delay-one", "100"], "100us"),
         (
             &["--members", "2", "--senders", "3"],
-            "3 of 2 members write",
+            "--senders 3: it is 1 to 2",
         ),
         (
             &["--members", "2", "--senders", "1", "--silent-one", "1s"],
