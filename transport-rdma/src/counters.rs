@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::fabric::FabricCounters;
 
-/// Pushes of one segment; its pushing thread counts.
+/// PushQueue of one segment; its pushing thread counts.
 #[derive(Debug, Default)]
 pub(crate) struct PushCounters {
     pushes: AtomicU64,

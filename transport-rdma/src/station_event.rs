@@ -16,7 +16,7 @@ pub(crate) const QUEUE_LEN_MAX: usize = 16 * MESSAGE_LEN_MAX;
 const AGES: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// What is said of a peer that has gone on purpose.
-pub(crate) const LEFT: &str = "it has closed the connection";
+pub(crate) const CLOSED_BY_PEER: &str = "it has closed the connection";
 
 /// What happened at a station.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl EventQueue {
     }
 
     /// Something that is no message.
-    pub(crate) fn tell(&self, event: StationEvent) {
+    pub(crate) fn push(&self, event: StationEvent) {
         self.queue().events.push_back(event);
         self.changed.notify_all();
     }
@@ -150,30 +150,30 @@ mod tests {
 
     #[test]
     fn messages_that_nobody_takes_are_bounded_for_each_peer() {
-        let news = EventQueue::default();
+        let events = EventQueue::default();
         let message = || vec![0; MESSAGE_LEN_MAX];
         for _ in 0..16 {
-            news.deliver(1, message()).expect("room");
+            events.deliver(1, message()).expect("room");
         }
-        let full = news.deliver(1, message()).expect_err("full");
+        let full = events.deliver(1, message()).expect_err("full");
         assert!(full.contains("wait here"), "{full}");
-        news.deliver(2, message()).expect("its own room");
-        assert!(news.next(Duration::ZERO).is_some());
-        news.deliver(1, message()).expect("room again");
-        news.forget(1);
-        news.deliver(1, message()).expect("room again");
-        let from = core::iter::from_fn(|| news.next(Duration::ZERO));
+        events.deliver(2, message()).expect("its own room");
+        assert!(events.next(Duration::ZERO).is_some());
+        events.deliver(1, message()).expect("room again");
+        events.forget(1);
+        events.deliver(1, message()).expect("room again");
+        let from = core::iter::from_fn(|| events.next(Duration::ZERO));
         assert_eq!(from.map(|event| event.peer()).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]
     fn who_waits_is_interrupted_once_and_ended_for_good() {
-        let news = EventQueue::default();
-        news.interrupt();
-        assert_eq!(news.next(Duration::MAX), None);
-        news.tell(StationEvent::Connected { id: 1 });
-        news.end();
-        assert!(news.next(Duration::MAX).is_some());
-        assert_eq!(news.next(Duration::MAX), None);
+        let events = EventQueue::default();
+        events.interrupt();
+        assert_eq!(events.next(Duration::MAX), None);
+        events.push(StationEvent::Connected { id: 1 });
+        events.end();
+        assert!(events.next(Duration::MAX).is_some());
+        assert_eq!(events.next(Duration::MAX), None);
     }
 }

@@ -92,7 +92,7 @@ fn pushing_ringing_and_sleeping_over_verbs_allocate_nothing() {
     use spindle_dds_transport::hybrid::PeerPath;
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
         let (stations, group) = segments([0, 1, 2], doorbell, Some(verbs));
-        let work_requests = || match stations[0].way(1) {
+        let work_requests = || match stations[0].path(1) {
             Some(PeerPath::Rdma(counters)) => counters.work_requests,
             other => panic!("by {other:?}"),
         };

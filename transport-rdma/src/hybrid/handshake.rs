@@ -58,7 +58,7 @@ pub(super) const OFFER_LEN_MAX: usize = 128;
 const REASON_LEN_MAX: usize = 500;
 
 /// Who I am to those I speak to.
-pub(super) struct Me {
+pub(super) struct LocalIdentity {
     pub(super) domain: u32,
     pub(super) id: u128,
     pub(super) host: u128,
@@ -68,9 +68,9 @@ pub(super) struct Me {
 }
 
 /// Without the secret.
-impl core::fmt::Debug for Me {
+impl core::fmt::Debug for LocalIdentity {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Me")
+        f.debug_struct("LocalIdentity")
             .field("domain", &self.domain)
             .field("id", &self.id)
             .finish_non_exhaustive()
@@ -232,7 +232,7 @@ impl Role {
 
 /// One connection's exchange, as one side of it sees it.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct Handshake {
     role: Role,
     /// My hello, as it is sent.
     mine: Vec<u8>,
@@ -240,9 +240,9 @@ pub(super) struct Talk {
     theirs: Option<(Vec<u8>, Address)>,
 }
 
-impl Talk {
+impl Handshake {
     /// With a nonce of its own.
-    pub(super) fn new(me: &Me, role: Role) -> Result<Self, SetupError> {
+    pub(super) fn new(me: &LocalIdentity, role: Role) -> Result<Self, SetupError> {
         let mut nonce = Nonce::default();
         let flags = rustix::rand::GetRandomFlags::empty();
         rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut nonce, flags))
@@ -272,7 +272,7 @@ impl Talk {
     }
 
     /// The other's hello, with the frame it came in. The error is for the other.
-    pub(super) fn hear(&mut self, me: &Me, hello: &Hello, frame: Vec<u8>) -> Result<(), String> {
+    pub(super) fn receive_hello(&mut self, me: &LocalIdentity, hello: &Hello, frame: Vec<u8>) -> Result<(), String> {
         let (us, them) = (self.role.name(), self.role.other().name());
         if self.theirs.is_some() {
             return Err(format!("{them} said hello twice"));
@@ -293,7 +293,7 @@ impl Talk {
     }
 
     /// What was said so far, under the secret.
-    fn mac(&self, me: &Me, role: Role) -> Hmac<Sha256> {
+    fn mac(&self, me: &LocalIdentity, role: Role) -> Hmac<Sha256> {
         let theirs = self.theirs.as_ref().map_or(&[][..], |(frame, _)| frame);
         let (caller, called) = match self.role {
             Role::Caller => (&self.mine[..], theirs),
@@ -309,13 +309,13 @@ impl Talk {
     }
 
     /// My proof, as it is sent. The other's hello has come.
-    pub(super) fn proof(&self, me: &Me) -> Vec<u8> {
+    pub(super) fn proof(&self, me: &LocalIdentity) -> Vec<u8> {
         let proof = self.mac(me, self.role).finalize();
         Frame::Proof(proof.into_bytes().into()).write()
     }
 
     /// The other's proof, compared in constant time. The error is for the other.
-    pub(super) fn check(&self, me: &Me, proof: &Proof) -> Result<(), String> {
+    pub(super) fn check(&self, me: &LocalIdentity, proof: &Proof) -> Result<(), String> {
         let them = self.role.other();
         let checked = self.mac(me, them).verify_slice(proof);
         let wrong = |_| match me.secret {
@@ -331,14 +331,14 @@ mod tests {
     use super::*;
     use crate::hybrid::HybridError;
 
-    fn me(domain: u32, id: u128, secret: Option<&str>) -> Me {
+    fn me(domain: u32, id: u128, secret: Option<&str>) -> LocalIdentity {
         let address = Address {
             host: 1,
             id,
             on_host: Vec::new(),
             sockets: Vec::new(),
         };
-        Me {
+        LocalIdentity {
             domain,
             id,
             host: 1,
@@ -347,8 +347,8 @@ mod tests {
         }
     }
 
-    fn hello_of(talk: &Talk) -> Hello {
-        match Frame::read(talk.hello()) {
+    fn hello_of(handshake: &Handshake) -> Hello {
+        match Frame::read(handshake.hello()) {
             Some(Frame::Hello(hello)) => hello,
             other => panic!("{other:?}"),
         }
@@ -362,11 +362,11 @@ mod tests {
     }
 
     /// What the one called says to a caller, and it to that.
-    fn meet(caller: &Me, called: &Me) -> Result<(), String> {
-        let mut calls = Talk::new(caller, Role::Caller).expect("a nonce");
-        let mut hears = Talk::new(called, Role::Called).expect("a nonce");
-        hears.hear(called, &hello_of(&calls), calls.hello().to_vec())?;
-        calls.hear(caller, &hello_of(&hears), hears.hello().to_vec())?;
+    fn meet(caller: &LocalIdentity, called: &LocalIdentity) -> Result<(), String> {
+        let mut calls = Handshake::new(caller, Role::Caller).expect("a nonce");
+        let mut hears = Handshake::new(called, Role::Called).expect("a nonce");
+        hears.receive_hello(called, &hello_of(&calls), calls.hello().to_vec())?;
+        calls.receive_hello(caller, &hello_of(&hears), hears.hello().to_vec())?;
         hears.check(called, &proof_of(&calls.proof(caller)))?;
         calls.check(caller, &proof_of(&hears.proof(called)))?;
         // What proves one proves not the other.
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(meet(&me(3, 1, None), &me(3, 2, None)), Ok(()));
         let (right, wrong) = (Some("open"), Some("shut"));
         assert_eq!(meet(&me(3, 1, right), &me(3, 2, right)), Ok(()));
-        let refused = |caller: Me, called: Me, words: &str| {
+        let refused = |caller: LocalIdentity, called: LocalIdentity, words: &str| {
             let reason = meet(&caller, &called).expect_err("refused");
             assert_eq!(reason, words);
             let contact = ([127, 0, 0, 1], 7400).into();
@@ -395,7 +395,7 @@ mod tests {
         refused(me(3, 1, None), me(3, 2, right), words);
         let words = "the caller has a secret, the one called has none";
         refused(me(3, 1, right), me(3, 2, None), words);
-        let liar = Me {
+        let liar = LocalIdentity {
             address: me(3, 7, None).address,
             ..me(3, 1, None)
         };
@@ -405,22 +405,22 @@ mod tests {
     #[test]
     fn what_was_overheard_proves_nothing() {
         let (caller, called) = (me(0, 1, Some("open")), me(0, 2, Some("open")));
-        let calls = Talk::new(&caller, Role::Caller).expect("a nonce");
+        let calls = Handshake::new(&caller, Role::Caller).expect("a nonce");
         let answers = || {
-            let mut talk = Talk::new(&called, Role::Called).expect("a nonce");
+            let mut handshake = Handshake::new(&called, Role::Called).expect("a nonce");
             let hello = calls.hello().to_vec();
-            talk.hear(&called, &hello_of(&calls), hello).expect("heard");
-            talk
+            handshake.receive_hello(&called, &hello_of(&calls), hello).expect("heard");
+            handshake
         };
         let (first, again) = (answers(), answers());
-        let mut calls = Talk {
+        let mut calls = Handshake {
             theirs: None,
             mine: calls.mine.clone(),
             ..calls
         };
         let hello = first.hello().to_vec();
         calls
-            .hear(&caller, &hello_of(&first), hello)
+            .receive_hello(&caller, &hello_of(&first), hello)
             .expect("heard");
         let proof = proof_of(&calls.proof(&caller));
         assert_eq!(first.check(&called, &proof), Ok(()));
@@ -429,10 +429,10 @@ mod tests {
     }
 
     fn frames() -> [Frame; 6] {
-        let talk = Talk::new(&me(9, 8, Some("x")), Role::Caller).expect("a nonce");
+        let handshake = Handshake::new(&me(9, 8, Some("x")), Role::Caller).expect("a nonce");
         let (already, reason) = (true, "für nichts".to_owned());
         [
-            Frame::Hello(hello_of(&talk)),
+            Frame::Hello(hello_of(&handshake)),
             Frame::Refused { already, reason },
             Frame::Proof([7; 32]),
             Frame::Offer(vec![9; OFFER_LEN_MAX]),

@@ -48,20 +48,20 @@
 //!   one side of it; `handshake` what is said.
 
 mod address;
-mod calling;
-mod door;
+mod connecting;
+mod acceptor;
 mod error;
 mod handshake;
 mod interfaces;
-mod keeper;
-mod listening;
+mod handshake_thread;
+mod listeners;
 mod network;
 mod options;
 mod rdma;
 mod secret;
 mod segment;
 mod station;
-mod way;
+mod path_selection;
 
 pub use address::{host_of, sockets_of};
 pub use error::HybridError;

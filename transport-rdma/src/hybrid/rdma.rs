@@ -1,6 +1,6 @@
 //! A station's queue pairs, and which of its peers they lead to.
 //!
-//! A peer's queue pair is made in the handshake, as a [`Pair`]. If both find that it
+//! A peer's queue pair is made in the handshake, as a [`TrialPair`]. If both find that it
 //! works, the peer goes by it from then on, until it is lost: there is no way back to
 //! streams.
 
@@ -12,22 +12,22 @@ use super::error::HybridError;
 use super::options::RdmaUse;
 use crate::rdma::RdmaCounters;
 use crate::tcp;
-use crate::verbs::{Core, Hooks, RdmaError};
+use crate::verbs::{RdmaTransport, Hooks, RdmaError};
 
 /// What the threads of RDMA and those of the station share.
 #[derive(Default)]
-struct Peers {
+struct RdmaPeers {
     /// Whose queue pair is being made, and why it has failed.
     trials: Mutex<BTreeMap<u128, Option<String>>>,
     /// Who goes by RDMA.
     kept: Mutex<BTreeSet<u128>>,
     /// Who is told of failures.
-    streams: OnceLock<Weak<tcp::Core>>,
+    streams: OnceLock<Weak<tcp::StreamTransport>>,
     /// Looks at trials again.
     look: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-impl Peers {
+impl RdmaPeers {
     fn trials(&self) -> MutexGuard<'_, BTreeMap<u128, Option<String>>> {
         self.trials.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,43 +62,43 @@ impl Peers {
 }
 
 /// The way by RDMA of one station.
-pub(super) struct Rdma {
-    core: Core,
-    peers: Arc<Peers>,
+pub(super) struct StationRdma {
+    core: RdmaTransport,
+    peers: Arc<RdmaPeers>,
     /// Who does not go by RDMA is no peer.
     pub(super) required: bool,
 }
 
-impl core::fmt::Debug for Rdma {
+impl core::fmt::Debug for StationRdma {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Rdma")
+        f.debug_struct("StationRdma")
             .field("required", &self.required)
             .finish_non_exhaustive()
     }
 }
 
-impl Rdma {
+impl StationRdma {
     /// If it is wanted and can be had. Where it need not be, a device that cannot be used
     /// is warned of once, and none at all is not worth a word.
     pub(super) fn open(
         wanted: &RdmaUse,
         listen: IpAddr,
         patience: core::time::Duration,
-        wake: tcp::Wake,
+        wake: tcp::WakeHook,
     ) -> Result<Option<Self>, HybridError> {
         let (options, required) = match wanted {
             RdmaUse::Off => return Ok(None),
             RdmaUse::Auto(options) => (options, false),
             RdmaUse::Required(options) => (options, true),
         };
-        let peers = Arc::<Peers>::default();
+        let peers = Arc::<RdmaPeers>::default();
         let (tells, proves) = (Arc::clone(&peers), Arc::clone(&peers));
         let hooks = Hooks {
             wake,
             failed: Box::new(move |peer, reason| tells.failed(peer, reason)),
             proved: Box::new(move |_| proves.look()),
         };
-        match Core::open(options, listen, patience, hooks) {
+        match RdmaTransport::open(options, listen, patience, hooks) {
             Ok(core) => {
                 let device = core.device();
                 tracing::info!(device, "other hosts are reached by RDMA where they have it");
@@ -121,7 +121,7 @@ impl Rdma {
     }
 
     /// Whom it tells of failures, and who closes what is lost. Once.
-    pub(super) fn serve(&self, streams: &Arc<tcp::Core>) {
+    pub(super) fn serve(&self, streams: &Arc<tcp::StreamTransport>) {
         // It was set before only if this was called before.
         let _ = self.peers.streams.set(Arc::downgrade(streams));
     }
@@ -132,7 +132,7 @@ impl Rdma {
         let _ = self.peers.look.set(Box::new(look));
     }
 
-    pub(super) fn core(&self) -> &Core {
+    pub(super) fn core(&self) -> &RdmaTransport {
         &self.core
     }
 
@@ -160,23 +160,23 @@ impl Rdma {
 }
 
 /// A queue pair on trial. Closed when it is dropped.
-pub(super) struct Pair {
-    rdma: Arc<Rdma>,
+pub(super) struct TrialPair {
+    rdma: Arc<StationRdma>,
     peer: u128,
     kept: bool,
 }
 
-impl core::fmt::Debug for Pair {
+impl core::fmt::Debug for TrialPair {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Pair")
+        f.debug_struct("TrialPair")
             .field("peer", &self.peer)
             .finish_non_exhaustive()
     }
 }
 
-impl Pair {
+impl TrialPair {
     /// The only one of this peer; `None` if there is one.
-    pub(super) fn begin(rdma: &Arc<Rdma>, peer: u128) -> Option<Self> {
+    pub(super) fn begin(rdma: &Arc<StationRdma>, peer: u128) -> Option<Self> {
         let mut trials = rdma.peers.trials();
         if trials.contains_key(&peer) {
             return None;
@@ -189,17 +189,17 @@ impl Pair {
         })
     }
 
-    /// As [`Core::offer`].
+    /// As [`RdmaTransport::offer`].
     pub(super) fn offer(&self) -> Result<Vec<u8>, String> {
         self.rdma.core.offer(self.peer)
     }
 
-    /// As [`Core::answer`].
+    /// As [`RdmaTransport::answer`].
     pub(super) fn answer(&self, offer: &[u8]) -> Result<Vec<u8>, String> {
         self.rdma.core.answer(self.peer, offer)
     }
 
-    /// As [`Core::accept`].
+    /// As [`RdmaTransport::accept`].
     pub(super) fn accept(&self, answer: &[u8]) -> Result<(), String> {
         self.rdma.core.accept(self.peer, answer)
     }
@@ -231,7 +231,7 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl Drop for TrialPair {
     fn drop(&mut self) {
         if self.kept {
             return;

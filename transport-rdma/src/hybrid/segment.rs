@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::rdma::Rdma;
+use super::rdma::StationRdma;
 use crate::fabric::{ParkSlots, Fabric, FabricCounters, PeerFailure, MessagePush, Park, WakeInterest};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -18,24 +18,24 @@ use crate::verbs;
 /// Where all members are on my host, it is its [`ShmSegment`]. To the others, pushes
 /// are held back until [`ring`](Fabric::ring), or until much waits for a peer.
 /// Dropped, it sends what was pushed, and forgets its key: what comes late for it is
-/// thrown away.
+/// thrown remote.
 #[derive(Debug)]
 pub struct HybridSegment {
     /// My host's members, with ranks of their own.
     pub(super) host: ShmSegment,
     /// If there are members elsewhere.
-    pub(super) away: Option<Away>,
+    pub(super) remote: Option<RemoteMembers>,
     /// Of the station: it hears of the sleep of its process.
-    pub(super) rdma: Option<Arc<Rdma>>,
+    pub(super) rdma: Option<Arc<StationRdma>>,
 }
 
 /// What there is more if not all members are on my host.
 #[derive(Debug)]
-pub(super) struct Away {
+pub(super) struct RemoteMembers {
     pub(super) me: Rank,
     pub(super) streams: Streams,
     /// If there are members that are reached by RDMA.
-    pub(super) verbs: Option<verbs::Segment>,
+    pub(super) verbs: Option<verbs::RdmaSegment>,
     /// By rank in the whole.
     pub(super) rows: Vec<Region>,
     /// Rank in the whole, by rank on my host.
@@ -44,9 +44,9 @@ pub(super) struct Away {
     pub(super) on_host: Vec<Option<Rank>>,
 }
 
-impl Away {
+impl RemoteMembers {
     /// Those of them that are on my host, by their ranks there.
-    fn seats(&self, peers: &PeerSet) -> PeerSet {
+    fn local_ranks(&self, peers: &PeerSet) -> PeerSet {
         let on_host = |peer: Rank| *self.on_host.get(peer.index())?;
         peers.iter().filter_map(on_host).collect()
     }
@@ -69,24 +69,24 @@ impl HybridSegment {
 impl Fabric for HybridSegment {
     #[inline]
     fn me(&self) -> Rank {
-        match &self.away {
+        match &self.remote {
             None => self.host.me(),
-            Some(away) => away.me,
+            Some(remote) => remote.me,
         }
     }
 
     fn members(&self) -> usize {
-        match &self.away {
+        match &self.remote {
             None => self.host.members(),
-            Some(away) => away.rows.len(),
+            Some(remote) => remote.rows.len(),
         }
     }
 
     #[inline]
     fn row(&self, of: Rank) -> &Region {
-        match &self.away {
+        match &self.remote {
             None => self.host.row(of),
-            Some(away) => &away.rows[of.index()],
+            Some(remote) => &remote.rows[of.index()],
         }
     }
 
@@ -101,30 +101,30 @@ impl Fabric for HybridSegment {
     }
 
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return self.host.push(at, len, to);
         };
-        self.host.push(at, len, &away.seats(to));
-        away.streams.push(at, len, to);
-        if let Some(verbs) = &away.verbs {
+        self.host.push(at, len, &remote.local_ranks(to));
+        remote.streams.push(at, len, to);
+        if let Some(verbs) = &remote.verbs {
             verbs.push(at, len, to);
         }
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return self.host.push_word(word, value, to);
         };
-        self.host.push_word(word, value, &away.seats(to));
-        away.streams.push_word(word, value, to);
-        if let Some(verbs) = &away.verbs {
+        self.host.push_word(word, value, &remote.local_ranks(to));
+        remote.streams.push_word(word, value, to);
+        if let Some(verbs) = &remote.verbs {
             verbs.push_word(word, value, to);
         }
     }
 
     #[inline]
     fn push_guarded(&self, ranges: &[(usize, usize)], word: usize, value: u64, to: &PeerSet) {
-        if self.away.is_none() {
+        if self.remote.is_none() {
             return self.host.push_guarded(ranges, word, value, to);
         }
         for (at, len) in ranges {
@@ -135,7 +135,7 @@ impl Fabric for HybridSegment {
 
     #[inline]
     fn push_message<const N: usize>(&self, message: &MessagePush<'_, N>, to: &PeerSet, peers: usize) {
-        if self.away.is_none() {
+        if self.remote.is_none() {
             return self.host.push_message(message, to, peers);
         }
         self.store_words(message.header, message.words);
@@ -148,12 +148,12 @@ impl Fabric for HybridSegment {
 
     #[inline]
     fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return self.host.wake(data, acks);
         };
-        self.host.wake(&away.seats(data), &away.seats(acks));
-        away.streams.wake(data, acks);
-        if let Some(verbs) = &away.verbs {
+        self.host.wake(&remote.local_ranks(data), &remote.local_ranks(acks));
+        remote.streams.wake(data, acks);
+        if let Some(verbs) = &remote.verbs {
             verbs.wake(data, acks);
         }
     }
@@ -180,11 +180,11 @@ impl Fabric for HybridSegment {
     }
 
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
-        let seat = match &self.away {
+        let local = match &self.remote {
             None => Some(to),
-            Some(away) => away.on_host[to.index()],
+            Some(remote) => remote.on_host[to.index()],
         };
-        match seat {
+        match local {
             Some(to) => self.host.acknowledge(word, value, to),
             None => {
                 self.store(word, value);
@@ -198,25 +198,25 @@ impl Fabric for HybridSegment {
             rdma.core().poll();
         }
         let failure = self.host.poll();
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return failure;
         };
         let on_host = failure.map(|failure| PeerFailure {
-            peer: away.whole[failure.peer.index()],
+            peer: remote.whole[failure.peer.index()],
             ..failure
         });
-        on_host.or_else(|| away.streams.poll())
+        on_host.or_else(|| remote.streams.poll())
     }
 
     fn fence(&self, peer: Rank) {
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return self.host.fence(peer);
         };
-        match away.on_host[peer.index()] {
+        match remote.on_host[peer.index()] {
             Some(peer) => self.host.fence(peer),
             None => {
-                away.streams.fence(peer);
-                if let Some(verbs) = &away.verbs {
+                remote.streams.fence(peer);
+                if let Some(verbs) = &remote.verbs {
                     verbs.fence(peer);
                 }
             }
@@ -225,11 +225,11 @@ impl Fabric for HybridSegment {
 
     fn counters(&self) -> FabricCounters {
         let host = self.host.counters();
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return host;
         };
-        let streams = away.streams.counters();
-        let verbs = away.verbs.as_ref().map(verbs::Segment::counters);
+        let streams = remote.streams.counters();
+        let verbs = remote.verbs.as_ref().map(verbs::RdmaSegment::counters);
         [Some(streams), verbs].into_iter().flatten().fold(host, sum)
     }
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::address::Address;
-use super::calling::Reached;
+use super::connecting::ConnectOutcome;
 use super::error::HybridError;
 use super::network::Network;
 use super::options::StationOptions;
-use super::segment::{Away, HybridSegment};
+use super::segment::{RemoteMembers, HybridSegment};
 use crate::fabric::Fabric;
 use crate::mem::Region;
 use crate::station_event::StationEvent;
@@ -117,8 +117,8 @@ impl Station {
             return Err(HybridError::Unreachable { contact, reason });
         };
         match network.call(contact, deadline)? {
-            Reached::Peer(id) => Ok(id),
-            Reached::OnHost(address) => Ok(self.host.connect(&address.on_host, deadline)?),
+            ConnectOutcome::Peer(id) => Ok(id),
+            ConnectOutcome::OnHost(address) => Ok(self.host.connect(&address.on_host, deadline)?),
         }
     }
 
@@ -148,10 +148,10 @@ impl Station {
 
     /// Says where a member is that is going to call: on another host, segments with
     /// it [wait](Self::segments) for its connection. Does not block.
-    pub fn introduce(&self, address: &[u8]) -> Result<(), HybridError> {
+    pub fn expect_peer(&self, address: &[u8]) -> Result<(), HybridError> {
         let member = self.read(address)?;
         if member.host != self.here.host {
-            self.network(member.id)?.introduce(member.id);
+            self.network(member.id)?.expect_peer(member.id);
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl Station {
     /// Makes segments, in this order, all or none: blocks for the host's members as
     /// [`shm::Station::segments`] does, and until each member elsewhere is connected,
     /// or lost, or `deadline` is over. Who is elsewhere was connected or
-    /// [introduced](Self::introduce) before. Members of whom there is none by then have
+    /// [introduced](Self::expect_peer) before. Members of whom there is none by then have
     /// rows of zeros for ever, and each control segment that has one reports it.
     pub fn segments(
         &self,
@@ -245,7 +245,7 @@ impl Station {
         let Some(network) = self.network.as_ref().filter(|_| !away.is_empty()) else {
             return Ok(HybridSegment {
                 host: part,
-                away: None,
+                remote: None,
                 rdma,
             });
         };
@@ -272,15 +272,15 @@ impl Station {
             on_host.push(Some(seat));
             whole.push(rank);
         }
-        let reach = tcp::Reach {
-            elsewhere: whole.iter().copied().collect(),
-            besides: by_rdma,
+        let reach = tcp::StreamReach {
+            not_by_network: whole.iter().copied().collect(),
+            by_rdma,
         };
         let streams = network.streams.streams(request, &rows, &reach)?;
         for rank in away.without(&by_rdma).iter() {
             rows[rank.index()] = rows[rank.index()].read_only();
         }
-        let away = Away {
+        let remote = RemoteMembers {
             me: request.me,
             streams,
             verbs,
@@ -290,7 +290,7 @@ impl Station {
         };
         Ok(HybridSegment {
             host: part,
-            away: Some(away),
+            remote: Some(remote),
             rdma,
         })
     }
@@ -347,7 +347,7 @@ impl Station {
     }
 
     /// How what is pushed to a peer goes; `None` if it is not connected, or lost.
-    pub fn way(&self, id: u128) -> Option<PeerPath> {
+    pub fn path(&self, id: u128) -> Option<PeerPath> {
         if let Some(network) = &self.network
             && network.streams.has(id)
         {
@@ -367,7 +367,7 @@ impl Station {
     }
 
     /// How far the stream of a peer has come; `None` if it is not elsewhere.
-    pub fn link(&self, id: u128) -> Option<StreamState> {
+    pub fn stream_state(&self, id: u128) -> Option<StreamState> {
         self.network.as_ref()?.streams.link(id)
     }
 

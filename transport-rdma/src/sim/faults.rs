@@ -1,9 +1,9 @@
 //! Crashes and cut links: how much of what was sent still lands.
 
-use super::link::Piece;
+use super::link::InFlight;
 use super::options::PlantedBug;
-use super::segment::{Phase, Seat};
-use super::state::{EventQueue, State};
+use super::segment::{OpenPhase, MemberRef};
+use super::state::{PendingFailure, State};
 use crate::fabric::{PeerFailure, FailureCause};
 use crate::peers::Rank;
 
@@ -24,7 +24,7 @@ impl State {
         }
         for segment in 0..self.segments.len() {
             if let Some(rank) = self.segments[segment].rank_of(node) {
-                self.close(Seat { segment, rank });
+                self.close(MemberRef { segment, rank });
             }
         }
     }
@@ -60,13 +60,13 @@ impl State {
             .link(from, to)
             .queue
             .get_mut(keep)
-            .map(|(_, piece)| core::mem::replace(piece, Piece::Ring));
+            .map(|(_, piece)| core::mem::replace(piece, InFlight::Doorbell));
         self.link(from, to).queue.truncate(keep);
-        if let Some(Piece::Range { spot, mut words }) = last {
+        if let Some(InFlight::Range { target, mut words }) = last {
             self.rng.shuffle(&mut words);
             words.truncate(self.rng.below(words.len() + 1));
             if !words.is_empty() {
-                self.enqueue(from, to, Piece::Range { spot, words });
+                self.enqueue(from, to, InFlight::Range { target, words });
             }
         }
     }
@@ -83,7 +83,7 @@ impl State {
     }
 
     pub(super) fn fail(&mut self, told: usize, failed: usize, cause: FailureCause) {
-        self.failing.push(EventQueue {
+        self.failing.push(PendingFailure {
             told,
             failed,
             cause,
@@ -94,7 +94,7 @@ impl State {
     /// in all the control segments that it has, and later in those to come.
     pub(super) fn tell_failure(&mut self) {
         let at = self.rng.below(self.failing.len());
-        let EventQueue {
+        let PendingFailure {
             told,
             failed,
             cause,
@@ -111,14 +111,14 @@ impl State {
             let (Some(rank), Some(peer)) = (ranks.rank_of(told), ranks.rank_of(failed)) else {
                 continue;
             };
-            let seat = Seat { segment, rank };
-            let told_here = ranks.control && self.end(seat).phase == Phase::Open;
+            let member = MemberRef { segment, rank };
+            let told_here = ranks.control && self.endpoint(member).phase == OpenPhase::Open;
             let failure = PeerFailure {
                 peer: Rank(peer as u16),
                 cause: cause.clone(),
             };
             let tell = core::iter::repeat_n(failure, if told_here { times } else { 0 });
-            self.end_mut(seat).failures.extend(tell);
+            self.endpoint_mut(member).failures.extend(tell);
         }
         self.wake(told);
     }

@@ -2,9 +2,9 @@
 
 use core::sync::atomic::Ordering;
 
-use super::link::{Piece, Spot};
+use super::link::{InFlight, RowCopy};
 use super::options::PlantedBug;
-use super::segment::{Phase, Seat};
+use super::segment::{OpenPhase, MemberRef};
 use super::state::State;
 
 /// Rows are compared in blocks of this many bytes, as most of them are equal.
@@ -21,15 +21,15 @@ impl State {
     /// (Shared memory is there, whether somebody has opened it or not.)
     fn is_blocked(&self, from: usize, to: usize) -> bool {
         let link = &self.links[from][to];
-        let front = link.queue.front().and_then(|(_, piece)| piece.spot());
+        let front = link.queue.front().and_then(|(_, piece)| piece.target());
         !link.shared
             && !self.planted(PlantedBug::UnopenedLost)
-            && front.is_some_and(|spot| !self.is_open(spot))
+            && front.is_some_and(|target| !self.is_open(target))
     }
 
-    fn is_open(&self, spot: Spot) -> bool {
-        let (segment, rank) = (spot.segment, spot.reader);
-        self.end(Seat { segment, rank }).phase == Phase::Open
+    fn is_open(&self, target: RowCopy) -> bool {
+        let (segment, rank) = (target.segment, target.reader);
+        self.endpoint(MemberRef { segment, rank }).phase == OpenPhase::Open
     }
 
     pub(super) fn pending(&self) -> usize {
@@ -50,7 +50,7 @@ impl State {
             return false;
         }
         self.steps += 1;
-        self.ring_without_cause();
+        self.wake_spuriously();
         // A failure is told late more often than early.
         if busy.is_empty() || (!self.failing.is_empty() && self.rng.chance(0.05)) {
             self.tell_failure();
@@ -69,7 +69,7 @@ impl State {
         true
     }
 
-    fn ring_without_cause(&mut self) {
+    fn wake_spuriously(&mut self) {
         if self.rng.chance(self.options.spurious_wakes) {
             let node = self.rng.below(self.nodes.len());
             self.wake(node);
@@ -109,10 +109,10 @@ impl State {
         }
         if across && self.rng.chance(0.25) {
             // The first piece of another segment passes all of this one's.
-            let segment = |piece: &Piece| piece.spot().map(|spot| spot.segment);
+            let segment = |piece: &InFlight| piece.target().map(|target| target.segment);
             let front = queue.front().and_then(|(_, piece)| segment(piece));
             let other =
-                |(_, piece): &(u64, Piece)| segment(piece).is_some_and(|at| Some(at) != front);
+                |(_, piece): &(u64, InFlight)| segment(piece).is_some_and(|at| Some(at) != front);
             let passing = queue.iter().position(other);
             if let Some(piece) = passing.and_then(|at| queue.remove(at)) {
                 queue.push_front(piece);
@@ -125,73 +125,73 @@ impl State {
             return;
         };
         let shared = self.link(from, to).shared;
-        if !shared && piece.spot().is_some_and(|spot| !self.is_open(spot)) {
+        if !shared && piece.target().is_some_and(|target| !self.is_open(target)) {
             return; // only by a planted bug
         }
-        if shared && matches!(piece, Piece::Word { .. } | Piece::Sleep(_)) {
+        if shared && matches!(piece, InFlight::Word { .. } | InFlight::Sleep(_)) {
             // A release store: the payload written before it shows with it.
             self.show_all_payload(from, to);
             let node = &mut self.nodes[from];
             node.newest_shown = node.newest_shown.max(operation);
         }
         match piece {
-            Piece::Word { spot, at, value } => {
+            InFlight::Word { target, at, value } => {
                 let late = !shared && self.planted(PlantedBug::LateWord);
-                let late = late.then(|| self.source(spot).load(at as usize));
-                self.write(spot, at as usize, late.unwrap_or(value));
+                let late = late.then(|| self.source(target).load(at as usize));
+                self.write(target, at as usize, late.unwrap_or(value));
             }
-            Piece::Range { spot, words } => self.land_range(operation, spot, words),
-            Piece::Payload { spot, at, len } => self.show_payload(spot, at as usize, len as usize),
-            Piece::Sleep(word) => self.land_sleep_word(from, to, word),
-            Piece::Ring => self.wake(to),
+            InFlight::Range { target, words } => self.land_range(operation, target, words),
+            InFlight::Payload { target, at, len } => self.show_payload(target, at as usize, len as usize),
+            InFlight::Sleep(word) => self.land_sleep_word(from, to, word),
+            InFlight::Doorbell => self.wake(to),
         }
     }
 
     /// Lands some words of a range, any of them, and puts the rest back.
-    fn land_range(&mut self, operation: u64, spot: Spot, mut words: Vec<(u32, Option<u64>)>) {
+    fn land_range(&mut self, operation: u64, target: RowCopy, mut words: Vec<(u32, Option<u64>)>) {
         let some = 1 + self.rng.below(words.len() / 4 + 1);
         for _ in 0..some.min(words.len()) {
             let (at, value) = words.swap_remove(self.rng.below(words.len()));
             let at_byte = at as usize;
-            let value = value.unwrap_or_else(|| self.source(spot).load(at_byte));
+            let value = value.unwrap_or_else(|| self.source(target).load(at_byte));
             if self.planted(PlantedBug::TornWord) && self.rng.chance(0.3) {
-                let old = self.copy(spot).load(at_byte);
+                let old = self.copy(target).load(at_byte);
                 let low = u64::from(u32::MAX);
-                self.write(spot, at_byte, old & !low | value & low);
+                self.write(target, at_byte, old & !low | value & low);
                 words.push((at, Some(value)));
             } else {
-                self.write(spot, at_byte, value);
+                self.write(target, at_byte, value);
             }
         }
         if !words.is_empty() {
-            let nodes = &self.segments[spot.segment].nodes;
-            let (from, to) = (nodes[spot.row], nodes[spot.reader]);
-            let front = (operation, Piece::Range { spot, words });
+            let nodes = &self.segments[target.segment].nodes;
+            let (from, to) = (nodes[target.row], nodes[target.reader]);
+            let front = (operation, InFlight::Range { target, words });
             self.link(from, to).queue.push_front(front);
         }
     }
 
     /// Some payload shows before anybody asked for it.
     fn show_some_payload(&mut self, from: usize, to: usize) {
-        let Some(&spot) = self.rng.pick(&self.links[from][to].spots) else {
+        let Some(&target) = self.rng.pick(&self.links[from][to].targets) else {
             return;
         };
-        let words = self.source(spot).len() / 8;
+        let words = self.source(target).len() / 8;
         let at = self.rng.below(words) * 8;
         let len = 8 * (1 + self.rng.below(8));
-        self.show_payload(spot, at, len);
+        self.show_payload(target, at, len);
     }
 
     /// The payload of all segments of a pair, as it stands now.
     fn show_all_payload(&self, from: usize, to: usize) {
-        for &spot in &self.links[from][to].spots {
-            self.show_payload(spot, 0, usize::MAX);
+        for &target in &self.links[from][to].targets {
+            self.show_payload(target, 0, usize::MAX);
         }
     }
 
     /// The payload of a range, as it stands now, shows through shared memory.
-    fn show_payload(&self, spot: Spot, at: usize, len: usize) {
-        let (source, copy) = (self.source(spot), self.copy(spot));
+    fn show_payload(&self, target: RowCopy, at: usize, len: usize) {
+        let (source, copy) = (self.source(target), self.copy(target));
         let end = at.saturating_add(len).min(source.len());
         for at in (at..end).step_by(BLOCK) {
             let len = BLOCK.min(end - at);
@@ -206,7 +206,7 @@ impl State {
             let pairs = source.words()[words.clone()]
                 .iter()
                 .zip(&copy.words()[words.clone()]);
-            let stored = &self.segments[spot.segment].ends[spot.row].stored[words];
+            let stored = &self.segments[target.segment].endpoints[target.row].stored[words];
             for ((now, then), _) in pairs.zip(stored).filter(|(_, stored)| !**stored) {
                 then.store(now.load(Ordering::Relaxed), Ordering::Relaxed);
             }
@@ -214,10 +214,10 @@ impl State {
     }
 
     /// The only way of a word into a copy.
-    fn write(&mut self, spot: Spot, at: usize, value: u64) {
-        let who = (spot.row as u64) << 32 | spot.reader as u64;
-        self.note(&[5, spot.segment as u64, who, at as u64, value]);
-        self.copy(spot).store(at, value);
+    fn write(&mut self, target: RowCopy, at: usize, value: u64) {
+        let who = (target.row as u64) << 32 | target.reader as u64;
+        self.note(&[5, target.segment as u64, who, at as u64, value]);
+        self.copy(target).store(at, value);
     }
 
     /// What left `from` for `to` up to an operation lands now.

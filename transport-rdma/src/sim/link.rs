@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// A row of a segment as one of its members sees it: where a piece lands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct RowCopy {
     pub(super) segment: usize,
     /// Rank of the row's owner, which sends.
     pub(super) row: usize,
@@ -14,45 +14,45 @@ pub(super) struct Spot {
 
 /// What travels from one node to another.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum InFlight {
     /// One word with its value: a word push, or a store to shared memory.
-    Word { spot: Spot, at: u32, value: u64 },
+    Word { target: RowCopy, at: u32, value: u64 },
     /// What is left of a range; a word without a value is fetched from the
     /// sender's row when it lands. Lands in any order (F4).
     Range {
-        spot: Spot,
+        target: RowCopy,
         words: Vec<(u32, Option<u64>)>,
     },
     /// Shared memory: payload bytes of a pushed range show by now at the latest.
-    Payload { spot: Spot, at: u32, len: u32 },
+    Payload { target: RowCopy, at: u32, len: u32 },
     /// The sender's sleep word.
     Sleep(u64),
     /// A doorbell behind the data that it is about.
-    WakeReason,
+    Doorbell,
 }
 
-impl Piece {
+impl InFlight {
     /// Where it lands; nowhere in particular if it is the node's.
-    pub(super) fn spot(&self) -> Option<Spot> {
+    pub(super) fn target(&self) -> Option<RowCopy> {
         match *self {
-            Self::Word { spot, .. } | Self::Range { spot, .. } | Self::Payload { spot, .. } => {
-                Some(spot)
+            Self::Word { target, .. } | Self::Range { target, .. } | Self::Payload { target, .. } => {
+                Some(target)
             }
-            Self::Sleep(_) | Self::Ring => None,
+            Self::Sleep(_) | Self::Doorbell => None,
         }
     }
 
     pub(super) fn words(&self) -> usize {
         match self {
             Self::Range { words, .. } => words.len(),
-            Self::Word { .. } | Self::Payload { .. } | Self::Sleep(_) | Self::Ring => 1,
+            Self::Word { .. } | Self::Payload { .. } | Self::Sleep(_) | Self::Doorbell => 1,
         }
     }
 }
 
 /// What a sleeper is owed whose sleep word has not arrived yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Owed {
+pub(super) enum OwedWake {
     Nothing,
     Acks,
     Data,
@@ -60,24 +60,24 @@ pub(super) enum Owed {
 
 /// An ordered pair of nodes.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct SimLink {
     /// Behaves like shared memory: the queue is a log of the owner's stores of
     /// which any prefix may show. Otherwise it is a queue of pushes.
     pub(super) shared: bool,
     /// Pieces with the number of the operation that made them: of all segments
     /// together, as order holds over all of them.
-    pub(super) queue: VecDeque<(u64, Piece)>,
-    /// Pushes are held back until the sender's next ring, whomever it rings.
+    pub(super) queue: VecDeque<(u64, InFlight)>,
+    /// PushQueue are held back until the sender's next ring, whomever it rings.
     pub(super) batching: bool,
     /// Those that are.
-    pub(super) batch: VecDeque<(u64, Piece)>,
-    /// Where pieces may land: the segments that both ends are in, but those
+    pub(super) batch: VecDeque<(u64, InFlight)>,
+    /// Where pieces may land: the segments that both endpoints are in, but those
     /// that the receiver has closed or in which it has fenced the sender.
-    pub(super) spots: Vec<Spot>,
+    pub(super) targets: Vec<RowCopy>,
     /// The receiver's copy of the sender's sleep word.
     pub(super) sleep_word: u64,
     /// What the sender's `ring` found awake, by its copy of the sleep word.
-    pub(super) owed: Owed,
+    pub(super) owed: OwedWake,
     /// Shared memory: the sender's last operation before it last fenced.
     pub(super) fenced_at: u64,
     /// Nothing lands any more: an end is dead.
@@ -90,16 +90,16 @@ pub(super) struct Link {
     pub(super) stalled_until: u64,
 }
 
-impl Link {
+impl SimLink {
     pub(super) fn new(shared: bool, batching: bool) -> Self {
         Self {
             shared,
             queue: VecDeque::new(),
             batching,
             batch: VecDeque::new(),
-            spots: Vec::new(),
+            targets: Vec::new(),
             sleep_word: 0,
-            owed: Owed::Nothing,
+            owed: OwedWake::Nothing,
             fenced_at: 0,
             closed: false,
             severed: false,
@@ -109,40 +109,40 @@ impl Link {
     }
 
     /// From now on something may land there, if anything lands at all.
-    pub(super) fn admit(&mut self, spot: Spot) {
+    pub(super) fn add_target(&mut self, target: RowCopy) {
         if !self.closed && !self.severed {
-            self.spots.push(spot);
+            self.targets.push(target);
         }
     }
 
     /// Nothing lands there any more; the queue goes on without it.
-    pub(super) fn dismiss(&mut self, spot: Spot) {
-        self.spots.retain(|&other| other != spot);
+    pub(super) fn remove_target(&mut self, target: RowCopy) {
+        self.targets.retain(|&other| other != target);
         for queue in [&mut self.queue, &mut self.batch] {
-            queue.retain(|(_, piece)| piece.spot() != Some(spot));
+            queue.retain(|(_, piece)| piece.target() != Some(target));
         }
     }
 
-    fn lands(&self, piece: &Piece) -> bool {
-        let lands = piece.spot().is_none_or(|spot| self.spots.contains(&spot));
+    fn lands(&self, piece: &InFlight) -> bool {
+        let lands = piece.target().is_none_or(|target| self.targets.contains(&target));
         lands && !self.closed && !self.severed
     }
 
-    pub(super) fn enqueue(&mut self, operation: u64, piece: Piece) {
+    pub(super) fn enqueue(&mut self, operation: u64, piece: InFlight) {
         if self.lands(&piece) {
             self.queue.push_back((operation, piece));
         }
     }
 
     /// A push: it may be held back until the next ring.
-    pub(super) fn post(&mut self, operation: u64, piece: Piece) {
+    pub(super) fn post(&mut self, operation: u64, piece: InFlight) {
         if self.lands(&piece) {
             self.tail().push_back((operation, piece));
         }
     }
 
     /// Where the next push goes.
-    pub(super) fn tail(&mut self) -> &mut VecDeque<(u64, Piece)> {
+    pub(super) fn tail(&mut self) -> &mut VecDeque<(u64, InFlight)> {
         match self.batching {
             true => &mut self.batch,
             false => &mut self.queue,
@@ -156,7 +156,7 @@ impl Link {
     pub(super) fn close(&mut self) {
         self.queue.clear();
         self.batch.clear();
-        self.spots.clear();
+        self.targets.clear();
         self.closed = true;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::fabric::SimFabric;
 use super::options::SimOptions;
-use super::segment::Seat;
+use super::segment::MemberRef;
 use super::state::State;
 use crate::peers::Rank;
 
@@ -73,18 +73,18 @@ impl SimNetwork {
     /// the last that is dropped, it has closed it. More than one are the same
     /// fabric. Panics if it has been closed, or the node has crashed.
     pub fn fabric(&self, segment: SegmentId, rank: Rank) -> SimFabric {
-        let seat = Seat {
+        let member = MemberRef {
             segment: segment.0,
             rank: rank.index(),
         };
         let mut state = self.state();
-        let mut rows = state.acquire(seat);
+        let mut rows = state.acquire(member);
         for (of, row) in rows.iter_mut().enumerate() {
             if of != rank.index() {
                 *row = row.read_only();
             }
         }
-        SimFabric::new(self.clone(), state.node_of(seat), seat, rows)
+        SimFabric::new(self.clone(), state.node_of(member), member, rows)
     }
 
     /// The node will not open this segment, or not use it any more: what is on
@@ -94,7 +94,7 @@ impl SimNetwork {
         let mut state = self.state();
         if let Some(rank) = state.segments[segment.0].rank_of(node.0) {
             let segment = segment.0;
-            state.close(Seat { segment, rank });
+            state.close(MemberRef { segment, rank });
         }
     }
 
@@ -120,12 +120,12 @@ impl SimNetwork {
     /// Whether somebody rang this node (or its own threads, or a failure) since
     /// it announced sleep. Takes the ring.
     pub fn take_wakeup(&self, node: NodeId) -> bool {
-        core::mem::take(&mut self.state().nodes[node.0].rung)
+        core::mem::take(&mut self.state().nodes[node.0].is_woken)
     }
 
     /// Whether it was rung, and has not [taken](Self::rung) that yet.
     pub fn is_woken(&self, node: NodeId) -> bool {
-        self.state().nodes[node.0].rung
+        self.state().nodes[node.0].is_woken
     }
 
     /// Whether its sleep epoch is odd.
@@ -133,7 +133,7 @@ impl SimNetwork {
         self.state().is_asleep(node.0)
     }
 
-    /// The node's process ends. What it had sent may land wholly, partly or not
+    /// The node's process endpoints. What it had sent may land wholly, partly or not
     /// at all; nothing reaches it any more; each other node is told once, sooner
     /// or later. Its fabrics ignore calls from now on.
     pub fn crash(&self, node: NodeId) {
@@ -150,11 +150,11 @@ impl SimNetwork {
     /// it lands; in order with what the member pushes, of which its own row is the
     /// truth still. Nothing happens if it has not the segment.
     pub fn forge(&self, segment: SegmentId, row: Rank, word: usize, value: u64) {
-        let seat = Seat {
+        let member = MemberRef {
             segment: segment.0,
             rank: row.index(),
         };
-        self.state().forge(seat, word, value);
+        self.state().forge(member, word, value);
     }
 
     /// Holds back what goes from one node to another, or lets it go on. (A

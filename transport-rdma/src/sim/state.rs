@@ -1,6 +1,6 @@
 //! The state of the network: nodes, segments and the links between nodes.
 
-use super::link::{Link, Piece};
+use super::link::{SimLink, InFlight};
 use super::options::{PlantedBug, SimOptions};
 use super::rng::{self, Rng};
 use super::segment::Segment;
@@ -12,7 +12,7 @@ pub(super) struct Node {
     pub(super) epoch: u64,
     pub(super) sleep_word: u64,
     /// Somebody rang since it announced sleep.
-    pub(super) rung: bool,
+    pub(super) is_woken: bool,
     /// It has fenced somebody.
     pub(super) has_fenced: bool,
     pub(super) crashed: bool,
@@ -28,7 +28,7 @@ pub(super) struct Node {
 
 /// A failure on its way to somebody.
 #[derive(Debug)]
-pub(super) struct EventQueue {
+pub(super) struct PendingFailure {
     pub(super) told: usize,
     pub(super) failed: usize,
     pub(super) cause: FailureCause,
@@ -40,8 +40,8 @@ pub(super) struct State {
     /// In the order in which they were opened; they stay in their place.
     pub(super) segments: Vec<Segment>,
     /// By sender and receiver.
-    pub(super) links: Vec<Vec<Link>>,
-    pub(super) failing: Vec<EventQueue>,
+    pub(super) links: Vec<Vec<SimLink>>,
+    pub(super) failing: Vec<PendingFailure>,
     pub(super) rng: Rng,
     pub(super) options: SimOptions,
     pub(super) steps: u64,
@@ -89,9 +89,9 @@ impl State {
         added
     }
 
-    fn draw_link(&mut self) -> Link {
+    fn draw_link(&mut self) -> SimLink {
         let shared = self.rng.chance(self.options.shared_pairs);
-        Link::new(
+        SimLink::new(
             shared,
             !shared && self.rng.chance(self.options.held_batches),
         )
@@ -101,7 +101,7 @@ impl State {
         self.options.planted == Some(bug)
     }
 
-    pub(super) fn link(&mut self, from: usize, to: usize) -> &mut Link {
+    pub(super) fn link(&mut self, from: usize, to: usize) -> &mut SimLink {
         &mut self.links[from][to]
     }
 
@@ -122,13 +122,13 @@ impl State {
         }
     }
 
-    pub(super) fn enqueue(&mut self, from: usize, to: usize, piece: Piece) {
+    pub(super) fn enqueue(&mut self, from: usize, to: usize, piece: InFlight) {
         let operation = self.operations;
         self.link(from, to).enqueue(operation, piece);
     }
 
     /// A push: it may be held back until the sender's next ring.
-    pub(super) fn post(&mut self, from: usize, to: usize, piece: Piece) {
+    pub(super) fn post(&mut self, from: usize, to: usize, piece: InFlight) {
         let operation = self.operations;
         self.link(from, to).post(operation, piece);
     }

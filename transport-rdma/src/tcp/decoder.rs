@@ -7,24 +7,24 @@ use crate::segment::SegmentKey;
 
 /// Where what comes for a segment goes.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum RowTarget {
     /// Into this copy.
     Copy(Region),
     /// It was dropped, or its peer is fenced in it.
-    Nowhere,
+    Discard,
     /// It is not open yet: all that follows has to wait.
-    NotYet,
+    NotOpenYet,
     /// The peer is no member.
-    NoMember,
+    NotAMember,
 }
 
 /// What became of some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Fed {
+pub(super) struct Decoded {
     /// How many were applied; the others wait.
     pub(super) taken: usize,
     /// The loudest ring among them.
-    pub(super) ring: Option<WakeReason>,
+    pub(super) wake: Option<WakeReason>,
 }
 
 /// A segment that the peer has opened; without a copy, what comes goes nowhere.
@@ -56,7 +56,7 @@ impl Decoder {
     }
 
     /// What comes for a segment from now on goes nowhere.
-    pub(super) fn dismiss(&mut self, key: SegmentKey) {
+    pub(super) fn close_segment(&mut self, key: SegmentKey) {
         let slots = self.slots.iter_mut().flatten();
         slots
             .filter(|slot| slot.key == key)
@@ -68,17 +68,17 @@ impl Decoder {
     pub(super) fn feed(
         &mut self,
         mut bytes: &[u8],
-        place: impl Fn(SegmentKey) -> Place,
-    ) -> Result<Fed, RecordError> {
-        let (len, mut ring) = (bytes.len(), None);
-        while self.open_waiting(&place)? && !bytes.is_empty() {
+        target: impl Fn(SegmentKey) -> RowTarget,
+    ) -> Result<Decoded, RecordError> {
+        let (len, mut wake) = (bytes.len(), None);
+        while self.open_waiting(&target)? && !bytes.is_empty() {
             if self.left == 0 {
                 let Some(header) = self.collect(&mut bytes, HEADER_LEN) else {
                     break;
                 };
                 match Header::decode(header)? {
                     Header::Write { slot, at, len } => self.begin(slot, at, len)?,
-                    Header::Wake(rung) => ring = ring.max(Some(rung)),
+                    Header::Wake(reason) => wake = wake.max(Some(reason)),
                     Header::Open { slot, key } => self.waiting = Some((slot, key)),
                     Header::Shut { slot } => drop(self.slot(slot)?.take()),
                     Header::Part { .. } | Header::Bye => {
@@ -97,20 +97,20 @@ impl Decoder {
             }
         }
         let taken = len - bytes.len();
-        Ok(Fed { taken, ring })
+        Ok(Decoded { taken, wake })
     }
 
     /// Opens what the peer has opened, if it can be; whether nothing waits.
-    fn open_waiting(&mut self, place: impl Fn(SegmentKey) -> Place) -> Result<bool, RecordError> {
+    fn open_waiting(&mut self, target: impl Fn(SegmentKey) -> RowTarget) -> Result<bool, RecordError> {
         let Some((slot, key)) = self.waiting else {
             return Ok(true);
         };
         let SegmentKey { epoch, index } = key;
-        let copy = match place(key) {
-            Place::Copy(copy) => Some(copy),
-            Place::Nowhere => None,
-            Place::NotYet => return Ok(false),
-            Place::NoMember => return Err(RecordError::NoMember { epoch, index }),
+        let copy = match target(key) {
+            RowTarget::Copy(copy) => Some(copy),
+            RowTarget::Discard => None,
+            RowTarget::NotOpenYet => return Ok(false),
+            RowTarget::NotAMember => return Err(RecordError::NoMember { epoch, index }),
         };
         self.waiting = None;
         let at = usize::from(slot);
@@ -190,9 +190,9 @@ mod tests {
         while !bytes.is_empty() {
             let most = [1, 7, 30, 300, 5000][rng.below(5)].min(bytes.len());
             let (piece, rest) = bytes.split_at(1 + rng.below(most));
-            let fed = decoder.feed(piece, |_| Place::Copy(copy.clone()))?;
+            let fed = decoder.feed(piece, |_| RowTarget::Copy(copy.clone()))?;
             assert_eq!(fed.taken, piece.len());
-            rung = rung.max(fed.ring);
+            rung = rung.max(fed.wake);
             bytes = rest;
         }
         Ok(rung)
@@ -320,33 +320,33 @@ mod tests {
         let ring = Header::Wake(WakeReason::Data).encode();
         let stream = [&open[..], &word(7), &ring].concat();
         let mut decoder = Decoder::default();
-        let early = decoder.feed(&stream, |_| Place::NotYet);
+        let early = decoder.feed(&stream, |_| RowTarget::NotOpenYet);
         assert_eq!(
-            early.map(|fed| (fed.taken, fed.ring)),
+            early.map(|fed| (fed.taken, fed.wake)),
             Ok((HEADER_LEN, None))
         );
         assert!(decoder.is_waiting());
         let rest = &stream[HEADER_LEN..];
-        assert_eq!(decoder.feed(rest, |_| Place::NotYet), Ok(Fed::default()));
+        assert_eq!(decoder.feed(rest, |_| RowTarget::NotOpenYet), Ok(Decoded::default()));
         let fed = decoder.feed(rest, |key| {
             assert_eq!(key, KEY);
-            Place::Copy(copy.clone())
+            RowTarget::Copy(copy.clone())
         });
-        let (taken, ring) = (rest.len(), Some(WakeReason::Data));
-        assert_eq!(fed, Ok(Fed { taken, ring }));
+        let (taken, wake) = (rest.len(), Some(WakeReason::Data));
+        assert_eq!(fed, Ok(Decoded { taken, wake }));
         assert_eq!(copy.load(FABRIC_AREA), 7);
         // Fenced, in the middle of a record.
         let (one, other) = (word(8), word(9));
-        let feed = |decoder: &mut Decoder, bytes: &[u8]| decoder.feed(bytes, |_| Place::NotYet);
+        let feed = |decoder: &mut Decoder, bytes: &[u8]| decoder.feed(bytes, |_| RowTarget::NotOpenYet);
         feed(&mut decoder, &one[..20]).expect("a part");
-        decoder.dismiss(KEY);
+        decoder.close_segment(KEY);
         feed(&mut decoder, &[&one[20..], &other].concat()).expect("the rest");
         assert_eq!(copy.load(FABRIC_AREA), 7);
         let shut = Header::Shut { slot: 0 }.encode();
         feed(&mut decoder, &shut).expect("a record");
         let error = feed(&mut decoder, &other);
         assert_eq!(error, Err(RecordError::NotOpen { slot: 0 }));
-        let stranger = Decoder::default().feed(&open, |_| Place::NoMember);
+        let stranger = Decoder::default().feed(&open, |_| RowTarget::NotAMember);
         assert!(stranger.is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::decoder::{Decoder, Place};
+use super::decoder::{Decoder, RowTarget};
 use super::record::RecordError;
 use super::shared::Fault;
 use super::splitter::{Piece, Splitter};
@@ -37,7 +37,7 @@ struct Receiver {
 pub(super) struct Received {
     pub(super) messages: Vec<Vec<u8>>,
     /// The loudest ring.
-    pub(super) ring: Option<WakeReason>,
+    pub(super) wake: Option<WakeReason>,
     /// How many were applied; the others wait.
     len: usize,
     /// Nothing more of the stream is taken.
@@ -54,12 +54,12 @@ impl Receiver {
         &mut self,
         mut stream: &TcpStream,
         buffer: &mut [u8],
-        place: impl Fn(SegmentKey) -> Place,
+        target: impl Fn(SegmentKey) -> RowTarget,
     ) -> Received {
         let fault = match stream.read(buffer) {
             Ok(0) if self.splitter.is_between_records() => Fault::Ended,
             Ok(0) => Fault::EndedInside,
-            Ok(len) => return self.feed(&buffer[..len], place),
+            Ok(len) => return self.feed(&buffer[..len], target),
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::Interrupted => return Received::default(),
                 _ => Fault::Broken(error),
@@ -71,24 +71,24 @@ impl Receiver {
         }
     }
 
-    fn feed(&mut self, mut bytes: &[u8], place: impl Fn(SegmentKey) -> Place) -> Received {
+    fn feed(&mut self, mut bytes: &[u8], target: impl Fn(SegmentKey) -> RowTarget) -> Received {
         let (len, waited) = (bytes.len(), self.rest.len());
         let mut received = Received::default();
         let fault = loop {
             let rows = match self.splitter.next(&mut bytes) {
                 Ok(None) => break None,
-                Ok(Some(Piece::Rows(rows))) => self.rows(rows, &place),
-                Ok(Some(Piece::Header(header))) => self.rows(&header, &place),
+                Ok(Some(Piece::Rows(rows))) => self.rows(rows, &target),
+                Ok(Some(Piece::Header(header))) => self.rows(&header, &target),
                 Ok(Some(Piece::Message(message))) => {
                     received.messages.push(message);
                     continue;
                 }
-                Ok(Some(Piece::Bye)) => break Some(Fault::Left),
+                Ok(Some(Piece::Bye)) => break Some(Fault::Closed),
                 Err(error) => Err(error),
             };
             match rows {
-                Ok(ring) => received.ring = received.ring.max(ring),
-                Err(error) => break Some(Fault::NoRecord(error)),
+                Ok(wake) => received.wake = received.wake.max(wake),
+                Err(error) => break Some(Fault::InvalidRecord(error)),
             }
         };
         received.len = len - (self.rest.len() - waited);
@@ -100,26 +100,26 @@ impl Receiver {
     fn rows(
         &mut self,
         rows: &[u8],
-        place: impl Fn(SegmentKey) -> Place,
+        target: impl Fn(SegmentKey) -> RowTarget,
     ) -> Result<Option<WakeReason>, RecordError> {
         if self.decoder.is_waiting() {
             self.rest.extend_from_slice(rows);
             return Ok(None);
         }
-        let fed = self.decoder.feed(rows, place)?;
+        let fed = self.decoder.feed(rows, target)?;
         self.rest.extend_from_slice(&rows[fed.taken..]);
-        Ok(fed.ring)
+        Ok(fed.wake)
     }
 
     /// Those that wait, if what they wait for is there.
-    fn resume(&mut self, place: impl Fn(SegmentKey) -> Place) -> Received {
+    fn resume(&mut self, target: impl Fn(SegmentKey) -> RowTarget) -> Received {
         let mut received = Received::default();
-        match self.decoder.feed(&self.rest, place) {
+        match self.decoder.feed(&self.rest, target) {
             Ok(fed) => {
                 self.rest.drain(..fed.taken);
-                (received.len, received.ring) = (fed.taken, fed.ring);
+                (received.len, received.wake) = (fed.taken, fed.wake);
             }
-            Err(error) => received.fault = Some(Fault::NoRecord(error)),
+            Err(error) => received.fault = Some(Fault::InvalidRecord(error)),
         }
         received
     }
@@ -144,22 +144,22 @@ impl Incoming {
     pub(super) fn receive(
         &self,
         buffer: &mut [u8],
-        place: impl Fn(SegmentKey) -> Place,
+        target: impl Fn(SegmentKey) -> RowTarget,
         handle: impl FnOnce(Received),
     ) {
         self.apply(handle, |receiver| match receiver.is_stuck() {
             true => Received::default(),
-            false => receiver.read(&self.stream, buffer, place),
+            false => receiver.read(&self.stream, buffer, target),
         });
     }
 
     /// Goes on with what waited for a segment, if it is there. By the same thread.
     pub(super) fn resume(
         &self,
-        place: impl Fn(SegmentKey) -> Place,
+        target: impl Fn(SegmentKey) -> RowTarget,
         handle: impl FnOnce(Received),
     ) {
-        self.apply(handle, |receiver| receiver.resume(place));
+        self.apply(handle, |receiver| receiver.resume(target));
     }
 
     fn apply(&self, handle: impl FnOnce(Received), work: impl FnOnce(&mut Receiver) -> Received) {
@@ -180,9 +180,9 @@ impl Incoming {
     }
 
     /// F6: once it has returned, nothing more is applied in this segment.
-    pub(super) fn dismiss(&self, key: SegmentKey) {
+    pub(super) fn close_segment(&self, key: SegmentKey) {
         if let Some(receiver) = &mut *self.receiver() {
-            receiver.decoder.dismiss(key);
+            receiver.decoder.close_segment(key);
         }
     }
 

@@ -53,11 +53,11 @@
 //! The epoch does not travel. Who rings sends a ring record behind the data,
 //! and that is all it does: [`ring`](crate::Fabric::ring) sends what it has
 //! held back for the members of its segment, and the record says for what. The
-//! handshake of [`crate::sleep`] takes place inside the receiving process: its I/O
+//! handshake of [`crate::sleep`] takes target inside the receiving process: its I/O
 //! thread stores the words, fences and reads the epoch; its sleeper announced,
 //! fenced and looked. So rings are counted where they are answered.
 //!
-//! # PeerFailure
+//! # Failure
 //!
 //! A stream that ends, breaks, takes nothing for [`StreamOptions::user_timeout`],
 //! or carries what is no record is its peer's failure, told once to each control
@@ -67,18 +67,18 @@
 //! that forks keeps the streams; the child must not use the station, and keeps them
 //! open until it ends or executes another program.
 
-mod core;
+mod transport;
 mod decoder;
 mod incoming;
-mod io;
+mod io_thread;
 mod outgoing;
-mod queue;
+mod send_queue;
 mod record;
 mod shared;
 mod splitter;
 mod streams;
 
-pub(crate) use self::core::{Core, problem};
-pub use self::core::{StreamState, StreamOptions};
+pub(crate) use self::transport::{StreamTransport, problem};
+pub use self::transport::{StreamState, StreamOptions};
 pub(crate) use shared::Wake;
-pub(crate) use streams::{Reach, Streams};
+pub(crate) use streams::{StreamReach, Streams};

@@ -10,10 +10,10 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::queue::Queue;
+use super::send_queue::SendQueue;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
 use crate::fabric::WakeReason;
-use crate::queue::{Full, Own, Push, SLOTS};
+use crate::push_queue::{Full, OwnSegment, Push, SLOTS};
 
 /// Bytes that are fetched and handed to the kernel at once.
 const STAGE_LEN: usize = RECORD_LEN_MAX + HEADER_LEN;
@@ -27,7 +27,7 @@ const BATCH_LEN: usize = STAGE_LEN;
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) stream: TcpStream,
-    queue: Mutex<Queue>,
+    queue: Mutex<SendQueue>,
     writer: Mutex<Writer>,
     /// Something waits since the last batch ended.
     held_back: AtomicBool,
@@ -36,7 +36,7 @@ pub(super) struct Outgoing {
 #[derive(Debug)]
 struct Writer {
     /// By slot: whose rows are fetched from.
-    rows: Vec<Option<Arc<Own>>>,
+    rows: Vec<Option<Arc<OwnSegment>>>,
     /// Fetched bytes; those of `from..to` are not sent yet. They stay as they
     /// were fetched, so that a word in two pieces is one value.
     stage: Box<[u8]>,
@@ -55,7 +55,7 @@ impl Outgoing {
     pub(super) fn new(stream: TcpStream, waiting_max: usize) -> Self {
         Self {
             stream,
-            queue: Mutex::new(Queue::new(waiting_max)),
+            queue: Mutex::new(SendQueue::new(waiting_max)),
             writer: Mutex::new(Writer {
                 rows: Vec::with_capacity(SLOTS),
                 stage: vec![0; STAGE_LEN].into(),
@@ -70,7 +70,7 @@ impl Outgoing {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, SendQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +79,7 @@ impl Outgoing {
     }
 
     /// Appends a record. Whether so much waits that it had better be sent now.
-    pub(super) fn put_in(&self, own: &Arc<Own>, push: Push) -> Result<bool, Full> {
+    pub(super) fn put_in(&self, own: &Arc<OwnSegment>, push: Push) -> Result<bool, Full> {
         let mut queue = self.queue();
         queue.put_in(own, push)?;
         self.held_back.store(true, Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl Outgoing {
 
 impl Writer {
     /// Writes until nothing waits or the stream is full.
-    fn write_to(&mut self, mut stream: &TcpStream, queue: &Mutex<Queue>) -> io::Result<()> {
+    fn write_to(&mut self, mut stream: &TcpStream, queue: &Mutex<SendQueue>) -> io::Result<()> {
         while !self.blocked && (self.from < self.to || self.fetch(queue)) {
             match stream.write(&self.stage[self.from..self.to]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -196,7 +196,7 @@ impl Writer {
     }
 
     /// Fills the stage anew from the queue; whether there was anything.
-    fn fetch(&mut self, queue: &Mutex<Queue>) -> bool {
+    fn fetch(&mut self, queue: &Mutex<SendQueue>) -> bool {
         let mut plan = core::mem::take(&mut self.plan);
         let mut waiting = queue.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.take(&mut plan, STAGE_LEN);

@@ -7,7 +7,7 @@
 //!   +--------+-------+------+------+--- ... -------------+
 //! ```
 //! A *slot* stands for a segment, from the record that opens it (with the key in
-//! the place of offset and length) to the one that shuts it; then it is free for
+//! the target of offset and length) to the one that shuts it; then it is free for
 //! another. A ring has neither slot nor offset nor bytes. A message goes in parts,
 //! which have bytes, as many as they like, and neither slot nor offset; so does the
 //! last record of who closes the stream on purpose, which has no bytes either.

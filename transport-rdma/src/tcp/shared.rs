@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 
-use super::decoder::Place;
+use super::decoder::RowTarget;
 use super::incoming::{Incoming, Received};
-use super::io::Source;
+use super::io_thread::Source;
 use super::outgoing::Outgoing;
 use super::record::RecordError;
 use crate::counters::SleepCounters;
@@ -20,9 +20,9 @@ use crate::eventfd::{create_eventfd, signal_eventfd};
 use crate::fabric::{FailureCause, WakeReason};
 use crate::failures::Control;
 use crate::mem::Region;
-use crate::station_event::{StationEvent, LEFT, EventQueue};
+use crate::station_event::{StationEvent, CLOSED_BY_PEER, EventQueue};
 use crate::peers::MEMBERS_MAX;
-use crate::queue::Full;
+use crate::push_queue::Full;
 use crate::segment::SegmentKey;
 use crate::shm::SetupError;
 use crate::station_error::StationError;
@@ -39,10 +39,10 @@ const STOP_WITHIN: Duration = Duration::from_millis(500);
 /// Why a link is one no more.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    #[error("{LEFT}")]
-    Left,
+    #[error("{CLOSED_BY_PEER}")]
+    Closed,
     #[error("{0}")]
-    Unread(String),
+    UnreadMessages(String),
     #[error("it ended its stream")]
     Ended,
     #[error("its stream ended inside a record")]
@@ -50,18 +50,18 @@ pub(super) enum Fault {
     #[error("its stream broke: {0}")]
     Broken(io::Error),
     #[error("it sent a record {0}")]
-    NoRecord(RecordError),
+    InvalidRecord(RecordError),
     #[error("it takes too little: {waiting} records wait for it already")]
-    Full { waiting: usize },
+    Overflow { waiting: usize },
     #[error("the thread that serves the streams has ended: {0}")]
     NoThread(io::Error),
     #[error("{0}")]
-    Elsewhere(String),
+    OtherPath(String),
 }
 
 /// The two streams between me and a peer.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct StreamLink {
     pub(super) number: u64,
     pub(super) peer: u128,
     pub(super) outgoing: Outgoing,
@@ -72,14 +72,14 @@ pub(super) struct Link {
 }
 
 /// Wakes the sleeper of this process, if it wants to know, and counts that before.
-pub(crate) type Wake = Box<dyn Fn(WakeReason, &AtomicU64) + Send + Sync>;
+pub(crate) type WakeHook = Box<dyn Fn(WakeReason, &AtomicU64) + Send + Sync>;
 
 /// Ends what else leads to a peer that is lost, or dropped.
-pub(crate) type Lost = Box<dyn Fn(u128) + Send + Sync>;
+pub(crate) type LostHook = Box<dyn Fn(u128) + Send + Sync>;
 
 /// What a segment is to those who push to it.
 #[derive(Debug)]
-pub(super) struct Receiving {
+pub(super) struct IncomingSegment {
     /// By rank, as all of it.
     pub(super) members: Vec<u128>,
     pub(super) copies: Vec<Region>,
@@ -88,7 +88,7 @@ pub(super) struct Receiving {
 
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<StreamLink>,
     /// Why it is lost.
     pub(super) fate: Option<FailureCause>,
 }
@@ -99,14 +99,14 @@ pub(super) struct State {
     /// Those who are not there and will not come.
     absent: BTreeSet<u128>,
     /// Of these peers, by their numbers.
-    pub(super) links: BTreeMap<u64, Arc<Link>>,
+    pub(super) links: BTreeMap<u64, Arc<StreamLink>>,
     next_link: u64,
-    pub(super) open: BTreeMap<SegmentKey, Arc<Receiving>>,
+    pub(super) open: BTreeMap<SegmentKey, Arc<IncomingSegment>>,
     /// The newest epoch of which there was a segment: what is older and not open
     /// will not be opened any more.
     epoch: u64,
     /// Those of this epoch or later that will not be either.
-    gone: BTreeSet<SegmentKey>,
+    closed: BTreeSet<SegmentKey>,
     slots: BTreeSet<u16>,
     /// Numbers of links that were dropped, and how long they are served yet.
     leaving: Vec<(Instant, u64)>,
@@ -117,25 +117,25 @@ pub(super) struct State {
 
 impl State {
     /// A segment is here. False if it is already, or is over.
-    pub(super) fn admit(&mut self, key: SegmentKey, receiving: Arc<Receiving>) -> bool {
+    pub(super) fn open_segment(&mut self, key: SegmentKey, incoming_segment: Arc<IncomingSegment>) -> bool {
         if self.is_over(key) || self.open.contains_key(&key) {
             return false;
         }
         self.epoch = self.epoch.max(key.epoch);
         let epoch = self.epoch;
-        self.gone.retain(|gone| gone.epoch >= epoch);
-        self.open.insert(key, receiving);
+        self.closed.retain(|gone| gone.epoch >= epoch);
+        self.open.insert(key, incoming_segment);
         true
     }
 
     fn is_over(&self, key: SegmentKey) -> bool {
-        key.epoch < self.epoch || self.gone.contains(&key)
+        key.epoch < self.epoch || self.closed.contains(&key)
     }
 
-    pub(super) fn dismiss(&mut self, key: SegmentKey) {
+    pub(super) fn close_segment(&mut self, key: SegmentKey) {
         self.open.remove(&key);
         if key.epoch >= self.epoch {
-            self.gone.insert(key);
+            self.closed.insert(key);
         }
     }
 
@@ -150,18 +150,18 @@ impl State {
     }
 
     /// Where what a peer pushes in a segment goes.
-    fn place(&self, peer: u128, key: SegmentKey) -> Place {
-        let Some(receiving) = self.open.get(&key) else {
+    fn target(&self, peer: u128, key: SegmentKey) -> RowTarget {
+        let Some(incoming_segment) = self.open.get(&key) else {
             return match self.is_over(key) {
-                true => Place::Nowhere,
-                false => Place::NotYet,
+                true => RowTarget::Discard,
+                false => RowTarget::NotOpenYet,
             };
         };
-        let rank = receiving.members.iter().position(|&member| member == peer);
+        let rank = incoming_segment.members.iter().position(|&member| member == peer);
         match rank {
-            None => Place::NoMember,
-            Some(rank) if receiving.fenced[rank].load(Ordering::Acquire) => Place::Nowhere,
-            Some(rank) => Place::Copy(receiving.copies[rank].clone()),
+            None => RowTarget::NotAMember,
+            Some(rank) if incoming_segment.fenced[rank].load(Ordering::Acquire) => RowTarget::Discard,
+            Some(rank) => RowTarget::Copy(incoming_segment.copies[rank].clone()),
         }
     }
 }
@@ -171,10 +171,10 @@ pub(super) struct Shared {
     pub(super) epoll: OwnedFd,
     /// Gives the thread something to do.
     pub(super) kick: OwnedFd,
-    wake: Wake,
-    lost: Lost,
+    wake: WakeHook,
+    lost: LostHook,
     /// Taken with the state locked, or alone.
-    news: Arc<EventQueue>,
+    events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
     state: Mutex<State>,
     /// Who is here, or lost, or that all is over.
@@ -192,9 +192,9 @@ impl core::fmt::Debug for Shared {
 impl Shared {
     pub(super) fn new(
         id: u128,
-        news: Arc<EventQueue>,
-        wake: Wake,
-        lost: Lost,
+        events: Arc<EventQueue>,
+        wake: WakeHook,
+        lost: LostHook,
     ) -> Result<Self, StationError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(SetupError::system("making an epoll descriptor"))?;
@@ -207,7 +207,7 @@ impl Shared {
             kick,
             wake,
             lost,
-            news,
+            events,
             sleep: SleepCounters::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -234,7 +234,7 @@ impl Shared {
         peer: u128,
         outgoing: Outgoing,
         incoming: Incoming,
-        last_words: &[u8],
+        final_frame: &[u8],
     ) -> Result<(), StationError> {
         let mut state = self.state();
         let refuse = |reason: String| Err(StationError::Refused { id: peer, reason });
@@ -248,7 +248,7 @@ impl Shared {
             return refuse(format!("this station has {PEERS_MAX} peers already"));
         }
         let number = state.next_link;
-        let link = Arc::new(Link {
+        let link = Arc::new(StreamLink {
             number,
             peer,
             outgoing,
@@ -257,7 +257,7 @@ impl Shared {
             leaving: AtomicBool::new(false),
         });
         // Nobody pushes before the state is unlocked. So little always fits.
-        let said = (&link.outgoing.stream).write_all(last_words);
+        let said = (&link.outgoing.stream).write_all(final_frame);
         said.map_err(SetupError::system("ending a handshake"))?;
         // Told once when it takes bytes again, so that nobody has to ask.
         let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -268,7 +268,7 @@ impl Shared {
         state.next_link += 1;
         state.links.insert(number, Arc::clone(&link));
         state.peers.insert(peer, Peer { link, fate: None });
-        self.news.tell(StationEvent::Connected { id: peer });
+        self.events.push(StationEvent::Connected { id: peer });
         // Before anybody finds the peer: who sleeps from then on is not woken by this.
         self.wake();
         drop(state);
@@ -277,7 +277,7 @@ impl Shared {
     }
 
     /// With the state locked.
-    fn listen(&self, link: &Link) -> rustix::io::Result<()> {
+    fn listen(&self, link: &StreamLink) -> rustix::io::Result<()> {
         let from = Source::From(link.number).token();
         match epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN) {
             Err(Errno::EXIST) => Ok(()),
@@ -295,7 +295,7 @@ impl Shared {
         let Some(Peer { link, .. }) = state.peers.remove(&id) else {
             return;
         };
-        self.news.forget(id);
+        self.events.forget(id);
         link.told.store(true, Ordering::Release);
         link.leaving.store(true, Ordering::Release);
         let until = Instant::now() + LEAVE_WITHIN;
@@ -312,7 +312,7 @@ impl Shared {
     }
 
     /// Nothing is left of a connection.
-    fn remove(&self, link: &Link) {
+    fn remove(&self, link: &StreamLink) {
         let mut state = self.state();
         state.links.remove(&link.number);
         state.leaving.retain(|&(_, number)| number != link.number);
@@ -359,7 +359,7 @@ impl Shared {
         state.stopped && state.leaving.is_empty()
     }
 
-    pub(super) fn link(&self, number: u64) -> Option<Arc<Link>> {
+    pub(super) fn link(&self, number: u64) -> Option<Arc<StreamLink>> {
         self.state().links.get(&number).cloned()
     }
 
@@ -388,7 +388,7 @@ impl Shared {
 
     /// The peer has failed: told once. What of its stream is still on its way
     /// may land.
-    pub(super) fn fail(&self, link: &Link, fault: &Fault) {
+    pub(super) fn fail(&self, link: &StreamLink, fault: &Fault) {
         // Before it is closed: the other thread sees an end then.
         let told = link.told.swap(true, Ordering::AcqRel);
         link.outgoing.close();
@@ -402,7 +402,7 @@ impl Shared {
         if let Some(peer) = state.peers.get_mut(&link.peer) {
             peer.fate = Some(cause.clone());
             let id = link.peer;
-            self.news.tell(StationEvent::Closed { id, cause });
+            self.events.push(StationEvent::Closed { id, cause });
         }
         drop(state);
         self.changed.notify_all();
@@ -410,16 +410,16 @@ impl Shared {
     }
 
     /// Takes what has come from a peer, if it is not waiting.
-    pub(super) fn receive(&self, link: &Link, buffer: &mut [u8]) {
+    pub(super) fn receive(&self, link: &StreamLink, buffer: &mut [u8]) {
         if link.leaving.load(Ordering::Acquire) {
             if link.incoming.discard(buffer) {
                 self.remove(link);
             }
             return;
         }
-        let place = |key| self.state().place(link.peer, key);
+        let target = |key| self.state().target(link.peer, key);
         let handle = |received| self.handle(link, received);
-        link.incoming.receive(buffer, place, handle);
+        link.incoming.receive(buffer, target, handle);
         let stuck = link.incoming.is_stuck();
         if stuck && link.outgoing.is_closed() {
             self.fail(link, &Fault::Ended);
@@ -437,9 +437,9 @@ impl Shared {
     pub(super) fn resume(&self) {
         let links: Vec<_> = self.state().links.values().cloned().collect();
         for link in links.iter().filter(|link| link.incoming.is_waiting()) {
-            let place = |key| self.state().place(link.peer, key);
+            let target = |key| self.state().target(link.peer, key);
             let handle = |received| self.handle(link, received);
-            link.incoming.resume(place, handle);
+            link.incoming.resume(target, handle);
             let state = self.state();
             let goes_on = !link.incoming.is_closed() && !link.incoming.is_stuck();
             if goes_on
@@ -452,43 +452,43 @@ impl Shared {
         }
     }
 
-    fn handle(&self, link: &Link, received: Received) {
+    fn handle(&self, link: &StreamLink, received: Received) {
         for message in received.messages {
             self.deliver(link, message);
         }
-        if let Some(ring) = received.ring {
-            (self.wake)(ring, &self.sleep.peer_wakes);
+        if let Some(reason) = received.wake {
+            (self.wake)(reason, &self.sleep.peer_wakes);
         }
         if let Some(fault) = received.fault {
             self.fail(link, &fault);
         }
     }
 
-    fn deliver(&self, link: &Link, message: Vec<u8>) {
+    fn deliver(&self, link: &StreamLink, message: Vec<u8>) {
         let state = self.state();
         let delivered = match link.leaving.load(Ordering::Acquire) {
             true => return,
-            false => self.news.deliver(link.peer, message),
+            false => self.events.deliver(link.peer, message),
         };
         drop(state);
         match delivered {
             Ok(()) => self.wake(),
-            Err(reason) => self.fail(link, &Fault::Unread(reason)),
+            Err(reason) => self.fail(link, &Fault::UnreadMessages(reason)),
         }
     }
 
     /// What came of putting something into a queue: whether it is full enough
     /// to be sent.
-    pub(super) fn put(&self, link: &Link, put: Result<bool, Full>) {
+    pub(super) fn put(&self, link: &StreamLink, put: Result<bool, Full>) {
         match put {
             Ok(false) => {}
             Ok(true) => self.sent(link, link.outgoing.send()),
-            Err(Full { waiting }) => self.fail(link, &Fault::Full { waiting }),
+            Err(Full { waiting }) => self.fail(link, &Fault::Overflow { waiting }),
         }
     }
 
     /// What came of sending.
-    pub(super) fn sent(&self, link: &Link, sent: io::Result<()>) {
+    pub(super) fn sent(&self, link: &StreamLink, sent: io::Result<()>) {
         match sent {
             Ok(()) => {}
             // The I/O thread is told so too, and waits for its last words.
@@ -499,7 +499,7 @@ impl Shared {
 
     /// The stream to a peer takes bytes again, or has ended. If it has, the peer's
     /// own has too, and its last words are still in it.
-    pub(super) fn go_on(&self, link: &Link, ended: bool) {
+    pub(super) fn go_on(&self, link: &StreamLink, ended: bool) {
         match link.outgoing.stream.take_error() {
             Ok(Some(error)) if !is_end(&error) => self.fail(link, &Fault::Broken(error)),
             Ok(None) if !ended => self.sent(link, link.outgoing.send_again()),

@@ -7,33 +7,33 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::shared::{Link, Receiving, Shared};
+use super::shared::{StreamLink, IncomingSegment, Shared};
 use crate::counters::PushCounters;
 use crate::fabric::{FabricCounters, PeerFailure, FailureCause, WakeReason};
 use crate::failures::{Control, Failures};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
-use crate::queue::{Own, Push};
+use crate::push_queue::{OwnSegment, Push};
 use crate::segment::SegmentRequest;
 use crate::station_error::StationError;
 
 /// Who is not reached by streams.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Reach {
+pub(crate) struct StreamReach {
     /// Nothing of these is known here.
-    pub(crate) elsewhere: PeerSet,
+    pub(crate) not_by_network: PeerSet,
     /// What is pushed goes to these by other means; that they fail is told here.
-    pub(crate) besides: PeerSet,
+    pub(crate) by_rdma: PeerSet,
 }
 
 #[derive(Debug)]
 pub(crate) struct Streams {
     shared: Arc<Shared>,
     me: Rank,
-    own: Arc<Own>,
+    own: Arc<OwnSegment>,
     /// By rank; none for myself and for those who are reached otherwise, or not.
-    links: Vec<Option<Arc<Link>>>,
-    receiving: Arc<Receiving>,
+    links: Vec<Option<Arc<StreamLink>>>,
+    incoming_segment: Arc<IncomingSegment>,
     /// Of a control segment.
     failures: Option<Arc<Failures>>,
     pushes: PushCounters,
@@ -46,15 +46,15 @@ impl Streams {
         shared: &Arc<Shared>,
         request: &SegmentRequest,
         rows: &[Region],
-        reach: &Reach,
+        reach: &StreamReach,
     ) -> Result<Self, StationError> {
         let key = request.key;
-        let receiving = Arc::new(Receiving {
+        let incoming_segment = Arc::new(IncomingSegment {
             members: request.members.clone(),
             copies: rows.to_vec(),
             // A stream has nothing to say of rows that come by other means.
             fenced: (0..rows.len() as u16)
-                .map(|rank| AtomicBool::new(reach.besides.contains(Rank(rank))))
+                .map(|rank| AtomicBool::new(reach.by_rdma.contains(Rank(rank))))
                 .collect(),
         });
         let mut state = shared.state();
@@ -62,7 +62,7 @@ impl Streams {
             let problem = "there are 65536 segments";
             return Err(StationError::segment(key, problem));
         };
-        if !state.admit(key, Arc::clone(&receiving)) {
+        if !state.open_segment(key, Arc::clone(&incoming_segment)) {
             state.return_slot(slot);
             let problem = "it is there already, or it is over";
             return Err(StationError::segment(key, problem));
@@ -73,11 +73,11 @@ impl Streams {
             .as_ref()
             .map(|failures| Control::new(request.members.clone(), failures));
         for (rank, id) in request.peers() {
-            if reach.elsewhere.contains(rank) {
+            if reach.not_by_network.contains(rank) {
                 continue;
             }
             let peer = state.peers.get(&id);
-            if !reach.besides.contains(rank) {
+            if !reach.by_rdma.contains(rank) {
                 links[rank.index()] = peer.map(|peer| Arc::clone(&peer.link));
             }
             let fate = match peer {
@@ -94,15 +94,15 @@ impl Streams {
         Ok(Self {
             shared: Arc::clone(shared),
             me: request.me,
-            own: Arc::new(Own { slot, key, row }),
+            own: Arc::new(OwnSegment { slot, key, row }),
             links,
-            receiving,
+            incoming_segment,
             failures,
             pushes: PushCounters::default(),
         })
     }
 
-    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {
+    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &StreamLink> {
         of.iter_behind(self.me)
             .filter_map(|peer| self.links.get(peer.index())?.as_deref())
     }
@@ -157,8 +157,8 @@ impl Streams {
     pub(crate) fn fence(&self, peer: Rank) {
         if let Some(link) = &self.links[peer.index()] {
             // Whoever opens the segment from now on sees it; who has, is told.
-            self.receiving.fenced[peer.index()].store(true, Ordering::Release);
-            link.incoming.dismiss(self.own.key);
+            self.incoming_segment.fenced[peer.index()].store(true, Ordering::Release);
+            link.incoming.close_segment(self.own.key);
         }
     }
 
@@ -170,11 +170,11 @@ impl Streams {
 impl Drop for Streams {
     /// What was pushed is sent, as far as the streams take it.
     fn drop(&mut self) {
-        self.shared.state().dismiss(self.own.key);
+        self.shared.state().close_segment(self.own.key);
         for link in self.links.iter().flatten() {
             let shut = link.outgoing.shut(self.own.slot);
             self.shared.put(link, shut.map(|()| false));
-            link.incoming.dismiss(self.own.key);
+            link.incoming.close_segment(self.own.key);
         }
         self.end_batch();
         self.shared.state().return_slot(self.own.slot);

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use rustix::process::{Resource, getrlimit};
 
 use super::error::RdmaError;
-use super::message::MESSAGE_LEN_MAX;
+use super::control_message::MESSAGE_LEN_MAX;
 use super::sys::{self, Access, Context, Domain, GidKind, GidRow, LinkLayer, Memory, Port};
 use crate::mapping::Mapping;
 use crate::rdma::RdmaOptions;
 
-/// What has to be possible to register, in bytes: less is no use to anybody.
+/// Outcome has to be possible to register, in bytes: less is no use to anybody.
 const TRIAL_LEN: usize = 64 << 20;
 
-/// What is used of a device.
+/// Outcome is used of a device.
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) context: Arc<Context>,

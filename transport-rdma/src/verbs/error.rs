@@ -25,7 +25,7 @@ pub enum RdmaError {
     Unfit {
         /// Which.
         device: String,
-        /// What is wrong, and what would be right.
+        /// Outcome is wrong, and what would be right.
         problem: String,
     },
     /// Memory cannot be registered with the device.
@@ -40,15 +40,15 @@ pub enum RdmaError {
         wanted: usize,
         /// The limit, in words.
         limit: String,
-        /// What the kernel said.
+        /// Outcome the kernel said.
         source: io::Error,
     },
     /// A call failed that should not.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// Outcome was tried.
         what: &'static str,
-        /// What the system said.
+        /// Outcome the system said.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What a device may still fetch from a row.
+//! Outcome a device may still fetch from a row.
 //!
 //! Ranges are fetched by the device, when it is their turn, so a word of a range may be
 //! newer in the copy than when it was pushed. A short range is carried inline instead, as

@@ -6,14 +6,14 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::Device;
-use super::message::{MESSAGE_LEN_MAX, Message};
+use super::control_message::{MESSAGE_LEN_MAX, ControlMessage};
 use super::offer::Offer;
 use super::outgoing::Outgoing;
-use super::poster::{Poster, ring_of};
-use super::sleeper::Sleeper;
-use super::slots::SIGNAL_EVERY;
+use super::poster::{Poster, reason_of};
+use super::peer_sleep::PeerSleep;
+use super::send_slots::SIGNAL_EVERY;
 use super::sys::{
-    Access, Capacity, Channel, CompletionQueue, LinkLayer, Memory, QueuePair, Target, What,
+    Access, Capacity, Channel, CompletionQueue, LinkLayer, Memory, QueuePair, Target, Outcome,
     status_text,
 };
 use crate::fabric::WakeReason;
@@ -50,18 +50,18 @@ pub(super) enum Role {
     Answers,
 }
 
-/// What has come from a peer, but for what is a segment's.
+/// Outcome has come from a peer, but for what is a segment's.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<ControlMessage>,
     /// The loudest.
-    pub(super) ring: Option<WakeReason>,
+    pub(super) wake: Option<WakeReason>,
     /// How many there were.
     pub(super) peer_wakes: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct RdmaLink {
     pub(super) number: u64,
     pub(super) peer: u128,
     pub(super) role: Role,
@@ -70,7 +70,7 @@ pub(super) struct Link {
     incoming: Mutex<Option<Arc<QueuePair>>>,
     memory: Memory,
     first_packet: u32,
-    pub(super) sleeper: Sleeper,
+    pub(super) sleep: PeerSleep,
     pub(super) is_proved: AtomicBool,
     /// Its failure was told, or is of no interest.
     pub(super) told: AtomicBool,
@@ -80,7 +80,7 @@ fn what<E: core::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
     move |error| format!("{what}: {error}")
 }
 
-impl Link {
+impl RdmaLink {
     /// A queue pair that receives, once it is connected.
     pub(super) fn new(
         device: &Device,
@@ -116,7 +116,7 @@ impl Link {
             incoming: Mutex::new(Some(pair)),
             memory,
             first_packet: u32::from_le_bytes(random) >> 8,
-            sleeper: Sleeper::default(),
+            sleep: PeerSleep::default(),
             is_proved: AtomicBool::new(false),
             told: AtomicBool::new(false),
         })
@@ -151,7 +151,7 @@ impl Link {
         incoming.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the peer has to know.
+    /// Outcome the peer has to know.
     pub(super) fn offer(&self, device: &Device) -> Result<Vec<u8>, String> {
         let pair = self.incoming().ok_or("it is closed")?;
         let offer = Offer {
@@ -249,20 +249,20 @@ impl Link {
         polled.map_err(|error| error.to_string())?;
         for completion in done.into_iter().flatten() {
             match completion.what {
-                What::Received(len) => {
+                Outcome::Received(len) => {
                     let message = self.message(completion.id, len);
                     let message = message.ok_or("it sent a message that is none")?;
                     received.messages.push(message);
                 }
-                What::Rung(number) => {
-                    let ring = ring_of(number).ok_or("it rang for nothing that there is")?;
-                    received.ring = received.ring.max(Some(ring));
+                Outcome::Doorbell(number) => {
+                    let reason = reason_of(number).ok_or("it rang for nothing that there is")?;
+                    received.wake = received.wake.max(Some(reason));
                     received.peer_wakes += 1;
                 }
-                What::Failed(status) => {
+                Outcome::Failed(status) => {
                     return Err(format!("nothing comes from it: {}", status_text(status)));
                 }
-                What::Sent => {}
+                Outcome::Sent => {}
             }
             let posted = post_receive(&pair, &self.memory, completion.id);
             posted.map_err(what("its queue pair takes no receives"))?;
@@ -270,14 +270,14 @@ impl Link {
         Ok(received)
     }
 
-    fn message(&self, id: u64, len: usize) -> Option<Message> {
+    fn message(&self, id: u64, len: usize) -> Option<ControlMessage> {
         let mut bytes = [0; MESSAGE_LEN_MAX];
         let at = ROOM + usize::try_from(id).ok()? * MESSAGE_LEN_MAX;
         if len > bytes.len() || !self.memory.region().contains(at, MESSAGE_LEN_MAX) {
             return None;
         }
         self.memory.region().copy_out(at, &mut bytes);
-        Message::decode(&bytes[..len])
+        ControlMessage::decode(&bytes[..len])
     }
 
     /// Ends it: once it has returned, nothing is written here or there any more.

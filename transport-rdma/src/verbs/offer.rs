@@ -1,4 +1,4 @@
-//! What a station has to know of another's queue pair, as it goes over the stream.
+//! Outcome a station has to know of another's queue pair, as it goes over the stream.
 
 use super::sys::{LinkLayer, Remote};
 

@@ -7,10 +7,10 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::counters::Counters;
-use super::poster::{Poster, Waits};
+use super::link_counters::LinkCounters;
+use super::poster::{Poster, PostState};
 use crate::fabric::WakeReason;
-use crate::queue::{Full, Own, Push, Pushes};
+use crate::push_queue::{Full, OwnSegment, Push, PushQueue};
 
 /// How many records may wait for one peer before it has failed.
 const WAITING_MAX: usize = 1 << 16;
@@ -25,7 +25,7 @@ const UPKEEP_EVERY: u64 = 256;
 #[derive(Debug)]
 pub(super) struct Outgoing {
     /// `None` once nothing is sent any more.
-    queue: Mutex<Option<Pushes>>,
+    queue: Mutex<Option<PushQueue>>,
     poster: Mutex<Option<Poster>>,
     /// Something waits since the last batch ended.
     held_back: AtomicBool,
@@ -34,23 +34,23 @@ pub(super) struct Outgoing {
     /// My sleep word that the peer does not know yet, or 0.
     tell: AtomicU64,
     upkeeps: AtomicU64,
-    pub(super) counters: Counters,
+    pub(super) counters: LinkCounters,
 }
 
 impl Outgoing {
     pub(super) fn new(poster: Poster) -> Self {
         Self {
-            queue: Mutex::new(Some(Pushes::new(WAITING_MAX))),
+            queue: Mutex::new(Some(PushQueue::new(WAITING_MAX))),
             poster: Mutex::new(Some(poster)),
             held_back: AtomicBool::new(false),
             waits: AtomicBool::new(false),
             tell: AtomicU64::new(0),
             upkeeps: AtomicU64::new(0),
-            counters: Counters::default(),
+            counters: LinkCounters::default(),
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Option<Pushes>> {
+    fn queue(&self) -> MutexGuard<'_, Option<PushQueue>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,7 +60,7 @@ impl Outgoing {
     }
 
     /// A segment whose pushes come from here on, until [`shut`](Self::shut).
-    pub(super) fn open(&self, own: &Arc<Own>) -> Result<(), Full> {
+    pub(super) fn open(&self, own: &Arc<OwnSegment>) -> Result<(), Full> {
         match &mut *self.queue() {
             Some(queue) => queue.open(own).map(drop),
             None => Ok(()),
@@ -120,9 +120,9 @@ impl Outgoing {
             // Somebody may have found the lock taken after all was posted.
             let untold = self.tell.load(Ordering::Acquire) != 0;
             let more = match waits {
-                Waits::Slots => false,
-                Waits::Peer => untold,
-                Waits::No => untold || self.queue().as_ref().is_some_and(|it| !it.is_empty()),
+                PostState::Slots => false,
+                PostState::Peer => untold,
+                PostState::No => untold || self.queue().as_ref().is_some_and(|it| !it.is_empty()),
             };
             if !more {
                 return Ok(());
@@ -134,15 +134,15 @@ impl Outgoing {
         &self,
         mut poster: MutexGuard<'_, Option<Poster>>,
         attentive: bool,
-    ) -> Result<Waits, String> {
+    ) -> Result<PostState, String> {
         let Some(poster) = &mut *poster else {
             self.tell.store(0, Ordering::Relaxed);
-            return Ok(Waits::No);
+            return Ok(PostState::No);
         };
         let mut queue = self.queue();
         let Some(queue) = &mut *queue else {
             self.tell.store(0, Ordering::Relaxed);
-            return Ok(Waits::No);
+            return Ok(PostState::No);
         };
         // Acquire: pairs with `tell`.
         let word = self.tell.swap(0, Ordering::Acquire);
@@ -153,7 +153,7 @@ impl Outgoing {
                 .compare_exchange(0, word, Ordering::Release, Ordering::Relaxed);
         }
         let waits = poster.waits();
-        self.waits.store(waits != Waits::No, Ordering::Relaxed);
+        self.waits.store(waits != PostState::No, Ordering::Relaxed);
         Ok(waits)
     }
 
@@ -195,7 +195,7 @@ impl Outgoing {
             return Ok(true);
         };
         let queue = self.queue();
-        let empty = queue.as_ref().is_none_or(Pushes::is_empty) && poster.express.is_empty();
+        let empty = queue.as_ref().is_none_or(PushQueue::is_empty) && poster.express.is_empty();
         drop(queue);
         Ok(poster.is_still(&self.counters)? && empty)
     }

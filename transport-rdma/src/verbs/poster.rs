@@ -1,16 +1,16 @@
-//! What turns pushes into chains of work requests, and posts them.
+//! Outcome turns pushes into chains of work requests, and posts them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::counters::Counters;
+use super::link_counters::LinkCounters;
 use super::fetched::Fetched;
-use super::ledger::{Ledger, Nonsense, Way};
-use super::message::{Message, Place};
-use super::slots::Slots;
-use super::sys::{Chain, Memory, QueuePair, Remote, Request, What, status_text};
+use super::open_segments::{OpenSegments, ProtocolViolation, Destination};
+use super::control_message::{ControlMessage, RemoteRow};
+use super::send_slots::Slots;
+use super::sys::{Chain, Memory, QueuePair, Remote, Request, Outcome, status_text};
 use crate::fabric::WakeReason;
-use crate::queue::{Own, Push, Pushes, SLOTS};
+use crate::push_queue::{OwnSegment, Push, PushQueue, SLOTS};
 use crate::segment::SegmentKey;
 
 /// Work requests that are posted by one call, at most.
@@ -19,9 +19,9 @@ const CHAIN_MAX: usize = 128;
 /// Bytes of one write, at most: longer ranges go in several.
 const WRITE_LEN_MAX: usize = 1 << 20;
 
-/// Kept for a segment as long as the peer may write to it.
+/// SegmentMemory for a segment as long as the peer may write to it.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct SegmentMemory {
     /// My row.
     pub(super) row: Arc<Memory>,
     /// My copy of the peer's: where it writes.
@@ -30,10 +30,10 @@ pub(super) struct Kept {
 
 /// A segment whose pushes may come next in the queue.
 #[derive(Debug)]
-struct Bound {
+struct BoundSegment {
     key: SegmentKey,
     row: Arc<Memory>,
-    way: Way,
+    way: Destination,
     fetched: Fetched,
 }
 
@@ -51,20 +51,20 @@ pub(super) struct Poster {
     write_len_max: usize,
     slots: Slots,
     /// By slot.
-    bound: Vec<Option<Bound>>,
-    pub(super) ledger: Ledger<Kept>,
+    bound: Vec<Option<BoundSegment>>,
+    pub(super) segments: OpenSegments<SegmentMemory>,
     /// Messages that wait for nothing but slots.
-    pub(super) express: VecDeque<Message>,
+    pub(super) express: VecDeque<ControlMessage>,
     /// Rows that are of no use but to work requests up to the given one.
     retired: VecDeque<(u64, Arc<Memory>)>,
     /// The completion channel tells when something is complete.
     armed: bool,
-    state: Waits,
+    state: PostState,
 }
 
 /// Why not all was posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(super) enum PostState {
     No,
     /// Until slots are free.
     Slots,
@@ -83,13 +83,13 @@ impl Poster {
             bytes: 0,
             of_batch: 0,
             write_len_max: write_len_max.min(WRITE_LEN_MAX) & !7,
-            slots: Slots::new(pair.capacity.sends),
+            slots: SendSlots::new(pair.capacity.sends),
             bound: Vec::with_capacity(SLOTS),
-            ledger: Ledger::default(),
+            segments: OpenSegments::default(),
             express: VecDeque::new(),
             retired: VecDeque::new(),
             armed: false,
-            state: Waits::No,
+            state: PostState::No,
         }
     }
 
@@ -98,7 +98,7 @@ impl Poster {
         self.line = Some(line);
     }
 
-    pub(super) fn waits(&self) -> Waits {
+    pub(super) fn waits(&self) -> PostState {
         self.state
     }
 
@@ -107,16 +107,16 @@ impl Poster {
     /// noticed by the thread, which an error is, too. An error is the end of the queue pair.
     pub(super) fn post(
         &mut self,
-        queue: &mut Pushes,
+        queue: &mut PushQueue,
         mut tell: u64,
         attentive: bool,
-        counters: &Counters,
+        counters: &LinkCounters,
     ) -> Result<Option<u64>, String> {
         let Some(line) = self.line else {
-            self.state = Waits::Peer;
+            self.state = PostState::Peer;
             return Ok(None);
         };
-        let waited = self.state == Waits::Slots;
+        let waited = self.state == PostState::Slots;
         if self.slots.free() < CHAIN_MAX as u64 {
             self.reap(counters)?;
         }
@@ -126,22 +126,22 @@ impl Poster {
             if tell != 0 && self.has_room() {
                 let to = line;
                 self.add(&Request::Word { value: tell, to }, false);
-                counters.told();
+                counters.sleep_word_posted();
                 tell = 0;
             }
             self.state = self.fill(queue, line, counters);
             if tell != 0 {
-                self.state = Waits::Slots;
+                self.state = PostState::Slots;
             }
             if !self.chain.is_empty() {
                 let posted = self.pair.post(&mut self.chain);
                 posted.map_err(|error| format!("its queue pair takes no work: {error}"))?;
                 counters.posted(self.chain.len(), self.bytes);
-                if self.state == Waits::No && self.chain.is_full() {
+                if self.state == PostState::No && self.chain.is_full() {
                     continue;
                 }
             }
-            let listens = self.state == Waits::Slots
+            let listens = self.state == PostState::SendSlots
                 || !self.retired.is_empty()
                 || attentive && !self.slots.is_still();
             if listens && !self.armed {
@@ -153,11 +153,11 @@ impl Poster {
                 // Also what has come before it was armed.
                 self.reap(counters)?;
             }
-            if self.state != Waits::Slots || self.slots.free() == 0 {
+            if self.state != PostState::Slots || self.slots.free() == 0 {
                 break;
             }
         }
-        if self.state == Waits::Slots && !waited {
+        if self.state == PostState::Slots && !waited {
             counters.waited();
         }
         Ok((tell != 0).then_some(tell))
@@ -175,23 +175,23 @@ impl Poster {
     }
 
     /// Fills the chain, as far as it goes.
-    fn fill(&mut self, queue: &mut Pushes, line: Remote, counters: &Counters) -> Waits {
+    fn fill(&mut self, queue: &mut PushQueue, line: Remote, counters: &LinkCounters) -> PostState {
         while self.has_room()
             && let Some(message) = self.express.pop_front()
         {
-            let told = matches!(message, Message::Over { .. });
+            let told = matches!(message, ControlMessage::Over { .. });
             self.add(&Request::Message(&message.encode()), told);
         }
         while self.has_room() {
             let waits = match queue.front() {
-                None => return Waits::No,
+                None => return PostState::No,
                 Some(&(Push::Range { slot, .. } | Push::Word { slot, .. })) => {
-                    self.way(slot) == Way::NotYet
+                    self.way(slot) == Destination::NotYet
                 }
                 Some(_) => false,
             };
             if waits {
-                return Waits::Peer;
+                return PostState::Peer;
             }
             if queue.begins_batch() {
                 self.of_batch = 0;
@@ -199,7 +199,7 @@ impl Poster {
             match queue.take(self.write_len_max) {
                 Some(Push::Range { slot, at, len }) => self.add_range(slot, at, len),
                 Some(Push::Word { slot, at, value }) => {
-                    if let Way::To(place) = self.way(slot) {
+                    if let Destination::To(place) = self.way(slot) {
                         let to = place.to.at(at);
                         self.add(&Request::Word { value, to }, false);
                         self.bytes += 8;
@@ -209,28 +209,28 @@ impl Poster {
                 }
                 Some(Push::Wake(ring)) => {
                     let number = ring as u32;
-                    // What was pushed before it carries it.
-                    if !self.chain.ring(number) {
-                        self.add(&Request::Ring { number, to: line }, false);
+                    // Outcome was pushed before it carries it.
+                    if !self.chain.add_doorbell(number) {
+                        self.add(&Request::Doorbell { number, to: line }, false);
                     }
-                    counters.rang();
+                    counters.doorbell_sent();
                 }
                 Some(Push::Open(own)) => self.bind(&own),
                 Some(Push::Shut { slot }) => self.unbind(slot),
-                None => return Waits::No,
+                None => return PostState::No,
             }
         }
         let all = queue.is_empty() && self.express.is_empty();
         match all || self.slots.free() > 0 {
-            true => Waits::No,
-            false => Waits::Slots,
+            true => PostState::No,
+            false => PostState::Slots,
         }
     }
 
-    fn way(&self, slot: u16) -> Way {
+    fn way(&self, slot: u16) -> Destination {
         let bound = self.bound.get(usize::from(slot));
-        bound.map_or(Way::Over, |bound| {
-            bound.as_ref().map_or(Way::Over, |it| it.way)
+        bound.map_or(Destination::Over, |bound| {
+            bound.as_ref().map_or(Destination::Over, |it| it.way)
         })
     }
 
@@ -238,7 +238,7 @@ impl Poster {
         let Some(Some(bound)) = self.bound.get_mut(usize::from(slot)) else {
             return;
         };
-        let Way::To(place) = bound.way else {
+        let Destination::To(place) = bound.way else {
             return;
         };
         let (to, completed) = (place.to.at(at), self.slots.completed());
@@ -257,13 +257,13 @@ impl Poster {
         self.of_batch += 1;
     }
 
-    fn bind(&mut self, own: &Arc<Own>) {
+    fn bind(&mut self, own: &Arc<OwnSegment>) {
         let slot = usize::from(own.slot);
         if self.bound.len() <= slot {
             self.bound.resize_with(slot + 1, || None);
         }
-        let (key, way) = (own.key, self.ledger.way(own.key));
-        self.bound[slot] = self.ledger.kept(key).map(|kept| Bound {
+        let (key, way) = (own.key, self.segments.way(own.key));
+        self.bound[slot] = self.segments.kept(key).map(|kept| BoundSegment {
             key,
             row: Arc::clone(&kept.row),
             way,
@@ -275,9 +275,9 @@ impl Poster {
         let Some(bound) = self.bound.get_mut(usize::from(slot)).and_then(Option::take) else {
             return;
         };
-        let (says, kept) = self.ledger.end(bound.key);
+        let (says, kept) = self.segments.end(bound.key);
         if says {
-            let over = Message::Over { key: bound.key };
+            let over = ControlMessage::Over { key: bound.key };
             let id = self.add(&Request::Message(&over.encode()), true);
             self.retired.push_back((id, bound.row));
         }
@@ -287,21 +287,21 @@ impl Poster {
     /// OVER is due for segments that will not be made.
     pub(super) fn end(&mut self, keys: &[SegmentKey]) {
         for &key in keys {
-            if self.ledger.end(key).0 {
-                self.express.push_back(Message::Over { key });
+            if self.segments.end(key).0 {
+                self.express.push_back(ControlMessage::Over { key });
             }
         }
     }
 
     /// The peer says OPEN; `is_over` that this segment will not be made here.
-    pub(super) fn hear_open(
+    pub(super) fn peer_opened(
         &mut self,
         key: SegmentKey,
-        place: Place,
+        place: RemoteRow,
         is_over: bool,
     ) -> Result<(), String> {
-        let said = self.ledger.hear_open(key, place);
-        said.map_err(|nonsense| nonsense.to_string())?;
+        let said = self.segments.peer_opened(key, place);
+        said.map_err(|violation| violation.to_string())?;
         self.check(key)?;
         self.set_way(key);
         if is_over {
@@ -311,22 +311,22 @@ impl Poster {
     }
 
     /// The peer says OVER.
-    pub(super) fn hear_over(&mut self, key: SegmentKey) -> Result<(), Nonsense> {
-        drop(self.ledger.hear_over(key)?);
+    pub(super) fn peer_ended(&mut self, key: SegmentKey) -> Result<(), ProtocolViolation> {
+        drop(self.segments.peer_ended(key)?);
         self.set_way(key);
         Ok(())
     }
 
     fn set_way(&mut self, key: SegmentKey) {
-        let way = self.ledger.way(key);
+        let way = self.segments.way(key);
         let bound = self.bound.iter_mut().flatten();
         bound.filter(|it| it.key == key).for_each(|it| it.way = way);
     }
 
     /// Whether my row fits its copy at the peer.
     pub(super) fn check(&self, key: SegmentKey) -> Result<(), String> {
-        match (self.ledger.way(key), self.ledger.kept(key)) {
-            (Way::To(place), Some(kept)) if place.len != kept.row.region().len() as u64 => {
+        match (self.segments.way(key), self.segments.kept(key)) {
+            (Destination::To(place), Some(kept)) if place.len != kept.row.region().len() as u64 => {
                 let (there, here) = (place.len, kept.row.region().len());
                 Err(format!("it has {there} bytes for a row of {here} bytes"))
             }
@@ -340,10 +340,10 @@ impl Poster {
     }
 
     /// Takes what is complete.
-    pub(super) fn reap(&mut self, counters: &Counters) -> Result<(), String> {
+    pub(super) fn reap(&mut self, counters: &LinkCounters) -> Result<(), String> {
         let (slots, mut fault) = (&mut self.slots, None);
         let taken = self.pair.sends.poll(|done| match done.what {
-            What::Failed(status) => drop(fault.get_or_insert(status)),
+            Outcome::Failed(status) => drop(fault.get_or_insert(status)),
             _ => slots.complete(done.id),
         });
         let taken = taken.map_err(|error| error.to_string())?;
@@ -365,7 +365,7 @@ impl Poster {
     }
 
     /// Whether all that was posted is known to be complete. Has the rest tell when it is.
-    pub(super) fn is_still(&mut self, counters: &Counters) -> Result<bool, String> {
+    pub(super) fn is_still(&mut self, counters: &LinkCounters) -> Result<bool, String> {
         self.reap(counters)?;
         if let Some(to) = self.line
             && !self.slots.is_still()
@@ -393,7 +393,7 @@ impl Poster {
 }
 
 /// A ring, as its number stands in an immediate value.
-pub(super) fn ring_of(number: u32) -> Option<WakeReason> {
+pub(super) fn reason_of(number: u32) -> Option<WakeReason> {
     [WakeReason::Acks, WakeReason::Data]
         .into_iter()
         .find(|&ring| ring as u32 == number)
@@ -406,8 +406,8 @@ mod tests {
     #[test]
     fn rings_have_numbers() {
         for ring in [WakeReason::Acks, WakeReason::Data] {
-            assert_eq!(ring_of(ring as u32), Some(ring));
+            assert_eq!(reason_of(ring as u32), Some(ring));
         }
-        assert_eq!(ring_of(2), None);
+        assert_eq!(reason_of(2), None);
     }
 }

@@ -6,9 +6,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::link::Link;
-use super::message::{Message, Place};
-use super::poster::Kept;
+use super::link::RdmaLink;
+use super::control_message::{ControlMessage, RemoteRow};
+use super::poster::SegmentMemory;
 use super::shared::Shared;
 use super::sys::{Access, Memory};
 use crate::counters::{PushCounters, SleepCounters};
@@ -16,23 +16,23 @@ use crate::fabric::{FabricCounters, WakeReason};
 use crate::mapping::Mapping;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
-use crate::queue::{Own, Push};
+use crate::push_queue::{OwnSegment, Push};
 use crate::segment::SegmentRequest;
 use crate::shm::SetupError;
 use crate::station_error::StationError;
 
-/// What to look at when memory is not given.
+/// Outcome to look at when memory is not given.
 const HINT: &str = "no memory to be registered with the RDMA device; look at ulimit -l";
 
 /// The part of a segment that goes by RDMA: mine to those of its members that have a
 /// queue pair. Dropped, it sends what was pushed, and tells them that it is over.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct RdmaSegment {
     shared: Arc<Shared>,
     me: Rank,
-    own: Arc<Own>,
+    own: Arc<OwnSegment>,
     /// By rank; none for those who are reached otherwise, or not.
-    links: Vec<Option<Arc<Link>>>,
+    links: Vec<Option<Arc<RdmaLink>>>,
     copies: Vec<(Rank, Region)>,
     /// As `copies`.
     mappings: Vec<Arc<Mapping>>,
@@ -44,10 +44,10 @@ struct Member {
     rank: Rank,
     mapping: Arc<Mapping>,
     /// If it is connected: where it will write.
-    reached: Option<(Arc<Link>, Memory)>,
+    reached: Option<(Arc<RdmaLink>, Memory)>,
 }
 
-impl Segment {
+impl RdmaSegment {
     pub(super) fn open(
         shared: &Arc<Shared>,
         request: &SegmentRequest,
@@ -75,11 +75,11 @@ impl Segment {
             });
         }
         let mut state = shared.state();
-        let slot = state.admit(key);
+        let slot = state.open_segment(key);
         let slot = slot.map_err(|problem| StationError::segment(key, problem))?;
         shared.end_overdue(&state);
         let row = row.clone();
-        let own = Arc::new(Own { slot, key, row });
+        let own = Arc::new(OwnSegment { slot, key, row });
         let mut links = vec![None; request.members.len()];
         let (mut copies, mut mappings) = (Vec::new(), Vec::new());
         let mut misfits = Vec::new();
@@ -117,7 +117,7 @@ impl Segment {
         &self.copies
     }
 
-    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {
+    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &RdmaLink> {
         of.iter_behind(self.me)
             .filter_map(|peer| self.links.get(peer.index())?.as_deref())
     }
@@ -151,8 +151,8 @@ impl Segment {
     pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
         for (ring, to) in [(WakeReason::Data, *data), (WakeReason::Acks, acks.without(data))] {
             for link in self.links(&to) {
-                link.sleeper.note(ring);
-                self.shared.ring_if_due(link);
+                link.sleep.note(ring);
+                self.shared.wake_if_due(link);
             }
         }
         self.end_batch();
@@ -170,7 +170,7 @@ impl Segment {
         let Some(at) = self.copies.iter().position(|(rank, _)| *rank == peer) else {
             return;
         };
-        // What the peer writes goes on to the memory that was pinned, which nobody sees.
+        // Outcome the peer writes goes on to the memory that was pinned, which nobody sees.
         if let Err(error) = self.mappings[at].freeze()
             && let Some(link) = &self.links[peer.index()]
         {
@@ -205,9 +205,9 @@ fn register(shared: &Shared, region: &Region, access: Access) -> Result<Memory, 
 }
 
 /// The peer may write to this copy, and my pushes to it have their place in the queue.
-fn introduce(link: &Link, own: &Arc<Own>, row: &Arc<Memory>, copy: Memory) -> Result<(), String> {
+fn introduce(link: &RdmaLink, own: &Arc<OwnSegment>, row: &Arc<Memory>, copy: Memory) -> Result<(), String> {
     let key = own.key;
-    let place = Place {
+    let place = RemoteRow {
         to: copy.remote(),
         len: copy.region().len() as u64,
     };
@@ -216,17 +216,17 @@ fn introduce(link: &Link, own: &Arc<Own>, row: &Arc<Memory>, copy: Memory) -> Re
         return Ok(());
     };
     let row = Arc::clone(row);
-    poster.ledger.open(key, Kept { row, _copy: copy });
+    poster.segments.open(key, SegmentMemory { row, _copy: copy });
     poster.check(key)?;
-    poster.express.push_back(Message::Open { key, place });
+    poster.express.push_back(ControlMessage::Open { key, place });
     let opened = link.outgoing.open(own);
     opened.map_err(|full| format!("it takes too little: {} records wait", full.waiting))
 }
 
-impl Drop for Segment {
-    /// What was pushed is sent, as far as the peers take it.
+impl Drop for RdmaSegment {
+    /// Outcome was pushed is sent, as far as the peers take it.
     fn drop(&mut self) {
-        self.shared.state().dismiss(self.own.key);
+        self.shared.state().close_segment(self.own.key);
         for link in self.links.iter().flatten() {
             let shut = link.outgoing.shut(self.own.slot);
             self.shared.put(link, shut.map(|()| false));

@@ -1,4 +1,4 @@
-//! What a participant's part in RDMA, its segments and its thread share.
+//! Outcome a participant's part in RDMA, its segments and its thread share.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use core::time::Duration;
@@ -6,21 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::core::Hooks;
+use super::transport::Hooks;
 use super::device::Device;
-use super::link::{Link, Role};
-use super::message::Message;
+use super::link::{RdmaLink, Role};
+use super::control_message::ControlMessage;
 use super::sys::Channel;
 use crate::fabric::WakeReason;
 use crate::peers::MEMBERS_MAX;
-use crate::queue::Full;
+use crate::push_queue::Full;
 use crate::segment::SegmentKey;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) links: BTreeMap<u128, Arc<Link>>,
+    pub(super) links: BTreeMap<u128, Arc<RdmaLink>>,
     /// The same, for those who go through them.
-    list: Arc<[Arc<Link>]>,
+    list: Arc<[Arc<RdmaLink>]>,
     next_link: u64,
     /// Segments that are made.
     open: BTreeSet<SegmentKey>,
@@ -28,19 +28,19 @@ pub(super) struct State {
     /// made any more.
     epoch: u64,
     /// Those of this epoch or later that will not be either.
-    gone: BTreeSet<SegmentKey>,
+    closed: BTreeSet<SegmentKey>,
     slots: BTreeSet<u16>,
     stopped: bool,
 }
 
 impl State {
     pub(super) fn is_over(&self, key: SegmentKey) -> bool {
-        let waits = key.epoch >= self.epoch && !self.gone.contains(&key);
+        let waits = key.epoch >= self.epoch && !self.closed.contains(&key);
         !waits && !self.open.contains(&key)
     }
 
     /// A segment is made: its slot. Those of epochs that are over by that are to be ended.
-    pub(super) fn admit(&mut self, key: SegmentKey) -> Result<u16, &'static str> {
+    pub(super) fn open_segment(&mut self, key: SegmentKey) -> Result<u16, &'static str> {
         if self.open.contains(&key) || self.is_over(key) {
             return Err("it is there already, or it is over");
         }
@@ -50,15 +50,15 @@ impl State {
         self.open.insert(key);
         self.epoch = self.epoch.max(key.epoch);
         let epoch = self.epoch;
-        self.gone.retain(|gone| gone.epoch >= epoch);
+        self.closed.retain(|gone| gone.epoch >= epoch);
         Ok(slot)
     }
 
     /// It is there no more, or will not be.
-    pub(super) fn dismiss(&mut self, key: SegmentKey) {
+    pub(super) fn close_segment(&mut self, key: SegmentKey) {
         self.open.remove(&key);
         if key.epoch >= self.epoch {
-            self.gone.insert(key);
+            self.closed.insert(key);
         }
     }
 
@@ -117,25 +117,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn links(&self) -> Arc<[Arc<Link>]> {
+    pub(super) fn links(&self) -> Arc<[Arc<RdmaLink>]> {
         Arc::clone(&self.state().list)
     }
 
-    pub(super) fn link(&self, peer: u128) -> Option<Arc<Link>> {
+    pub(super) fn link(&self, peer: u128) -> Option<Arc<RdmaLink>> {
         self.state().links.get(&peer).cloned()
     }
 
-    fn link_of_number(&self, number: u64) -> Option<Arc<Link>> {
+    fn link_of_number(&self, number: u64) -> Option<Arc<RdmaLink>> {
         let links = self.links();
         links.iter().find(|link| link.number == number).cloned()
     }
 
-    pub(super) fn add(&self, peer: u128, role: Role) -> Result<Arc<Link>, String> {
+    pub(super) fn add(&self, peer: u128, role: Role) -> Result<Arc<RdmaLink>, String> {
         let mut state = self.state();
         let number = state.next_link;
         state.next_link += 1;
         drop(state);
-        let link = Arc::new(Link::new(&self.device, &self.channel, number, peer, role)?);
+        let link = Arc::new(RdmaLink::new(&self.device, &self.channel, number, peer, role)?);
         let mut state = self.state();
         let refusal = if state.stopped {
             Some("the station has been closed")
@@ -155,10 +155,10 @@ impl Shared {
         Ok(link)
     }
 
-    pub(super) fn connect(&self, link: &Link, theirs: &[u8]) -> Result<(), String> {
+    pub(super) fn connect(&self, link: &RdmaLink, theirs: &[u8]) -> Result<(), String> {
         link.connect(&self.device, theirs, self.patience)?;
         if link.role == Role::Offers {
-            self.say(link, Message::Hello);
+            self.say(link, ControlMessage::Hello);
         }
         Ok(())
     }
@@ -182,21 +182,21 @@ impl Shared {
     }
 
     /// The queue pair has failed: told once.
-    pub(super) fn fail(&self, link: &Link, reason: String) {
+    pub(super) fn fail(&self, link: &RdmaLink, reason: String) {
         if !link.told.swap(true, Ordering::AcqRel) {
             (self.hooks.failed)(link.peer, reason);
         }
     }
 
-    /// What came of sending.
-    pub(super) fn sent(&self, link: &Link, sent: Result<(), String>) {
+    /// Outcome came of sending.
+    pub(super) fn sent(&self, link: &RdmaLink, sent: Result<(), String>) {
         if let Err(reason) = sent {
             self.fail(link, reason);
         }
     }
 
-    /// What came of putting something into a queue.
-    pub(super) fn put(&self, link: &Link, put: Result<bool, Full>) {
+    /// Outcome came of putting something into a queue.
+    pub(super) fn put(&self, link: &RdmaLink, put: Result<bool, Full>) {
         match put {
             Ok(false) => {}
             Ok(true) => self.sent(link, link.outgoing.send(self.is_asleep())),
@@ -208,7 +208,7 @@ impl Shared {
     }
 
     /// Sends a message that waits for nothing.
-    pub(super) fn say(&self, link: &Link, message: Message) {
+    pub(super) fn say(&self, link: &RdmaLink, message: ControlMessage) {
         if let Some(poster) = &mut *link.outgoing.poster() {
             poster.express.push_back(message);
         }
@@ -221,11 +221,11 @@ impl Shared {
 
     /// Rings those of what was noted for them that sleep, or may. It is sent with the
     /// batch.
-    pub(super) fn ring_if_due(&self, link: &Link) -> bool {
+    pub(super) fn wake_if_due(&self, link: &RdmaLink) -> bool {
         // Pairs with that of `announce_sleep`: either this one sees that I sleep, or the
         // sleeper sees what was noted.
         fence(Ordering::SeqCst);
-        let due = link.sleeper.due(link.sleep_word(), self.is_asleep());
+        let due = link.sleep.due(link.sleep_word(), self.is_asleep());
         if let Some(ring) = due {
             self.put(link, link.outgoing.put_wake(ring).map(|()| false));
         }
@@ -237,7 +237,7 @@ impl Shared {
         fence(Ordering::SeqCst);
         for link in self.links().iter() {
             link.outgoing.tell(word);
-            self.ring_if_due(link);
+            self.wake_if_due(link);
             self.sent(link, link.outgoing.send(true));
         }
     }
@@ -255,7 +255,7 @@ impl Shared {
         };
         let asleep = self.is_asleep();
         for link in list.iter() {
-            let sent = match self.ring_if_due(link) {
+            let sent = match self.wake_if_due(link) {
                 true => link.outgoing.end_batch(asleep),
                 false => link.outgoing.upkeep(asleep),
             };
@@ -264,7 +264,7 @@ impl Shared {
     }
 
     /// By the thread: a completion queue has something.
-    pub(super) fn attend(&self, number: u64) {
+    pub(super) fn handle_completions(&self, number: u64) {
         let Some(link) = self.link_of_number(number >> 1) else {
             return;
         };
@@ -275,7 +275,7 @@ impl Shared {
                 let received = self.receive(&link);
                 let armed = received.and_then(|()| link.arm());
                 if let Err(reason) = armed.and_then(|()| self.receive(&link)) {
-                    // What is sent fails first, if that is why nothing comes.
+                    // Outcome is sent fails first, if that is why nothing comes.
                     self.sent(&link, link.outgoing.go_on(self.is_asleep()));
                     self.fail(&link, reason);
                 }
@@ -284,15 +284,15 @@ impl Shared {
         }
     }
 
-    fn receive(&self, link: &Link) -> Result<(), String> {
+    fn receive(&self, link: &RdmaLink) -> Result<(), String> {
         let received = link.receive()?;
-        self.take(link, received.messages, received.ring);
+        self.take(link, received.messages, received.wake);
         // Last: who sees the count sees what came of it.
         link.outgoing.counters.heard(received.peer_wakes);
         Ok(())
     }
 
-    fn take(&self, link: &Link, messages: Vec<Message>, ring: Option<WakeReason>) {
+    fn take(&self, link: &RdmaLink, messages: Vec<ControlMessage>, ring: Option<WakeReason>) {
         for message in messages {
             if let Err(reason) = self.hear(link, message) {
                 return self.fail(link, reason);
@@ -306,30 +306,30 @@ impl Shared {
         }
     }
 
-    fn hear(&self, link: &Link, message: Message) -> Result<(), String> {
+    fn hear(&self, link: &RdmaLink, message: ControlMessage) -> Result<(), String> {
         match message {
-            Message::Hello => {
+            ControlMessage::Hello => {
                 if !link.is_proved.swap(true, Ordering::AcqRel) {
                     if link.role == Role::Answers {
-                        self.say(link, Message::Hello);
+                        self.say(link, ControlMessage::Hello);
                     }
                     (self.hooks.proved)(link.peer);
                 }
                 return Ok(());
             }
-            Message::Open { key, place } => {
+            ControlMessage::Open { key, place } => {
                 // Held meanwhile: who ends a segment finds what was heard, or is found.
                 let state = self.state();
                 let is_over = state.is_over(key);
                 if let Some(poster) = &mut *link.outgoing.poster() {
-                    poster.hear_open(key, place, is_over)?;
+                    poster.peer_opened(key, place, is_over)?;
                 }
                 drop(state);
             }
-            Message::Over { key } => {
+            ControlMessage::Over { key } => {
                 if let Some(poster) = &mut *link.outgoing.poster() {
-                    let heard = poster.hear_over(key);
-                    heard.map_err(|nonsense| nonsense.to_string())?;
+                    let heard = poster.peer_ended(key);
+                    heard.map_err(|violation| violation.to_string())?;
                 }
             }
         }
@@ -354,7 +354,7 @@ impl Shared {
     pub(super) fn end_overdue(&self, state: &State) {
         for link in state.links.values() {
             if let Some(poster) = &mut *link.outgoing.poster() {
-                let keys = poster.ledger.overdue(|key| state.is_over(key));
+                let keys = poster.segments.overdue(|key| state.is_over(key));
                 poster.end(&keys);
             }
         }

@@ -74,7 +74,7 @@ impl StationGroup {
         for (one, here) in group.stations.iter().zip(hosts) {
             let others = group.stations.iter().zip(hosts);
             for (other, there) in others.filter(|(other, _)| other.id() != one.id()) {
-                let by_rdma = matches!(one.way(other.id()), Some(PeerPath::Rdma(_)));
+                let by_rdma = matches!(one.path(other.id()), Some(PeerPath::Rdma(_)));
                 assert_eq!(by_rdma, here != there);
             }
         }
@@ -142,7 +142,7 @@ impl StationGroup {
     /// Whether nothing is on its way from one to another.
     fn is_still(&self, from: usize, to: usize) -> bool {
         let (out, back) = (&self.stations[from], &self.stations[to]);
-        let (Some(out), Some(back)) = (out.link(back.id()), back.link(out.id())) else {
+        let (Some(out), Some(back)) = (out.stream_state(back.id()), back.stream_state(out.id())) else {
             return true;
         };
         let through = out.waiting == 0 && out.sent == back.received;
@@ -157,7 +157,7 @@ impl StationGroup {
             .stations
             .iter()
             .flat_map(|one| self.stations.iter().map(move |it| (one, it)));
-        let counters = |from: &Station, to: &Station| match from.way(to.id()) {
+        let counters = |from: &Station, to: &Station| match from.path(to.id()) {
             Some(PeerPath::Rdma(counters)) => Some(counters),
             _ => None,
         };
@@ -207,7 +207,7 @@ impl Harness for StationGroup {
         let dying = &self.stations[rank];
         dying.pretend_process_ended();
         for other in &self.stations {
-            if dying.link(other.id()).is_some() {
+            if dying.stream_state(other.id()).is_some() {
                 dying.drop_peer(other.id());
             }
         }

@@ -96,7 +96,7 @@ fn the_nearer_way_is_taken() {
     let open = |id| Station::open(&options(&directory, id, network())).expect("a station");
     let (one, two) = (open(1), open(2));
     assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
-    assert!(one.link(2).is_none() && two.link(1).is_none());
+    assert!(one.stream_state(2).is_none() && two.stream_state(1).is_none());
     one.send(2, b"near").expect("sent");
     let message = Event::Message {
         from: 1,
@@ -135,7 +135,7 @@ fn both_may_call_at_once() {
         for (station, id) in [(&one, 2), (&two, 1)] {
             assert_eq!(event(station), Event::Connected { id });
             assert_eq!(station.next_event(Duration::ZERO), None, "{round}");
-            assert!(station.link(id).is_some_and(|link| link.sending));
+            assert!(station.stream_state(id).is_some_and(|link| link.sending));
         }
         one.send(2, b"?").expect("sent");
         assert!(matches!(event(&two), Event::Message { from: 1, .. }));
@@ -441,7 +441,7 @@ fn closing_tells_the_peers() {
     }
     until(|| {
         stations[1]
-            .link(1)
+            .stream_state(1)
             .is_some_and(|link| !link.sending && !link.receiving)
     });
 }
@@ -477,9 +477,9 @@ fn a_station_for_one_host_says_so() {
     assert_eq!(one.listening(), None);
     let error = one.connect(&two.address(), soon()).expect_err("far");
     assert!(matches!(error, HybridError::NoNetwork { id: 2 }), "{error}");
-    let error = one.introduce(&two.address()).expect_err("far");
+    let error = one.expect_peer(&two.address()).expect_err("far");
     assert!(matches!(error, HybridError::NoNetwork { id: 2 }), "{error}");
     let error = one.call(at(&two), soon()).expect_err("far");
     assert!(matches!(error, HybridError::Unreachable { .. }), "{error}");
-    one.introduce(&one.address()).expect("near");
+    one.expect_peer(&one.address()).expect("near");
 }

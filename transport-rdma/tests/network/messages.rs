@@ -81,7 +81,7 @@ fn messages_that_are_not_taken_here_are_their_senders_failure() {
     let message = vec![0; MESSAGE_LEN_MAX];
     // Until it is told to be lost.
     while stations[0].send(2, &message).is_ok()
-        || stations[0].link(2).is_some_and(|link| link.sending)
+        || stations[0].stream_state(2).is_some_and(|link| link.sending)
     {
         thread::sleep(Duration::from_millis(1));
     }
@@ -98,7 +98,7 @@ fn messages_do_not_wait_for_segments() {
     let to: PeerSet = [Rank(1)].into_iter().collect();
     early.push_word(A, 7, &to);
     early.wake(&to, &PeerSet::EMPTY);
-    until(|| stations[1].link(1).is_some_and(|link| link.blocked));
+    until(|| stations[1].stream_state(1).is_some_and(|link| link.blocked));
     stations[0].send(2, b"make it").expect("sent");
     assert!(matches!(event(&stations[1]), Event::Connected { id: 1 }));
     assert!(matches!(

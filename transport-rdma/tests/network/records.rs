@@ -240,7 +240,7 @@ fn a_peer_that_reads_nothing_fails_at_the_bound() {
         "{failure:?}"
     );
     assert!(value > 400, "{value}");
-    let link = group.station.link(11).expect("a link");
+    let link = group.station.stream_state(11).expect("a link");
     assert_eq!((link.sending, link.waiting), (false, 0));
     fabric.push_word(A, value, &only(1));
     assert_eq!(fabric.poll(), None, "told again");
@@ -379,7 +379,7 @@ fn a_stream_waits_for_its_segments() {
         word(7, 4),
     ];
     group.peer.write_all(&stream.concat()).expect("sent");
-    let blocked = || group.station.link(11).is_some_and(|link| link.blocked);
+    let blocked = || group.station.stream_state(11).is_some_and(|link| link.blocked);
     until(blocked);
     let row = group.fabric.row(Rank(1));
     assert_eq!(row.load(A), 1);
@@ -411,7 +411,7 @@ fn a_peer_whose_stream_waits_can_fail() {
     let mut group = alone(ROW_LEN, &StationOptions::default());
     let unknown = opening(1, SegmentKey { epoch: 1, index: 5 });
     group.peer.write_all(&unknown).expect("sent");
-    until(|| group.station.link(11).is_some_and(|link| link.blocked));
+    until(|| group.station.stream_state(11).is_some_and(|link| link.blocked));
     drop(group.peer);
     told(&group.fabric, "ended its stream");
 }

@@ -40,7 +40,7 @@ fn views_of_several_hosts() {
     let stations: Result<Vec<_>, _> = places.into_iter().enumerate().map(open).collect();
     let stations = stations.expect("stations");
     connect(&stations);
-    let link = |one: usize, id| stations[one].link(id).is_some();
+    let link = |one: usize, id| stations[one].stream_state(id).is_some();
     assert!(link(0, 2) && !link(0, 3) && link(1, 1) && link(1, 3) && !link(2, 1));
     let fabrics = segment(&stations, ROW_LEN);
     exchange(&fabrics);
@@ -70,7 +70,7 @@ fn members_that_call_later_are_waited_for() {
     let stations: Vec<_> = (1..=3).map(|id| alone(id, network())).collect();
     for one in &stations {
         for other in stations.iter().filter(|other| other.id() != one.id()) {
-            one.introduce(&other.address()).expect("an address");
+            one.expect_peer(&other.address()).expect("an address");
         }
     }
     let fabrics = thread::scope(|scope| {
@@ -93,7 +93,7 @@ fn members_that_call_later_are_waited_for() {
 #[test]
 fn members_that_do_not_call_are_reported() {
     let (one, two) = (alone(1, network()), alone(2, network()));
-    one.introduce(&two.address()).expect("an address");
+    one.expect_peer(&two.address()).expect("an address");
     let stations = [one, two];
     let deadline = Instant::now() + Duration::from_millis(30);
     let made = stations[0].segment(&request(&stations, 0, 0, ROW_LEN), deadline);
@@ -137,7 +137,7 @@ fn members_that_are_given_up_are_not_waited_for() {
     let one = Station::open(&options(&here, 1, network())).expect("a station");
     let near = Station::open(&options(&here, 2, network())).expect("a station");
     let far = alone(3, network());
-    one.introduce(&far.address()).expect("an address");
+    one.expect_peer(&far.address()).expect("an address");
     let stations = [one, near, far];
     let start = Instant::now();
     let made = thread::scope(|scope| {
@@ -160,7 +160,7 @@ fn members_that_are_given_up_are_not_waited_for() {
 #[test]
 fn closing_ends_waiting_for_members() {
     let (one, two) = (alone(1, network()), alone(2, network()));
-    one.introduce(&two.address()).expect("an address");
+    one.expect_peer(&two.address()).expect("an address");
     let stations = [one, two];
     thread::scope(|scope| {
         let makes = scope.spawn(|| stations[0].segment(&request(&stations, 0, 0, ROW_LEN), soon()));

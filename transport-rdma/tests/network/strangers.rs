@@ -211,7 +211,7 @@ fn guests_have_their_time_and_their_name() {
     again.write_all(&proof).expect("sent");
     let reason = refusal(&mut again);
     assert!(reason.ends_with("is being let in"), "{reason}");
-    assert!(station.way(9).is_none());
+    assert!(station.path(9).is_none());
     drop(silent);
     until(|| connections(&station) == 0);
     assert_eq!(station.next_event(Duration::ZERO), None);

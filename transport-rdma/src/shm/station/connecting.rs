@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::address::Address;
 use super::sleep_state::DOORBELLS;
 use super::shared::Shared;
-use super::state::{Answer, Life, Connection, Role, State};
+use super::state::{CallFailure, Life, Connection, Role, State};
 use crate::shm::error::SetupError;
 use crate::shm::socket;
 use crate::station_error::StationError;
@@ -42,10 +42,10 @@ pub(super) fn connect(
         // Of a call of mine that has come to nothing.
         let mut until = deadline.min(Instant::now() + CALL_AGAIN_AFTER);
         match state.answers.remove(&id) {
-            Some(Answer::Refused(reason)) => return Err(StationError::Refused { id, reason }),
-            Some(Answer::Lost(reason)) => return unreachable(reason),
+            Some(CallFailure::Refused(reason)) => return Err(StationError::Refused { id, reason }),
+            Some(CallFailure::Lost(reason)) => return unreachable(reason),
             // Its own call comes, or has come.
-            Some(Answer::Already(reason)) => excuse = reason,
+            Some(CallFailure::Already(reason)) => excuse = reason,
             None if state.peers.contains_key(&id) => {}
             None => {
                 if state.call_to(id).is_some() || call(shared, &mut state, target)? {
@@ -87,10 +87,10 @@ fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<boo
             "this station has {most} peers already"
         )));
     };
-    let mut link = Connection::new(socket, pid, Role::Called { id, doorbell });
+    let mut connection = Connection::new(socket, pid, Role::Called { id, doorbell });
     let (bytes, fds) = shared.hello(pid, doorbell);
-    link.put(bytes, fds);
-    state.add_link(link);
+    connection.put(bytes, fds);
+    state.add_connection(connection);
     shared.kick();
     Ok(true)
 }

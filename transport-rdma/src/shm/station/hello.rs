@@ -25,17 +25,17 @@ pub(super) fn welcome(
     their_doorbell: u16,
     fds: Vec<OwnedFd>,
 ) -> Result<(), String> {
-    let Some(link) = state.links.get(&number) else {
+    let Some(connection) = state.connections.get(&number) else {
         return Ok(());
     };
-    let (pid, called) = match link.role {
-        Role::Called { id: called, doorbell } if called == id => (link.pid, Some(doorbell)),
+    let (pid, called) = match connection.role {
+        Role::Called { id: called, doorbell } if called == id => (connection.pid, Some(doorbell)),
         Role::Called { id: called, .. } => {
             return Err(format!(
                 "member {id:032x} answers where member {called:032x} was called"
             ));
         }
-        Role::Stranger { .. } => (link.pid, None),
+        Role::Stranger { .. } => (connection.pid, None),
         Role::Member(_) => return Err("it said hello twice".into()),
     };
     if id == shared.id() {
@@ -50,7 +50,7 @@ pub(super) fn welcome(
     };
     let row = row.region();
     shared.sleep.add_peer(&row, their_doorbell);
-    let life = Life::Open { link: number };
+    let life = Life::Open { connection: number };
     let peer = Peer {
         pid,
         wake_target: Arc::new(WakeTarget::new(row.clone(), event, doorbell)),
@@ -62,14 +62,14 @@ pub(super) fn welcome(
     };
     state.peers.insert(id, peer);
     state.answers.remove(&id);
-    if let Some(link) = state.links.get_mut(&number) {
-        link.role = Role::Member(id);
+    if let Some(connection) = state.connections.get_mut(&number) {
+        connection.role = Role::Member(id);
         if called.is_none() {
             let (bytes, fds) = shared.hello(pid, doorbell);
-            link.put(bytes, fds);
+            connection.put(bytes, fds);
         }
     }
-    state.news.tell(StationEvent::Connected { id });
+    state.events.push(StationEvent::Connected { id });
     shared.sleep.wake_myself();
     Ok(())
 }
@@ -92,16 +92,16 @@ fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
         None => format!("member {id:032x} is being called"),
     };
     let already = true;
-    if let Some(link) = state.links.get(&number) {
-        say(&link.socket, &Packet::Refused { already, reason });
+    if let Some(connection) = state.connections.get(&number) {
+        say(&connection.socket, &Packet::Refused { already, reason });
     }
     if matches!(
-        state.links.get(&number).map(|link| &link.role),
+        state.connections.get(&number).map(|connection| &connection.role),
         Some(Role::Called { .. })
     ) {
         state.end_call(number, None);
     } else {
-        state.links.remove(&number);
+        state.connections.remove(&number);
     }
     Ok(())
 }

@@ -71,13 +71,13 @@ impl IoThread {
             };
             let mut state = shared.state();
             if state.stopped {
-                farewell(&mut state);
+                send_byes(&mut state);
                 return;
             }
             for (source, flags) in ready {
-                self.attend(&mut state, source, flags);
+                self.handle(&mut state, source, flags);
             }
-            self.look_at_the_clock(&mut state);
+            self.expire_deadlines(&mut state);
             drop(state);
             shared.notify();
         }
@@ -101,16 +101,16 @@ impl IoThread {
             watch(Source::Listener, &self.listener, PollFlags::IN);
         }
         let state = self.shared.state();
-        for (&number, link) in &state.links {
+        for (&number, connection) in &state.connections {
             let mut flags = PollFlags::IN;
-            if link.rest_until.is_none() && !link.out.is_empty() {
+            if connection.paused_until.is_none() && !connection.out.is_empty() {
                 flags |= PollFlags::OUT;
             }
-            until(link.rest_until);
-            if let Role::Stranger { until: end } = link.role {
+            until(connection.paused_until);
+            if let Role::Stranger { until: end } = connection.role {
                 until(Some(end));
             }
-            watch(Source::Connection(number), &link.socket, flags);
+            watch(Source::Connection(number), &connection.socket, flags);
         }
         for (&id, peer) in &state.peers {
             match peer.life {
@@ -138,13 +138,13 @@ impl IoThread {
         Ok(each.filter(|(_, flags)| !flags.is_empty()).collect())
     }
 
-    fn attend(&mut self, state: &mut State, source: Source, flags: PollFlags) {
+    fn handle(&mut self, state: &mut State, source: Source, flags: PollFlags) {
         match source {
             Source::Kick => {
                 // Drawn empty, or it was.
                 let _ = rustix::io::read(self.shared.kicked(), &mut [0; 8]);
             }
-            Source::Listener => self.admit(state),
+            Source::Listener => self.accept_connections(state),
             Source::Connection(number) => {
                 if flags.contains(PollFlags::OUT) {
                     packet_io::write(state, number);
@@ -155,12 +155,12 @@ impl IoThread {
             }
             Source::Lifeline(id) => {
                 // What it said before is heard first.
-                let link = match state.peers.get(&id).map(|peer| &peer.life) {
-                    Some(Life::Open { link }) => Some(*link),
+                let connection = match state.peers.get(&id).map(|peer| &peer.life) {
+                    Some(Life::Open { connection }) => Some(*connection),
                     _ => None,
                 };
-                if let Some(link) = link {
-                    packet_io::read(&self.shared, state, link, 64 * TURN);
+                if let Some(connection) = connection {
+                    packet_io::read(&self.shared, state, connection, 64 * TURN);
                 }
                 state.close_peer(id, FailureCause::ProcessEnded, &self.shared.sleep);
             }
@@ -168,7 +168,7 @@ impl IoThread {
     }
 
     /// Lets in who is of the same user.
-    fn admit(&mut self, state: &mut State) {
+    fn accept_connections(&mut self, state: &mut State) {
         let user = rustix::process::geteuid().as_raw();
         for _ in 0..TURN {
             let connection = match socket::accept(&self.listener) {
@@ -187,31 +187,31 @@ impl IoThread {
                 tracing::warn!(pid, uid, "a process of another user called");
                 continue;
             }
-            let strangers = state.links.iter();
+            let strangers = state.connections.iter();
             let mut strangers =
-                strangers.filter(|(_, link)| matches!(link.role, Role::Stranger { .. }));
+                strangers.filter(|(_, connection)| matches!(connection.role, Role::Stranger { .. }));
             let oldest = strangers.next().map(|(&number, _)| number);
             if strangers.count() + 1 >= STRANGERS_MAX
                 && let Some(oldest) = oldest
             {
-                state.links.remove(&oldest);
+                state.connections.remove(&oldest);
             }
             let until = Instant::now() + HELLO_WITHIN;
-            state.add_link(Connection::new(connection, pid, Role::Stranger { until }));
+            state.add_connection(Connection::new(connection, pid, Role::Stranger { until }));
         }
     }
 
-    fn look_at_the_clock(&mut self, state: &mut State) {
+    fn expire_deadlines(&mut self, state: &mut State) {
         let now = Instant::now();
         if self.admit_after.is_some_and(|after| after <= now) {
             self.admit_after = None;
         }
         state
             .links
-            .retain(|_, link| !matches!(link.role, Role::Stranger { until } if until <= now));
-        for link in state.links.values_mut() {
-            if link.rest_until.is_some_and(|until| until <= now) {
-                link.rest_until = None;
+            .retain(|_, connection| !matches!(connection.role, Role::Stranger { until } if until <= now));
+        for connection in state.connections.values_mut() {
+            if connection.paused_until.is_some_and(|until| until <= now) {
+                connection.paused_until = None;
             }
         }
         let over = |life: &Life| matches!(life, Life::Closing { until } if *until <= now);
@@ -237,15 +237,15 @@ impl IoThread {
 }
 
 /// Those who are there are told that this station closes.
-fn farewell(state: &mut State) {
-    let numbers: Vec<_> = state.links.keys().copied().collect();
+fn send_byes(state: &mut State) {
+    let numbers: Vec<_> = state.connections.keys().copied().collect();
     for number in numbers {
         packet_io::write(state, number);
-        if let Some(link) = state.links.get(&number)
-            && matches!(link.role, Role::Member(_))
+        if let Some(connection) = state.connections.get(&number)
+            && matches!(connection.role, Role::Member(_))
         {
-            say(&link.socket, &Packet::Bye);
+            say(&connection.socket, &Packet::Bye);
         }
     }
-    state.links.clear();
+    state.connections.clear();
 }

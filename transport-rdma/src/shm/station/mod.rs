@@ -153,20 +153,20 @@ impl Station {
             return Err(StationError::TooLong { len, max });
         }
         let mut state = self.shared.state();
-        let Some(link) = state.link_of(to) else {
+        let Some(connection) = state.connection_to(to) else {
             let cause = state.fate_of(to).map(ToString::to_string);
             let reason = cause.unwrap_or_else(|| "it is not connected".into());
             return Err(StationError::Unreachable { id: to, reason });
         };
-        if link.is_full() || link.out_len + bytes.len() > QUEUE_LEN_MAX {
-            let waiting = link.out_len;
+        if connection.is_full() || connection.out_len + bytes.len() > QUEUE_LEN_MAX {
+            let waiting = connection.out_len;
             return Err(StationError::Full { id: to, waiting });
         }
         let mut rest = bytes;
         loop {
             let (bytes, after) = rest.split_at(rest.len().min(PART_LEN_MAX));
             let last = after.is_empty();
-            link.put(Packet::Part { last, bytes }.write(), Vec::new());
+            connection.put(Packet::Part { last, bytes }.write(), Vec::new());
             if last {
                 break;
             }
@@ -180,13 +180,13 @@ impl Station {
     /// What happened next; `None` if nothing does before `timeout` is over, or
     /// somebody has said [`interrupt`](Self::interrupt) since the last call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
     pub fn next_event(&self, timeout: Duration) -> Option<StationEvent> {
-        self.shared.news().next(timeout)
+        self.shared.events().next(timeout)
     }
 
     /// Has [`next_event`](Self::next_event) return without an event, now or when it is
     /// called next: there is something else to do. Any thread, at once but for a short lock.
     pub fn interrupt(&self) {
-        self.shared.news().interrupt();
+        self.shared.events().interrupt();
     }
 
     /// [`segments`](Self::segments) for one.
@@ -257,7 +257,7 @@ impl Station {
         };
         self.shared.domain.remove(&self.shared.address.file());
         self.shared.state().stopped = true;
-        self.shared.news().end();
+        self.shared.events().end();
         self.shared.kick();
         self.shared.notify();
         // It has nothing to say if it panicked.
@@ -271,11 +271,11 @@ impl Station {
     /// Where other parts of a station tell what happens to them.
     /// Whether there is a peer of this id that lives.
     pub(crate) fn has(&self, id: u128) -> bool {
-        self.shared.state().link_of(id).is_some()
+        self.shared.state().connection_to(id).is_some()
     }
 
-    pub(crate) fn news(&self) -> &Arc<EventQueue> {
-        self.shared.news()
+    pub(crate) fn events(&self) -> &Arc<EventQueue> {
+        self.shared.events()
     }
 
     /// What tells its host from others, and the station's row there: see [`host_id`](crate::shm::host_id).

@@ -229,12 +229,12 @@ impl PendingSegment<'_> {
         if self.sent.contains(rank) {
             return false;
         }
-        let Some(link) = state.link_of(id) else {
+        let Some(connection) = state.connection_to(id) else {
             return false;
         };
         self.sent.insert(rank);
-        if link.is_full() {
-            let waiting = format!("{} packets wait for it, which takes none", link.out.len());
+        if connection.is_full() {
+            let waiting = format!("{} packets wait for it, which takes none", connection.out.len());
             let cause = FailureCause::Unreachable(waiting);
             failed.entry(id).or_insert(cause);
             return false;
@@ -245,7 +245,7 @@ impl PendingSegment<'_> {
             rank: self.request.me.0,
             len: self.request.row_lens[self.request.me.index()] as u64,
         };
-        link.put(row.write(), vec![Arc::clone(&self.file)]);
+        connection.put(row.write(), vec![Arc::clone(&self.file)]);
         true
     }
 

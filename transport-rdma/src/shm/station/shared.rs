@@ -44,7 +44,7 @@ pub(super) struct Shared {
     /// of themselves tells nothing.
     pub(super) last_sign: Arc<OwnedFd>,
     /// The same as in the state.
-    news: Arc<EventQueue>,
+    events: Arc<EventQueue>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -84,7 +84,7 @@ impl Shared {
             event,
             pidfd,
             last_sign,
-            news: Arc::clone(&state.news),
+            events: Arc::clone(&state.events),
             state: Mutex::new(state),
             changed: Condvar::new(),
         };
@@ -99,8 +99,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn news(&self) -> &Arc<EventQueue> {
-        &self.news
+    pub(super) fn events(&self) -> &Arc<EventQueue> {
+        &self.events
     }
 
     /// Has a row have its memory before it is used, if that is asked for: blocks for that until

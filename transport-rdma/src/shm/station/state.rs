@@ -62,7 +62,7 @@ pub(super) struct Connection {
     /// Of a message that has come in part.
     pub(super) partial: Vec<u8>,
     /// Nothing is sent before: the kernel has too many descriptors on their way.
-    pub(super) rest_until: Option<Instant>,
+    pub(super) paused_until: Option<Instant>,
 }
 
 impl Connection {
@@ -74,7 +74,7 @@ impl Connection {
             out: VecDeque::new(),
             out_len: 0,
             partial: Vec::new(),
-            rest_until: None,
+            paused_until: None,
         }
     }
 
@@ -100,7 +100,7 @@ impl Drop for Connection {
 #[derive(Debug)]
 pub(super) enum Life {
     Open {
-        link: u64,
+        connection: u64,
     },
     /// Its connection has closed; whether it has ended is not known yet.
     Closing {
@@ -134,7 +134,7 @@ pub(super) struct Peer {
 
 /// How a call has ended that did not lead to a hello.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum CallFailure {
     Refused(String),
     /// For being connected, or about to be.
     Already(String),
@@ -143,14 +143,14 @@ pub(super) enum Answer {
 
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) links: BTreeMap<u64, Connection>,
-    next_link: u64,
+    pub(super) connections: BTreeMap<u64, Connection>,
+    next_connection: u64,
     pub(super) peers: BTreeMap<u128, Peer>,
     /// Those who are not there and will not come, and why.
     pub(super) absent: BTreeMap<u128, FailureCause>,
     /// Of calls of mine, by whom they were for, until the caller has looked.
-    pub(super) answers: BTreeMap<u128, Answer>,
-    pub(super) news: Arc<EventQueue>,
+    pub(super) answers: BTreeMap<u128, CallFailure>,
+    pub(super) events: Arc<EventQueue>,
     pub(super) controls: Vec<Control>,
     /// Segments that I have asked for and not forgotten.
     pub(super) asked: BTreeSet<SegmentKey>,
@@ -164,12 +164,12 @@ impl State {
         let mut doorbells_taken = [false; DOORBELLS];
         doorbells_taken[0] = true;
         Self {
-            links: BTreeMap::new(),
-            next_link: 0,
+            connections: BTreeMap::new(),
+            next_connection: 0,
             peers: BTreeMap::new(),
             absent: BTreeMap::new(),
             answers: BTreeMap::new(),
-            news: Arc::default(),
+            events: Arc::default(),
             controls: Vec::new(),
             asked: BTreeSet::new(),
             doorbells_taken,
@@ -177,10 +177,10 @@ impl State {
         }
     }
 
-    pub(super) fn add_link(&mut self, link: Connection) -> u64 {
-        let number = self.next_link;
-        self.next_link += 1;
-        self.links.insert(number, link);
+    pub(super) fn add_connection(&mut self, connection: Connection) -> u64 {
+        let number = self.next_connection;
+        self.next_connection += 1;
+        self.connections.insert(number, connection);
         number
     }
 
@@ -196,13 +196,13 @@ impl State {
     }
 
     /// A call of mine has come to an end without a hello.
-    pub(super) fn end_call(&mut self, number: u64, answer: Option<Answer>) {
-        let Some(&Role::Called { id, doorbell }) = self.links.get(&number).map(|link| &link.role)
+    pub(super) fn end_call(&mut self, number: u64, answer: Option<CallFailure>) {
+        let Some(&Role::Called { id, doorbell }) = self.connections.get(&number).map(|connection| &connection.role)
         else {
             return;
         };
         self.return_doorbell(doorbell);
-        self.links.remove(&number);
+        self.connections.remove(&number);
         if let Some(answer) = answer {
             self.answers.insert(id, answer);
         }
@@ -210,21 +210,21 @@ impl State {
 
     /// A call of mine that is under way.
     pub(super) fn call_to(&self, id: u128) -> Option<u64> {
-        let is_call = |link: &Connection| matches!(link.role, Role::Called { id: to, .. } if to == id);
-        let mut calls = self.links.iter().filter(|(_, link)| is_call(link));
+        let is_call = |connection: &Connection| matches!(connection.role, Role::Called { id: to, .. } if to == id);
+        let mut calls = self.connections.iter().filter(|(_, connection)| is_call(connection));
         calls.next().map(|(&number, _)| number)
     }
 
     /// The connection to a peer that is there.
-    pub(super) fn link_of(&mut self, id: u128) -> Option<&mut Connection> {
+    pub(super) fn connection_to(&mut self, id: u128) -> Option<&mut Connection> {
         match self.peers.get(&id)?.life {
-            Life::Open { link } => self.links.get_mut(&link),
+            Life::Open { connection } => self.connections.get_mut(&connection),
             _ => None,
         }
     }
 
     /// Keeps a row until it is asked for.
-    pub(super) fn keep_row(&mut self, from: u128, key: SegmentKey, row: EarlyRow) {
+    pub(super) fn keep_early_row(&mut self, from: u128, key: SegmentKey, row: EarlyRow) {
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
@@ -239,14 +239,14 @@ impl State {
             return;
         };
         match peer.life {
-            Life::Open { link } => drop(self.links.remove(&link)),
+            Life::Open { connection } => drop(self.connections.remove(&connection)),
             Life::Closing { .. } => {}
             Life::Closed(_) => return,
         }
         peer.life = Life::Closed(cause.clone());
         sleep.remove_peer(&peer.row);
         Control::tell_all(&mut self.controls, id, &cause);
-        self.news.tell(StationEvent::Closed { id, cause });
+        self.events.push(StationEvent::Closed { id, cause });
         sleep.wake_myself();
     }
 
@@ -264,15 +264,15 @@ impl State {
         let Some(peer) = self.peers.remove(&id) else {
             return;
         };
-        if let Life::Open { link } = peer.life
-            && let Some(link) = self.links.remove(&link)
+        if let Life::Open { connection } = peer.life
+            && let Some(connection) = self.connections.remove(&connection)
         {
-            say(&link.socket, &Packet::Bye);
+            say(&connection.socket, &Packet::Bye);
         }
         sleep.remove_peer(&peer.row);
         self.answers.remove(&id);
         self.return_doorbell(peer.doorbell);
-        self.news.forget(id);
+        self.events.forget(id);
     }
 
     /// What has come for a segment goes. What is on its way to others does not:

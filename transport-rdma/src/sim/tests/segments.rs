@@ -84,9 +84,9 @@ fn run(seed: u64) -> u64 {
     drop(state);
     drop(fabrics);
     let state = network.state();
-    let ends = || state.segments.iter().flat_map(|segment| &segment.ends);
-    assert!(ends().all(|end| end.rows.is_empty()), "memory is kept");
-    assert!(state.links.iter().flatten().all(|l| l.spots.is_empty()));
+    let endpoints = || state.segments.iter().flat_map(|segment| &segment.endpoints);
+    assert!(endpoints().all(|end| end.rows.is_empty()), "memory is kept");
+    assert!(state.links.iter().flatten().all(|l| l.targets.is_empty()));
     state.trace
 }
 

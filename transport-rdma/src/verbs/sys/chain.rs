@@ -29,7 +29,7 @@ pub(in crate::verbs) enum Request<'a> {
     /// Sends a message, of whole words.
     Message(&'a [u8]),
     /// Writes nothing, and says a number.
-    Ring { number: u32, to: Remote },
+    Doorbell { number: u32, to: Remote },
     /// Does nothing.
     Nothing { to: Remote },
 }
@@ -38,7 +38,7 @@ pub(in crate::verbs) enum Request<'a> {
 pub(in crate::verbs) struct Chain {
     requests: Box<[ffi::ibv_send_wr]>,
     parts: Box<[ffi::ibv_sge]>,
-    /// What is carried inline, each from where its work request has it.
+    /// Outcome is carried inline, each from where its work request has it.
     inline: Box<[u64]>,
     /// Words that each may carry.
     inline_words: usize,
@@ -152,7 +152,7 @@ impl Chain {
                 let nowhere = Remote { address: 0, key: 0 };
                 (Opcode::IBV_WR_SEND, nowhere, Some(bytes.len()))
             }
-            Request::Ring { number, to } => {
+            Request::Doorbell { number, to } => {
                 imm = number.to_be();
                 (Opcode::IBV_WR_RDMA_WRITE_WITH_IMM, to, Some(0))
             }
@@ -186,7 +186,7 @@ impl Chain {
 
     /// Has the last one say a number besides, if it is a write that says none: the peer
     /// is told when it has landed. Whether it does.
-    pub(in crate::verbs) fn ring(&mut self, number: u32) -> bool {
+    pub(in crate::verbs) fn add_doorbell(&mut self, number: u32) -> bool {
         let Some(last) = self.requests[..self.len].last_mut() else {
             return false;
         };
@@ -221,12 +221,12 @@ mod tests {
     fn a_write_says_one_number_at_most() {
         let mut chain = Chain::new(2, 64);
         let to = Remote { address: 0, key: 7 };
-        assert!(!chain.ring(1), "nothing to say it");
+        assert!(!chain.add_doorbell(1), "nothing to say it");
         chain.add(&Request::Message(&[0; 8]), 1, false);
-        assert!(!chain.ring(1), "a message says none");
+        assert!(!chain.add_doorbell(1), "a message says none");
         chain.add(&Request::Word { value: 5, to }, 2, false);
-        assert!(chain.ring(1));
-        assert!(!chain.ring(0), "it says one already");
+        assert!(chain.add_doorbell(1));
+        assert!(!chain.add_doorbell(0), "it says one already");
         assert_eq!(chain.len(), 2);
         let last = &chain.requests[1];
         assert_eq!(last.opcode, Opcode::IBV_WR_RDMA_WRITE_WITH_IMM);
@@ -253,7 +253,7 @@ mod tests {
             false,
         );
         chain.add(&Request::Message(&message), 2, false);
-        chain.add(&Request::Ring { number: 1, to }, 3, false);
+        chain.add(&Request::Doorbell { number: 1, to }, 3, false);
         chain.add(&Request::Nothing { to }, 4, true);
         assert!(chain.is_full() && chain.len() == 4 && !chain.is_empty());
         assert_eq!(

@@ -71,14 +71,14 @@ impl Drop for Channel {
     }
 }
 
-/// What is complete.
+/// Outcome is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::verbs) enum What {
+pub(in crate::verbs) enum Outcome {
     Sent,
     /// A message of so many bytes.
     Received(usize),
     /// A write with an immediate value.
-    Rung(u32),
+    Doorbell(u32),
     /// With its status: nothing else of it is of use.
     Failed(u32),
 }
@@ -87,18 +87,18 @@ pub(in crate::verbs) enum What {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) struct Completion {
     pub(in crate::verbs) id: u64,
-    pub(in crate::verbs) what: What,
+    pub(in crate::verbs) what: Outcome,
 }
 
 impl Completion {
     fn of(entry: &ffi::ibv_wc) -> Self {
         let what = match (entry.error(), entry.opcode()) {
-            (Some((status, _)), _) => What::Failed(status),
-            (None, Opcode::IBV_WC_RECV) => What::Received(entry.len()),
+            (Some((status, _)), _) => Outcome::Failed(status),
+            (None, Opcode::IBV_WC_RECV) => Outcome::Received(entry.len()),
             (None, Opcode::IBV_WC_RECV_RDMA_WITH_IMM) => {
-                What::Rung(u32::from_be(entry.imm_data().unwrap_or(u32::MAX)))
+                Outcome::Doorbell(u32::from_be(entry.imm_data().unwrap_or(u32::MAX)))
             }
-            (None, _) => What::Sent,
+            (None, _) => Outcome::Sent,
         };
         Self {
             id: entry.wr_id(),

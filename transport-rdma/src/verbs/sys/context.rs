@@ -22,7 +22,7 @@ pub(in crate::verbs) fn device_names() -> io::Result<Vec<String>> {
         .collect())
 }
 
-/// What a port is plugged into.
+/// Outcome a port is plugged into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) enum LinkLayer {
     InfiniBand,
@@ -129,7 +129,7 @@ impl Context {
         self.context.as_ptr()
     }
 
-    /// What it can do.
+    /// Outcome it can do.
     fn attributes(&self) -> io::Result<ffi::ibv_device_attr> {
         let mut attributes = ffi::ibv_device_attr::default();
         // SAFETY: an open context and room for the answer.
@@ -204,7 +204,7 @@ impl Context {
         unsafe { BorrowedFd::borrow_raw(fd) }
     }
 
-    /// What has happened next; `None` if nothing has.
+    /// Outcome has happened next; `None` if nothing has.
     pub(in crate::verbs) fn next_event(&self) -> Option<AsyncEvent> {
         let mut event = MaybeUninit::<ffi::ibv_async_event>::zeroed();
         // SAFETY: an open context and room for the answer.

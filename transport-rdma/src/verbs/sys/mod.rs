@@ -1,6 +1,6 @@
 //! libibverbs behind types that own what they make: the only `unsafe` of the backend.
 //!
-//! What is safe here, and why: a device writes into memory only as long as it is
+//! Outcome is safe here, and why: a device writes into memory only as long as it is
 //! registered, and [`Memory`] keeps what it has registered mapped until it is not. A
 //! device that reads what others change meanwhile reads words of shared rows, which is
 //! what rows are for. Each object keeps those alive that it was made from.
@@ -12,14 +12,14 @@ mod memory;
 mod queue_pair;
 
 pub(super) use chain::{Chain, Request};
-pub(super) use completion::{Channel, CompletionQueue, What, status_text};
+pub(super) use completion::{Channel, CompletionQueue, Outcome, status_text};
 pub(super) use context::{Context, GidKind, GidRow, LinkLayer, Port, device_names};
 pub(super) use memory::{Access, Domain, Memory, Remote};
 pub(super) use queue_pair::{Capacity, QueuePair, RETRIES, Target};
 
 use std::io;
 
-/// What a call says that gives an error number.
+/// Outcome a call says that gives an error number.
 fn checked(errno: i32) -> io::Result<()> {
     match errno {
         0 => Ok(()),

@@ -51,7 +51,7 @@ pub(in crate::verbs) struct Target {
 #[derive(Debug)]
 pub(in crate::verbs) struct QueuePair {
     pair: NonNull<ffi::ibv_qp>,
-    /// What it was given, at least what was asked for.
+    /// Outcome it was given, at least what was asked for.
     pub(in crate::verbs) capacity: Capacity,
     pub(in crate::verbs) sends: CompletionQueue,
     pub(in crate::verbs) receives: CompletionQueue,

@@ -7,12 +7,12 @@ use super::harness::{AT, Station, connect, key, pair, run, wait_until};
 /// Segments that the two have something to remember of.
 fn remembered(station: &Station, peer: u128) -> (usize, usize) {
     let link = station.core.shared().link(peer).expect("a peer");
-    // What is complete is taken.
+    // Outcome is complete is taken.
     station.core.is_still(peer);
     let poster = link.outgoing.poster();
     poster
         .as_ref()
-        .map_or((0, 0), |it| (it.ledger.len(), it.retired()))
+        .map_or((0, 0), |it| (it.segments.len(), it.retired()))
 }
 
 /// F6: late writes of a peer that was fenced land where nobody sees them; the other
@@ -68,7 +68,7 @@ fn a_segment_may_be_dropped_while_the_peer_pushes() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// What waits for a segment that the peer forgets, or whose epoch is over, is discarded.
+/// Outcome waits for a segment that the peer forgets, or whose epoch is over, is discarded.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_segment_that_will_not_be_made_holds_up_nothing() {
@@ -99,7 +99,7 @@ fn a_segment_that_will_not_be_made_holds_up_nothing() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// What this process has of the devices, and descriptors.
+/// Outcome this process has of the devices, and descriptors.
 fn resources() -> (String, usize) {
     let fds = std::fs::read_dir("/proc/self/fd")
         .expect("descriptors")

@@ -9,11 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::address::Address;
-use super::handshake::{Me, Talk};
-use super::keeper::Keeper;
-use super::listening::Listening;
-use super::rdma::Rdma;
-use super::way::Way;
+use super::handshake::{LocalIdentity, Handshake};
+use super::handshake_thread::HandshakeThread;
+use super::listeners::Listeners;
+use super::rdma::StationRdma;
+use super::path_selection::PathSelection;
 use crate::eventfd::{create_eventfd, signal_eventfd};
 use crate::shm::SetupError;
 use crate::tcp;
@@ -24,7 +24,7 @@ pub(super) enum Role {
     /// It has called, and may do so for so long.
     Stranger { until: Instant },
     /// It has called and proved itself; until then it is a peer, or gone.
-    Guest { until: Instant },
+    Authenticated { until: Instant },
     /// I have called it, perhaps to find this one.
     Called { expected: Option<u128> },
 }
@@ -48,32 +48,32 @@ pub(super) enum Phase {
     /// Of its queue pair.
     Offer,
     /// A thread of mine that sets up a queue pair.
-    Pair,
+    SettingUpPair,
     Verdict,
 }
 
 /// A connection that is nobody's yet.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct PendingConnection {
     pub(super) stream: Arc<TcpStream>,
     pub(super) role: Role,
     pub(super) phase: Phase,
-    pub(super) talk: Talk,
-    pub(super) way: Way,
+    pub(super) handshake: Handshake,
+    pub(super) path: PathSelection,
     /// Of a frame that has come in part.
     pub(super) heard: Vec<u8>,
 }
 
-impl Connection {
+impl PendingConnection {
     /// Whether both have proved themselves, and what is left is how pushes go.
     pub(super) fn settles(&self) -> bool {
-        matches!(self.phase, Phase::Offer | Phase::Pair | Phase::Verdict)
+        matches!(self.phase, Phase::Offer | Phase::SettingUpPair | Phase::Verdict)
     }
 }
 
 /// How a call has ended.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum CallOutcome {
     Connected(u128),
     /// Whoever was called is on my host: nearer than this.
     OnHost(Address),
@@ -90,17 +90,17 @@ pub(super) enum Answer {
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) connections: BTreeMap<u64, Connection>,
+    pub(super) connections: BTreeMap<u64, PendingConnection>,
     next: u64,
     /// By the connection of the call, until the caller has looked.
-    pub(super) answers: BTreeMap<u64, Answer>,
+    pub(super) answers: BTreeMap<u64, CallOutcome>,
     /// Where it is to listen, and does not yet.
     pub(super) missing: Option<SocketAddr>,
     pub(super) stopped: bool,
 }
 
 impl State {
-    pub(super) fn add(&mut self, connection: Connection) -> u64 {
+    pub(super) fn add(&mut self, connection: PendingConnection) -> u64 {
         let number = self.next;
         self.next += 1;
         self.connections.insert(number, connection);
@@ -109,7 +109,7 @@ impl State {
 
     /// A connection comes to nothing, or to a peer; if it was a call, whoever called
     /// is told.
-    pub(super) fn end(&mut self, number: u64, answer: Answer) {
+    pub(super) fn end(&mut self, number: u64, answer: CallOutcome) {
         if let Some(connection) = self.connections.remove(&number)
             && matches!(connection.role, Role::Called { .. })
         {
@@ -121,9 +121,9 @@ impl State {
 /// What the thread and those who call share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) me: Me,
-    pub(super) streams: Arc<tcp::Core>,
-    pub(super) rdma: Option<Arc<Rdma>>,
+    pub(super) me: LocalIdentity,
+    pub(super) streams: Arc<tcp::StreamTransport>,
+    pub(super) rdma: Option<Arc<StationRdma>>,
     kick: OwnedFd,
     state: Mutex<State>,
     changed: Condvar,
@@ -162,19 +162,19 @@ impl Shared {
 
 /// A listener, and its thread.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct Acceptor {
     pub(super) shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this but not the thread.
     process: u32,
 }
 
-impl Door {
+impl Acceptor {
     pub(super) fn open(
-        me: Me,
-        listening: Listening,
-        streams: Arc<tcp::Core>,
-        rdma: Option<Arc<Rdma>>,
+        me: LocalIdentity,
+        listening: Listeners,
+        streams: Arc<tcp::StreamTransport>,
+        rdma: Option<Arc<StationRdma>>,
     ) -> Result<Self, SetupError> {
         let shared = Arc::new(Shared {
             me,
@@ -188,13 +188,13 @@ impl Door {
             changed: Condvar::new(),
         });
         if let Some(rdma) = &shared.rdma {
-            let door = Arc::downgrade(&shared);
-            rdma.on_proof(move || door.upgrade().iter().for_each(|door| door.kick()));
+            let acceptor = Arc::downgrade(&shared);
+            rdma.on_proof(move || acceptor.upgrade().iter().for_each(|acceptor| acceptor.kick()));
         }
-        let keeper = Keeper::new(Arc::clone(&shared), listening);
+        let handshake_thread = HandshakeThread::new(Arc::clone(&shared), listening);
         let thread = thread::Builder::new()
-            .name("spindle-door".into())
-            .spawn(move || keeper.run())
+            .name("spindle-acceptor".into())
+            .spawn(move || handshake_thread.run())
             .map_err(SetupError::system("starting the thread that listens"))?;
         Ok(Self {
             shared,
@@ -220,7 +220,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Acceptor {
     fn drop(&mut self) {
         self.close();
     }

@@ -11,19 +11,19 @@ use std::sync::Arc;
 use super::record::{HEADER_LEN, Header, PART_LEN_MAX, RECORD_LEN_MAX};
 use crate::fabric::WakeReason;
 use crate::station_event::QUEUE_LEN_MAX;
-use crate::queue::{Full, Own, Push, Pushes, SLOTS};
+use crate::push_queue::{Full, OwnSegment, Push, PushQueue, SLOTS};
 
 /// Bytes of stream that one part of a message takes, at most.
 pub(super) const PART_ROOM: usize = HEADER_LEN + PART_LEN_MAX;
 
 /// A message, and how much of it was taken.
 #[derive(Debug)]
-struct Message {
+struct QueuedMessage {
     bytes: Arc<[u8]>,
     taken: usize,
 }
 
-/// Part of a message.
+/// MessagePart of a message.
 #[derive(Debug)]
 pub(super) struct Part {
     bytes: Arc<[u8]>,
@@ -46,9 +46,9 @@ impl Part {
 
 /// A bounded queue. It allocates only while it grows.
 #[derive(Debug)]
-pub(super) struct Queue {
-    pushes: Pushes,
-    messages: VecDeque<Message>,
+pub(super) struct SendQueue {
+    pushes: PushQueue,
+    messages: VecDeque<QueuedMessage>,
     /// Bytes of messages that wait.
     messages_len: usize,
     /// How many messages were put, and how many of them were taken.
@@ -56,21 +56,21 @@ pub(super) struct Queue {
     messages_taken: u64,
     /// For each record among those that wait that opens a segment: how many
     /// messages go before it.
-    behind: VecDeque<u64>,
+    opens_after: VecDeque<u64>,
     closed: bool,
     /// A farewell is the last that is taken.
     bye: bool,
 }
 
-impl Queue {
+impl SendQueue {
     pub(super) fn new(max: usize) -> Self {
         Self {
-            pushes: Pushes::new(max),
+            pushes: PushQueue::new(max),
             messages: VecDeque::new(),
             messages_len: 0,
             messages_put: 0,
             messages_taken: 0,
-            behind: VecDeque::with_capacity(SLOTS),
+            opens_after: VecDeque::with_capacity(SLOTS),
             closed: false,
             bye: false,
         }
@@ -101,7 +101,7 @@ impl Queue {
         self.pushes.clear();
         self.messages = VecDeque::new();
         self.messages_len = 0;
-        self.behind = VecDeque::new();
+        self.opens_after = VecDeque::new();
         self.bye = false;
     }
 
@@ -127,13 +127,13 @@ impl Queue {
             self.messages_len += bytes.len();
             self.messages_put += 1;
             let bytes = bytes.into();
-            self.messages.push_back(Message { bytes, taken: 0 });
+            self.messages.push_back(QueuedMessage { bytes, taken: 0 });
         }
         Ok(())
     }
 
     /// Moves the next part of a message out.
-    pub(super) fn take_part(&mut self) -> Option<Part> {
+    pub(super) fn take_part(&mut self) -> Option<MessagePart> {
         let message = self.messages.front_mut()?;
         let from = message.taken;
         let to = message.bytes.len().min(from + PART_LEN_MAX);
@@ -150,16 +150,16 @@ impl Queue {
     /// Whether what is next has to wait for a message.
     fn is_behind(&self) -> bool {
         let opens = matches!(self.pushes.front(), Some(Push::Open(_)));
-        opens && self.behind.front() > Some(&self.messages_taken)
+        opens && self.opens_after.front() > Some(&self.messages_taken)
     }
 
     /// Appends a record of a segment, behind one that opens it if it is the first.
-    pub(super) fn put_in(&mut self, own: &Arc<Own>, record: Push) -> Result<(), Full> {
+    pub(super) fn put_in(&mut self, own: &Arc<OwnSegment>, record: Push) -> Result<(), Full> {
         if self.closed {
             return Ok(());
         }
         if self.pushes.open(own)? {
-            self.behind.push_back(self.messages_put);
+            self.opens_after.push_back(self.messages_put);
         }
         self.pushes.put(record)
     }
@@ -194,7 +194,7 @@ impl Queue {
                 return;
             };
             if matches!(taken, Push::Open(_)) {
-                self.behind.pop_front();
+                self.opens_after.pop_front();
             }
             room -= HEADER_LEN + taken.len();
             plan.push(taken);
@@ -212,21 +212,21 @@ mod tests {
         Push::Range { slot: 0, at, len }
     }
 
-    fn own(slot: u16) -> Arc<Own> {
+    fn own(slot: u16) -> Arc<OwnSegment> {
         let key = SegmentKey { epoch: 1, index: 0 };
         let row = Region::heap(512);
-        Arc::new(Own { slot, key, row })
+        Arc::new(OwnSegment { slot, key, row })
     }
 
     /// A queue in which segment 0 is open, and nothing waits.
-    fn queue() -> (Queue, Arc<Own>) {
-        let (mut queue, own) = (Queue::new(100), own(0));
+    fn queue() -> (SendQueue, Arc<OwnSegment>) {
+        let (mut queue, own) = (SendQueue::new(100), own(0));
         queue.put_in(&own, range(0, 8)).expect("room");
         assert_eq!(taken(&mut queue, 1000).len(), 2);
         (queue, own)
     }
 
-    fn taken(queue: &mut Queue, room: usize) -> Vec<Push> {
+    fn taken(queue: &mut SendQueue, room: usize) -> Vec<Push> {
         let mut plan = Vec::with_capacity(64);
         queue.take(&mut plan, room);
         plan
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn messages_are_bounded_and_go_with_who_leaves() {
-        let mut queue = Queue::new(100);
+        let mut queue = SendQueue::new(100);
         let message = vec![0; QUEUE_LEN_MAX / 2];
         for _ in 0..2 {
             queue.put_message(&message).expect("room");

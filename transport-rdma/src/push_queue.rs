@@ -19,14 +19,14 @@ pub(crate) const SLOTS: usize = 256;
 
 /// A segment as its pushes need it: what stands for it there, and my row.
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct OwnSegment {
     /// Mine until the segment is dropped, with all peers.
     pub(crate) slot: u16,
     pub(crate) key: SegmentKey,
     pub(crate) row: Region,
 }
 
-impl Own {
+impl OwnSegment {
     /// A push of so many bytes of the row.
     ///
     /// # Panics
@@ -73,7 +73,7 @@ pub(crate) enum Push {
     },
     Wake(WakeReason),
     /// What comes for this slot is of this segment.
-    Open(Arc<Own>),
+    Open(Arc<OwnSegment>),
     /// No more comes for it.
     Shut {
         slot: u16,
@@ -107,7 +107,7 @@ struct Record {
 
 /// A bounded queue of pushes. It allocates only while it grows.
 #[derive(Debug)]
-pub(crate) struct Pushes {
+pub(crate) struct PushQueue {
     records: VecDeque<Record>,
     max: usize,
     /// A batch begins with what is appended next.
@@ -118,7 +118,7 @@ pub(crate) struct Pushes {
     open: Vec<bool>,
 }
 
-impl Pushes {
+impl PushQueue {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             records: VecDeque::with_capacity(max.min(256)),
@@ -150,7 +150,7 @@ impl Pushes {
     }
 
     /// Appends what opens a segment, unless it was put before; whether it was not.
-    pub(crate) fn open(&mut self, own: &Arc<Own>) -> Result<bool, Full> {
+    pub(crate) fn open(&mut self, own: &Arc<OwnSegment>) -> Result<bool, Full> {
         let slot = usize::from(own.slot);
         if self.open.len() <= slot {
             self.open.resize(slot + 1, false);
@@ -293,14 +293,14 @@ mod tests {
         Push::Range { slot: 0, at, len }
     }
 
-    fn taken(queue: &mut Pushes) -> Vec<Push> {
+    fn taken(queue: &mut PushQueue) -> Vec<Push> {
         core::iter::from_fn(|| queue.take(usize::MAX)).collect()
     }
 
     #[test]
     fn what_waits_is_not_queued_twice() {
         let check = |pushes: &[Push], expected: &[Push]| {
-            let mut queue = Pushes::new(100);
+            let mut queue = PushQueue::new(100);
             pushes
                 .iter()
                 .for_each(|push| queue.put(push.clone()).expect("room"));
@@ -339,9 +339,9 @@ mod tests {
         let own = |slot, index| {
             let key = SegmentKey { epoch: 1, index };
             let row = Region::heap(512);
-            Arc::new(Own { slot, key, row })
+            Arc::new(OwnSegment { slot, key, row })
         };
-        let mut queue = Pushes::new(100);
+        let mut queue = PushQueue::new(100);
         let range = |slot| Push::Range {
             slot,
             at: 256,
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn long_ranges_are_taken_in_parts() {
-        let mut queue = Pushes::new(100);
+        let mut queue = PushQueue::new(100);
         queue.put(range(0, 104)).expect("room");
         assert_eq!(queue.take(40), Some(range(0, 40)));
         assert_eq!(queue.bytes(), 64);
@@ -387,7 +387,7 @@ mod tests {
     /// that is taken in parts the first one does.
     #[test]
     fn batches_begin_with_what_was_appended_first() {
-        let mut queue = Pushes::new(100);
+        let mut queue = PushQueue::new(100);
         let word = Push::Word {
             slot: 0,
             at: 512,
@@ -421,7 +421,7 @@ mod tests {
             at: 0,
             value,
         };
-        let mut queue = Pushes::new(2);
+        let mut queue = PushQueue::new(2);
         queue.put(word(1)).expect("room");
         queue.put(range(8, 8)).expect("room");
         queue.put(range(16, 8)).expect("it extends the last");
@@ -439,7 +439,7 @@ mod tests {
         const WORDS: usize = 40;
         for seed in 0..300 {
             let rng = &mut Rng::new(seed);
-            let mut queue = Pushes::new(usize::MAX);
+            let mut queue = PushQueue::new(usize::MAX);
             let mut row = [0_u64; WORDS];
             let mut copy = row;
             // What each word must be at least, as of each word push.

@@ -13,14 +13,14 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The listeners of a station: the first has been there from the beginning.
 #[derive(Debug)]
-pub(super) struct Listening {
+pub(super) struct Listeners {
     listeners: Vec<TcpListener>,
     at: SocketAddr,
     /// Where it is to listen too, and when it tries to.
     missing: Option<(SocketAddr, Instant)>,
 }
 
-impl Listening {
+impl Listeners {
     /// Listens there; on any port if that one is taken.
     pub(super) fn open(wanted: SocketAddr) -> Result<Self, SetupError> {
         let (bound, missing) = match bind(wanted) {

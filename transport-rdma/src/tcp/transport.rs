@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::incoming::Incoming;
-use super::io::IoThread;
+use super::io_thread::IoThread;
 use super::outgoing::Outgoing;
-use super::shared::{Fault, Lost, Shared, Wake};
-use super::streams::{Reach, Streams};
+use super::shared::{Fault, LostHook, Shared, WakeHook};
+use super::streams::{StreamReach, Streams};
 use rustix::net::sockopt;
 
 use crate::fabric::FailureCause;
 use crate::mem::Region;
 use crate::station_event::{MESSAGE_LEN_MAX, EventQueue};
-use crate::queue::Full;
+use crate::push_queue::Full;
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::SetupError;
 use crate::station_error::StationError;
@@ -54,7 +54,7 @@ impl Default for StreamOptions {
 /// takes their locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamState {
-    /// Pushes to the peer are sent: it has not failed.
+    /// PushQueue to the peer are sent: it has not failed.
     pub sending: bool,
     /// What the peer pushes is received.
     pub receiving: bool,
@@ -72,23 +72,23 @@ pub struct StreamState {
 /// A participant's streams: one connection to each peer, for all segments, and one
 /// thread. Who the peers are, and where it sleeps, is the business of others.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct StreamTransport {
     options: StreamOptions,
     shared: Arc<Shared>,
     io: IoThread,
 }
 
-impl Core {
+impl StreamTransport {
     /// What happens goes to `news`. The thread that serves the streams calls `wake`.
     /// Whoever finds that a peer is lost, or drops it, calls `lost` before anybody knows.
     pub(crate) fn open(
         id: u128,
         options: &StreamOptions,
-        news: Arc<EventQueue>,
-        wake: Wake,
-        lost: Lost,
+        events: Arc<EventQueue>,
+        wake: WakeHook,
+        lost: LostHook,
     ) -> Result<Self, StationError> {
-        let shared = Arc::new(Shared::new(id, news, wake, lost)?);
+        let shared = Arc::new(Shared::new(id, events, wake, lost)?);
         let io = IoThread::start(&shared)?;
         Ok(Self {
             options: *options,
@@ -98,12 +98,12 @@ impl Core {
     }
 
     /// A peer: the connection with it, over which they know each other. Nothing has
-    /// been read of what follows that. It is a peer here before `last_words` are sent.
+    /// been read of what follows that. It is a peer here before `final_frame` are sent.
     pub(crate) fn connect(
         &self,
         peer: u128,
         stream: &TcpStream,
-        last_words: &[u8],
+        final_frame: &[u8],
     ) -> Result<(), StationError> {
         let both = || {
             prepare(stream, &self.options)?;
@@ -113,7 +113,7 @@ impl Core {
         let (outgoing, incoming) = both().map_err(set_up)?;
         let outgoing = Outgoing::new(outgoing, self.options.waiting_max);
         let incoming = Incoming::new(incoming);
-        self.shared.add(peer, outgoing, incoming, last_words)
+        self.shared.add(peer, outgoing, incoming, final_frame)
     }
 
     /// Sends a message to a peer that is connected. Does not wait until it is taken.
@@ -163,7 +163,7 @@ impl Core {
         let link = state.peers.get(&peer).map(|peer| Arc::clone(&peer.link));
         drop(state);
         if let Some(link) = link {
-            self.shared.fail(&link, &Fault::Elsewhere(reason));
+            self.shared.fail(&link, &Fault::OtherPath(reason));
         }
     }
 
@@ -182,7 +182,7 @@ impl Core {
         &self,
         request: &SegmentRequest,
         rows: &[Region],
-        reach: &Reach,
+        reach: &StreamReach,
     ) -> Result<Streams, StationError> {
         Streams::open(&self.shared, request, rows, reach)
     }
@@ -193,7 +193,7 @@ impl Core {
     }
 
     pub(crate) fn forget(&self, key: SegmentKey) {
-        self.shared.state().dismiss(key);
+        self.shared.state().close_segment(key);
         self.shared.kick();
     }
 

@@ -1,11 +1,11 @@
-//! Counters of one peer, as the threads of a process count.
+//! LinkCounters of one peer, as the threads of a process count.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters};
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct LinkCounters {
     work_requests: AtomicU64,
     bytes: AtomicU64,
     completions: AtomicU64,
@@ -22,7 +22,7 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::Relaxed);
 }
 
-impl Counters {
+impl LinkCounters {
     /// A chain of so many work requests was posted, which carried so much.
     pub(super) fn posted(&self, requests: usize, bytes: usize) {
         add(&self.work_requests, requests as u64);
@@ -38,7 +38,7 @@ impl Counters {
     }
 
     /// My sleep word was posted.
-    pub(super) fn told(&self) {
+    pub(super) fn sleep_word_posted(&self) {
         add(&self.sleep_words, 1);
     }
 
@@ -46,7 +46,7 @@ impl Counters {
         add(&self.completions, count as u64);
     }
 
-    pub(super) fn rang(&self) {
+    pub(super) fn doorbell_sent(&self) {
         add(&self.doorbells_sent, 1);
     }
 

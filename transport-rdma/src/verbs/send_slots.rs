@@ -10,7 +10,7 @@ pub(super) const SIGNAL_EVERY: u64 = 64;
 
 /// The slots of one send queue.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct SendSlots {
     all: u64,
     posted: u64,
     /// Known to be complete: those before this one.
@@ -19,7 +19,7 @@ pub(super) struct Slots {
     signalled: u64,
 }
 
-impl Slots {
+impl SendSlots {
     /// `all` is more than [`SIGNAL_EVERY`].
     pub(super) fn new(all: u32) -> Self {
         let all = u64::from(all);
@@ -87,7 +87,7 @@ mod tests {
         const ALL: u32 = 100;
         for seed in 0..100 {
             let rng = &mut Rng::new(seed);
-            let mut slots = Slots::new(ALL);
+            let mut slots = SendSlots::new(ALL);
             // The device: ids of signalled ones that it has not told of.
             let mut told = std::collections::VecDeque::new();
             let mut in_queue = 0_u64;
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn an_overrun_is_noticed() {
         let post = |count| {
-            let mut slots = Slots::new(SIGNAL_EVERY as u32 + 1);
+            let mut slots = SendSlots::new(SIGNAL_EVERY as u32 + 1);
             for _ in 0..count {
                 slots.take(false);
             }

@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::calling::no_answer;
-use super::door::{Answer, Connection, Phase, Role, Shared, State};
-use super::handshake::{self, Frame, HEADER_LEN, Hello, NoFrame, Talk, VERSION};
-use super::listening::Listening;
-use super::way::{self, Way};
+use super::connecting::no_answer;
+use super::acceptor::{CallOutcome, PendingConnection, Phase, Role, Shared, State};
+use super::handshake::{self, Frame, HEADER_LEN, Hello, NoFrame, Handshake, VERSION};
+use super::listeners::Listeners;
+use super::path_selection::{self, PathSelection};
 
 /// How long a stranger has for all of the handshake.
 const STRANGER_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long who has proved itself has for the rest.
-const GUEST_WITHIN: Duration = Duration::from_secs(5);
+const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Most of those at once; one more has to call again.
-const GUESTS_MAX: usize = 64;
+const AUTHENTICATED_MAX: usize = 64;
 
 /// Most strangers at once; the oldest gives way.
 const STRANGERS_MAX: usize = 64;
@@ -44,14 +44,14 @@ enum Source {
 }
 
 /// Why a connection ends here.
-pub(super) enum End {
+pub(super) enum Ending {
     /// It is told why.
     Refuse { already: bool, reason: String },
     /// It is told nothing.
-    Quiet(Answer),
+    Quiet(CallOutcome),
 }
 
-impl End {
+impl Ending {
     pub(super) fn refuse(reason: String) -> Self {
         Self::Refuse {
             already: false,
@@ -67,20 +67,20 @@ impl End {
     }
 
     fn lost(reason: &str) -> Self {
-        Self::Quiet(Answer::Lost(reason.into()))
+        Self::Quiet(CallOutcome::Lost(reason.into()))
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct HandshakeThread {
     shared: Arc<Shared>,
-    listening: Listening,
+    listening: Listeners,
     /// Nobody is let in before: no descriptors were left.
     admit_after: Option<Instant>,
 }
 
-impl Keeper {
-    pub(super) fn new(shared: Arc<Shared>, listening: Listening) -> Self {
+impl HandshakeThread {
+    pub(super) fn new(shared: Arc<Shared>, listening: Listeners) -> Self {
         Self {
             shared,
             listening,
@@ -114,7 +114,7 @@ impl Keeper {
                     // Drawn empty, or it was.
                     Source::Kick => drop(rustix::io::read(shared.kicked(), &mut [0; 8])),
                     Source::Listener(at) => self.admit(&mut state, at),
-                    Source::Connection(number) => attend(&shared, &mut state, number),
+                    Source::Connection(number) => handle_connection(&shared, &mut state, number),
                 }
             }
             look(&shared, &mut state);
@@ -173,12 +173,12 @@ impl Keeper {
                 Phase::Connecting => Some(PollFlags::OUT),
                 Phase::Hello | Phase::Proof | Phase::Offer | Phase::Verdict => Some(PollFlags::IN),
                 // What it says has to wait.
-                Phase::Pair => None,
+                Phase::SettingUpPair => None,
             };
             let stream = || Arc::clone(&connection.stream);
             watched.extend(flags.map(|flags| (number, stream(), flags)));
             let ends = connection.role.until().into_iter();
-            deadline = ends.chain(connection.way.deadline()).chain(deadline).min();
+            deadline = ends.chain(connection.path.deadline()).chain(deadline).min();
         }
         (watched, deadline)
     }
@@ -203,14 +203,14 @@ impl Keeper {
                     }
                 },
             };
-            let talk = match Talk::new(&self.shared.me, handshake::Role::Called) {
-                Ok(talk) => talk,
+            let handshake = match Handshake::new(&self.shared.me, handshake::Role::Called) {
+                Ok(handshake) => handshake,
                 Err(error) => {
                     tracing::error!(%error, "a caller is turned away");
                     continue;
                 }
             };
-            let is_stranger = |it: &Connection| matches!(it.role, Role::Stranger { .. });
+            let is_stranger = |it: &PendingConnection| matches!(it.role, Role::Stranger { .. });
             let strangers = || state.connections.iter().filter(|(_, it)| is_stranger(it));
             let oldest = strangers().next().map(|(&number, _)| number);
             if strangers().count() >= STRANGERS_MAX
@@ -219,12 +219,12 @@ impl Keeper {
                 state.connections.remove(&oldest);
             }
             let until = Instant::now() + STRANGER_WITHIN;
-            state.add(Connection {
+            state.add(PendingConnection {
                 stream: Arc::new(stream),
                 role: Role::Stranger { until },
                 phase: Phase::Hello,
-                talk,
-                way: Way::default(),
+                handshake,
+                path: PathSelection::default(),
                 heard: Vec::new(),
             });
         }
@@ -232,7 +232,7 @@ impl Keeper {
 }
 
 /// Something has come on a connection, or it is one by now.
-fn attend(shared: &Arc<Shared>, state: &mut State, number: u64) {
+fn handle_connection(shared: &Arc<Shared>, state: &mut State, number: u64) {
     if let Err(end) = go_on(shared, state, number) {
         stop(state, number, end);
     }
@@ -243,7 +243,7 @@ fn look(shared: &Shared, state: &mut State) {
     let numbers: Vec<u64> = state.connections.keys().copied().collect();
     for number in numbers {
         let looked = match state.connections.get_mut(&number) {
-            Some(connection) => way::look(shared, connection),
+            Some(connection) => path_selection::look(shared, connection),
             None => continue,
         };
         if let Err(end) = looked.and_then(|()| settle(shared, state, number)) {
@@ -253,17 +253,17 @@ fn look(shared: &Shared, state: &mut State) {
 }
 
 /// Peers, if both have given their verdicts.
-fn settle(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
+fn settle(shared: &Shared, state: &mut State, number: u64) -> Result<(), Ending> {
     match state.connections.get(&number) {
-        Some(connection) if way::is_settled(connection) => way::connect(shared, state, number),
+        Some(connection) if path_selection::is_settled(connection) => path_selection::connect(shared, state, number),
         _ => Ok(()),
     }
 }
 
-fn stop(state: &mut State, number: u64, end: End) {
+fn stop(state: &mut State, number: u64, end: Ending) {
     let answer = match end {
-        End::Quiet(answer) => answer,
-        End::Refuse { already, reason } => {
+        Ending::Quiet(answer) => answer,
+        Ending::Refuse { already, reason } => {
             tracing::debug!(reason, "a connection is refused");
             if let Some(connection) = state.connections.get(&number) {
                 let reason = reason.clone();
@@ -273,8 +273,8 @@ fn stop(state: &mut State, number: u64, end: End) {
                 let _ = (&*connection.stream).read(&mut [0; 4096]);
             }
             match already {
-                true => Answer::Already(reason),
-                false => Answer::Refused(reason),
+                true => CallOutcome::Already(reason),
+                false => CallOutcome::Refused(reason),
             }
         }
     };
@@ -282,7 +282,7 @@ fn stop(state: &mut State, number: u64, end: End) {
 }
 
 /// As far as it goes.
-fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End> {
+fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), Ending> {
     // Ended by another in the same turn.
     while let Some(connection) = state.connections.get_mut(&number) {
         if connection.phase == Phase::Connecting {
@@ -292,12 +292,12 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
             let is_itself = stream.local_addr().ok() == stream.peer_addr().ok();
             let failed = failed.or_else(|| is_itself.then(|| Errno::CONNREFUSED.into()));
             if let Some(error) = failed {
-                return Err(End::Quiet(Answer::Nobody(no_answer(error))));
+                return Err(Ending::Quiet(CallOutcome::Nobody(no_answer(error))));
             }
-            say(connection, connection.talk.hello())?;
+            say(connection, connection.handshake.hello())?;
             connection.phase = Phase::Hello;
         }
-        if connection.phase == Phase::Pair {
+        if connection.phase == Phase::SettingUpPair {
             return Ok(());
         }
         let Some(bytes) = read(connection)? else {
@@ -305,43 +305,43 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
         };
         match (Frame::read(&bytes), connection.phase) {
             (Some(Frame::Refused { already, reason }), _) => {
-                return Err(End::Quiet(match already {
-                    true => Answer::Already(reason),
-                    false => Answer::Refused(reason),
+                return Err(Ending::Quiet(match already {
+                    true => CallOutcome::Already(reason),
+                    false => CallOutcome::Refused(reason),
                 }));
             }
             (Some(Frame::Hello(hello)), Phase::Hello) => {
-                let is_guest = is_guest(state, hello.id);
+                let is_authenticated = is_authenticated(state, hello.id);
                 let Some(connection) = state.connections.get_mut(&number) else {
                     return Ok(());
                 };
-                greet(shared, connection, &hello, bytes, is_guest)?;
+                greet(shared, connection, &hello, bytes, is_authenticated)?;
             }
             (Some(Frame::Proof(proof)), Phase::Proof) => {
-                let checked = connection.talk.check(&shared.me, &proof);
-                checked.map_err(End::refuse)?;
+                let checked = connection.handshake.check(&shared.me, &proof);
+                checked.map_err(Ending::refuse)?;
                 match connection.role {
                     Role::Called { .. } => connection.phase = Phase::Offer,
-                    Role::Stranger { .. } | Role::Guest { .. } => {
-                        admit_guest(shared, state, number)?;
+                    Role::Stranger { .. } | Role::Authenticated { .. } => {
+                        accept_authenticated(shared, state, number)?;
                     }
                 }
             }
             (Some(Frame::Offer(offer)), Phase::Offer) => {
-                way::hear_offer(shared, connection, number, offer)?;
+                path_selection::receive_offer(shared, connection, number, offer)?;
             }
             (Some(Frame::Verdict(theirs)), Phase::Offer | Phase::Verdict) => {
-                way::hear_verdict(connection, theirs)?;
+                path_selection::receive_verdict(connection, theirs)?;
                 settle(shared, state, number)?;
             }
-            _ => return Err(End::refuse("it sent what does not belong here".into())),
+            _ => return Err(Ending::refuse("it sent what does not belong here".into())),
         }
     }
     Ok(())
 }
 
 /// Reads on to the end of a frame, and no further; `None` if it has not come.
-fn read(connection: &mut Connection) -> Result<Option<Vec<u8>>, End> {
+fn read(connection: &mut PendingConnection) -> Result<Option<Vec<u8>>, Ending> {
     loop {
         let heard = connection.heard.len();
         let want = match connection.heard.first_chunk() {
@@ -357,18 +357,18 @@ fn read(connection: &mut Connection) -> Result<Option<Vec<u8>>, End> {
             .heard
             .truncate(heard + *read.as_ref().unwrap_or(&0));
         match read {
-            Ok(0) => return Err(End::lost("it closed the connection without a word")),
+            Ok(0) => return Err(Ending::lost("it closed the connection without a word")),
             Ok(_) => {}
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::Interrupted => return Ok(None),
-                _ => return Err(End::Quiet(Answer::Lost(error.to_string()))),
+                _ => return Err(Ending::Quiet(CallOutcome::Lost(error.to_string()))),
             },
         }
     }
 }
 
-fn no_frame(problem: NoFrame) -> End {
-    End::refuse(match problem {
+fn no_frame(problem: NoFrame) -> Ending {
+    Ending::refuse(match problem {
         NoFrame::Version(theirs) => {
             format!("that is version {theirs} of the protocol, here it is {VERSION}")
         }
@@ -379,96 +379,96 @@ fn no_frame(problem: NoFrame) -> End {
 /// Both know who the other says it is.
 fn greet(
     shared: &Shared,
-    connection: &mut Connection,
+    connection: &mut PendingConnection,
     hello: &Hello,
     frame: Vec<u8>,
-    is_guest: bool,
-) -> Result<(), End> {
+    is_authenticated: bool,
+) -> Result<(), Ending> {
     let me = &shared.me;
     connection
-        .talk
-        .hear(me, hello, frame)
-        .map_err(End::refuse)?;
+        .handshake
+        .receive_hello(me, hello, frame)
+        .map_err(Ending::refuse)?;
     connection.phase = Phase::Proof;
     let Role::Called { expected } = connection.role else {
-        return say(connection, connection.talk.hello());
+        return say(connection, connection.handshake.hello());
     };
     let id = hello.id;
     if let Some(expected) = expected.filter(|&expected| expected != id) {
         let who = format!("member {id:032x} answers where member {expected:032x} was called");
-        return Err(End::Quiet(Answer::Nobody(who)));
+        return Err(Ending::Quiet(CallOutcome::Nobody(who)));
     }
     if id == me.id {
-        return Err(End::Quiet(Answer::Myself));
+        return Err(Ending::Quiet(CallOutcome::Myself));
     }
-    if let Some(address) = connection.talk.other()
+    if let Some(address) = connection.handshake.other()
         && address.host == me.host
     {
-        return Err(End::Quiet(Answer::OnHost(address.clone())));
+        return Err(Ending::Quiet(CallOutcome::OnHost(address.clone())));
     }
     match shared.streams.fate_of(id) {
-        None if is_guest => {
+        None if is_authenticated => {
             let reason = format!("member {id:032x} has called, and is being let in");
-            Err(End::Quiet(Answer::Already(reason)))
+            Err(Ending::Quiet(CallOutcome::Already(reason)))
         }
-        None => say(connection, &connection.talk.proof(me)),
-        Some(None) => Err(End::Quiet(Answer::Connected(id))),
+        None => say(connection, &connection.handshake.proof(me)),
+        Some(None) => Err(Ending::Quiet(CallOutcome::Connected(id))),
         Some(Some(cause)) => {
             let lost = format!("member {id:032x} was connected, and is lost: {cause}");
-            Err(End::Quiet(Answer::Nobody(lost)))
+            Err(Ending::Quiet(CallOutcome::Nobody(lost)))
         }
     }
 }
 
 /// The caller has proved who it is: it may be a peer, unless it is one already.
-fn admit_guest(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End> {
-    let guests = state.connections.values();
-    let guests = guests.filter(|it| matches!(it.role, Role::Guest { .. }));
-    let full = guests.count() >= GUESTS_MAX;
+fn accept_authenticated(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), Ending> {
+    let callers = state.connections.values();
+    let callers = callers.filter(|it| matches!(it.role, Role::Authenticated { .. }));
+    let full = callers.count() >= AUTHENTICATED_MAX;
     let is_called = |id| is_calling(state, id);
     let Some(address) = state
         .connections
         .get(&number)
-        .and_then(|it| it.talk.other())
+        .and_then(|it| it.handshake.other())
     else {
         return Ok(());
     };
     let (me, id) = (&shared.me, address.id);
     if id == me.id {
-        return Err(End::refuse("that is this station itself".into()));
+        return Err(Ending::refuse("that is this station itself".into()));
     }
     if address.host == me.host {
         let nearer = "it is on the same host, where one connects by shared memory";
-        return Err(End::refuse(nearer.into()));
+        return Err(Ending::refuse(nearer.into()));
     }
     match shared.streams.fate_of(id) {
-        Some(None) => return Err(End::already(format!("member {id:032x} is connected"))),
+        Some(None) => return Err(Ending::already(format!("member {id:032x} is connected"))),
         Some(Some(cause)) => {
             let lost = format!("member {id:032x} was connected, and is lost: {cause}");
-            return Err(End::refuse(lost));
+            return Err(Ending::refuse(lost));
         }
         None if me.id < id && is_called(id) => {
-            return Err(End::already(format!("member {id:032x} is being called")));
+            return Err(Ending::already(format!("member {id:032x} is being called")));
         }
-        None if full || is_guest(state, id) => {
-            return Err(End::already(format!("member {id:032x} is being let in")));
+        None if full || is_authenticated(state, id) => {
+            return Err(Ending::already(format!("member {id:032x} is being let in")));
         }
         None => {}
     }
     let Some(connection) = state.connections.get_mut(&number) else {
         return Ok(());
     };
-    let until = Instant::now() + GUEST_WITHIN;
-    connection.role = Role::Guest { until };
-    way::begin(shared, connection, number)
+    let until = Instant::now() + AUTHENTICATED_WITHIN;
+    connection.role = Role::Authenticated { until };
+    path_selection::begin(shared, connection, number)
 }
 
 /// Whether it has called, and proved itself.
-fn is_guest(state: &State, id: u128) -> bool {
-    let mut guests = state.connections.values();
-    guests.any(|it| {
-        let guest = matches!(it.role, Role::Guest { .. });
-        guest && it.talk.other().is_some_and(|is| is.id == id)
+fn is_authenticated(state: &State, id: u128) -> bool {
+    let mut callers = state.connections.values();
+    callers.any(|it| {
+        let callers = matches!(it.role, Role::Authenticated { .. });
+        callers && it.handshake.other().is_some_and(|is| is.id == id)
     })
 }
 
@@ -478,15 +478,15 @@ fn is_calling(state: &State, id: u128) -> bool {
     calls.any(|it| {
         let called = matches!(it.role, Role::Called { .. });
         let hello = matches!(it.phase, Phase::Connecting | Phase::Hello);
-        called && !hello && it.talk.other().is_some_and(|is| is.id == id)
+        called && !hello && it.handshake.other().is_some_and(|is| is.id == id)
     })
 }
 
 /// All of it at once: so little always fits.
-pub(super) fn say(connection: &Connection, bytes: &[u8]) -> Result<(), End> {
+pub(super) fn say(connection: &PendingConnection, bytes: &[u8]) -> Result<(), Ending> {
     match (&*connection.stream).write(bytes) {
         Ok(len) if len == bytes.len() => Ok(()),
-        Ok(_) => Err(End::lost("it takes nothing")),
-        Err(error) => Err(End::Quiet(Answer::Lost(error.to_string()))),
+        Ok(_) => Err(Ending::lost("it takes nothing")),
+        Err(error) => Err(Ending::Quiet(CallOutcome::Lost(error.to_string()))),
     }
 }

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::address::Address;
-use super::door::{Answer, Connection, Door, Phase, Role};
-use super::handshake::{self, Talk};
-use super::way::Way;
+use super::acceptor::{CallOutcome, PendingConnection, Acceptor, Phase, Role};
+use super::handshake::{self, Handshake};
+use super::path_selection::PathSelection;
 use crate::shm::SetupError;
 
 /// Between two calls of somebody who is busy, or calls this one.
@@ -23,7 +23,7 @@ const SETTLE_WITHIN: Duration = Duration::from_secs(3);
 
 /// Who was found.
 #[derive(Debug)]
-pub(super) enum Reached {
+pub(super) enum ConnectOutcome {
     /// A peer, which is connected.
     Peer(u128),
     /// A station on this host.
@@ -32,7 +32,7 @@ pub(super) enum Reached {
 
 /// Why nobody was.
 #[derive(Debug)]
-pub(super) enum Unreached {
+pub(super) enum ConnectError {
     Closed,
     Myself,
     Refused(String),
@@ -41,7 +41,7 @@ pub(super) enum Unreached {
     System(SetupError),
 }
 
-impl Door {
+impl Acceptor {
     /// Calls whoever listens at one of these, one after the other, and again if it
     /// has no time, until `deadline`, or somewhat longer if somebody has proved itself by
     /// then. If somebody is expected, no other will do.
@@ -50,7 +50,7 @@ impl Door {
         sockets: &[SocketAddr],
         expected: Option<u128>,
         deadline: Instant,
-    ) -> Result<Reached, Unreached> {
+    ) -> Result<ConnectOutcome, ConnectError> {
         let mut excuse = "it has no address in the network".to_owned();
         loop {
             let mut again = false;
@@ -59,19 +59,19 @@ impl Door {
                 let share = left / (sockets.len() - at) as u32;
                 let answer = self.ask(socket, expected, Instant::now() + share)?;
                 excuse = match answer {
-                    Answer::Connected(id) => return Ok(Reached::Peer(id)),
-                    Answer::OnHost(address) => return Ok(Reached::OnHost(address)),
-                    Answer::Myself => return Err(Unreached::Myself),
-                    Answer::Refused(reason) => return Err(Unreached::Refused(reason)),
-                    Answer::Nobody(reason) => reason,
-                    Answer::Already(reason) | Answer::Lost(reason) => {
+                    CallOutcome::Connected(id) => return Ok(ConnectOutcome::Peer(id)),
+                    CallOutcome::OnHost(address) => return Ok(ConnectOutcome::OnHost(address)),
+                    CallOutcome::Myself => return Err(ConnectError::Myself),
+                    CallOutcome::Refused(reason) => return Err(ConnectError::Refused(reason)),
+                    CallOutcome::Nobody(reason) => reason,
+                    CallOutcome::Already(reason) | CallOutcome::Lost(reason) => {
                         again = true;
                         reason
                     }
                 };
             }
             if !again || Instant::now() >= deadline {
-                return Err(Unreached::Not(excuse));
+                return Err(ConnectError::Not(excuse));
             }
             let next = deadline.min(Instant::now() + CALL_AGAIN_AFTER);
             let mut state = self.shared.state();
@@ -87,26 +87,26 @@ impl Door {
         socket: SocketAddr,
         expected: Option<u128>,
         until: Instant,
-    ) -> Result<Answer, Unreached> {
+    ) -> Result<CallOutcome, ConnectError> {
         if let Some(id) = expected
             && let Some(fate) = self.shared.streams.fate_of(id)
         {
             return match fate {
-                None => Ok(Answer::Connected(id)),
-                Some(cause) => Err(Unreached::Not(cause.to_string())),
+                None => Ok(CallOutcome::Connected(id)),
+                Some(cause) => Err(ConnectError::Not(cause.to_string())),
             };
         }
         let stream = match begin(socket) {
             Ok(stream) => Arc::new(stream),
-            Err(errno) => return Ok(Answer::Nobody(no_answer(errno.into()))),
+            Err(errno) => return Ok(CallOutcome::Nobody(no_answer(errno.into()))),
         };
-        let talk = Talk::new(&self.shared.me, handshake::Role::Caller);
-        let connection = Connection {
+        let handshake = Handshake::new(&self.shared.me, handshake::Role::Caller);
+        let connection = PendingConnection {
             stream,
             role: Role::Called { expected },
             phase: Phase::Connecting,
-            talk: talk.map_err(Unreached::System)?,
-            way: Way::default(),
+            handshake: handshake.map_err(ConnectError::System)?,
+            path: PathSelection::default(),
             heard: Vec::new(),
         };
         let mut state = self.shared.state();
@@ -118,16 +118,16 @@ impl Door {
                 return Ok(answer);
             }
             if state.stopped {
-                return Err(Unreached::Closed);
+                return Err(ConnectError::Closed);
             }
             if Instant::now() >= until {
                 let connection = state.connections.get(&number);
-                if until < settled_by && connection.is_some_and(Connection::settles) {
+                if until < settled_by && connection.is_some_and(PendingConnection::settles) {
                     until = settled_by;
                     continue;
                 }
                 state.connections.remove(&number);
-                return Ok(Answer::Nobody("it did not answer in time".into()));
+                return Ok(CallOutcome::Nobody("it did not answer in time".into()));
             }
             state = self.shared.wait(state, until);
         }

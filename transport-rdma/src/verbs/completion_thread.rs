@@ -13,14 +13,14 @@ use crate::eventfd::signal_eventfd;
 
 /// The thread; ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Thread {
+pub(super) struct CompletionThread {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this but not the thread.
     process: u32,
 }
 
-impl Thread {
+impl CompletionThread {
     pub(super) fn start(shared: &Arc<Shared>) -> Result<Self, RdmaError> {
         let served = Arc::clone(shared);
         let serve = move || {
@@ -74,7 +74,7 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
         }
         if channel {
             while let Some(number) = shared.channel.next() {
-                shared.attend(number);
+                shared.handle_completions(number);
             }
         }
         if device {
@@ -83,7 +83,7 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
     }
 }
 
-impl Drop for Thread {
+impl Drop for CompletionThread {
     fn drop(&mut self) {
         self.stop();
     }

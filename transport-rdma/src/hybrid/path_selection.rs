@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::door::{Answer, Connection, Phase, Role, Shared, State};
+use super::acceptor::{CallOutcome, PendingConnection, Phase, Role, Shared, State};
 use super::handshake::{Frame, Verdict};
-use super::keeper::{End, say};
-use super::rdma::Pair;
+use super::handshake_thread::{Ending, say};
+use super::rdma::TrialPair;
 use crate::station_error::StationError;
 
 /// How long a queue pair has to show that it works.
@@ -26,11 +26,11 @@ const TOO_LATE: &str = "nothing of the other's came through its queue pair in ti
 
 /// How far the two on a connection have come.
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(super) struct PathSelection {
     /// My queue pair, unless a thread has it for the moment.
-    pair: Option<Pair>,
+    pair: Option<TrialPair>,
     /// What that thread has come to.
-    done: Option<Done>,
+    done: Option<PairResult>,
     /// Until then the queue pair has time to show that it works.
     prove_by: Option<Instant>,
     mine: Option<Verdict>,
@@ -39,39 +39,39 @@ pub(super) struct Way {
 
 /// What is done to a queue pair.
 #[derive(Debug)]
-enum Step {
+enum PairStep {
     Offer,
-    Answer(Vec<u8>),
+    CallOutcome(Vec<u8>),
     Accept(Vec<u8>),
 }
 
 /// What has come of it: of the first two, what the other is told.
 #[derive(Debug)]
-enum Done {
+enum PairResult {
     Offered(Result<Vec<u8>, String>),
     Answered(Result<Vec<u8>, String>),
     Accepted(Result<(), String>),
 }
 
-impl Step {
-    fn take(&self, pair: &Pair) -> Done {
+impl PairStep {
+    fn take(&self, pair: &TrialPair) -> PairResult {
         match self {
-            Self::Offer => Done::Offered(pair.offer()),
-            Self::Answer(offer) => Done::Answered(pair.answer(offer)),
-            Self::Accept(answer) => Done::Accepted(pair.accept(answer)),
+            Self::Offer => PairResult::Offered(pair.offer()),
+            Self::Answer(offer) => PairResult::Answered(pair.answer(offer)),
+            Self::Accept(answer) => PairResult::Accepted(pair.accept(answer)),
         }
     }
 
-    fn fail(&self, reason: String) -> Done {
+    fn fail(&self, reason: String) -> PairResult {
         match self {
-            Self::Offer => Done::Offered(Err(reason)),
-            Self::Answer(_) => Done::Answered(Err(reason)),
-            Self::Accept(_) => Done::Accepted(Err(reason)),
+            Self::Offer => PairResult::Offered(Err(reason)),
+            Self::Answer(_) => PairResult::Answered(Err(reason)),
+            Self::Accept(_) => PairResult::Accepted(Err(reason)),
         }
     }
 }
 
-impl Way {
+impl PathSelection {
     /// When it has to be looked at again.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.prove_by.filter(|_| self.mine.is_none())
@@ -82,7 +82,7 @@ impl Way {
         if self.mine.is_some() {
             return None;
         }
-        let outcome = self.pair.as_ref().and_then(Pair::outcome);
+        let outcome = self.pair.as_ref().and_then(TrialPair::outcome);
         let late = self.prove_by.is_some_and(|end| end <= Instant::now());
         self.mine = outcome.or_else(|| late.then(|| Err(TOO_LATE.to_owned())));
         self.mine.clone()
@@ -92,49 +92,49 @@ impl Way {
 /// The caller has proved itself: it is offered a queue pair, if there is one to be had.
 pub(super) fn begin(
     shared: &Arc<Shared>,
-    connection: &mut Connection,
+    connection: &mut PendingConnection,
     number: u64,
-) -> Result<(), End> {
+) -> Result<(), Ending> {
     match my_pair(shared, connection)? {
-        Some(pair) => work(shared, connection, number, pair, Step::Offer),
+        Some(pair) => work(shared, connection, number, pair, PairStep::Offer),
         None => offer(shared, connection, Vec::new())?,
     }
     Ok(())
 }
 
 /// A queue pair for whoever is there, if this station has any.
-fn my_pair(shared: &Shared, connection: &Connection) -> Result<Option<Pair>, End> {
-    let (Some(rdma), Some(other)) = (&shared.rdma, connection.talk.other()) else {
+fn my_pair(shared: &Shared, connection: &PendingConnection) -> Result<Option<TrialPair>, Ending> {
+    let (Some(rdma), Some(other)) = (&shared.rdma, connection.handshake.other()) else {
         return Ok(None);
     };
-    let pair = Pair::begin(rdma, other.id);
-    pair.map(Some).ok_or_else(|| End::Refuse {
+    let pair = TrialPair::begin(rdma, other.id);
+    pair.map(Some).ok_or_else(|| Ending::Refuse {
         already: true,
         reason: format!("member {:032x} is being connected", other.id),
     })
 }
 
 /// With my proof before.
-fn offer(shared: &Shared, connection: &mut Connection, offer: Vec<u8>) -> Result<(), End> {
+fn offer(shared: &Shared, connection: &mut PendingConnection, offer: Vec<u8>) -> Result<(), Ending> {
     connection.phase = Phase::Offer;
-    let proof = connection.talk.proof(&shared.me);
+    let proof = connection.handshake.proof(&shared.me);
     say(connection, &[proof, Frame::Offer(offer).write()].concat())
 }
 
 /// The other's queue pair, or that it has none.
-pub(super) fn hear_offer(
+pub(super) fn receive_offer(
     shared: &Arc<Shared>,
-    connection: &mut Connection,
+    connection: &mut PendingConnection,
     number: u64,
     theirs: Vec<u8>,
-) -> Result<(), End> {
+) -> Result<(), Ending> {
     let (pair, step) = match connection.role {
-        Role::Called { .. } if theirs.is_empty() => (None, Step::Answer(theirs)),
-        Role::Called { .. } => (my_pair(shared, connection)?, Step::Answer(theirs)),
-        Role::Stranger { .. } | Role::Guest { .. } => {
-            let pair = connection.way.pair.take();
-            let unasked = || End::refuse("it answers where nothing was offered".into());
-            (Some(pair.ok_or_else(unasked)?), Step::Accept(theirs))
+        Role::Called { .. } if theirs.is_empty() => (None, PairStep::Answer(theirs)),
+        Role::Called { .. } => (my_pair(shared, connection)?, PairStep::Answer(theirs)),
+        Role::Stranger { .. } | Role::Authenticated { .. } => {
+            let pair = connection.path.pair.take();
+            let unasked = || Ending::refuse("it answers where nothing was offered".into());
+            (Some(pair.ok_or_else(unasked)?), PairStep::Accept(theirs))
         }
     };
     match pair {
@@ -145,54 +145,54 @@ pub(super) fn hear_offer(
 }
 
 /// Has a thread do it.
-fn work(shared: &Arc<Shared>, connection: &mut Connection, number: u64, pair: Pair, step: Step) {
-    connection.phase = Phase::Pair;
-    let door = Arc::clone(shared);
+fn work(shared: &Arc<Shared>, connection: &mut PendingConnection, number: u64, pair: TrialPair, step: PairStep) {
+    connection.phase = Phase::SettingUpPair;
+    let acceptor = Arc::clone(shared);
     // For the case that there is no thread.
     let failed = step.fail("there is no thread to set up a queue pair".to_owned());
     let work = move || {
         let done = step.take(&pair);
-        let mut state = door.state();
+        let mut state = acceptor.state();
         // It may be gone, and the queue pair with it.
         if let Some(connection) = state.connections.get_mut(&number) {
-            connection.way.pair = Some(pair);
-            connection.way.done = Some(done);
+            connection.path.pair = Some(pair);
+            connection.path.done = Some(done);
         }
         drop(state);
-        door.kick();
+        acceptor.kick();
     };
     let thread = thread::Builder::new().name("spindle-pair".into());
     if thread.spawn(work).is_err() {
-        connection.way.done = Some(failed);
+        connection.path.done = Some(failed);
         shared.kick();
     }
 }
 
 /// Goes on with what a thread has done, or with a queue pair that works by now, or has
 /// had its time.
-pub(super) fn look(shared: &Shared, connection: &mut Connection) -> Result<(), End> {
-    match connection.way.done.take() {
-        Some(Done::Offered(Ok(mine))) => offer(shared, connection, mine),
-        Some(Done::Offered(Err(reason))) => {
-            if let Some(other) = connection.talk.other() {
+pub(super) fn look(shared: &Shared, connection: &mut PendingConnection) -> Result<(), Ending> {
+    match connection.path.done.take() {
+        Some(PairResult::Offered(Ok(mine))) => offer(shared, connection, mine),
+        Some(PairResult::Offered(Err(reason))) => {
+            if let Some(other) = connection.handshake.other() {
                 warn(other.id, &reason);
             }
-            connection.way.pair = None;
+            connection.path.pair = None;
             offer(shared, connection, Vec::new())
         }
-        Some(Done::Answered(Ok(mine))) => {
+        Some(PairResult::Answered(Ok(mine))) => {
             say(connection, &Frame::Offer(mine).write())?;
             prove(connection);
             Ok(())
         }
-        Some(Done::Accepted(Ok(()))) => {
+        Some(PairResult::Accepted(Ok(()))) => {
             prove(connection);
             Ok(())
         }
-        Some(Done::Answered(Err(reason)) | Done::Accepted(Err(reason))) => {
+        Some(PairResult::Answered(Err(reason)) | PairResult::Accepted(Err(reason))) => {
             conclude(connection, Err(reason))
         }
-        None if connection.phase == Phase::Verdict => match connection.way.decide() {
+        None if connection.phase == Phase::Verdict => match connection.path.decide() {
             Some(mine) => conclude(connection, mine),
             None => Ok(()),
         },
@@ -201,64 +201,64 @@ pub(super) fn look(shared: &Shared, connection: &mut Connection) -> Result<(), E
 }
 
 /// From here on the queue pair has to show that it works.
-fn prove(connection: &mut Connection) {
-    connection.way.prove_by = Some(Instant::now() + PROVE_WITHIN);
+fn prove(connection: &mut PendingConnection) {
+    connection.path.prove_by = Some(Instant::now() + PROVE_WITHIN);
     connection.phase = Phase::Verdict;
 }
 
 /// I know what I think of the queue pairs. The one called keeps it to itself until the
 /// caller has said what it thinks.
-fn conclude(connection: &mut Connection, mine: Verdict) -> Result<(), End> {
+fn conclude(connection: &mut PendingConnection, mine: Verdict) -> Result<(), Ending> {
     connection.phase = Phase::Verdict;
-    connection.way.mine = Some(mine.clone());
+    connection.path.mine = Some(mine.clone());
     match connection.role {
         Role::Called { .. } => say(connection, &Frame::Verdict(mine).write()),
-        Role::Stranger { .. } | Role::Guest { .. } => Ok(()),
+        Role::Stranger { .. } | Role::Authenticated { .. } => Ok(()),
     }
 }
 
 /// The other's verdict: a caller's may be faster than its word over the queue pair.
-pub(super) fn hear_verdict(connection: &mut Connection, theirs: Verdict) -> Result<(), End> {
+pub(super) fn receive_verdict(connection: &mut PendingConnection, theirs: Verdict) -> Result<(), Ending> {
     let called = matches!(connection.role, Role::Called { .. });
-    let way = &mut connection.way;
-    if called && way.mine.is_none() || way.theirs.is_some() {
-        return Err(End::refuse("it sent what does not belong here".into()));
+    let path = &mut connection.path;
+    if called && path.mine.is_none() || path.theirs.is_some() {
+        return Err(Ending::refuse("it sent what does not belong here".into()));
     }
-    if theirs.is_ok() && way.pair.is_none() {
-        return Err(End::refuse("it says yes to what was not offered".into()));
+    if theirs.is_ok() && path.pair.is_none() {
+        return Err(Ending::refuse("it says yes to what was not offered".into()));
     }
     if theirs.is_err() {
-        way.mine.get_or_insert_with(|| Err(NONE.to_owned()));
+        path.mine.get_or_insert_with(|| Err(NONE.to_owned()));
     }
-    way.theirs = Some(theirs);
+    path.theirs = Some(theirs);
     connection.phase = Phase::Verdict;
     Ok(())
 }
 
 /// Whether both have given their verdicts: then they can be peers.
-pub(super) fn is_settled(connection: &Connection) -> bool {
-    let way = &connection.way;
-    connection.phase == Phase::Verdict && way.mine.is_some() && way.theirs.is_some()
+pub(super) fn is_settled(connection: &PendingConnection) -> bool {
+    let path = &connection.path;
+    connection.phase == Phase::Verdict && path.mine.is_some() && path.theirs.is_some()
 }
 
 /// The two are peers from now on, if they have not become that meanwhile.
-pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
+pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result<(), Ending> {
     let Some(connection) = state.connections.get_mut(&number) else {
         return Ok(());
     };
     let (Some(id), Some(mine), Some(theirs)) = (
-        connection.talk.other().map(|other| other.id),
-        connection.way.mine.take(),
-        connection.way.theirs.take(),
+        connection.handshake.other().map(|other| other.id),
+        connection.path.mine.take(),
+        connection.path.theirs.take(),
     ) else {
         return Ok(());
     };
-    let last_words = match connection.role {
+    let final_frame = match connection.role {
         Role::Called { .. } => Vec::new(),
-        Role::Stranger { .. } | Role::Guest { .. } => Frame::Verdict(mine.clone()).write(),
+        Role::Stranger { .. } | Role::Authenticated { .. } => Frame::Verdict(mine.clone()).write(),
     };
-    let (stream, pair) = (&connection.stream, connection.way.pair.take());
-    let peer = || shared.streams.connect(id, stream, &last_words);
+    let (stream, pair) = (&connection.stream, connection.path.pair.take());
+    let peer = || shared.streams.connect(id, stream, &final_frame);
     // Who hears why not before it has found out by itself has nothing to say of its own.
     let verdict = match (mine, theirs) {
         (Err(nothing), Err(theirs)) if nothing == NONE => Err(theirs),
@@ -279,7 +279,7 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
                 } else {
                     &reason
                 };
-                return Err(End::Refuse {
+                return Err(Ending::Refuse {
                     // Words may have been lost, as anything may: who calls does so again, as
                     // long as it has time. Else the two would never reach each other, and
                     // their group would be rid of both.
@@ -291,8 +291,8 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
             peer()
         }
     };
-    connected.map_err(|error| End::refuse(error.to_string()))?;
-    state.end(number, Answer::Connected(id));
+    connected.map_err(|error| Ending::refuse(error.to_string()))?;
+    state.end(number, CallOutcome::Connected(id));
     Ok(())
 }
 

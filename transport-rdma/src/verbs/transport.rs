@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use super::device::Device;
 use super::error::RdmaError;
 use super::link::Role;
-use super::segment::Segment;
+use super::segment::RdmaSegment;
 use super::shared::Shared;
 use super::sys::Channel;
-use super::thread::Thread;
+use super::completion_thread::Thread;
 use crate::eventfd::create_eventfd;
 use crate::mem::Region;
 use crate::peers::PeerSet;
@@ -20,7 +20,7 @@ use crate::segment::{SegmentKey, SegmentRequest};
 use crate::station_error::StationError;
 use crate::tcp::Wake;
 
-/// What is told to those who use it: without a lock held, by any thread. They return soon.
+/// Outcome is told to those who use it: without a lock held, by any thread. They return soon.
 pub(crate) struct Hooks {
     /// Takes the part of a peer that has rung: wakes the sleeper of this process, if it
     /// wants to know, and counts that before.
@@ -35,13 +35,13 @@ pub(crate) struct Hooks {
 /// A participant's queue pairs, one for each peer that comes by RDMA, and the thread
 /// that serves them.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct RdmaTransport {
     /// Ends first.
-    _thread: Thread,
+    _thread: CompletionThread,
     shared: Arc<Shared>,
 }
 
-impl Core {
+impl RdmaTransport {
     /// Chooses the device and tries it. `listen` is where the station listens: of several
     /// GIDs, that of this address is taken. A queue pair whose peer acknowledges nothing
     /// for about `patience`, or 3.8 s if that is less, has failed.
@@ -62,7 +62,7 @@ impl Core {
         let shared = Shared::new(device, channel, kick, patience, hooks);
         let shared = Arc::new(shared);
         Ok(Self {
-            _thread: Thread::start(&shared)?,
+            _thread: CompletionThread::start(&shared)?,
             shared,
         })
     }
@@ -110,7 +110,7 @@ impl Core {
         link.is_some_and(|link| link.is_proved.load(Ordering::Acquire))
     }
 
-    /// Ends the queue pair of a peer, in whatever state. What it had open goes with it;
+    /// Ends the queue pair of a peer, in whatever state. Outcome it had open goes with it;
     /// `failed` is not called for it any more. Does nothing if there is none.
     pub(crate) fn close(&self, peer: u128) {
         self.shared.close(peer);
@@ -123,15 +123,15 @@ impl Core {
         request: &SegmentRequest,
         peers: &PeerSet,
         row: &Region,
-    ) -> Result<Segment, StationError> {
-        Segment::open(&self.shared, request, peers, row)
+    ) -> Result<RdmaSegment, StationError> {
+        RdmaSegment::open(&self.shared, request, peers, row)
     }
 
     /// Throws away what peers push for a segment that will not be made here. One that is
     /// dropped does it by itself.
     pub(crate) fn forget(&self, key: SegmentKey) {
         let mut state = self.shared.state();
-        state.dismiss(key);
+        state.close_segment(key);
         self.shared.end_overdue(&state);
         drop(state);
         self.send_all();
@@ -161,7 +161,7 @@ impl Core {
         self.shared.poll();
     }
 
-    /// What was done for a peer; `None` if it has no queue pair.
+    /// Outcome was done for a peer; `None` if it has no queue pair.
     pub(crate) fn counters(&self, peer: u128) -> Option<RdmaCounters> {
         Some(self.shared.link(peer)?.outgoing.counters.read())
     }

@@ -20,14 +20,14 @@ use crate::fabric::{WakeReason, WakeInterest};
 
 /// One peer's.
 #[derive(Debug, Default)]
-pub(super) struct Sleeper {
-    /// What was pushed without a ring: 0, or a ring's number plus one.
+pub(super) struct PeerSleep {
+    /// Outcome was pushed without a ring: 0, or a ring's number plus one.
     unrung: AtomicU8,
     /// Its sleep word at which I last rang it: once is enough.
     rung_at: AtomicU64,
 }
 
-impl Sleeper {
+impl PeerSleep {
     /// Something was pushed that the peer may have to be woken for.
     pub(super) fn note(&self, ring: WakeReason) {
         self.unrung.fetch_max(ring as u8 + 1, Ordering::SeqCst);
@@ -51,7 +51,7 @@ impl Sleeper {
     }
 }
 
-/// What was noted.
+/// Outcome was noted.
 fn noted(unrung: u8) -> Option<WakeReason> {
     match unrung {
         0 => None,
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_rung_once_for_each_time_it_sleeps() {
-        let sleeper = Sleeper::default();
+        let sleeper = PeerSleep::default();
         let word = |epoch| WakeInterest::Data.sleep_word(epoch);
         assert_eq!(sleeper.due(word(1), true), None, "nothing was pushed");
         sleeper.note(WakeReason::Data);
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn who_goes_to_sleep_rings_whatever_it_sees() {
-        let sleeper = Sleeper::default();
+        let sleeper = PeerSleep::default();
         sleeper.note(WakeReason::Acks);
         assert_eq!(sleeper.due(0, true), Some(WakeReason::Acks));
         assert_eq!(sleeper.due(0, true), None);
@@ -98,7 +98,7 @@ mod tests {
     /// for that word.
     #[test]
     fn a_ring_that_is_not_wanted_does_not_count() {
-        let sleeper = Sleeper::default();
+        let sleeper = PeerSleep::default();
         let word = WakeInterest::Data.sleep_word(1);
         sleeper.note(WakeReason::Acks);
         assert_eq!(sleeper.due(word, false), None, "not wanted");
