@@ -10,7 +10,9 @@ use spindle_dds_core::{
     Layout, Meta, RingSpec, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
-use spindle_dds_transport::{Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest};
+use spindle_dds_transport::{
+    Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
+};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 

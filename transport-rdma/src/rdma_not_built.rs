@@ -1,4 +1,4 @@
-//! In the place of `verbs` where that is not built: nobody ever has one of these.
+//! Replaces `verbs` where that feature is not built: these types have no values.
 
 use core::convert::Infallible;
 use core::time::Duration;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{Layout, Prepared, SubgroupId};
 use spindle_dds_transport::mixed::{HybridError, Station};
-use spindle_dds_transport::shm::{self, MemberEntry, StationEvent, DomainRegistry};
+use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use super::desk::News;

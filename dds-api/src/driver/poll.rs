@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::Outcome;
 use spindle_dds_transport::poller_role::RoleHolder;
-use spindle_dds_transport::{ParkSlots, Fabric, Park};
+use spindle_dds_transport::{Fabric, Park, ParkSlots};
 
 use super::seat::{UPKEEP_WITHIN, covers};
 use super::session::Session;

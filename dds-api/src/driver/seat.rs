@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::Outcome;
 use spindle_dds_transport::poller_role::PollerRole;
-use spindle_dds_transport::{ParkSlots, Fabric, WakeInterest};
+use spindle_dds_transport::{Fabric, ParkSlots, WakeInterest};
 
 use super::glance::Glances;
 use super::poll::{Looks, NEGLECTED_AFTER, Patience};

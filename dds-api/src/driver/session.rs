@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
 use spindle_dds_core::{Claim, ClaimError, Engine, EngineConfig, Handle, Meta, Outcome};
-use spindle_dds_transport::{ParkSlots, Fabric};
+use spindle_dds_transport::{Fabric, ParkSlots};
 
 use super::bell::Bells;
 use super::clock::Clock;

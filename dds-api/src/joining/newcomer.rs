@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use spindle_dds_core::membership::{HostId, Member, MemberId, View};
 use spindle_dds_transport::mixed::{HybridError, Station, StationOptions, sockets_of};
 use spindle_dds_transport::shm::{
-    self, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent, DomainState, DomainRegistry, host_id,
+    self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
+    host_id,
 };
 
 use super::network::{self, Contact};
@@ -119,7 +120,10 @@ impl Newcomer {
             let now = since.elapsed();
             let wait = match quest.next(now) {
                 Next::Found => {
-                    let entered = self.register.enter_ignoring(quest.dead()).map_err(refused)?;
+                    let entered = self
+                        .register
+                        .enter_ignoring(quest.dead())
+                        .map_err(refused)?;
                     if entered == EnterOutcome::Founded {
                         self.warn_if_alone(&quest);
                         return Ok(self.joined(alone, 0));
@@ -266,7 +270,11 @@ impl Newcomer {
     }
 
     /// Elsewhere, whoever is where the member was will do.
-    fn reach_member(&self, entry: &MemberEntry, until: Instant) -> std::result::Result<u128, HybridError> {
+    fn reach_member(
+        &self,
+        entry: &MemberEntry,
+        until: Instant,
+    ) -> std::result::Result<u128, HybridError> {
         if entry.host == self.me.host.0 {
             return self.station.connect(&entry.address, until);
         }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::mixed::{Station, StationOptions};
-use spindle_dds_transport::shm::{self, MemberEntry, StationEvent, DomainState, DomainRegistry, default_domain_directory};
+use spindle_dds_transport::shm::{
+    self, DomainRegistry, DomainState, MemberEntry, StationEvent, default_domain_directory,
+};
 
 use super::figures::ParticipantFigures;
 use crate::error::{Error, Result};
@@ -137,7 +139,11 @@ fn unusable(error: shm::SetupError) -> Error {
 
 /// Each has a part of the time to be reached: one that is stopped does not keep the
 /// others from being asked.
-fn ask(station: &Station, entry: &MemberEntry, deadline: Instant) -> std::result::Result<(), String> {
+fn ask(
+    station: &Station,
+    entry: &MemberEntry,
+    deadline: Instant,
+) -> std::result::Result<(), String> {
     let left = deadline.saturating_duration_since(Instant::now());
     let id = station
         .connect(&entry.address, Instant::now() + left / 2)

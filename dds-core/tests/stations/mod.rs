@@ -54,7 +54,10 @@ pub(crate) fn segments(
 /// All, for participants with ids from 1.
 fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentRequest> {
     let request = |lane, row_lens| SegmentRequest {
-        key: SegmentKey { epoch: 1, index: lane },
+        key: SegmentKey {
+            epoch: 1,
+            index: lane,
+        },
         members: (1..=members as u128).collect(),
         me: Rank(me as u16),
         row_lens,

@@ -402,7 +402,11 @@ impl Blunder {
     }
 
     /// Whether what was announced is all that is wanted now.
-    pub(crate) fn covers(blunder: Option<Self>, announced: WakeInterest, wanted: WakeInterest) -> bool {
+    pub(crate) fn covers(
+        blunder: Option<Self>,
+        announced: WakeInterest,
+        wanted: WakeInterest,
+    ) -> bool {
         announced == wanted
             || announced == WakeInterest::DataAndAcks
             || blunder == Some(Self::WantsTooLittle)

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use spindle_dds_transport::mixed::{HybridError, NetworkOptions, PeerPath, Station, StationOptions};
+use spindle_dds_transport::mixed::{
+    HybridError, NetworkOptions, PeerPath, Station, StationOptions,
+};
 use spindle_dds_transport::shm;
 
 /// How a contact is reached.

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde::Serialize;
-use spindle_dds_transport::shm::{Entry, DomainState, Register};
+use spindle_dds_transport::shm::{DomainState, Entry, Register};
 
 /// What is there of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

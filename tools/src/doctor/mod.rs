@@ -59,7 +59,10 @@ pub(crate) fn run(options: &DoctorOptions) -> ExitCode {
 }
 
 fn examine(options: &DoctorOptions, machine: Machine) -> Report {
-    let directory = options.directory.clone().unwrap_or_else(default_domain_directory);
+    let directory = options
+        .directory
+        .clone()
+        .unwrap_or_else(default_domain_directory);
     let domain = Domain::look(options.domain, &directory);
     let secret = options.secret_file.as_deref().map(read_secret).transpose();
     let (secret, no_secret) = match secret {

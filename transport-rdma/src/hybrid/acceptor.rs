@@ -1,5 +1,5 @@
-//! Where a station is called, and from where it calls: one thread (`keeper`) leads all
-//! connections until they are peers', or closed. It waits for nobody.
+//! Connections that are not peers' yet: incoming ones, and calls of this station. One thread
+//! (`handshake_thread`) serves all of them until they become peers' or are closed.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
@@ -9,28 +9,28 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::address::Address;
-use super::handshake::{LocalIdentity, Handshake};
+use super::handshake::{Handshake, LocalIdentity};
 use super::handshake_thread::HandshakeThread;
 use super::listeners::Listeners;
-use super::rdma::StationRdma;
 use super::path_selection::PathSelection;
+use super::rdma::StationRdma;
 use crate::eventfd::{create_eventfd, signal_eventfd};
 use crate::shm::SetupError;
 use crate::tcp;
 
-/// Who is at the other end of a connection that is nobody's yet.
+/// The other end of a connection that is not a peer's yet.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// It has called, and may do so for so long.
+    /// It has connected, and has until then to prove itself.
     Stranger { until: Instant },
-    /// It has called and proved itself; until then it is a peer, or gone.
+    /// It has connected and proved itself; until then it must have become a peer.
     Authenticated { until: Instant },
-    /// I have called it, perhaps to find this one.
+    /// This station has called it; if `expected`, only that member will do.
     Called { expected: Option<u128> },
 }
 
 impl Role {
-    /// When it has no more time, if that is for the keeper to say.
+    /// When the handshake thread closes the connection, if it has a time limit there.
     pub(super) fn until(&self) -> Option<Instant> {
         match *self {
             Self::Stranger { until } | Self::Guest { until } => Some(until),
@@ -39,20 +39,20 @@ impl Role {
     }
 }
 
-/// What is waited for on a connection.
+/// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Connecting,
     Hello,
     Proof,
-    /// Of its queue pair.
+    /// The other side's offer of a queue pair.
     Offer,
-    /// A thread of mine that sets up a queue pair.
+    /// A thread of this station that sets up a queue pair.
     SettingUpPair,
     Verdict,
 }
 
-/// A connection that is nobody's yet.
+/// A connection that is not a peer's yet.
 #[derive(Debug)]
 pub(super) struct PendingConnection {
     pub(super) stream: Arc<TcpStream>,
@@ -60,14 +60,17 @@ pub(super) struct PendingConnection {
     pub(super) phase: Phase,
     pub(super) handshake: Handshake,
     pub(super) path: PathSelection,
-    /// Of a frame that has come in part.
+    /// Bytes of an incomplete frame.
     pub(super) heard: Vec<u8>,
 }
 
 impl PendingConnection {
-    /// Whether both have proved themselves, and what is left is how pushes go.
-    pub(super) fn settles(&self) -> bool {
-        matches!(self.phase, Phase::Offer | Phase::SettingUpPair | Phase::Verdict)
+    /// Whether both sides have proved themselves, and only the path of pushes is open.
+    pub(super) fn is_selecting_path(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Offer | Phase::SettingUpPair | Phase::Verdict
+        )
     }
 }
 
@@ -75,16 +78,16 @@ impl PendingConnection {
 #[derive(Debug)]
 pub(super) enum CallOutcome {
     Connected(u128),
-    /// Whoever was called is on my host: nearer than this.
+    /// The called station is on this host, and reachable by shared memory.
     OnHost(Address),
-    /// It was me.
+    /// The called station is this one.
     Myself,
-    /// For being connected, or about to be.
+    /// The two are connected, or about to be.
     Already(String),
     Refused(String),
-    /// Nobody to be reached is there.
+    /// No suitable station is there.
     Nobody(String),
-    /// It went away, or was too busy.
+    /// The connection was lost, or the peer was too busy.
     Lost(String),
 }
 
@@ -92,9 +95,9 @@ pub(super) enum CallOutcome {
 pub(super) struct State {
     pub(super) connections: BTreeMap<u64, PendingConnection>,
     next: u64,
-    /// By the connection of the call, until the caller has looked.
+    /// Results of calls by connection number, until the caller has taken them.
     pub(super) answers: BTreeMap<u64, CallOutcome>,
-    /// Where it is to listen, and does not yet.
+    /// The address on which the station was told to listen, while it cannot.
     pub(super) missing: Option<SocketAddr>,
     pub(super) stopped: bool,
 }
@@ -107,8 +110,7 @@ impl State {
         number
     }
 
-    /// A connection comes to nothing, or to a peer; if it was a call, whoever called
-    /// is told.
+    /// Removes a connection; if it was a call, its outcome is kept for the caller.
     pub(super) fn end(&mut self, number: u64, answer: CallOutcome) {
         if let Some(connection) = self.connections.remove(&number)
             && matches!(connection.role, Role::Called { .. })
@@ -118,7 +120,7 @@ impl State {
     }
 }
 
-/// What the thread and those who call share.
+/// State shared by the handshake thread and calling threads.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) me: LocalIdentity,
@@ -134,9 +136,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the thread something to do.
+    /// Wakes the handshake thread.
     pub(super) fn kick(&self) {
-        // An event descriptor that is full wakes it already.
+        // A full event descriptor is readable already.
         let _ = signal_eventfd(&self.kick);
     }
 
@@ -160,12 +162,12 @@ impl Shared {
     }
 }
 
-/// A listener, and its thread.
+/// Handle of the listeners and their thread.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     pub(super) shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A child of a fork has this but not the thread.
+    /// A child of a fork has this value, but not the thread.
     process: u32,
 }
 
@@ -189,7 +191,12 @@ impl Acceptor {
         });
         if let Some(rdma) = &shared.rdma {
             let acceptor = Arc::downgrade(&shared);
-            rdma.on_proof(move || acceptor.upgrade().iter().for_each(|acceptor| acceptor.kick()));
+            rdma.on_proof(move || {
+                acceptor
+                    .upgrade()
+                    .iter()
+                    .for_each(|acceptor| acceptor.kick())
+            });
         }
         let handshake_thread = HandshakeThread::new(Arc::clone(&shared), listening);
         let thread = thread::Builder::new()
@@ -203,7 +210,7 @@ impl Acceptor {
         })
     }
 
-    /// Nobody comes in, and nobody is called any more. Once is enough.
+    /// Ends the thread: accepts and calls no more. Idempotent.
     pub(super) fn close(&self) {
         if self.process != std::process::id() {
             return;
@@ -215,7 +222,7 @@ impl Acceptor {
         self.shared.state().stopped = true;
         self.shared.kick();
         self.shared.notify();
-        // It has nothing to say if it panicked.
+        // A panic was reported by its hook.
         let _ = thread.join();
     }
 }

@@ -1,4 +1,4 @@
-//! Calling somebody in the network, from the thread that wants it.
+//! Connecting to a station in the network, from the calling thread.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -8,43 +8,43 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
+use super::acceptor::{Acceptor, CallOutcome, PendingConnection, Phase, Role};
 use super::address::Address;
-use super::acceptor::{CallOutcome, PendingConnection, Acceptor, Phase, Role};
 use super::handshake::{self, Handshake};
 use super::path_selection::PathSelection;
 use crate::shm::SetupError;
 
-/// Between two calls of somebody who is busy, or calls this one.
+/// Pause between two calls of a station that is busy or is calling this one.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
-/// What one who has proved itself by the deadline has more, to settle how pushes go: a
-/// queue pair that does not work is found out by waiting.
+/// Additional time for a call whose peer has proved itself by the deadline: that a queue pair
+/// does not work is found out only by waiting.
 const SETTLE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Who was found.
+/// The result of a successful call.
 #[derive(Debug)]
 pub(super) enum ConnectOutcome {
-    /// A peer, which is connected.
+    /// A connected peer.
     Peer(u128),
     /// A station on this host.
     OnHost(Address),
 }
 
-/// Why nobody was.
+/// Why a call did not reach a station.
 #[derive(Debug)]
 pub(super) enum ConnectError {
     Closed,
     Myself,
     Refused(String),
-    /// It is not there, or was too slow.
+    /// No station is there, or it was too slow.
     Not(String),
     System(SetupError),
 }
 
 impl Acceptor {
-    /// Calls whoever listens at one of these, one after the other, and again if it
-    /// has no time, until `deadline`, or somewhat longer if somebody has proved itself by
-    /// then. If somebody is expected, no other will do.
+    /// Calls the stations at these sockets one after the other, and again if they are busy,
+    /// until `deadline`, or somewhat longer if a peer has proved itself by then. If a member
+    /// is expected, only that one will do.
     pub(super) fn call(
         &self,
         sockets: &[SocketAddr],
@@ -81,7 +81,7 @@ impl Acceptor {
         }
     }
 
-    /// One call.
+    /// Makes one call.
     fn ask(
         &self,
         socket: SocketAddr,
@@ -122,7 +122,9 @@ impl Acceptor {
             }
             if Instant::now() >= until {
                 let connection = state.connections.get(&number);
-                if until < settled_by && connection.is_some_and(PendingConnection::settles) {
+                if until < settled_by
+                    && connection.is_some_and(PendingConnection::is_selecting_path)
+                {
                     until = settled_by;
                     continue;
                 }
@@ -134,7 +136,7 @@ impl Acceptor {
     }
 }
 
-/// A connection that is on its way.
+/// Starts a connection.
 fn begin(to: SocketAddr) -> Result<TcpStream, Errno> {
     let family = match to {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -149,5 +151,5 @@ fn begin(to: SocketAddr) -> Result<TcpStream, Errno> {
 }
 
 pub(super) fn no_answer(error: std::io::Error) -> String {
-    format!("nobody answers: {error}")
+    format!("no station answers: {error}")
 }

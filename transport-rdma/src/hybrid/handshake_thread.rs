@@ -1,7 +1,8 @@
-//! The thread at the door: lets in, leads the handshakes, hands over who has passed.
+//! The thread that accepts connections, drives handshakes, and passes authenticated
+//! connections to the stream transport.
 //!
-//! Both may call each other at the same moment. Then the call of the lower id counts:
-//! who has proved itself in a call of its own and has the lower id refuses the other's.
+//! Two stations may call each other at the same moment. Then the call of the station with the
+//! lower id counts: once it has proved itself in its own call, it refuses the other's.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,31 +12,31 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::connecting::no_answer;
 use super::acceptor::{CallOutcome, PendingConnection, Phase, Role, Shared, State};
-use super::handshake::{self, Frame, HEADER_LEN, Hello, NoFrame, Handshake, VERSION};
+use super::connecting::no_answer;
+use super::handshake::{self, Frame, FrameError, HEADER_LEN, Handshake, Hello, VERSION};
 use super::listeners::Listeners;
 use super::path_selection::{self, PathSelection};
 
-/// How long a stranger has for all of the handshake.
+/// How long an incoming connection has to prove itself.
 const STRANGER_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long who has proved itself has for the rest.
+/// How long an authenticated connection has for the rest of the handshake.
 const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Most of those at once; one more has to call again.
+/// Most authenticated incoming connections; beyond that callers are told to call again.
 const AUTHENTICATED_MAX: usize = 64;
 
-/// Most strangers at once; the oldest gives way.
+/// Most incoming connections that are not authenticated; beyond that the oldest is closed.
 const STRANGERS_MAX: usize = 64;
 
-/// Pause after the system ran out of descriptors.
-const REST: Duration = Duration::from_millis(5);
+/// Pause in accepting after the system ran out of descriptors.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Most new connections in one turn.
-const TURN: usize = 64;
+/// Most new connections that are accepted in one round.
+const ROUND_MAX: usize = 64;
 
-/// What is ready.
+/// A source of events that is ready.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Kick,
@@ -43,11 +44,11 @@ enum Source {
     Connection(u64),
 }
 
-/// Why a connection ends here.
+/// Why a connection ends.
 pub(super) enum Ending {
-    /// It is told why.
+    /// The other side is sent the reason.
     Refuse { already: bool, reason: String },
-    /// It is told nothing.
+    /// Nothing is sent.
     Quiet(CallOutcome),
 }
 
@@ -75,7 +76,7 @@ impl Ending {
 pub(super) struct HandshakeThread {
     shared: Arc<Shared>,
     listening: Listeners,
-    /// Nobody is let in before: no descriptors were left.
+    /// No connection is accepted before this time: there were no descriptors left.
     admit_after: Option<Instant>,
 }
 
@@ -88,14 +89,14 @@ impl HandshakeThread {
         }
     }
 
-    /// Until the door is closed.
+    /// Runs until the acceptor is closed.
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         loop {
             let ready = match self.wait() {
                 Ok(ready) => ready,
                 Err(errno) => {
-                    tracing::error!(%errno, "nobody is let in or called any more");
+                    tracing::error!(%errno, "no connection is accepted or made any more");
                     let mut state = shared.state();
                     state.stopped = true;
                     state.connections.clear();
@@ -111,7 +112,7 @@ impl HandshakeThread {
             }
             for source in ready {
                 match source {
-                    // Drawn empty, or it was.
+                    // Resets the event descriptor.
                     Source::Kick => drop(rustix::io::read(shared.kicked(), &mut [0; 8])),
                     Source::Listener(at) => self.admit(&mut state, at),
                     Source::Connection(number) => handle_connection(&shared, &mut state, number),
@@ -156,7 +157,7 @@ impl HandshakeThread {
         Ok(ready.map(|(source, _)| source).collect())
     }
 
-    /// Connections, what each is to do, and when the first has no more time.
+    /// Connections with what to poll for, and the first deadline.
     #[expect(clippy::type_complexity, reason = "of one use")]
     fn watched(
         &self,
@@ -172,7 +173,7 @@ impl HandshakeThread {
             let flags = match connection.phase {
                 Phase::Connecting => Some(PollFlags::OUT),
                 Phase::Hello | Phase::Proof | Phase::Offer | Phase::Verdict => Some(PollFlags::IN),
-                // What it says has to wait.
+                // Its frames wait for the queue pair.
                 Phase::SettingUpPair => None,
             };
             let stream = || Arc::clone(&connection.stream);
@@ -184,7 +185,7 @@ impl HandshakeThread {
     }
 
     fn admit(&mut self, state: &mut State, at: usize) {
-        for _ in 0..TURN {
+        for _ in 0..ROUND_MAX {
             let admitted = self.listening.listeners()[at]
                 .accept()
                 .and_then(|(stream, _)| {
@@ -197,8 +198,8 @@ impl HandshakeThread {
                     ErrorKind::WouldBlock => return,
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => continue,
                     _ => {
-                        tracing::warn!(%error, "nobody is let in for a moment");
-                        self.admit_after = Some(Instant::now() + REST);
+                        tracing::warn!(%error, "accepting pauses for a moment");
+                        self.admit_after = Some(Instant::now() + PAUSE);
                         return;
                     }
                 },
@@ -231,14 +232,14 @@ impl HandshakeThread {
     }
 }
 
-/// Something has come on a connection, or it is one by now.
+/// A connection is readable, or established.
 fn handle_connection(shared: &Arc<Shared>, state: &mut State, number: u64) {
     if let Err(end) = go_on(shared, state, number) {
         stop(state, number, end);
     }
 }
 
-/// Those whose queue pairs have come further.
+/// Checks all connections for progress of their queue pairs.
 fn look(shared: &Shared, state: &mut State) {
     let numbers: Vec<u64> = state.connections.keys().copied().collect();
     for number in numbers {
@@ -252,10 +253,12 @@ fn look(shared: &Shared, state: &mut State) {
     }
 }
 
-/// Peers, if both have given their verdicts.
+/// Makes a peer of a connection on which both sides have given their verdicts.
 fn settle(shared: &Shared, state: &mut State, number: u64) -> Result<(), Ending> {
     match state.connections.get(&number) {
-        Some(connection) if path_selection::is_settled(connection) => path_selection::connect(shared, state, number),
+        Some(connection) if path_selection::is_settled(connection) => {
+            path_selection::connect(shared, state, number)
+        }
         _ => Ok(()),
     }
 }
@@ -267,8 +270,8 @@ fn stop(state: &mut State, number: u64, end: Ending) {
             tracing::debug!(reason, "a connection is refused");
             if let Some(connection) = state.connections.get(&number) {
                 let reason = reason.clone();
-                // It is closed in any case; what is unread then would reset it.
-                let _ = say(connection, &Frame::Refused { already, reason }.write());
+                // Unread bytes would cause a reset, and the refusal might get lost.
+                let _ = send_frame(connection, &Frame::Refused { already, reason }.write());
                 let _ = connection.stream.shutdown(Shutdown::Write);
                 let _ = (&*connection.stream).read(&mut [0; 4096]);
             }
@@ -281,20 +284,20 @@ fn stop(state: &mut State, number: u64, end: Ending) {
     state.end(number, answer);
 }
 
-/// As far as it goes.
+/// Drives a handshake as far as the received bytes allow.
 fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), Ending> {
-    // Ended by another in the same turn.
+    // It may have been removed in the same round.
     while let Some(connection) = state.connections.get_mut(&number) {
         if connection.phase == Phase::Connecting {
             let stream = &connection.stream;
             let failed = stream.take_error().unwrap_or_else(Some);
-            // Where nobody listens, a socket of the same port connects to itself.
+            // With no listener, a socket that got this very port connects to itself.
             let is_itself = stream.local_addr().ok() == stream.peer_addr().ok();
             let failed = failed.or_else(|| is_itself.then(|| Errno::CONNREFUSED.into()));
             if let Some(error) = failed {
                 return Err(Ending::Quiet(CallOutcome::Nobody(no_answer(error))));
             }
-            say(connection, connection.handshake.hello())?;
+            send_frame(connection, connection.handshake.hello())?;
             connection.phase = Phase::Hello;
         }
         if connection.phase == Phase::SettingUpPair {
@@ -315,7 +318,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
                 let Some(connection) = state.connections.get_mut(&number) else {
                     return Ok(());
                 };
-                greet(shared, connection, &hello, bytes, is_authenticated)?;
+                handle_hello(shared, connection, &hello, bytes, is_authenticated)?;
             }
             (Some(Frame::Proof(proof)), Phase::Proof) => {
                 let checked = connection.handshake.check(&shared.me, &proof);
@@ -340,7 +343,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
     Ok(())
 }
 
-/// Reads on to the end of a frame, and no further; `None` if it has not come.
+/// Reads up to the end of a frame, and no further; `None` if it is incomplete.
 fn read(connection: &mut PendingConnection) -> Result<Option<Vec<u8>>, Ending> {
     loop {
         let heard = connection.heard.len();
@@ -367,17 +370,17 @@ fn read(connection: &mut PendingConnection) -> Result<Option<Vec<u8>>, Ending> {
     }
 }
 
-fn no_frame(problem: NoFrame) -> Ending {
+fn no_frame(problem: FrameError) -> Ending {
     Ending::refuse(match problem {
-        NoFrame::Version(theirs) => {
+        FrameError::Version(theirs) => {
             format!("that is version {theirs} of the protocol, here it is {VERSION}")
         }
-        NoFrame::Nonsense => "that is nothing of this protocol".to_owned(),
+        FrameError::ProtocolViolation => "that is nothing of this protocol".to_owned(),
     })
 }
 
-/// Both know who the other says it is.
-fn greet(
+/// Handles the other side's hello.
+fn handle_hello(
     shared: &Shared,
     connection: &mut PendingConnection,
     hello: &Hello,
@@ -391,7 +394,7 @@ fn greet(
         .map_err(Ending::refuse)?;
     connection.phase = Phase::Proof;
     let Role::Called { expected } = connection.role else {
-        return say(connection, connection.handshake.hello());
+        return send_frame(connection, connection.handshake.hello());
     };
     let id = hello.id;
     if let Some(expected) = expected.filter(|&expected| expected != id) {
@@ -408,10 +411,10 @@ fn greet(
     }
     match shared.streams.fate_of(id) {
         None if is_authenticated => {
-            let reason = format!("member {id:032x} has called, and is being let in");
+            let reason = format!("member {id:032x} has called, and is being connected");
             Err(Ending::Quiet(CallOutcome::Already(reason)))
         }
-        None => say(connection, &connection.handshake.proof(me)),
+        None => send_frame(connection, &connection.handshake.proof(me)),
         Some(None) => Err(Ending::Quiet(CallOutcome::Connected(id))),
         Some(Some(cause)) => {
             let lost = format!("member {id:032x} was connected, and is lost: {cause}");
@@ -420,8 +423,12 @@ fn greet(
     }
 }
 
-/// The caller has proved who it is: it may be a peer, unless it is one already.
-fn accept_authenticated(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), Ending> {
+/// Handles a valid proof of a caller: it may become a peer, unless it is one.
+fn accept_authenticated(
+    shared: &Arc<Shared>,
+    state: &mut State,
+    number: u64,
+) -> Result<(), Ending> {
     let callers = state.connections.values();
     let callers = callers.filter(|it| matches!(it.role, Role::Authenticated { .. }));
     let full = callers.count() >= AUTHENTICATED_MAX;
@@ -451,7 +458,9 @@ fn accept_authenticated(shared: &Arc<Shared>, state: &mut State, number: u64) ->
             return Err(Ending::already(format!("member {id:032x} is being called")));
         }
         None if full || is_authenticated(state, id) => {
-            return Err(Ending::already(format!("member {id:032x} is being let in")));
+            return Err(Ending::already(format!(
+                "member {id:032x} is being connected"
+            )));
         }
         None => {}
     }
@@ -463,7 +472,7 @@ fn accept_authenticated(shared: &Arc<Shared>, state: &mut State, number: u64) ->
     path_selection::begin(shared, connection, number)
 }
 
-/// Whether it has called, and proved itself.
+/// Whether this member has an authenticated incoming connection.
 fn is_authenticated(state: &State, id: u128) -> bool {
     let mut callers = state.connections.values();
     callers.any(|it| {
@@ -472,7 +481,7 @@ fn is_authenticated(state: &State, id: u128) -> bool {
     })
 }
 
-/// Whether I have proved who I am in a call of mine.
+/// Whether this station has proved itself in a call to this member.
 fn is_calling(state: &State, id: u128) -> bool {
     let mut calls = state.connections.values();
     calls.any(|it| {
@@ -482,8 +491,8 @@ fn is_calling(state: &State, id: u128) -> bool {
     })
 }
 
-/// All of it at once: so little always fits.
-pub(super) fn say(connection: &PendingConnection, bytes: &[u8]) -> Result<(), Ending> {
+/// Writes all bytes at once; so few always fit.
+pub(super) fn send_frame(connection: &PendingConnection, bytes: &[u8]) -> Result<(), Ending> {
     match (&*connection.stream).write(bytes) {
         Ok(len) if len == bytes.len() => Ok(()),
         Ok(_) => Err(Ending::lost("it takes nothing")),

@@ -1,13 +1,13 @@
-//! A station's part in a network: its door, its streams, and whom it knows there.
+//! A station's part in a network: its acceptor, its streams, and the members it knows there.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::address::Address;
-use super::connecting::{ConnectOutcome, ConnectError};
 use super::acceptor::Acceptor;
+use super::address::Address;
+use super::connecting::{ConnectError, ConnectOutcome};
 use super::error::HybridError;
 use super::handshake::LocalIdentity;
 use super::interfaces;
@@ -18,13 +18,13 @@ use crate::shm;
 use crate::station_error::StationError;
 use crate::tcp;
 
-/// How long what was pushed by RDMA has to land when a station closes.
+/// How long pushes by RDMA have to land when a station closes.
 const LAND_WITHIN: Duration = Duration::from_millis(500);
 
-/// A queue pair has this part of a stream's patience. It waits a seventh of its own until
-/// it sends again what was lost and noticed by nobody, and all that is pushed behind waits
-/// with it, signs of life too. Who looks for those may take a peer for failed after half of
-/// a stream's patience, and has to see one after several such losses in a row.
+/// A queue pair's patience is this part of a stream's. A packet whose loss nothing reports is
+/// sent again after a seventh of it, and later pushes wait meanwhile, heartbeats included. The
+/// failure detector may suspect a peer after half of a stream's patience, and has to see a
+/// heartbeat before that, even after several such losses in a row.
 const PART_OF_PATIENCE: u32 = 3;
 
 #[derive(Debug)]
@@ -33,13 +33,12 @@ pub(super) struct Network {
     pub(super) rdma: Option<Arc<StationRdma>>,
     acceptor: Acceptor,
     listening: SocketAddr,
-    /// Members elsewhere that are going to call.
+    /// Members on other hosts that are going to call.
     expected: Mutex<BTreeSet<u128>>,
 }
 
 impl Network {
-    /// For the participant that is `here`, without places in the network; what it
-    /// writes down of itself is with them.
+    /// Opens the network part of the station at `here`, to which it adds its sockets.
     pub(super) fn open(
         options: &NetworkOptions,
         host: &shm::Station,
@@ -64,7 +63,8 @@ impl Network {
         let (events, waker) = (Arc::clone(host.events()), Box::new(host.waker()));
         let closes = rdma.clone();
         let lost = move |peer| closes.iter().for_each(|rdma| rdma.lose(peer));
-        let streams = tcp::StreamTransport::open(here.id, &options.streams, events, waker, Box::new(lost))?;
+        let streams =
+            tcp::StreamTransport::open(here.id, &options.streams, events, waker, Box::new(lost))?;
         let streams = Arc::new(streams);
         if let Some(rdma) = &rdma {
             rdma.serve(&streams);
@@ -90,27 +90,25 @@ impl Network {
         self.listening
     }
 
-    /// Where it is to listen, and does not yet: the port is taken.
+    /// The configured address, while its port is taken.
     pub(super) fn missing(&self) -> Option<SocketAddr> {
         self.acceptor.shared.state().missing
     }
 
     fn expected(&self) -> MutexGuard<'_, BTreeSet<u128>> {
-        self.expected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn expect_peer(&self, id: u128) {
         self.expected().insert(id);
     }
 
-    /// Whether a member is reached by streams, or will be.
+    /// Whether a member is reached over the network, or is expected to be.
     pub(super) fn has(&self, id: u128) -> bool {
         self.expected().contains(&id) || self.streams.has(id)
     }
 
-    /// Whether what is pushed to a member goes by RDMA.
+    /// Whether pushes to a member go by RDMA.
     pub(super) fn is_by_rdma(&self, id: u128) -> bool {
         self.rdma.as_ref().is_some_and(|rdma| rdma.has(id))
     }
@@ -120,7 +118,7 @@ impl Network {
         self.streams.drop_peer(id);
     }
 
-    /// Whoever listens there.
+    /// Calls the station at a contact address.
     pub(super) fn call(
         &self,
         contact: SocketAddr,
@@ -136,7 +134,7 @@ impl Network {
         })
     }
 
-    /// A member elsewhere.
+    /// Connects to a member on another host.
     pub(super) fn connect(&self, target: &Address, deadline: Instant) -> Result<u128, HybridError> {
         let id = target.id;
         let unreachable = |reason| StationError::Unreachable { id, reason };
@@ -152,8 +150,8 @@ impl Network {
         Err(error.into())
     }
 
-    /// Nobody comes in any more, and those who are there are told. What was pushed by
-    /// RDMA has half a second to land.
+    /// Closes the acceptor and the streams; peers are told. Pushes by RDMA have half a second
+    /// to land.
     pub(super) fn close(&self) {
         self.acceptor.close();
         if let Some(rdma) = &self.rdma {

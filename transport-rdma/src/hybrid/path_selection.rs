@@ -1,9 +1,8 @@
-//! The way of two who have proved themselves: how their pushes are going to go.
+//! The path of pushes between two authenticated stations: RDMA or streams.
 //!
-//! The one called offers a queue pair, or none; the caller answers with its own, and
-//! each finds out whether a word of the other comes over it. Then the caller gives its
-//! verdict, and the one called has the last one. What may block, a thread of its own
-//! does meanwhile.
+//! The called side offers a queue pair, or none. The caller answers with its own, and each
+//! side waits for the other's hello over it. Then the caller sends its verdict, and the called
+//! side sends the last one. Steps that may block run on a thread of their own.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,33 +10,33 @@ use std::time::{Duration, Instant};
 
 use super::acceptor::{CallOutcome, PendingConnection, Phase, Role, Shared, State};
 use super::handshake::{Frame, Verdict};
-use super::handshake_thread::{Ending, say};
+use super::handshake_thread::{Ending, send_frame};
 use super::rdma::TrialPair;
 use crate::station_error::StationError;
 
-/// How long a queue pair has to show that it works.
+/// How long a queue pair has to prove that it works.
 const PROVE_WITHIN: Duration = Duration::from_millis(1500);
 
-/// Why not, for who has none: no more than that.
+/// The reason of a station that has no RDMA.
 const NONE: &str = "";
 
 const TOO_LATE: &str = "nothing of the other's came through its queue pair in time: look at the \
                         firewall (UDP port 4791), and at GID index and MTU on both sides";
 
-/// How far the two on a connection have come.
+/// State of the path selection on a connection.
 #[derive(Debug, Default)]
 pub(super) struct PathSelection {
-    /// My queue pair, unless a thread has it for the moment.
+    /// My queue pair, unless a thread is working on it.
     pair: Option<TrialPair>,
-    /// What that thread has come to.
+    /// The result of that thread.
     done: Option<PairResult>,
-    /// Until then the queue pair has time to show that it works.
+    /// When the queue pair must have proved that it works.
     prove_by: Option<Instant>,
     mine: Option<Verdict>,
     theirs: Option<Verdict>,
 }
 
-/// What is done to a queue pair.
+/// A step that may block.
 #[derive(Debug)]
 enum PairStep {
     Offer,
@@ -45,7 +44,7 @@ enum PairStep {
     Accept(Vec<u8>),
 }
 
-/// What has come of it: of the first two, what the other is told.
+/// Its result; of the first two steps, what is sent to the other side.
 #[derive(Debug)]
 enum PairResult {
     Offered(Result<Vec<u8>, String>),
@@ -72,12 +71,12 @@ impl PairStep {
 }
 
 impl PathSelection {
-    /// When it has to be looked at again.
+    /// When to check the queue pair again.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.prove_by.filter(|_| self.mine.is_none())
     }
 
-    /// My verdict, if it is a new one.
+    /// My verdict, if it has just become known.
     fn decide(&mut self) -> Option<Verdict> {
         if self.mine.is_some() {
             return None;
@@ -89,7 +88,7 @@ impl PathSelection {
     }
 }
 
-/// The caller has proved itself: it is offered a queue pair, if there is one to be had.
+/// The caller has proved itself: offers it a queue pair, if this station has RDMA.
 pub(super) fn begin(
     shared: &Arc<Shared>,
     connection: &mut PendingConnection,
@@ -102,7 +101,7 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// A queue pair for whoever is there, if this station has any.
+/// A new queue pair for the other side, if this station has RDMA.
 fn my_pair(shared: &Shared, connection: &PendingConnection) -> Result<Option<TrialPair>, Ending> {
     let (Some(rdma), Some(other)) = (&shared.rdma, connection.handshake.other()) else {
         return Ok(None);
@@ -114,14 +113,18 @@ fn my_pair(shared: &Shared, connection: &PendingConnection) -> Result<Option<Tri
     })
 }
 
-/// With my proof before.
-fn offer(shared: &Shared, connection: &mut PendingConnection, offer: Vec<u8>) -> Result<(), Ending> {
+/// Sends an offer, with my proof before it.
+fn offer(
+    shared: &Shared,
+    connection: &mut PendingConnection,
+    offer: Vec<u8>,
+) -> Result<(), Ending> {
     connection.phase = Phase::Offer;
     let proof = connection.handshake.proof(&shared.me);
-    say(connection, &[proof, Frame::Offer(offer).write()].concat())
+    send_frame(connection, &[proof, Frame::Offer(offer).write()].concat())
 }
 
-/// The other's queue pair, or that it has none.
+/// Handles the other side's offer, which is empty if it has no queue pair.
 pub(super) fn receive_offer(
     shared: &Arc<Shared>,
     connection: &mut PendingConnection,
@@ -144,16 +147,22 @@ pub(super) fn receive_offer(
     Ok(())
 }
 
-/// Has a thread do it.
-fn work(shared: &Arc<Shared>, connection: &mut PendingConnection, number: u64, pair: TrialPair, step: PairStep) {
+/// Runs a step on a thread of its own.
+fn work(
+    shared: &Arc<Shared>,
+    connection: &mut PendingConnection,
+    number: u64,
+    pair: TrialPair,
+    step: PairStep,
+) {
     connection.phase = Phase::SettingUpPair;
     let acceptor = Arc::clone(shared);
-    // For the case that there is no thread.
+    // The result if no thread can be started.
     let failed = step.fail("there is no thread to set up a queue pair".to_owned());
     let work = move || {
         let done = step.take(&pair);
         let mut state = acceptor.state();
-        // It may be gone, and the queue pair with it.
+        // The connection may be gone; then the queue pair is dropped here.
         if let Some(connection) = state.connections.get_mut(&number) {
             connection.path.pair = Some(pair);
             connection.path.done = Some(done);
@@ -168,8 +177,8 @@ fn work(shared: &Arc<Shared>, connection: &mut PendingConnection, number: u64, p
     }
 }
 
-/// Goes on with what a thread has done, or with a queue pair that works by now, or has
-/// had its time.
+/// Continues with the result of a step, or with a queue pair that works by now or is out of
+/// time.
 pub(super) fn look(shared: &Shared, connection: &mut PendingConnection) -> Result<(), Ending> {
     match connection.path.done.take() {
         Some(PairResult::Offered(Ok(mine))) => offer(shared, connection, mine),
@@ -181,7 +190,7 @@ pub(super) fn look(shared: &Shared, connection: &mut PendingConnection) -> Resul
             offer(shared, connection, Vec::new())
         }
         Some(PairResult::Answered(Ok(mine))) => {
-            say(connection, &Frame::Offer(mine).write())?;
+            send_frame(connection, &Frame::Offer(mine).write())?;
             prove(connection);
             Ok(())
         }
@@ -200,25 +209,27 @@ pub(super) fn look(shared: &Shared, connection: &mut PendingConnection) -> Resul
     }
 }
 
-/// From here on the queue pair has to show that it works.
+/// From now on the queue pair must prove that it works.
 fn prove(connection: &mut PendingConnection) {
     connection.path.prove_by = Some(Instant::now() + PROVE_WITHIN);
     connection.phase = Phase::Verdict;
 }
 
-/// I know what I think of the queue pairs. The one called keeps it to itself until the
-/// caller has said what it thinks.
+/// Sets my verdict. A caller sends it at once; the called side sends it after the caller's.
 fn conclude(connection: &mut PendingConnection, mine: Verdict) -> Result<(), Ending> {
     connection.phase = Phase::Verdict;
     connection.path.mine = Some(mine.clone());
     match connection.role {
-        Role::Called { .. } => say(connection, &Frame::Verdict(mine).write()),
+        Role::Called { .. } => send_frame(connection, &Frame::Verdict(mine).write()),
         Role::Stranger { .. } | Role::Authenticated { .. } => Ok(()),
     }
 }
 
-/// The other's verdict: a caller's may be faster than its word over the queue pair.
-pub(super) fn receive_verdict(connection: &mut PendingConnection, theirs: Verdict) -> Result<(), Ending> {
+/// Handles the other side's verdict. A caller's may arrive before its hello by RDMA.
+pub(super) fn receive_verdict(
+    connection: &mut PendingConnection,
+    theirs: Verdict,
+) -> Result<(), Ending> {
     let called = matches!(connection.role, Role::Called { .. });
     let path = &mut connection.path;
     if called && path.mine.is_none() || path.theirs.is_some() {
@@ -235,13 +246,13 @@ pub(super) fn receive_verdict(connection: &mut PendingConnection, theirs: Verdic
     Ok(())
 }
 
-/// Whether both have given their verdicts: then they can be peers.
+/// Whether both sides have given their verdicts: then they can become peers.
 pub(super) fn is_settled(connection: &PendingConnection) -> bool {
     let path = &connection.path;
     connection.phase == Phase::Verdict && path.mine.is_some() && path.theirs.is_some()
 }
 
-/// The two are peers from now on, if they have not become that meanwhile.
+/// Makes a peer of the other side, unless it has become one meanwhile.
 pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result<(), Ending> {
     let Some(connection) = state.connections.get_mut(&number) else {
         return Ok(());
@@ -259,7 +270,7 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
     };
     let (stream, pair) = (&connection.stream, connection.path.pair.take());
     let peer = || shared.streams.connect(id, stream, &final_frame);
-    // Who hears why not before it has found out by itself has nothing to say of its own.
+    // A side that received the reason before it had one of its own reports the other's.
     let verdict = match (mine, theirs) {
         (Err(nothing), Err(theirs)) if nothing == NONE => Err(theirs),
         (mine, theirs) => mine.and(theirs),
@@ -280,9 +291,9 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
                     &reason
                 };
                 return Err(Ending::Refuse {
-                    // Words may have been lost, as anything may: who calls does so again, as
-                    // long as it has time. Else the two would never reach each other, and
-                    // their group would be rid of both.
+                    // Packets may have been lost, so the caller may call again within its
+                    // deadline. Otherwise the two would never reach each other, and their
+                    // group would expel both.
                     already: !has_none,
                     reason: format!("RDMA is required, and {why}"),
                 });
@@ -296,7 +307,7 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
     Ok(())
 }
 
-/// One that could have gone by RDMA goes by streams.
+/// Warns that a peer with RDMA is reached by streams.
 fn warn(id: u128, reason: &str) {
     if reason != NONE {
         let peer = format_args!("{id:032x}");

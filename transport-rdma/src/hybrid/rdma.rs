@@ -1,8 +1,7 @@
-//! A station's queue pairs, and which of its peers they lead to.
+//! A station's queue pairs, and the peers that are reached by them.
 //!
-//! A peer's queue pair is made in the handshake, as a [`TrialPair`]. If both find that it
-//! works, the peer goes by it from then on, until it is lost: there is no way back to
-//! streams.
+//! A queue pair is made in the handshake, as a [`TrialPair`]. If both sides find that it
+//! works, pushes to the peer go over it until the peer is lost; they never change to streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,18 +11,18 @@ use super::error::HybridError;
 use super::options::RdmaUse;
 use crate::rdma::RdmaCounters;
 use crate::tcp;
-use crate::verbs::{RdmaTransport, Hooks, RdmaError};
+use crate::verbs::{Hooks, RdmaError, RdmaTransport};
 
-/// What the threads of RDMA and those of the station share.
+/// State shared by the threads of RDMA and those of the station.
 #[derive(Default)]
 struct RdmaPeers {
-    /// Whose queue pair is being made, and why it has failed.
+    /// Peers whose queue pair is on trial, with the reason if it has failed.
     trials: Mutex<BTreeMap<u128, Option<String>>>,
-    /// Who goes by RDMA.
+    /// Peers that are reached by RDMA.
     kept: Mutex<BTreeSet<u128>>,
-    /// Who is told of failures.
+    /// The transport that reports failures of peers.
     streams: OnceLock<Weak<tcp::StreamTransport>>,
-    /// Looks at trials again.
+    /// Has the handshake thread check trials again.
     look: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
@@ -53,7 +52,7 @@ impl RdmaPeers {
         self.fail(peer, reason);
     }
 
-    /// One that goes by RDMA is lost.
+    /// A peer that is reached by RDMA has failed.
     fn fail(&self, peer: u128, reason: String) {
         if let Some(streams) = self.streams.get().and_then(Weak::upgrade) {
             streams.fail(peer, reason);
@@ -61,11 +60,11 @@ impl RdmaPeers {
     }
 }
 
-/// The way by RDMA of one station.
+/// The RDMA part of one station.
 pub(super) struct StationRdma {
     core: RdmaTransport,
     peers: Arc<RdmaPeers>,
-    /// Who does not go by RDMA is no peer.
+    /// Stations on other hosts that are not reached by RDMA do not become peers.
     pub(super) required: bool,
 }
 
@@ -78,8 +77,8 @@ impl core::fmt::Debug for StationRdma {
 }
 
 impl StationRdma {
-    /// If it is wanted and can be had. Where it need not be, a device that cannot be used
-    /// is warned of once, and none at all is not worth a word.
+    /// Opens it if it is wanted and available. Where it is not required, a device that cannot
+    /// be used causes a warning, and a missing one only a debug message.
     pub(super) fn open(
         wanted: &RdmaUse,
         listen: IpAddr,
@@ -120,13 +119,13 @@ impl StationRdma {
         }
     }
 
-    /// Whom it tells of failures, and who closes what is lost. Once.
+    /// Sets the transport to which failures are reported. Called once.
     pub(super) fn serve(&self, streams: &Arc<tcp::StreamTransport>) {
-        // It was set before only if this was called before.
+        // It can only be set already if this was called before.
         let _ = self.peers.streams.set(Arc::downgrade(streams));
     }
 
-    /// Called when something is known of a trial. Once.
+    /// Sets what is called when a trial has made progress. Called once.
     pub(super) fn on_proof(&self, look: impl Fn() + Send + Sync + 'static) {
         // As in `serve`.
         let _ = self.peers.look.set(Box::new(look));
@@ -136,7 +135,7 @@ impl StationRdma {
         &self.core
     }
 
-    /// Whether a peer goes by RDMA.
+    /// Whether a peer is reached by RDMA.
     pub(super) fn has(&self, peer: u128) -> bool {
         self.peers.kept().contains(&peer)
     }
@@ -145,14 +144,14 @@ impl StationRdma {
         self.has(peer).then(|| self.core.counters(peer)).flatten()
     }
 
-    /// A peer is lost or dropped, or goes.
+    /// A peer is lost or dropped: closes its queue pair.
     pub(super) fn lose(&self, peer: u128) {
         if self.peers.kept().remove(&peer) {
             self.core.close(peer);
         }
     }
 
-    /// Whether all that was pushed is done.
+    /// Whether all pushes are complete.
     pub(super) fn is_still(&self) -> bool {
         let kept = self.peers.kept().clone();
         kept.into_iter().all(|peer| self.core.is_still(peer))
@@ -175,7 +174,7 @@ impl core::fmt::Debug for TrialPair {
 }
 
 impl TrialPair {
-    /// The only one of this peer; `None` if there is one.
+    /// Starts the trial of a peer; `None` if there is one already.
     pub(super) fn begin(rdma: &Arc<StationRdma>, peer: u128) -> Option<Self> {
         let mut trials = rdma.peers.trials();
         if trials.contains_key(&peer) {
@@ -204,7 +203,7 @@ impl TrialPair {
         self.rdma.core.accept(self.peer, answer)
     }
 
-    /// Whether it works, as far as that is known.
+    /// Whether it works, once that is known.
     pub(super) fn outcome(&self) -> Option<Result<(), String>> {
         if let Some(Some(reason)) = self.rdma.peers.trials().get(&self.peer) {
             return Some(Err(reason.clone()));
@@ -212,8 +211,8 @@ impl TrialPair {
         self.rdma.core.is_proved(self.peer).then_some(Ok(()))
     }
 
-    /// The peer goes by it, before anybody can know that by `connect`, which makes it
-    /// a peer.
+    /// Keeps the queue pair: the peer is reached by it, from before `connect` makes it a
+    /// peer.
     pub(super) fn keep<E>(mut self, connect: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let (peers, peer) = (Arc::clone(&self.rdma.peers), self.peer);
         peers.kept().insert(peer);
@@ -222,7 +221,7 @@ impl TrialPair {
             return Err(error);
         }
         self.kept = true;
-        // What fails from here on is told to the streams at once.
+        // A failure from here on is reported to the streams at once.
         let failed = peers.trials().remove(&peer).flatten();
         if let Some(reason) = failed {
             peers.fail(peer, reason);

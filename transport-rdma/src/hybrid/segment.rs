@@ -4,7 +4,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::rdma::StationRdma;
-use crate::fabric::{ParkSlots, Fabric, FabricCounters, PeerFailure, MessagePush, Park, WakeInterest};
+use crate::fabric::{
+    Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest,
+};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::segment::SegmentKey;
@@ -12,40 +14,39 @@ use crate::shm::ShmSegment;
 use crate::tcp::Streams;
 use crate::verbs;
 
-/// A [`Fabric`] over shared memory to the members of my host, and over RDMA or
-/// streams to all others; made by [`Station`](super::Station).
+/// A [`Fabric`] over shared memory to the members on my host, and over RDMA or streams to all
+/// others; made by a [`Station`](super::Station).
 ///
-/// Where all members are on my host, it is its [`ShmSegment`]. To the others, pushes
-/// are held back until [`ring`](Fabric::ring), or until much waits for a peer.
-/// Dropped, it sends what was pushed, and forgets its key: what comes late for it is
-/// thrown remote.
+/// If all members are on my host, it is its [`ShmSegment`]. To other members, pushes are held
+/// back until [`wake`](Fabric::wake), or until many wait for a peer. When it is dropped, it
+/// sends what was pushed, and forgets its key: what arrives late for it is discarded.
 #[derive(Debug)]
 pub struct HybridSegment {
-    /// My host's members, with ranks of their own.
+    /// The members on my host, with ranks of their own.
     pub(super) host: ShmSegment,
-    /// If there are members elsewhere.
+    /// Set if there are members on other hosts.
     pub(super) remote: Option<RemoteMembers>,
-    /// Of the station: it hears of the sleep of its process.
+    /// Of the station; it announces the sleep of the process to peers by RDMA.
     pub(super) rdma: Option<Arc<StationRdma>>,
 }
 
-/// What there is more if not all members are on my host.
+/// The additional state of a segment with members on other hosts.
 #[derive(Debug)]
 pub(super) struct RemoteMembers {
     pub(super) me: Rank,
     pub(super) streams: Streams,
-    /// If there are members that are reached by RDMA.
+    /// Set if there are members that are reached by RDMA.
     pub(super) verbs: Option<verbs::RdmaSegment>,
-    /// By rank in the whole.
+    /// By rank in the segment.
     pub(super) rows: Vec<Region>,
-    /// Rank in the whole, by rank on my host.
+    /// Rank in the segment, by rank on my host.
     pub(super) whole: Vec<Rank>,
-    /// Rank on my host, by rank in the whole.
+    /// Rank on my host, by rank in the segment.
     pub(super) on_host: Vec<Option<Rank>>,
 }
 
 impl RemoteMembers {
-    /// Those of them that are on my host, by their ranks there.
+    /// The members of `peers` that are on my host, by their ranks there.
     fn local_ranks(&self, peers: &PeerSet) -> PeerSet {
         let on_host = |peer: Rank| *self.on_host.get(peer.index())?;
         peers.iter().filter_map(on_host).collect()
@@ -53,14 +54,14 @@ impl RemoteMembers {
 }
 
 impl HybridSegment {
-    /// What I have announced, to those who cannot see it.
+    /// Sends my announcement to peers that cannot see it in shared memory.
     fn tell_rdma(&self) {
         if let Some(rdma) = &self.rdma {
             rdma.core().announce_sleep(self.host.sleep_word());
         }
     }
 
-    /// Which one it is.
+    /// Its key.
     pub fn key(&self) -> SegmentKey {
         self.host.key()
     }
@@ -134,7 +135,12 @@ impl Fabric for HybridSegment {
     }
 
     #[inline]
-    fn push_message<const N: usize>(&self, message: &MessagePush<'_, N>, to: &PeerSet, peers: usize) {
+    fn push_message<const N: usize>(
+        &self,
+        message: &MessagePush<'_, N>,
+        to: &PeerSet,
+        peers: usize,
+    ) {
         if self.remote.is_none() {
             return self.host.push_message(message, to, peers);
         }
@@ -151,7 +157,8 @@ impl Fabric for HybridSegment {
         let Some(remote) = &self.remote else {
             return self.host.wake(data, acks);
         };
-        self.host.wake(&remote.local_ranks(data), &remote.local_ranks(acks));
+        self.host
+            .wake(&remote.local_ranks(data), &remote.local_ranks(acks));
         remote.streams.wake(data, acks);
         if let Some(verbs) = &remote.verbs {
             verbs.wake(data, acks);
@@ -234,7 +241,7 @@ impl Fabric for HybridSegment {
     }
 }
 
-/// Of parts of a segment.
+/// The sum of the counters of two parts.
 fn sum(one: FabricCounters, other: FabricCounters) -> FabricCounters {
     FabricCounters {
         pushes: one.pushes + other.pushes,

@@ -18,7 +18,12 @@ pub struct SimFabric {
 }
 
 impl SimFabric {
-    pub(super) fn new(network: SimNetwork, node: usize, member: MemberRef, rows: Vec<Region>) -> Self {
+    pub(super) fn new(
+        network: SimNetwork,
+        node: usize,
+        member: MemberRef,
+        rows: Vec<Region>,
+    ) -> Self {
         Self {
             network,
             node,

@@ -2,9 +2,9 @@
 
 use super::link::InFlight;
 use super::options::PlantedBug;
-use super::segment::{OpenPhase, MemberRef};
+use super::segment::{MemberRef, OpenPhase};
 use super::state::{PendingFailure, State};
-use crate::fabric::{PeerFailure, FailureCause};
+use crate::fabric::{FailureCause, PeerFailure};
 use crate::peers::Rank;
 
 impl State {

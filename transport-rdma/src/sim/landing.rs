@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use super::link::{InFlight, RowCopy};
 use super::options::PlantedBug;
-use super::segment::{OpenPhase, MemberRef};
+use super::segment::{MemberRef, OpenPhase};
 use super::state::State;
 
 /// Rows are compared in blocks of this many bytes, as most of them are equal.
@@ -141,7 +141,9 @@ impl State {
                 self.write(target, at as usize, late.unwrap_or(value));
             }
             InFlight::Range { target, words } => self.land_range(operation, target, words),
-            InFlight::Payload { target, at, len } => self.show_payload(target, at as usize, len as usize),
+            InFlight::Payload { target, at, len } => {
+                self.show_payload(target, at as usize, len as usize)
+            }
             InFlight::Sleep(word) => self.land_sleep_word(from, to, word),
             InFlight::Doorbell => self.wake(to),
         }

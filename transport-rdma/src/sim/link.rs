@@ -16,7 +16,11 @@ pub(super) struct RowCopy {
 #[derive(Debug)]
 pub(super) enum InFlight {
     /// One word with its value: a word push, or a store to shared memory.
-    Word { target: RowCopy, at: u32, value: u64 },
+    Word {
+        target: RowCopy,
+        at: u32,
+        value: u64,
+    },
     /// What is left of a range; a word without a value is fetched from the
     /// sender's row when it lands. Lands in any order (F4).
     Range {
@@ -35,9 +39,9 @@ impl InFlight {
     /// Where it lands; nowhere in particular if it is the node's.
     pub(super) fn target(&self) -> Option<RowCopy> {
         match *self {
-            Self::Word { target, .. } | Self::Range { target, .. } | Self::Payload { target, .. } => {
-                Some(target)
-            }
+            Self::Word { target, .. }
+            | Self::Range { target, .. }
+            | Self::Payload { target, .. } => Some(target),
             Self::Sleep(_) | Self::Doorbell => None,
         }
     }
@@ -124,7 +128,9 @@ impl SimLink {
     }
 
     fn lands(&self, piece: &InFlight) -> bool {
-        let lands = piece.target().is_none_or(|target| self.targets.contains(&target));
+        let lands = piece
+            .target()
+            .is_none_or(|target| self.targets.contains(&target));
         lands && !self.closed && !self.severed
     }
 

@@ -2,7 +2,7 @@
 
 use super::link::{InFlight, RowCopy};
 use super::options::PlantedBug;
-use super::segment::{OpenPhase, MemberRef};
+use super::segment::{MemberRef, OpenPhase};
 use super::state::State;
 use crate::fabric::FABRIC_AREA;
 use crate::peers::{PeerSet, Rank};
@@ -119,7 +119,8 @@ impl State {
 
     fn post_word(&mut self, me: usize, peer: usize, to: RowCopy, at: usize, value: u64) {
         if self.planted(PlantedBug::MergedPush)
-            && let Some((_, InFlight::Range { target, words })) = self.link(me, peer).tail().back_mut()
+            && let Some((_, InFlight::Range { target, words })) =
+                self.link(me, peer).tail().back_mut()
             && *target == to
         {
             words.push((at as u32, Some(value)));

@@ -1,7 +1,7 @@
 //! Announcing sleep and ringing, over links of both kinds. Sleep is the node's:
 //! all its segments share one sleep word.
 
-use super::link::{OwedWake, InFlight};
+use super::link::{InFlight, OwedWake};
 use super::options::PlantedBug;
 use super::segment::MemberRef;
 use super::state::State;

@@ -1,6 +1,6 @@
 //! The state of the network: nodes, segments and the links between nodes.
 
-use super::link::{SimLink, InFlight};
+use super::link::{InFlight, SimLink};
 use super::options::{PlantedBug, SimOptions};
 use super::rng::{self, Rng};
 use super::segment::Segment;

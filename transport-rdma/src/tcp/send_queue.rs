@@ -1,37 +1,37 @@
-//! What waits to be sent to one peer: ranges and words, in the order of calls, and
-//! messages, in an order of their own.
+//! What waits to be sent to one peer: pushes in call order, and messages in an order of
+//! their own.
 //!
-//! A long message does not hold up pushes: it goes in parts between them. But what
-//! opens a segment goes behind the messages that were there before it, for they may
-//! be what has the peer make that segment.
+//! A long message does not hold up pushes: it is sent in parts between them. But a record
+//! that opens a segment is sent behind the messages that were queued before it, because one
+//! of them may cause the peer to open that segment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::record::{HEADER_LEN, Header, PART_LEN_MAX, RECORD_LEN_MAX};
 use crate::fabric::WakeReason;
-use crate::station_event::QUEUE_LEN_MAX;
 use crate::push_queue::{Full, OwnSegment, Push, PushQueue, SLOTS};
+use crate::station_event::QUEUE_LEN_MAX;
 
-/// Bytes of stream that one part of a message takes, at most.
+/// Most bytes of stream that one part of a message takes.
 pub(super) const PART_ROOM: usize = HEADER_LEN + PART_LEN_MAX;
 
-/// A message, and how much of it was taken.
+/// A message, and how many of its bytes were taken.
 #[derive(Debug)]
 struct QueuedMessage {
     bytes: Arc<[u8]>,
     taken: usize,
 }
 
-/// MessagePart of a message.
+/// Part of a message.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct MessagePart {
     bytes: Arc<[u8]>,
     from: usize,
     to: usize,
 }
 
-impl Part {
+impl MessagePart {
     pub(super) fn header(&self) -> Header {
         Header::Part {
             len: self.to - self.from,
@@ -51,14 +51,14 @@ pub(super) struct SendQueue {
     messages: VecDeque<QueuedMessage>,
     /// Bytes of messages that wait.
     messages_len: usize,
-    /// How many messages were put, and how many of them were taken.
+    /// Number of messages that were put, and of those that were taken whole.
     messages_put: u64,
     messages_taken: u64,
-    /// For each record among those that wait that opens a segment: how many
-    /// messages go before it.
+    /// For each waiting record that opens a segment: `messages_put` when it was put. It is
+    /// taken only once so many messages were taken.
     opens_after: VecDeque<u64>,
     closed: bool,
-    /// A farewell is the last that is taken.
+    /// The final record is still to be taken.
     bye: bool,
 }
 
@@ -81,7 +81,7 @@ impl SendQueue {
         self.pushes.is_empty() && self.messages.is_empty() && !self.bye
     }
 
-    /// Bytes of stream that its records of rows take, as they are now.
+    /// Bytes of stream that the waiting pushes take, as they are now.
     pub(super) fn bytes(&self) -> usize {
         self.pushes.bytes() + self.pushes.len() * HEADER_LEN
     }
@@ -90,12 +90,12 @@ impl SendQueue {
         self.messages_len
     }
 
-    /// Whether anything of it is dropped, because the peer has failed.
+    /// Whether everything is discarded, because the peer has failed or was dropped.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Drops all, and all that comes.
+    /// Discards everything, now and later.
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.pushes.clear();
@@ -105,19 +105,19 @@ impl SendQueue {
         self.bye = false;
     }
 
-    /// Drops all, and all that comes, but for a farewell.
+    /// Discards everything, now and later, except for one final record.
     pub(super) fn leave(&mut self) {
         let is_open = !self.closed;
         self.close();
         self.bye = is_open;
     }
 
-    /// Whether all that is left is a farewell, which is taken by this.
+    /// Takes the final record; whether there is one.
     pub(super) fn take_bye(&mut self) -> bool {
         core::mem::take(&mut self.bye)
     }
 
-    /// Appends a message, unless too much waits.
+    /// Appends a message, unless too many bytes wait.
     pub(super) fn put_message(&mut self, bytes: &[u8]) -> Result<(), Full> {
         let waiting = self.messages_len;
         if waiting + bytes.len() > QUEUE_LEN_MAX {
@@ -132,7 +132,7 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Moves the next part of a message out.
+    /// Takes the next part of a message.
     pub(super) fn take_part(&mut self) -> Option<MessagePart> {
         let message = self.messages.front_mut()?;
         let from = message.taken;
@@ -144,16 +144,16 @@ impl SendQueue {
             self.messages.pop_front();
             self.messages_taken += 1;
         }
-        Some(Part { bytes, from, to })
+        Some(MessagePart { bytes, from, to })
     }
 
-    /// Whether what is next has to wait for a message.
+    /// Whether the next push opens a segment and has to wait for a message.
     fn is_behind(&self) -> bool {
         let opens = matches!(self.pushes.front(), Some(Push::Open(_)));
         opens && self.opens_after.front() > Some(&self.messages_taken)
     }
 
-    /// Appends a record of a segment, behind one that opens it if it is the first.
+    /// Appends a push of a segment; the first is preceded by a record that opens it.
     pub(super) fn put_in(&mut self, own: &Arc<OwnSegment>, record: Push) -> Result<(), Full> {
         if self.closed {
             return Ok(());
@@ -164,7 +164,7 @@ impl SendQueue {
         self.pushes.put(record)
     }
 
-    /// The end of a segment, if anything of it was ever put.
+    /// Appends the end of a segment, if it was ever opened.
     pub(super) fn shut(&mut self, slot: u16) -> Result<(), Full> {
         match self.closed {
             true => Ok(()),
@@ -172,7 +172,7 @@ impl SendQueue {
         }
     }
 
-    /// Appends a ring, unless what waits already says the same.
+    /// Appends a wake-up, unless the last record says the same.
     pub(super) fn put_wake(&mut self, ring: WakeReason) -> Result<(), Full> {
         match self.closed {
             true => Ok(()),
@@ -180,9 +180,9 @@ impl SendQueue {
         }
     }
 
-    /// Moves records from the front into `plan` that take at most `room` bytes
-    /// of stream, the last of them perhaps a part of a range. If messages wait, a
-    /// part of one has its share of the room.
+    /// Takes pushes from the front into `plan` that fit into `room` bytes of stream; the
+    /// last may be a part of a range. If messages wait, one part keeps its share of the
+    /// room.
     pub(super) fn take(&mut self, plan: &mut Vec<Push>, room: usize) {
         let mut room = match self.messages.is_empty() {
             true => room,
@@ -218,7 +218,7 @@ mod tests {
         Arc::new(OwnSegment { slot, key, row })
     }
 
-    /// A queue in which segment 0 is open, and nothing waits.
+    /// A queue in which segment 0 is open and nothing waits.
     fn queue() -> (SendQueue, Arc<OwnSegment>) {
         let (mut queue, own) = (SendQueue::new(100), own(0));
         queue.put_in(&own, range(0, 8)).expect("room");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ranges_are_taken_as_there_is_room() {
+    fn long_ranges_are_taken_in_parts_that_fit() {
         let (mut queue, own) = queue();
         queue.put_in(&own, range(0, 100)).expect("room");
         assert_eq!(taken(&mut queue, 23), []);
@@ -243,10 +243,10 @@ mod tests {
         assert_eq!(queue.bytes(), 0);
     }
 
-    /// A message goes in parts between pushes, but what opens a segment does not
-    /// overtake it.
+    /// A message is sent in parts between pushes, but a record that opens a segment does
+    /// not overtake it.
     #[test]
-    fn messages_hold_up_only_what_they_may_announce() {
+    fn messages_hold_up_only_segments_that_they_may_announce() {
         let (mut queue, first) = queue();
         let second = own(1);
         let word = |slot, value| Push::Word {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_bounded_and_go_with_who_leaves() {
+    fn messages_are_bounded_and_discarded_on_leave() {
         let mut queue = SendQueue::new(100);
         let message = vec![0; QUEUE_LEN_MAX / 2];
         for _ in 0..2 {

@@ -1,15 +1,14 @@
-//! The data path of one segment over streams, for those of its members that are
-//! reached by them.
+//! The data path of one segment over streams, for the members that are reached over them.
 //!
-//! It does not know how the process sleeps: a segment some of whose members are
-//! reached by other means has one of these for the rest.
+//! It does not know how the process sleeps: a segment that has members on other paths, too,
+//! has one of these for the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::shared::{StreamLink, IncomingSegment, Shared};
+use super::shared::{IncomingSegment, Shared, StreamLink};
 use crate::counters::PushCounters;
-use crate::fabric::{FabricCounters, PeerFailure, FailureCause, WakeReason};
+use crate::fabric::{FabricCounters, FailureCause, PeerFailure, WakeReason};
 use crate::failures::{Control, Failures};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -17,12 +16,12 @@ use crate::push_queue::{OwnSegment, Push};
 use crate::segment::SegmentRequest;
 use crate::station_error::StationError;
 
-/// Who is not reached by streams.
+/// Members that are not reached by streams.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StreamReach {
-    /// Nothing of these is known here.
+    /// Members on this host: nothing is known of them here.
     pub(crate) not_by_network: PeerSet,
-    /// What is pushed goes to these by other means; that they fail is told here.
+    /// Members that pushes reach by RDMA; their failures are reported here.
     pub(crate) by_rdma: PeerSet,
 }
 
@@ -31,7 +30,7 @@ pub(crate) struct Streams {
     shared: Arc<Shared>,
     me: Rank,
     own: Arc<OwnSegment>,
-    /// By rank; none for myself and for those who are reached otherwise, or not.
+    /// By rank; `None` for myself and for members on other paths or not connected.
     links: Vec<Option<Arc<StreamLink>>>,
     incoming_segment: Arc<IncomingSegment>,
     /// Of a control segment.
@@ -40,8 +39,8 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Over these rows, by rank, of which mine and those of who is reached by streams
-    /// are writable.
+    /// Opens the segment over these rows, by rank; mine and those of members reached by
+    /// streams are writable.
     pub(super) fn open(
         shared: &Arc<Shared>,
         request: &SegmentRequest,
@@ -52,7 +51,7 @@ impl Streams {
         let incoming_segment = Arc::new(IncomingSegment {
             members: request.members.clone(),
             copies: rows.to_vec(),
-            // A stream has nothing to say of rows that come by other means.
+            // Streams do not write rows that come by RDMA.
             fenced: (0..rows.len() as u16)
                 .map(|rank| AtomicBool::new(reach.by_rdma.contains(Rank(rank))))
                 .collect(),
@@ -107,7 +106,7 @@ impl Streams {
             .filter_map(|peer| self.links.get(peer.index())?.as_deref())
     }
 
-    /// Appends a record for each; returns for how many.
+    /// Appends a record for each of `to`; returns their number.
     fn post(&self, push: &Push, to: &PeerSet) -> u64 {
         let mut count = 0;
         for link in self.links(to) {
@@ -126,16 +125,19 @@ impl Streams {
         }
     }
 
-    /// Sends the value; whoever calls has stored it.
+    /// Pushes the value; the caller has stored it.
     pub(crate) fn push_word(&self, at: usize, value: u64, to: &PeerSet) {
         let peers = self.post(&self.own.word(at, value), to);
         self.pushes.word_pushed(peers);
     }
 
-    /// Sends rings behind the data, and all that was held back for members of
-    /// this segment.
+    /// Sends wake-ups behind the data, and all that was held back for members of this
+    /// segment.
     pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        for (ring, to) in [(WakeReason::Data, *data), (WakeReason::Acks, acks.without(data))] {
+        for (ring, to) in [
+            (WakeReason::Data, *data),
+            (WakeReason::Acks, acks.without(data)),
+        ] {
             for link in self.links(&to) {
                 let put = link.outgoing.put_wake(ring);
                 self.shared.put(link, put.map(|()| false));
@@ -156,7 +158,7 @@ impl Streams {
 
     pub(crate) fn fence(&self, peer: Rank) {
         if let Some(link) = &self.links[peer.index()] {
-            // Whoever opens the segment from now on sees it; who has, is told.
+            // Seen by a peer that opens the segment later; the decoder is told below.
             self.incoming_segment.fenced[peer.index()].store(true, Ordering::Release);
             link.incoming.close_segment(self.own.key);
         }
@@ -168,7 +170,7 @@ impl Streams {
 }
 
 impl Drop for Streams {
-    /// What was pushed is sent, as far as the streams take it.
+    /// Sends what was pushed, as far as the streams accept it.
     fn drop(&mut self) {
         self.shared.state().close_segment(self.own.key);
         for link in self.links.iter().flatten() {
@@ -178,7 +180,7 @@ impl Drop for Streams {
         }
         self.end_batch();
         self.shared.state().return_slot(self.own.slot);
-        // Somebody's stream may wait for it to be opened.
+        // A peer's stream may wait for this segment to be opened.
         self.shared.kick();
     }
 }

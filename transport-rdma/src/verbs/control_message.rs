@@ -1,12 +1,12 @@
-//! Messages over a queue pair: in the order of the writes, each in one work request.
+//! Control messages over a queue pair: in order with the writes, one work request each.
 
 use super::sys::Remote;
 use crate::segment::SegmentKey;
 
-/// Room for one, in bytes.
+/// Bytes of a receive buffer.
 pub(super) const MESSAGE_LEN_MAX: usize = 64;
 
-/// Length of each, in bytes.
+/// Length of a message, in bytes.
 const LEN: usize = 40;
 
 const HELLO: u32 = u32::from_le_bytes(*b"helo");
@@ -22,11 +22,11 @@ pub(super) struct RemoteRow {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ControlMessage {
-    /// The first: this direction works.
+    /// The first message: this direction works.
     Hello,
-    /// I have made this segment: your row's copy is there.
+    /// The sender has opened this segment; its copy of the receiver's row is there.
     Open { key: SegmentKey, place: RemoteRow },
-    /// I push nothing there any more, and do not wait for me.
+    /// The sender has ended this segment, and pushes nothing more in it.
     Over { key: SegmentKey },
 }
 
@@ -52,7 +52,7 @@ impl ControlMessage {
         bytes
     }
 
-    /// `None` if it is none.
+    /// `None` if the bytes are not a message.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; LEN] = bytes.try_into().ok()?;
         let short = |at: usize| bytes[at..].first_chunk().copied().map(u32::from_le_bytes);
@@ -74,7 +74,7 @@ impl ControlMessage {
             OVER => Self::Over { key },
             _ => return None,
         };
-        // Outcome is not used is zero.
+        // Unused bytes must be zero.
         (message.encode() == *bytes).then_some(message)
     }
 }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_message() {
+    fn random_bytes_are_not_a_message() {
         let rng = &mut Rng::new(2);
         for _ in 0..1000 {
             let bytes: Vec<u8> = (0..rng.below(80)).map(|_| rng.below(256) as u8).collect();

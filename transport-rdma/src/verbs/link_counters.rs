@@ -1,4 +1,4 @@
-//! LinkCounters of one peer, as the threads of a process count.
+//! Counters of one peer, updated by several threads.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +23,7 @@ fn add(counter: &AtomicU64, more: u64) {
 }
 
 impl LinkCounters {
-    /// A chain of so many work requests was posted, which carried so much.
+    /// A chain of `requests` work requests with `bytes` bytes of rows was posted.
     pub(super) fn posted(&self, requests: usize, bytes: usize) {
         add(&self.work_requests, requests as u64);
         add(&self.bytes, bytes as u64);
@@ -31,7 +31,7 @@ impl LinkCounters {
         add(&self.chains[class], 1);
     }
 
-    /// A word was posted, with so many work requests that it vouches for, itself counted.
+    /// A word was posted; `requests` counts it and the ranges that it vouches for.
     pub(super) fn vouched(&self, requests: usize) {
         let class = requests.clamp(1, BATCH_CLASSES) - 1;
         add(&self.batches[class], 1);
@@ -50,7 +50,7 @@ impl LinkCounters {
         add(&self.doorbells_sent, 1);
     }
 
-    /// And who sleeps was woken.
+    /// Doorbells were received, and their wake-ups are done.
     pub(super) fn heard(&self, count: u64) {
         self.doorbells_heard.fetch_add(count, Ordering::Release);
     }
@@ -73,7 +73,7 @@ impl LinkCounters {
             batches: core::array::from_fn(|class| load(&self.batches[class])),
             sleep_words: load(&self.sleep_words),
             doorbells_sent: load(&self.doorbells_sent),
-            // Acquire: pairs with `heard`.
+            // Acquire: pairs with the release in `heard`.
             doorbells_heard: self.doorbells_heard.load(Ordering::Acquire),
             doorbells_slept_on: load(&self.doorbells_slept_on),
             slot_waits: load(&self.slot_waits),

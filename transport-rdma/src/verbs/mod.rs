@@ -36,42 +36,42 @@
 //! values. A peer that has not made the segment yet has no place for them: then they wait,
 //! and all that is behind them (F6). A doorbell is carried by the write before it, if there
 //! is one in its chain. Of the work requests one in 64 is signalled; the
-//! slots of the send queue are counted here, and never overrun. Outcome finds none waits; the
+//! slots of the send queue are counted here, and never overrun. What finds none waits; the
 //! next push or `poll` goes on with it, or the thread, which the completion channel tells.
 //! There are no timers.
 //!
 //! # Failure
 //!
-//! Outcome fails is told once, in words: a work request that is completed with an error, an
+//! What fails is told once, in words: a work request that is completed with an error, an
 //! event of the device, a message that makes no sense. The queue pair is to be closed then.
 //! A peer that acknowledges nothing has failed after about the station's patience, and
 //! after 3.8 s if that is longer.
 //!
-//! Outcome is lost on the way is the device's to send again: at once if the receiver says that
+//! What is lost on the way is the device's to send again: at once if the receiver says that
 //! there is a gap, else after a seventh of that time. It says so once for a gap. So if its
 //! word is lost, or what was sent again, or what nothing was sent behind, that is waited for.
 
-mod transport;
-mod link_counters;
+mod completion_thread;
+mod control_message;
 mod device;
 mod error;
 mod fetched;
-mod open_segments;
 mod link;
-mod control_message;
+mod link_counters;
 mod offer;
+mod open_segments;
 mod outgoing;
+mod peer_sleep;
 mod poster;
 mod segment;
-mod shared;
-mod peer_sleep;
 mod send_slots;
+mod shared;
 mod sys;
-mod completion_thread;
+mod transport;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::transport::{RdmaTransport, Hooks};
+pub(crate) use self::transport::{Hooks, RdmaTransport};
 pub use error::RdmaError;
 pub(crate) use segment::RdmaSegment;

@@ -1,34 +1,34 @@
-//! Outcome turns pushes into chains of work requests, and posts them.
+//! Turns pushes into chains of work requests, and posts them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::link_counters::LinkCounters;
-use super::fetched::Fetched;
-use super::open_segments::{OpenSegments, ProtocolViolation, Destination};
 use super::control_message::{ControlMessage, RemoteRow};
+use super::fetched::Fetched;
+use super::link_counters::LinkCounters;
+use super::open_segments::{Destination, OpenSegments, ProtocolViolation};
 use super::send_slots::Slots;
-use super::sys::{Chain, Memory, QueuePair, Remote, Request, Outcome, status_text};
+use super::sys::{Chain, Memory, Outcome, QueuePair, Remote, Request, status_text};
 use crate::fabric::WakeReason;
 use crate::push_queue::{OwnSegment, Push, PushQueue, SLOTS};
 use crate::segment::SegmentKey;
 
-/// Work requests that are posted by one call, at most.
+/// Most work requests that are posted by one call.
 const CHAIN_MAX: usize = 128;
 
-/// Bytes of one write, at most: longer ranges go in several.
+/// Most bytes of one write; a longer range takes several.
 const WRITE_LEN_MAX: usize = 1 << 20;
 
-/// SegmentMemory for a segment as long as the peer may write to it.
+/// Registered memory that is kept for a segment as long as the peer may write to it.
 #[derive(Debug)]
 pub(super) struct SegmentMemory {
     /// My row.
     pub(super) row: Arc<Memory>,
-    /// My copy of the peer's: where it writes.
+    /// My copy of the peer's row, to which it writes.
     pub(super) _copy: Memory,
 }
 
-/// A segment whose pushes may come next in the queue.
+/// A segment whose slot is open in the queue.
 #[derive(Debug)]
 struct BoundSegment {
     key: SegmentKey,
@@ -37,43 +37,43 @@ struct BoundSegment {
     fetched: Fetched,
 }
 
-/// Who posts to one queue pair.
+/// Posts work requests to one queue pair.
 #[derive(Debug)]
 pub(super) struct Poster {
     pair: Arc<QueuePair>,
-    /// Where the peer wants my sleep word, once it is known: nothing is posted before.
+    /// Where my sleep word goes at the peer. `None` until connected; nothing is posted before.
     line: Option<Remote>,
     chain: Chain,
-    /// Bytes of rows in it.
+    /// Bytes of rows in the chain.
     bytes: usize,
-    /// Work requests of the batch so far, since its last word.
+    /// Work requests of the current batch, since its last word.
     of_batch: usize,
     write_len_max: usize,
     slots: Slots,
     /// By slot.
     bound: Vec<Option<BoundSegment>>,
     pub(super) segments: OpenSegments<SegmentMemory>,
-    /// Messages that wait for nothing but slots.
+    /// Messages that are sent ahead of the pushes that wait.
     pub(super) express: VecDeque<ControlMessage>,
-    /// Rows that are of no use but to work requests up to the given one.
+    /// Rows that are kept until the given work request is complete.
     retired: VecDeque<(u64, Arc<Memory>)>,
-    /// The completion channel tells when something is complete.
+    /// The completion channel reports the next completion.
     armed: bool,
     state: PostState,
 }
 
-/// Why not all was posted.
+/// Why not everything was posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PostState {
     No,
-    /// Until slots are free.
+    /// Waits for free slots.
     Slots,
-    /// Until the peer has made a segment, or the queue pair is connected.
+    /// Waits until the peer has opened a segment, or the queue pair is connected.
     Peer,
 }
 
 impl Poster {
-    /// `write_len_max` is what the port can.
+    /// `write_len_max` is the limit of the port.
     pub(super) fn new(pair: &Arc<QueuePair>, write_len_max: usize) -> Self {
         let inline = pair.capacity.inline as usize & !7;
         Self {
@@ -93,7 +93,7 @@ impl Poster {
         }
     }
 
-    /// The queue pair is up.
+    /// The queue pair is connected.
     pub(super) fn connected(&mut self, line: Remote) {
         self.line = Some(line);
     }
@@ -102,9 +102,10 @@ impl Poster {
         self.state
     }
 
-    /// Posts what it can of what waits. `tell` is a sleep word that is due, or 0: given
-    /// back if there was no room for it. `attentive`: that what is complete is to be
-    /// noticed by the thread, which an error is, too. An error is the end of the queue pair.
+    /// Posts as much as possible of what waits. `tell` is a sleep word to send, or 0; it is
+    /// returned if there was no room for it. With `attentive`, completions are to be reported
+    /// to the completion thread, because an error is one. After an error the queue pair is
+    /// unusable.
     pub(super) fn post(
         &mut self,
         queue: &mut PushQueue,
@@ -150,7 +151,7 @@ impl Poster {
                 self.armed = true;
             }
             if listens {
-                // Also what has come before it was armed.
+                // Completions that arrived before the queue was armed are not reported.
                 self.reap(counters)?;
             }
             if self.state != PostState::Slots || self.slots.free() == 0 {
@@ -167,14 +168,14 @@ impl Poster {
         !self.chain.is_full() && self.slots.free() > 0
     }
 
-    /// Appends to the chain.
+    /// Appends a work request to the chain; returns its id.
     fn add(&mut self, request: &Request<'_>, told: bool) -> u64 {
         let (id, signals) = self.slots.take(told);
         self.chain.add(request, id, signals);
         id
     }
 
-    /// Fills the chain, as far as it goes.
+    /// Fills the chain with what can be sent.
     fn fill(&mut self, queue: &mut PushQueue, line: Remote, counters: &LinkCounters) -> PostState {
         while self.has_room()
             && let Some(message) = self.express.pop_front()
@@ -209,7 +210,7 @@ impl Poster {
                 }
                 Some(Push::Wake(ring)) => {
                     let number = ring as u32;
-                    // Outcome was pushed before it carries it.
+                    // The last write of the chain carries it, if there is one.
                     if !self.chain.add_doorbell(number) {
                         self.add(&Request::Doorbell { number, to: line }, false);
                     }
@@ -284,7 +285,7 @@ impl Poster {
         drop(kept);
     }
 
-    /// OVER is due for segments that will not be made.
+    /// Sends OVER for segments that will not be opened here.
     pub(super) fn end(&mut self, keys: &[SegmentKey]) {
         for &key in keys {
             if self.segments.end(key).0 {
@@ -293,7 +294,7 @@ impl Poster {
         }
     }
 
-    /// The peer says OPEN; `is_over` that this segment will not be made here.
+    /// Handles OPEN from the peer; `is_over` if the segment will not be opened here.
     pub(super) fn peer_opened(
         &mut self,
         key: SegmentKey,
@@ -310,7 +311,7 @@ impl Poster {
         Ok(())
     }
 
-    /// The peer says OVER.
+    /// Handles OVER from the peer.
     pub(super) fn peer_ended(&mut self, key: SegmentKey) -> Result<(), ProtocolViolation> {
         drop(self.segments.peer_ended(key)?);
         self.set_way(key);
@@ -323,7 +324,7 @@ impl Poster {
         bound.filter(|it| it.key == key).for_each(|it| it.way = way);
     }
 
-    /// Whether my row fits its copy at the peer.
+    /// Checks that my row has the length of its copy at the peer.
     pub(super) fn check(&self, key: SegmentKey) -> Result<(), String> {
         match (self.segments.way(key), self.segments.kept(key)) {
             (Destination::To(place), Some(kept)) if place.len != kept.row.region().len() as u64 => {
@@ -334,12 +335,12 @@ impl Poster {
         }
     }
 
-    /// The channel has told: it is to be asked again.
+    /// The channel has reported: it must be armed again.
     pub(super) fn heard(&mut self) {
         self.armed = false;
     }
 
-    /// Takes what is complete.
+    /// Takes completions.
     pub(super) fn reap(&mut self, counters: &LinkCounters) -> Result<(), String> {
         let (slots, mut fault) = (&mut self.slots, None);
         let taken = self.pair.sends.poll(|done| match done.what {
@@ -358,13 +359,14 @@ impl Poster {
         Ok(())
     }
 
-    /// Whether completions may have come that nobody has taken: an error is one, whether
-    /// it was signalled or not.
+    /// Whether completions may have arrived. An error completes a work request, whether it
+    /// was signalled or not.
     pub(super) fn awaits(&self) -> bool {
         !self.slots.is_still()
     }
 
-    /// Whether all that was posted is known to be complete. Has the rest tell when it is.
+    /// Whether all that was posted is complete. If not, a signalled request is posted, so
+    /// that this is reported.
     pub(super) fn is_still(&mut self, counters: &LinkCounters) -> Result<bool, String> {
         self.reap(counters)?;
         if let Some(to) = self.line
@@ -380,7 +382,7 @@ impl Poster {
         Ok(self.slots.is_still())
     }
 
-    /// Work requests so far.
+    /// Number of work requests so far.
     #[cfg(test)]
     pub(super) fn posted(&self) -> u64 {
         self.slots.posted()
@@ -392,7 +394,7 @@ impl Poster {
     }
 }
 
-/// A ring, as its number stands in an immediate value.
+/// The wake reason with this number in an immediate value.
 pub(super) fn reason_of(number: u32) -> Option<WakeReason> {
     [WakeReason::Acks, WakeReason::Data]
         .into_iter()
@@ -404,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rings_have_numbers() {
+    fn wake_reasons_have_numbers() {
         for ring in [WakeReason::Acks, WakeReason::Data] {
             assert_eq!(reason_of(ring as u32), Some(ring));
         }

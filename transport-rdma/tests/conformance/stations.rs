@@ -142,7 +142,8 @@ impl StationGroup {
     /// Whether nothing is on its way from one to another.
     fn is_still(&self, from: usize, to: usize) -> bool {
         let (out, back) = (&self.stations[from], &self.stations[to]);
-        let (Some(out), Some(back)) = (out.stream_state(back.id()), back.stream_state(out.id())) else {
+        let (Some(out), Some(back)) = (out.stream_state(back.id()), back.stream_state(out.id()))
+        else {
             return true;
         };
         let through = out.waiting == 0 && out.sent == back.received;

@@ -43,9 +43,15 @@ fn calling_connects_both_and_is_told_to_both() {
 fn a_station_knows_itself() {
     let station = alone(1, network());
     let called = station.call(at(&station), soon());
-    assert!(matches!(called, Err(HybridError::ThisStation)), "{called:?}");
+    assert!(
+        matches!(called, Err(HybridError::ThisStation)),
+        "{called:?}"
+    );
     let called = station.connect(&station.address(), soon());
-    assert!(matches!(called, Err(HybridError::ThisStation)), "{called:?}");
+    assert!(
+        matches!(called, Err(HybridError::ThisStation)),
+        "{called:?}"
+    );
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
 
@@ -69,7 +75,10 @@ fn a_port_that_was_taken_is_listened_at_once_it_is_free() {
     until(|| one.missing_port().is_none());
     assert_eq!(two.call(port, soon()).expect("called"), 1);
     let called = one.call(port, soon());
-    assert!(matches!(called, Err(HybridError::ThisStation)), "{called:?}");
+    assert!(
+        matches!(called, Err(HybridError::ThisStation)),
+        "{called:?}"
+    );
     // It is where it was, too.
     let three = alone(3, network());
     assert_eq!(three.connect(&one.address(), soon()).expect("there"), 1);
@@ -364,10 +373,10 @@ fn calls_end_in_time_and_by_reason() {
     assert!(error.contains("did not answer in time"), "{error}");
     drop(nobody);
     let error = station.call(contact, soon()).expect_err("gone").to_string();
-    assert!(error.contains("nobody answers"), "{error}");
+    assert!(error.contains("no station answers"), "{error}");
     let elsewhere = alone(2, network()).address();
     let error = station.connect(&elsewhere, soon()).expect_err("gone");
-    assert!(error.to_string().contains("nobody answers"), "{error}");
+    assert!(error.to_string().contains("no station answers"), "{error}");
     let error = station.connect(b"what", soon()).expect_err("nonsense");
     assert!(error.to_string().contains("no address"), "{error}");
 }

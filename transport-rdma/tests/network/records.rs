@@ -8,8 +8,8 @@ use std::time::Duration;
 use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station};
 use spindle_dds_transport::tcp::StreamOptions;
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, PeerFailure, FailureCause, Park, PeerSet, Rank, SegmentKey, SegmentRequest,
-    WakeInterest,
+    FABRIC_AREA, Fabric, FailureCause, Park, PeerFailure, PeerSet, Rank, SegmentKey,
+    SegmentRequest, WakeInterest,
 };
 
 use super::group::{self, apart, network, segment, soon, until};
@@ -379,7 +379,12 @@ fn a_stream_waits_for_its_segments() {
         word(7, 4),
     ];
     group.peer.write_all(&stream.concat()).expect("sent");
-    let blocked = || group.station.stream_state(11).is_some_and(|link| link.blocked);
+    let blocked = || {
+        group
+            .station
+            .stream_state(11)
+            .is_some_and(|link| link.blocked)
+    };
     until(blocked);
     let row = group.fabric.row(Rank(1));
     assert_eq!(row.load(A), 1);
@@ -411,7 +416,12 @@ fn a_peer_whose_stream_waits_can_fail() {
     let mut group = alone(ROW_LEN, &StationOptions::default());
     let unknown = opening(1, SegmentKey { epoch: 1, index: 5 });
     group.peer.write_all(&unknown).expect("sent");
-    until(|| group.station.stream_state(11).is_some_and(|link| link.blocked));
+    until(|| {
+        group
+            .station
+            .stream_state(11)
+            .is_some_and(|link| link.blocked)
+    });
     drop(group.peer);
     told(&group.fabric, "ended its stream");
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use spindle_dds_transport::shm::{
-    ViewDecision, DoorbellChoice, EnterOutcome, MemberEntry, Event, DomainRegistry, SegmentKey, SegmentRequest,
-    ShmSegment, Station, StationOptions,
+    DomainRegistry, DoorbellChoice, EnterOutcome, Event, MemberEntry, SegmentKey, SegmentRequest,
+    ShmSegment, Station, StationOptions, ViewDecision,
 };
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
 

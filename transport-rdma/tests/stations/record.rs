@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use spindle_dds_transport::shm::{ViewDecision, EnterOutcome, MemberEntry, SetupError, DomainState, DecisionRefused, DomainRegistry};
+use spindle_dds_transport::shm::{
+    DecisionRefused, DomainRegistry, DomainState, EnterOutcome, MemberEntry, SetupError,
+    ViewDecision,
+};
 
 use crate::child::{DOMAIN, Process, ask_all, now_ns};
 use crate::directory;
@@ -111,7 +114,10 @@ fn members_on_other_hosts_count_as_living() {
     let next = ViewDecision {
         view: 2,
         digest: 1,
-        members: vec![MemberEntry::here(1, 1, vec![]).expect("a process"), away.clone()],
+        members: vec![
+            MemberEntry::here(1, 1, vec![]).expect("a process"),
+            away.clone(),
+        ],
     };
     founder.decide(1, &next, true).expect("decided");
     drop(founder);
@@ -130,7 +136,10 @@ fn decisions_that_are_no_views_are_refused() {
         members,
     };
     let gone = founder.decide(1, &next(2, vec![me.clone()]), true);
-    assert!(matches!(gone, Err(DecisionRefused::Gone { .. })), "{gone:?}");
+    assert!(
+        matches!(gone, Err(DecisionRefused::Gone { .. })),
+        "{gone:?}"
+    );
     founder.enter().expect("entered");
     let far = MemberEntry {
         address: vec![0; 2000],
@@ -143,7 +152,10 @@ fn decisions_that_are_no_views_are_refused() {
         next(2, vec![far]),
     ] {
         let refused = founder.decide(1, &bad, true);
-        assert!(matches!(refused, Err(DecisionRefused::NoView(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(DecisionRefused::NoView(_))),
+            "{refused:?}"
+        );
     }
     founder
         .decide(1, &next(2, vec![me]), true)
@@ -199,7 +211,10 @@ fn a_decision_that_was_made_is_made_however_late_it_comes_again() {
         ..view(3, &[2])
     };
     let refused = first.decide(2, &other, true).expect_err("another one");
-    assert!(matches!(refused, DecisionRefused::NotMember { .. }), "{refused}");
+    assert!(
+        matches!(refused, DecisionRefused::NotMember { .. }),
+        "{refused}"
+    );
     second.decide(10, &view(11, &[2]), true).expect("decided");
     let forgotten = first.decide(2, &view(2, &[1, 2]), true);
     assert!(
@@ -261,7 +276,10 @@ fn the_record_follows_what_a_majority_across_hosts_decides() {
         let refused = first.record(&elsewhere).expect_err("another group");
         assert!(matches!(refused, SetupError::Elsewhere { .. }), "{refused}");
         let refused = first.decide(6, &elsewhere, false);
-        assert!(matches!(refused, Err(DecisionRefused::Domain(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(DecisionRefused::Domain(_))),
+            "{refused:?}"
+        );
     }
     let leaves = ViewDecision {
         digest: 3,
@@ -279,5 +297,8 @@ fn the_record_follows_what_a_majority_across_hosts_decides() {
     first.record(&view(2, &[1, 3])).expect("another group");
     assert_eq!(present(&first), [1, 3]);
     let nonsense = first.record(&view(3, &[])).expect_err("no view");
-    assert!(matches!(nonsense, SetupError::Nonsense { .. }), "{nonsense}");
+    assert!(
+        matches!(nonsense, SetupError::Nonsense { .. }),
+        "{nonsense}"
+    );
 }

@@ -1,22 +1,22 @@
-//! A hello has come: who is it, and is there one connection with it?
+//! Receiving a hello: checking it, and keeping one connection for each peer.
 //!
-//! Both may call each other at the same moment. Then the call of the lower id
-//! counts: who has called and has the lower id refuses the other's call.
+//! Two stations may call each other at the same moment. Then the call of the station with the
+//! lower id counts: it refuses the other's call.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::packet::Packet;
-use super::shared::{Shared, say};
+use super::shared::{Shared, try_send};
+use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::state::{Life, Peer, Role, State};
 use crate::mapping::Mapping;
-use crate::station_event::StationEvent;
 use crate::shm::descriptor;
 use crate::shm::memory;
+use crate::station_event::StationEvent;
 
-/// Makes a peer of whoever said hello on a connection. The error is for both.
+/// Makes a peer of the station that said hello. An error is sent to it.
 pub(super) fn welcome(
     shared: &Shared,
     state: &mut State,
@@ -29,7 +29,10 @@ pub(super) fn welcome(
         return Ok(());
     };
     let (pid, called) = match connection.role {
-        Role::Called { id: called, doorbell } if called == id => (connection.pid, Some(doorbell)),
+        Role::Called {
+            id: called,
+            doorbell,
+        } if called == id => (connection.pid, Some(doorbell)),
         Role::Called { id: called, .. } => {
             return Err(format!(
                 "member {id:032x} answers where member {called:032x} was called"
@@ -42,9 +45,9 @@ pub(super) fn welcome(
         return Err(format!("member {id:032x} is this station itself"));
     }
     if called.is_none() && is_connecting(shared, state, id) || state.peers.contains_key(&id) {
-        return turn_away(state, number, id);
+        return refuse_duplicate(state, number, id);
     }
-    let (row, event, lifeline) = check(pid, their_doorbell, fds)?;
+    let (row, event, lifeline) = check_descriptors(pid, their_doorbell, fds)?;
     let Some(doorbell) = called.or_else(|| state.take_doorbell()) else {
         return Err(format!("this station has {} peers already", DOORBELLS - 1));
     };
@@ -74,13 +77,13 @@ pub(super) fn welcome(
     Ok(())
 }
 
-/// Whether a call of mine counts, and not the one that has come.
+/// Whether a call of mine counts, and not the one that arrived.
 fn is_connecting(shared: &Shared, state: &State, id: u128) -> bool {
     shared.id() < id && state.call_to(id).is_some()
 }
 
-/// There is a connection, or a peer of that id was here before.
-fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
+/// Refuses the connection: there is one already, or a peer of that id was lost.
+fn refuse_duplicate(state: &mut State, number: u64, id: u128) -> Result<(), String> {
     let life = state.peers.get(&id).map(|peer| (&peer.life, peer.pid));
     if let Some((Life::Closed(cause), pid)) = life {
         return Err(format!(
@@ -93,10 +96,13 @@ fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
     };
     let already = true;
     if let Some(connection) = state.connections.get(&number) {
-        say(&connection.socket, &Packet::Refused { already, reason });
+        try_send(&connection.socket, &Packet::Refused { already, reason });
     }
     if matches!(
-        state.connections.get(&number).map(|connection| &connection.role),
+        state
+            .connections
+            .get(&number)
+            .map(|connection| &connection.role),
         Some(Role::Called { .. })
     ) {
         state.end_call(number, None);
@@ -108,8 +114,8 @@ fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
 
 type Descriptors = (Arc<Mapping>, OwnedFd, OwnedFd);
 
-/// Bell row, event descriptor and lifeline of process `pid`, if they are that.
-fn check(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {
+/// Doorbell row, event descriptor and lifeline of process `pid`, if they are valid.
+fn check_descriptors(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {
     let fds: [OwnedFd; 3] = fds
         .try_into()
         .map_err(|fds: Vec<_>| format!("3 descriptors belong to a hello, not {}", fds.len()))?;

@@ -1,5 +1,5 @@
-//! The background thread: lets in, reads, writes, and watches deaths. It waits
-//! for nobody: what a peer does not take waits in that peer's queue.
+//! The I/O thread of a station: accepts, reads, writes, and watches processes end. It never
+//! waits for a peer: what a peer does not read waits in that peer's queue.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::packet_io;
 use super::packet::Packet;
-use super::shared::{Shared, say};
-use super::state::{Life, Connection, Role, State};
+use super::packet_io;
+use super::shared::{Shared, try_send};
+use super::state::{Connection, Life, Role, State};
 use crate::fabric::FailureCause;
 use crate::shm::socket::{self, Deadline};
 
-/// How long a connection may stay silent before it is closed.
+/// How long a new connection may stay silent before it is closed.
 const HELLO_WITHIN: Duration = Duration::from_secs(2);
 
-/// Most connections that have not said hello yet; the oldest gives way.
+/// Most connections that have not said hello yet; beyond that the oldest is closed.
 const STRANGERS_MAX: usize = 64;
 
-/// Pause after the system ran out of descriptors.
-const REST: Duration = Duration::from_millis(5);
+/// Pause in accepting after the system ran out of descriptors.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Most packets of one connection, and new connections, in one turn.
-const TURN: usize = 64;
+/// Most packets of one connection, and most new connections, handled in one round.
+const ROUND_MAX: usize = 64;
 
-/// What is polled, and for what.
+/// A descriptor to poll, and for what.
 struct Watched {
     source: Source,
     fd: Arc<OwnedFd>,
@@ -44,7 +44,7 @@ enum Source {
 pub(super) struct IoThread {
     shared: Arc<Shared>,
     listener: Arc<OwnedFd>,
-    /// Nobody is let in before: no descriptors were left.
+    /// No connection is accepted before this time: there were no descriptors left.
     admit_after: Option<Instant>,
 }
 
@@ -57,7 +57,7 @@ impl IoThread {
         }
     }
 
-    /// Until the station is dropped.
+    /// Runs until the station is closed.
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         loop {
@@ -141,7 +141,7 @@ impl IoThread {
     fn handle(&mut self, state: &mut State, source: Source, flags: PollFlags) {
         match source {
             Source::Kick => {
-                // Drawn empty, or it was.
+                // Resets the event descriptor.
                 let _ = rustix::io::read(self.shared.kicked(), &mut [0; 8]);
             }
             Source::Listener => self.accept_connections(state),
@@ -150,33 +150,33 @@ impl IoThread {
                     packet_io::write(state, number);
                 }
                 if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                    packet_io::read(&self.shared, state, number, TURN);
+                    packet_io::read(&self.shared, state, number, ROUND_MAX);
                 }
             }
             Source::Lifeline(id) => {
-                // What it said before is heard first.
+                // Packets that it sent before its end are read first.
                 let connection = match state.peers.get(&id).map(|peer| &peer.life) {
                     Some(Life::Open { connection }) => Some(*connection),
                     _ => None,
                 };
                 if let Some(connection) = connection {
-                    packet_io::read(&self.shared, state, connection, 64 * TURN);
+                    packet_io::read(&self.shared, state, connection, 64 * ROUND_MAX);
                 }
                 state.close_peer(id, FailureCause::ProcessEnded, &self.shared.sleep);
             }
         }
     }
 
-    /// Lets in who is of the same user.
+    /// Accepts connections from processes of the same user.
     fn accept_connections(&mut self, state: &mut State) {
         let user = rustix::process::geteuid().as_raw();
-        for _ in 0..TURN {
+        for _ in 0..ROUND_MAX {
             let connection = match socket::accept(&self.listener) {
                 Ok(Some(connection)) => connection,
                 Ok(None) => return,
                 Err(errno) => {
                     tracing::warn!(%errno, "nobody is let in for a moment");
-                    self.admit_after = Some(Instant::now() + REST);
+                    self.admit_after = Some(Instant::now() + PAUSE);
                     return;
                 }
             };
@@ -188,8 +188,8 @@ impl IoThread {
                 continue;
             }
             let strangers = state.connections.iter();
-            let mut strangers =
-                strangers.filter(|(_, connection)| matches!(connection.role, Role::Stranger { .. }));
+            let mut strangers = strangers
+                .filter(|(_, connection)| matches!(connection.role, Role::Stranger { .. }));
             let oldest = strangers.next().map(|(&number, _)| number);
             if strangers.count() + 1 >= STRANGERS_MAX
                 && let Some(oldest) = oldest
@@ -206,9 +206,9 @@ impl IoThread {
         if self.admit_after.is_some_and(|after| after <= now) {
             self.admit_after = None;
         }
-        state
-            .links
-            .retain(|_, connection| !matches!(connection.role, Role::Stranger { until } if until <= now));
+        state.links.retain(
+            |_, connection| !matches!(connection.role, Role::Stranger { until } if until <= now),
+        );
         for connection in state.connections.values_mut() {
             if connection.paused_until.is_some_and(|until| until <= now) {
                 connection.paused_until = None;
@@ -223,7 +223,7 @@ impl IoThread {
         }
     }
 
-    /// This thread cannot go on: nobody is reached any more.
+    /// Polling has failed: no peer can be reached any more.
     fn give_up(&self, errno: Errno) {
         tracing::error!(%errno, "peers are no longer reached");
         let mut state = self.shared.state();
@@ -236,7 +236,7 @@ impl IoThread {
     }
 }
 
-/// Those who are there are told that this station closes.
+/// Tells all peers that this station closes.
 fn send_byes(state: &mut State) {
     let numbers: Vec<_> = state.connections.keys().copied().collect();
     for number in numbers {
@@ -244,7 +244,7 @@ fn send_byes(state: &mut State) {
         if let Some(connection) = state.connections.get(&number)
             && matches!(connection.role, Role::Member(_))
         {
-            say(&connection.socket, &Packet::Bye);
+            try_send(&connection.socket, &Packet::Bye);
         }
     }
     state.connections.clear();

@@ -1,25 +1,25 @@
-//! What is read from a connection, and written to it, without waiting.
+//! Reading packets from a connection and writing them to it, without blocking.
 
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::packet::{NoPacket, Packet, VERSION};
 use super::hello;
-use super::shared::{Shared, borrow, say};
+use super::packet::{Packet, PacketError, VERSION};
+use super::shared::{Shared, borrow, try_send};
 use super::state::{CallFailure, EarlyRow, Life, Role, State};
 use crate::fabric::FailureCause;
-use crate::station_event::{CLOSED_BY_PEER, MESSAGE_LEN_MAX};
 use crate::shm::socket::{self, Received};
+use crate::station_event::{CLOSED_BY_PEER, MESSAGE_LEN_MAX};
 
-/// How long the kernel's word of a peer's end is awaited once its connection
-/// has closed without a farewell: it comes a moment later.
-const VERDICT_WITHIN: Duration = Duration::from_secs(1);
+/// How long to wait for the kernel's report that a process has ended, after its connection
+/// closed without a final packet.
+const EXIT_REPORT_WITHIN: Duration = Duration::from_secs(1);
 
-/// Pause in writing after the system ran out of room for descriptors.
-const REST: Duration = Duration::from_millis(5);
+/// Pause in writing after the kernel ran out of room for descriptors in flight.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Reads what has come, so many packets at most.
+/// Reads up to `packets_max` packets.
 pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max: usize) {
     for _ in 0..packets_max {
         let Some(connection) = state.connections.get(&number) else {
@@ -43,7 +43,7 @@ pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max:
     }
 }
 
-/// One packet; an error is told to whoever sent it.
+/// Handles one packet; an error is sent to its sender.
 fn receive_packet(
     shared: &Shared,
     state: &mut State,
@@ -52,10 +52,10 @@ fn receive_packet(
 ) -> Result<(), String> {
     let bytes = core::mem::take(&mut received.bytes);
     let packet = Packet::read(&bytes).map_err(|problem| match problem {
-        NoPacket::Version(theirs) => {
+        PacketError::Version(theirs) => {
             format!("it speaks version {theirs} of the protocol, this station {VERSION}")
         }
-        NoPacket::Nonsense => "it sent what is no packet of this protocol".to_owned(),
+        PacketError::ProtocolViolation => "it sent what is no packet of this protocol".to_owned(),
     })?;
     let Some(connection) = state.connections.get_mut(&number) else {
         return Ok(());
@@ -110,7 +110,7 @@ fn receive_packet(
     }
 }
 
-/// A connection is closed by this side, with a word about why.
+/// Closes a connection and sends the reason.
 fn refuse(shared: &Shared, state: &mut State, number: u64, reason: String) {
     let Some(connection) = state.connections.get(&number) else {
         return;
@@ -119,7 +119,7 @@ fn refuse(shared: &Shared, state: &mut State, number: u64, reason: String) {
         already: false,
         reason: reason.clone(),
     };
-    say(&connection.socket, &refused);
+    try_send(&connection.socket, &refused);
     match connection.role {
         Role::Stranger { .. } => {
             tracing::debug!(pid = connection.pid, reason, "a connection is refused");
@@ -134,7 +134,7 @@ fn refuse(shared: &Shared, state: &mut State, number: u64, reason: String) {
     }
 }
 
-/// The other side has closed a connection.
+/// Handles a connection that the other side has closed.
 fn end(state: &mut State, number: u64) {
     let Some(connection) = state.connections.get(&number) else {
         return;
@@ -148,14 +148,14 @@ fn end(state: &mut State, number: u64) {
         Role::Member(id) => {
             state.connections.remove(&number);
             if let Some(peer) = state.peers.get_mut(&id) {
-                let until = Instant::now() + VERDICT_WITHIN;
+                let until = Instant::now() + EXIT_REPORT_WITHIN;
                 peer.life = Life::Closing { until };
             }
         }
     }
 }
 
-/// Sends a connection's queue as far as it takes it.
+/// Writes a connection's queue as far as the socket accepts it.
 pub(super) fn write(state: &mut State, number: u64) {
     let Some(connection) = state.connections.get_mut(&number) else {
         return;
@@ -165,10 +165,10 @@ pub(super) fn write(state: &mut State, number: u64) {
             Ok(()) => connection.out_len -= next.bytes.len(),
             Err(Errno::AGAIN) => return connection.out.push_front(next),
             Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
-                connection.paused_until = Some(Instant::now() + REST);
+                connection.paused_until = Some(Instant::now() + PAUSE);
                 return connection.out.push_front(next);
             }
-            // It has closed: reading tells how.
+            // It is closed: reading finds out how.
             Err(_) => {
                 connection.out.clear();
                 connection.out_len = 0;

@@ -543,7 +543,10 @@ mod tests {
             sleeper.announce_awake();
             assert_eq!(sleeper.word().load(Ordering::Relaxed) & (BY_EVENT | 3), 0);
         }
-        assert!(!sleeper.announce_follower(WakeInterest::Data), "too many doorbells");
+        assert!(
+            !sleeper.announce_follower(WakeInterest::Data),
+            "too many doorbells"
+        );
         sleeper.remove_peer(&waker.row);
         sleeper.announce_sleep(WakeInterest::Data);
         assert_eq!(sleeper.word().load(Ordering::Relaxed) & BY_EVENT, 0);
@@ -571,7 +574,10 @@ mod tests {
         sleeper.note_doorbells();
         sleeper.announce_leased();
         wake();
-        assert!(!sleeper.park(Sleeper::Poller, at_once), "awake to its peers");
+        assert!(
+            !sleeper.park(Sleeper::Poller, at_once),
+            "awake to its peers"
+        );
         assert!(sleeper.has_announced(), "seen under the engine's lock");
         assert!(sleeper.wake_myself(), "a nudge wakes the poller");
         assert!(sleeper.park(Sleeper::Poller, LONG));

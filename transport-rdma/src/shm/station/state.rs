@@ -1,48 +1,48 @@
-//! What a station knows: its connections, its peers, and what has come of them.
+//! A station's state: its connections, its peers, and what they have sent.
 //!
 //! ```text
 //!   accepted: Stranger --hello--> Member        a peer:  Open -> Closing -> Closed
-//!   called:   Caller ----hello--> Member                  the kernel's word is
-//!                                                         awaited in Closing
+//!   called:   Called   --hello--> Member                 in Closing, the kernel's report
+//!                                                        of the process's end is awaited
 //! ```
-//! Changed by the background thread, but for what callers put in and take out.
+//! The I/O thread changes it; callers only add requests and take results.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use super::packet::Packet;
 use super::shared::say;
+use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use crate::fabric::FailureCause;
 use crate::failures::Control;
 use crate::mem::Region;
-use crate::station_event::{StationEvent, EventQueue, QUEUE_LEN_MAX};
 use crate::segment::SegmentKey;
+use crate::station_event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
 
-/// Most rows of one peer that wait until they are asked for; the oldest epoch
-/// gives way.
+/// Most rows of one peer that wait until they are requested; beyond that the row of the
+/// oldest epoch is discarded.
 const EARLY_ROWS_MAX: usize = 4096;
 
-/// Most packets that wait for a peer: rows among them hold descriptors.
+/// Most packets that wait for a peer: those with rows hold descriptors.
 const OUTGOING_MAX: usize = 4096;
 
-/// Something to be sent.
+/// A packet to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
     pub(super) fds: Vec<Arc<OwnedFd>>,
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// Somebody who has called and said nothing yet.
+    /// A process that has connected and not said hello yet.
     Stranger {
         until: Instant,
     },
-    /// Whom I have called; one of my bells is for it.
+    /// A peer that this station has called, and the doorbell reserved for it.
     Called {
         id: u128,
         doorbell: u16,
@@ -59,9 +59,9 @@ pub(super) struct Connection {
     pub(super) out: VecDeque<Outgoing>,
     /// Bytes in `out`.
     pub(super) out_len: usize,
-    /// Of a message that has come in part.
+    /// Bytes of an incomplete message.
     pub(super) partial: Vec<u8>,
-    /// Nothing is sent before: the kernel has too many descriptors on their way.
+    /// Nothing is sent before this time: too many descriptors are in flight.
     pub(super) paused_until: Option<Instant>,
 }
 
@@ -83,33 +83,33 @@ impl Connection {
         self.out.push_back(Outgoing { bytes, fds });
     }
 
-    /// Whether nothing more is to be put in its queue.
+    /// Whether the queue accepts nothing more.
     pub(super) fn is_full(&self) -> bool {
         self.out_len > QUEUE_LEN_MAX || self.out.len() > OUTGOING_MAX
     }
 }
 
 impl Drop for Connection {
-    /// Others may have the socket open too: children that this process has forked.
+    /// Shut down explicitly: forked children may have the socket open, too.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
     }
 }
 
-/// Whether a peer is there.
+/// Whether a peer is connected.
 #[derive(Debug)]
 pub(super) enum Life {
     Open {
         connection: u64,
     },
-    /// Its connection has closed; whether it has ended is not known yet.
+    /// Its connection has closed; whether its process has ended is not known yet.
     Closing {
         until: Instant,
     },
     Closed(FailureCause),
 }
 
-/// A row of a peer that nobody has asked for yet.
+/// A row of a peer that was not requested yet.
 #[derive(Debug)]
 pub(super) struct EarlyRow {
     pub(super) rank: u16,
@@ -117,26 +117,26 @@ pub(super) struct EarlyRow {
     pub(super) file: OwnedFd,
 }
 
-/// One that has said hello.
+/// A peer, which has said hello.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) pid: u32,
     pub(super) wake_target: Arc<WakeTarget>,
-    /// Its doorbell row, as long as I listen to it.
+    /// Its doorbell row, as long as this station waits for it.
     pub(super) row: Region,
-    /// Readable once it has ended.
+    /// Readable once its process has ended.
     pub(super) lifeline: Arc<OwnedFd>,
     pub(super) life: Life,
-    /// Which of my bells is for it.
+    /// The doorbell of my row that is the peer's.
     pub(super) doorbell: u16,
     pub(super) rows: BTreeMap<SegmentKey, EarlyRow>,
 }
 
-/// How a call has ended that did not lead to a hello.
+/// How a call that did not lead to a hello has ended.
 #[derive(Debug)]
 pub(super) enum CallFailure {
     Refused(String),
-    /// For being connected, or about to be.
+    /// The two are connected, or about to be.
     Already(String),
     Lost(String),
 }
@@ -146,15 +146,15 @@ pub(super) struct State {
     pub(super) connections: BTreeMap<u64, Connection>,
     next_connection: u64,
     pub(super) peers: BTreeMap<u128, Peer>,
-    /// Those who are not there and will not come, and why.
+    /// Members that are not connected and were given up, and why.
     pub(super) absent: BTreeMap<u128, FailureCause>,
-    /// Of calls of mine, by whom they were for, until the caller has looked.
+    /// Results of calls, by the peer called, until the caller has taken them.
     pub(super) answers: BTreeMap<u128, CallFailure>,
     pub(super) events: Arc<EventQueue>,
     pub(super) controls: Vec<Control>,
-    /// Segments that I have asked for and not forgotten.
+    /// Segments that were requested here and not forgotten.
     pub(super) asked: BTreeSet<SegmentKey>,
-    /// Bells that are somebody's. The first is my own.
+    /// Doorbells of my row that are in use. The first is my own.
     doorbells_taken: [bool; DOORBELLS],
     pub(super) stopped: bool,
 }
@@ -184,7 +184,7 @@ impl State {
         number
     }
 
-    /// A doorbell that is nobody's; `None` if there are as many peers as can be.
+    /// Reserves a doorbell; `None` if there are as many peers as possible.
     pub(super) fn take_doorbell(&mut self) -> Option<u16> {
         let free = self.doorbells_taken.iter().position(|&taken| !taken)?;
         self.doorbells_taken[free] = true;
@@ -195,9 +195,12 @@ impl State {
         self.doorbells_taken[usize::from(doorbell)] = false;
     }
 
-    /// A call of mine has come to an end without a hello.
+    /// Ends a call that led to no connection.
     pub(super) fn end_call(&mut self, number: u64, answer: Option<CallFailure>) {
-        let Some(&Role::Called { id, doorbell }) = self.connections.get(&number).map(|connection| &connection.role)
+        let Some(&Role::Called { id, doorbell }) = self
+            .connections
+            .get(&number)
+            .map(|connection| &connection.role)
         else {
             return;
         };
@@ -208,14 +211,17 @@ impl State {
         }
     }
 
-    /// A call of mine that is under way.
+    /// A call to this peer that is under way.
     pub(super) fn call_to(&self, id: u128) -> Option<u64> {
         let is_call = |connection: &Connection| matches!(connection.role, Role::Called { id: to, .. } if to == id);
-        let mut calls = self.connections.iter().filter(|(_, connection)| is_call(connection));
+        let mut calls = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| is_call(connection));
         calls.next().map(|(&number, _)| number)
     }
 
-    /// The connection to a peer that is there.
+    /// The connection to a connected peer.
     pub(super) fn connection_to(&mut self, id: u128) -> Option<&mut Connection> {
         match self.peers.get(&id)?.life {
             Life::Open { connection } => self.connections.get_mut(&connection),
@@ -223,7 +229,7 @@ impl State {
         }
     }
 
-    /// Keeps a row until it is asked for.
+    /// Keeps a row until it is requested.
     pub(super) fn keep_early_row(&mut self, from: u128, key: SegmentKey, row: EarlyRow) {
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
@@ -233,7 +239,7 @@ impl State {
         }
     }
 
-    /// A peer is lost for good: everybody who has to know is told.
+    /// A peer is lost for good: reports it to control segments and as an event.
     pub(super) fn close_peer(&mut self, id: u128, cause: FailureCause, sleep: &SleepState) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
@@ -258,7 +264,7 @@ impl State {
         }
     }
 
-    /// Takes a peer out, with its doorbell and what is left of it.
+    /// Removes a peer, its doorbell and its rows.
     pub(super) fn drop_peer(&mut self, id: u128, sleep: &SleepState) {
         self.absent.remove(&id);
         let Some(peer) = self.peers.remove(&id) else {
@@ -267,7 +273,7 @@ impl State {
         if let Life::Open { connection } = peer.life
             && let Some(connection) = self.connections.remove(&connection)
         {
-            say(&connection.socket, &Packet::Bye);
+            try_send(&connection.socket, &Packet::Bye);
         }
         sleep.remove_peer(&peer.row);
         self.answers.remove(&id);
@@ -275,8 +281,8 @@ impl State {
         self.events.forget(id);
     }
 
-    /// What has come for a segment goes. What is on its way to others does not:
-    /// they may wait for it.
+    /// Discards the rows of a segment that have arrived. Rows that are being sent to others
+    /// still are: the others may wait for them.
     pub(super) fn forget(&mut self, key: SegmentKey) {
         self.asked.remove(&key);
         for peer in self.peers.values_mut() {
@@ -285,7 +291,7 @@ impl State {
     }
 }
 
-/// Puts something in, and what comes first out if there are too many then.
+/// Inserts an entry, and removes the first one if there are more than `max` then.
 fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, key: K, value: V, max: usize) -> Option<(K, V)> {
     kept.insert(key, value);
     let over = kept.len() > max;

@@ -7,17 +7,17 @@ use ibverbs_sys as ffi;
 
 use super::{Memory, Remote};
 
-/// Something for a send queue to do.
+/// A work request for a send queue.
 #[derive(Debug)]
 pub(in crate::verbs) enum Request<'a> {
-    /// Writes so many bytes of memory of mine, fetched when it is their turn.
+    /// Writes `len` bytes of my memory, fetched when the request is executed.
     Write {
         from: &'a Memory,
         at: usize,
         len: usize,
         to: Remote,
     },
-    /// Writes the same, as they are now.
+    /// Writes the same with the bytes of now.
     WriteNow {
         from: &'a Memory,
         at: usize,
@@ -26,21 +26,21 @@ pub(in crate::verbs) enum Request<'a> {
     },
     /// Writes a word.
     Word { value: u64, to: Remote },
-    /// Sends a message, of whole words.
+    /// Sends a message of whole words.
     Message(&'a [u8]),
-    /// Writes nothing, and says a number.
+    /// Writes nothing, with an immediate value: a doorbell.
     Doorbell { number: u32, to: Remote },
     /// Does nothing.
     Nothing { to: Remote },
 }
 
-/// Work requests that are not posted yet. It never allocates but when it is made.
+/// Work requests that are not posted yet. Allocates only when it is made.
 pub(in crate::verbs) struct Chain {
     requests: Box<[ffi::ibv_send_wr]>,
     parts: Box<[ffi::ibv_sge]>,
-    /// Outcome is carried inline, each from where its work request has it.
+    /// Inline bytes, at fixed positions for each work request.
     inline: Box<[u64]>,
-    /// Words that each may carry.
+    /// Words that each work request may carry inline.
     inline_words: usize,
     len: usize,
 }
@@ -57,7 +57,7 @@ impl core::fmt::Debug for Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Of at most `max` work requests, each of which may carry `inline` bytes.
+    /// For at most `max` work requests, each with at most `inline` inline bytes.
     pub(in crate::verbs) fn new(max: usize, inline: usize) -> Self {
         let inline_words = inline / 8;
         let request = ffi::ibv_send_wr {
@@ -91,7 +91,7 @@ impl Chain {
         }
     }
 
-    /// Bytes that a work request may carry.
+    /// Most inline bytes of a work request.
     pub(in crate::verbs) fn inline_len(&self) -> usize {
         self.inline_words * 8
     }
@@ -112,8 +112,8 @@ impl Chain {
         self.len = 0;
     }
 
-    /// Appends one that is completed as `id`, if it is signalled; an error is always.
-    /// Panics if the chain is full or the request makes no sense: that is checked before.
+    /// Appends a work request that is completed as `id` if it is signalled; an error always
+    /// is. Panics if the chain is full or the request is invalid, which callers check.
     pub(in crate::verbs) fn add(&mut self, request: &Request<'_>, id: u64, signalled: bool) {
         assert!(!self.is_full(), "a chain has an end");
         let mut flags = if signalled {
@@ -184,8 +184,8 @@ impl Chain {
         self.len += 1;
     }
 
-    /// Has the last one say a number besides, if it is a write that says none: the peer
-    /// is told when it has landed. Whether it does.
+    /// Adds an immediate value to the last work request, if it is a write without one: the
+    /// peer is told when it has landed. Returns whether it was added.
     pub(in crate::verbs) fn add_doorbell(&mut self, number: u32) -> bool {
         let Some(last) = self.requests[..self.len].last_mut() else {
             return false;
@@ -198,7 +198,7 @@ impl Chain {
         writes
     }
 
-    /// Sets the pointers from one to the next, and gives the first.
+    /// Sets the pointers from each request to the next, and returns the first.
     pub(super) fn link(&mut self) -> Option<*mut ffi::ibv_send_wr> {
         let (requests, parts) = (self.requests.as_mut_ptr(), self.parts.as_mut_ptr());
         for at in 0..self.len {
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_says_one_number_at_most() {
+    fn a_write_carries_one_immediate_value_at_most() {
         let mut chain = Chain::new(2, 64);
         let to = Remote { address: 0, key: 7 };
         assert!(!chain.add_doorbell(1), "nothing to say it");
@@ -230,14 +230,14 @@ mod tests {
         assert_eq!(chain.len(), 2);
         let last = &chain.requests[1];
         assert_eq!(last.opcode, Opcode::IBV_WR_RDMA_WRITE_WITH_IMM);
-        // SAFETY: written above as this.
+        // SAFETY: this field of the union was written above.
         let imm = unsafe { last.__bindgen_anon_1.imm_data };
         assert_eq!((u32::from_be(imm), last.num_sge), (1, 1));
         assert_eq!((chain.inline[8], chain.parts[1].length), (5, 8));
     }
 
     #[test]
-    fn a_chain_carries_what_it_was_given() {
+    fn a_chain_contains_what_was_added() {
         let mut chain = Chain::new(4, 64);
         let to = Remote {
             address: 4096,
@@ -265,7 +265,7 @@ mod tests {
         let requests = &chain.requests;
         assert_eq!(requests[0].next, &raw const requests[1] as *mut _);
         assert!(requests[3].next.is_null());
-        // SAFETY: written above as this.
+        // SAFETY: this field of the union was written above.
         let imm = unsafe { requests[2].__bindgen_anon_1.imm_data };
         assert_eq!((requests[2].num_sge, u32::from_be(imm)), (0, 1));
         let lens = chain.parts.iter().map(|part| part.length);

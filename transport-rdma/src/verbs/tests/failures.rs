@@ -111,12 +111,14 @@ fn a_send_queue_is_never_overrun() {
 fn a_peer_that_makes_no_sense_fails_once() {
     let (a, b) = pair();
     let link = b.core.shared().link(a.id).expect("a peer");
-    b.core.shared().say(&link, ControlMessage::Over { key: key(1, 0) });
+    b.core
+        .shared()
+        .say(&link, ControlMessage::Over { key: key(1, 0) });
     let reason = fails_once(&a, b.id, || {});
     assert!(reason.contains("nobody had opened"), "{reason}");
 }
 
-/// Outcome goes wrong in setting up is said in words, and leaves nothing.
+/// What goes wrong in setting up is said in words, and leaves nothing.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn offers_are_checked() {
@@ -216,7 +218,7 @@ fn heard(from: &mut impl BufRead) -> Vec<u8> {
     }
 }
 
-/// Outcome is lost on the way is sent again, in its order.
+/// What is lost on the way is sent again, in its order.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn nothing_is_lost_on_a_way_that_loses_packets() {

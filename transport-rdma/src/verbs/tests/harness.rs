@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::super::{RdmaTransport, Hooks, RdmaSegment};
-use crate::fabric::{FABRIC_AREA, WakeReason, WakeInterest};
+use super::super::{Hooks, RdmaSegment, RdmaTransport};
+use crate::fabric::{FABRIC_AREA, WakeInterest, WakeReason};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::rdma::RdmaOptions;
@@ -52,7 +52,12 @@ impl Bed {
     }
 
     /// Sleeps until rung, unless `look` finds something. False: for too long.
-    pub(super) fn sleep(&self, core: &RdmaTransport, want: WakeInterest, look: impl Fn() -> bool) -> bool {
+    pub(super) fn sleep(
+        &self,
+        core: &RdmaTransport,
+        want: WakeInterest,
+        look: impl Fn() -> bool,
+    ) -> bool {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = false;
         let epoch = (self.word.load(Ordering::Relaxed) >> 2) + 1;
         let word = want.sleep_word(epoch);
@@ -239,7 +244,7 @@ impl Drop for Firewall {
     }
 }
 
-/// Outcome goes out of a node is lost, or late, while this lives.
+/// What goes out of a node is lost, or late, while this lives.
 pub(super) struct Netem {
     node: u8,
 }

@@ -7,7 +7,7 @@ use super::harness::{AT, Station, connect, key, pair, run, wait_until};
 /// Segments that the two have something to remember of.
 fn remembered(station: &Station, peer: u128) -> (usize, usize) {
     let link = station.core.shared().link(peer).expect("a peer");
-    // Outcome is complete is taken.
+    // What is complete is taken.
     station.core.is_still(peer);
     let poster = link.outgoing.poster();
     poster
@@ -68,7 +68,7 @@ fn a_segment_may_be_dropped_while_the_peer_pushes() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// Outcome waits for a segment that the peer forgets, or whose epoch is over, is discarded.
+/// What waits for a segment that the peer forgets, or whose epoch is over, is discarded.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_segment_that_will_not_be_made_holds_up_nothing() {
@@ -99,7 +99,7 @@ fn a_segment_that_will_not_be_made_holds_up_nothing() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// Outcome this process has of the devices, and descriptors.
+/// What this process has of the devices, and descriptors.
 fn resources() -> (String, usize) {
     let fds = std::fs::read_dir("/proc/self/fd")
         .expect("descriptors")

@@ -1,4 +1,4 @@
-//! Outcome is pushed lands, in order, where it belongs.
+//! What is pushed lands, in order, where it belongs.
 
 use core::time::Duration;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +94,7 @@ fn segments_of_a_pair_share_an_order() {
     });
 }
 
-/// Outcome was pushed before the peer has made a segment waits, and all behind it.
+/// What was pushed before the peer has made a segment waits, and all behind it.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn pushes_wait_until_the_peer_has_made_the_segment() {
@@ -166,7 +166,7 @@ fn batches_are_few_work_requests() {
         }
         guard += 1;
         mine.push_word(AT, guard);
-        // Outcome is acknowledged in the same step belongs to no batch.
+        // What is acknowledged in the same step belongs to no batch.
         mine.segment.push(ACKS, 64, &mine.to);
         mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
         theirs.hear(AT, guard);
