@@ -18,7 +18,7 @@ use spindle_dds_core::{
     ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec,
     SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_transport::mixed::{HybridSegment, Station};
+use spindle_dds_transport::hybrid::{HybridSegment, Station};
 use spindle_dds_transport::{Fabric, Park, Rank};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);

@@ -177,7 +177,7 @@ impl Pushes {
                 true => &self.to,
                 false => &PeerSet::EMPTY,
             };
-            fabric.ring(those(&mut self.data), those(&mut self.acks));
+            fabric.wake(those(&mut self.data), those(&mut self.acks));
         }
         issued
     }
@@ -208,7 +208,7 @@ mod tests {
             pushes.flush(from);
             network.settle();
             assert_eq!(to.row(Rank(0)).load(FABRIC_AREA), 7);
-            assert_eq!(from.counters().rings, 0);
+            assert_eq!(from.counters().peer_wakes, 0);
         }
     }
 }

@@ -68,7 +68,7 @@ impl Fabric for Noted {
     }
 
     fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        self.fabric.ring(data, acks);
+        self.fabric.wake(data, acks);
     }
 
     fn announce_sleep(&self, want: WakeInterest) {

@@ -19,7 +19,7 @@ use spindle_dds_core::{
     SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
-use spindle_dds_transport::mixed::{HybridSegment, Station};
+use spindle_dds_transport::hybrid::{HybridSegment, Station};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 /// Messages of a batch.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{Layout, Prepared, SubgroupId};
-use spindle_dds_transport::mixed::{HybridError, Station};
+use spindle_dds_transport::hybrid::{HybridError, Station};
 use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
@@ -280,7 +280,7 @@ impl Control {
         let segments = segments.map_err(|error| Error::Error(error.to_string()))?;
         let mut segments = segments.into_iter();
         let control = segments.next();
-        let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.lane));
+        let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
         Ok(Prepared {
             view: next.clone(),
             control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{Decision, MemberId, Request, View};
-use spindle_dds_transport::mixed::{PeerPath, Station};
+use spindle_dds_transport::hybrid::{PeerPath, Station};
 
 /// Something for the control thread.
 #[derive(Debug)]

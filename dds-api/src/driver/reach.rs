@@ -1,7 +1,7 @@
 //! Whether all members of a view can be connected to a newcomer.
 
 use spindle_dds_core::membership::{Member, View};
-use spindle_dds_transport::mixed::{host_of, sockets_of};
+use spindle_dds_transport::hybrid::{host_of, sockets_of};
 
 use crate::discovery::ParticipantInfo;
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
     use crate::handle::Guid;
     use spindle_dds_core::membership::{HostId, MemberId};
-    use spindle_dds_transport::mixed::{NetworkOptions, Station, StationOptions};
+    use spindle_dds_transport::hybrid::{NetworkOptions, Station, StationOptions};
     use spindle_dds_transport::shm;
 
     /// A member at a station of its own, and the directory that makes its host.

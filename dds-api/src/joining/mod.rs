@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use spindle_dds_core::CONTROL_ROW_LEN;
-use spindle_dds_transport::mixed::HybridError;
+use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::shm::{SetupError, StationError};
 use spindle_dds_transport::{Rank, RdmaError, SegmentKey, SegmentRequest};
 

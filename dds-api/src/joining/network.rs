@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use spindle_dds_transport::mixed::{NetworkOptions, read_secret};
+use spindle_dds_transport::hybrid::{NetworkOptions, read_secret};
 use spindle_dds_transport::tcp;
 
 use crate::error::{Error, Result};
@@ -66,7 +66,7 @@ fn secret(path: &Path) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_dds_transport::mixed::RdmaUse;
+    use spindle_dds_transport::hybrid::RdmaUse;
 
     fn config(contacts: &[&str]) -> NetworkConfig {
         NetworkConfig {

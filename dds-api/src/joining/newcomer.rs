@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{HostId, Member, MemberId, View};
-use spindle_dds_transport::mixed::{HybridError, Station, StationOptions, sockets_of};
+use spindle_dds_transport::hybrid::{HybridError, Station, StationOptions, sockets_of};
 use spindle_dds_transport::shm::{
     self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
     host_id,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use spindle_dds_core::Figures;
 use spindle_dds_transport::FabricCounters;
-use spindle_dds_transport::mixed::PeerPath;
+use spindle_dds_transport::hybrid::PeerPath;
 
 use crate::error::{Error, Result};
 

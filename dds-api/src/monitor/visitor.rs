@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{Station, StationOptions};
+use spindle_dds_transport::hybrid::{Station, StationOptions};
 use spindle_dds_transport::shm::{
     self, DomainRegistry, DomainState, MemberEntry, StationEvent, default_domain_directory,
 };

@@ -2,7 +2,7 @@
 
 use spindle_dds_core::Counters;
 use spindle_dds_transport::FabricCounters;
-use spindle_dds_transport::mixed::PeerPath;
+use spindle_dds_transport::hybrid::PeerPath;
 
 use crate::driver::Session;
 use crate::handle::Guid;

@@ -73,7 +73,7 @@ fn sleep_beside_an_owner(nudges: Nudges) {
         bell: AtomicU64::new(0),
     });
     let nudge = |shared: &Shared| {
-        if WakeInterest::of_sleep_word(sleep::seen_by_owner(&shared.sleep_word)).is_some() {
+        if WakeInterest::of_sleep_word(sleep::epoch_under_lock(&shared.sleep_word)).is_some() {
             shared.bell.fetch_add(1, Ordering::Release);
         }
     };

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::{CONTROL_ROW_LEN, Layout, SubgroupSpec};
-use spindle_dds_transport::mixed::{HybridSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, shm};
 
 /// The control segment and then the lanes of each member, and their stations, which are to

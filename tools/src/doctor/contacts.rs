@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use spindle_dds_transport::mixed::{
+use spindle_dds_transport::hybrid::{
     HybridError, NetworkOptions, PeerPath, Station, StationOptions,
 };
 use spindle_dds_transport::shm;
@@ -107,7 +107,7 @@ impl Visitor {
         let deadline = Instant::now() + self.patience;
         match station.call(at, deadline) {
             Ok(id) => {
-                let way = station.way(id).map(|way| match way {
+                let way = station.path(id).map(|way| match way {
                     PeerPath::SharedMemory => Way::Shm,
                     PeerPath::Stream => Way::Tcp,
                     PeerPath::Rdma(_) => Way::Rdma,

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, error::ErrorKind};
-use spindle_dds_transport::mixed::read_secret;
+use spindle_dds_transport::hybrid::read_secret;
 use spindle_dds_transport::shm::default_domain_directory;
 
 use contacts::Visitor;

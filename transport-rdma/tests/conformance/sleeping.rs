@@ -226,7 +226,7 @@ pub(crate) fn acknowledgements_ring_only_who_wants_them<H: Harness>(group: &H) -
     let rung_by = |data: &PeerSet, acks: &PeerSet| {
         let before = rings(group);
         from.push_word(A, from.row(Rank(0)).load(A) + 1, &only(1));
-        from.ring(data, acks);
+        from.wake(data, acks);
         group.settle();
         rings(group) - before
     };

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::hybrid::{HybridError, NetworkOptions, Station, host_of};
-use spindle_dds_transport::{Event, StationError, shm};
+use spindle_dds_transport::{StationError, StationEvent, shm};
 
 use super::group::{DOMAIN, LONG, alone, apart, event, host, loss, network, options, soon, until};
 use super::raw::{self, HELLO, frame, hello, is_closed, knock, peer, read_frame, refusal};
@@ -27,8 +27,8 @@ fn calling_connects_both_and_is_told_to_both() {
     for network in [network(), with_secret("open")] {
         let (one, two) = (alone(1, network.clone()), alone(2, network));
         assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
-        assert_eq!(event(&one), Event::Connected { id: 2 });
-        assert_eq!(event(&two), Event::Connected { id: 1 });
+        assert_eq!(event(&one), StationEvent::Connected { id: 2 });
+        assert_eq!(event(&two), StationEvent::Connected { id: 1 });
         // Again is no more.
         assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
         assert_eq!(two.call(at(&one), soon()).expect("called"), 1);
@@ -107,11 +107,11 @@ fn the_nearer_way_is_taken() {
     assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
     assert!(one.stream_state(2).is_none() && two.stream_state(1).is_none());
     one.send(2, b"near").expect("sent");
-    let message = Event::Message {
+    let message = StationEvent::Message {
         from: 1,
         bytes: b"near".to_vec(),
     };
-    assert_eq!(event(&two), Event::Connected { id: 1 });
+    assert_eq!(event(&two), StationEvent::Connected { id: 1 });
     assert_eq!(event(&two), message);
 }
 
@@ -142,14 +142,14 @@ fn both_may_call_at_once() {
             assert_eq!(called.join().expect("no panic"), 2);
         });
         for (station, id) in [(&one, 2), (&two, 1)] {
-            assert_eq!(event(station), Event::Connected { id });
+            assert_eq!(event(station), StationEvent::Connected { id });
             assert_eq!(station.next_event(Duration::ZERO), None, "{round}");
             assert!(station.stream_state(id).is_some_and(|link| link.sending));
         }
         one.send(2, b"?").expect("sent");
-        assert!(matches!(event(&two), Event::Message { from: 1, .. }));
+        assert!(matches!(event(&two), StationEvent::Message { from: 1, .. }));
         two.send(1, b"!").expect("sent");
-        assert!(matches!(event(&one), Event::Message { from: 2, .. }));
+        assert!(matches!(event(&one), StationEvent::Message { from: 2, .. }));
     }
 }
 
@@ -168,7 +168,7 @@ fn all_may_call_all() {
         let events = core::iter::from_fn(|| station.next_event(Duration::ZERO));
         let mut from: Vec<_> = events
             .map(|event| match event {
-                Event::Connected { id } => id,
+                StationEvent::Connected { id } => id,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -344,8 +344,8 @@ fn who_is_dropped_is_told_that_it_is_on_purpose_and_may_come_back() {
     };
     one.send(2, b"last words").expect("sent");
     one.drop_peer(2);
-    assert!(matches!(event(two), Event::Connected { .. }));
-    assert!(matches!(event(two), Event::Message { .. }));
+    assert!(matches!(event(two), StationEvent::Connected { .. }));
+    assert!(matches!(event(two), StationEvent::Message { .. }));
     let (id, cause) = loss(two);
     assert!(
         id == 1 && cause.contains("has closed the connection"),
@@ -360,7 +360,7 @@ fn who_is_dropped_is_told_that_it_is_on_purpose_and_may_come_back() {
     assert!(back.to_string().contains("is lost"), "{back}");
     two.drop_peer(1);
     assert_eq!(one.connect(&two.address(), soon()).expect("back"), 2);
-    assert_eq!(event(two), Event::Connected { id: 1 });
+    assert_eq!(event(two), StationEvent::Connected { id: 1 });
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn who_is_busy_is_called_again() {
             pass(forth.0, forth.1);
         });
         assert_eq!(station.call(contact, soon()).expect("called"), 2);
-        assert!(matches!(event(&other), Event::Connected { id: 1 }));
+        assert!(matches!(event(&other), StationEvent::Connected { id: 1 }));
         station.close();
         other.close();
     });

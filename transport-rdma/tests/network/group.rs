@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
-use spindle_dds_transport::{Event, Rank, SegmentKey, SegmentRequest, shm};
+use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, StationEvent, shm};
 use tempfile::TempDir;
 
 pub(crate) const DOMAIN: u32 = 3;
@@ -98,14 +98,14 @@ pub(crate) fn segment(stations: &[Station], row_len: usize) -> Vec<HybridSegment
 }
 
 /// The next event, in time.
-pub(crate) fn event(station: &Station) -> Event {
+pub(crate) fn event(station: &Station) -> StationEvent {
     station.next_event(LONG).expect("an event")
 }
 
 /// The next event that is a loss: of whom, and why.
 pub(crate) fn loss(station: &Station) -> (u128, String) {
     loop {
-        if let Event::Closed { id, cause } = event(station) {
+        if let StationEvent::Closed { id, cause } = event(station) {
             return (id, cause.to_string());
         }
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::{
-    Event, FABRIC_AREA, Fabric, MESSAGE_LEN_MAX, Park, PeerSet, Rank, StationError, WakeInterest,
+    FABRIC_AREA, Fabric, MESSAGE_LEN_MAX, Park, PeerSet, Rank, StationError, StationEvent,
+    WakeInterest,
 };
 
 use super::group::{self, alone, apart, event, loss, network, segment, soon, until};
@@ -33,10 +34,13 @@ fn messages_arrive_whole_and_in_order_in_both_directions() {
             });
             scope.spawn(move || {
                 let from = peer.id();
-                assert_eq!(event(station), Event::Connected { id: from });
+                assert_eq!(event(station), StationEvent::Connected { id: from });
                 for at in 0..lens.len() {
                     let bytes = message(from, at);
-                    assert!(event(station) == Event::Message { from, bytes }, "{at}");
+                    assert!(
+                        event(station) == StationEvent::Message { from, bytes },
+                        "{at}"
+                    );
                 }
             });
         }
@@ -100,10 +104,13 @@ fn messages_do_not_wait_for_segments() {
     early.wake(&to, &PeerSet::EMPTY);
     until(|| stations[1].stream_state(1).is_some_and(|link| link.blocked));
     stations[0].send(2, b"make it").expect("sent");
-    assert!(matches!(event(&stations[1]), Event::Connected { id: 1 }));
     assert!(matches!(
         event(&stations[1]),
-        Event::Message { from: 1, .. }
+        StationEvent::Connected { id: 1 }
+    ));
+    assert!(matches!(
+        event(&stations[1]),
+        StationEvent::Message { from: 1, .. }
     ));
     early.push_word(A + 8, 8, &to);
     early.wake(&to, &PeerSet::EMPTY);
@@ -128,10 +135,13 @@ fn long_messages_and_pushes_share_a_stream() {
         fabrics[0].wake(&to, &PeerSet::EMPTY);
     }
     until(|| fabrics[1].row(Rank(0)).load(A) == 100);
-    assert!(matches!(event(&stations[1]), Event::Connected { .. }));
+    assert!(matches!(
+        event(&stations[1]),
+        StationEvent::Connected { .. }
+    ));
     for _ in 0..10 {
         let bytes = message.clone();
-        assert!(event(&stations[1]) == Event::Message { from: 1, bytes });
+        assert!(event(&stations[1]) == StationEvent::Message { from: 1, bytes });
     }
 }
 

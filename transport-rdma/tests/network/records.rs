@@ -41,14 +41,14 @@ struct Alone {
     peer: TcpStream,
 }
 
-fn patient(streams: StationOptions) -> NetworkOptions {
+fn patient(streams: StreamOptions) -> NetworkOptions {
     NetworkOptions {
         streams,
         ..network()
     }
 }
 
-fn alone(row_len: usize, streams: &StationOptions) -> Alone {
+fn alone(row_len: usize, streams: &StreamOptions) -> Alone {
     let station = group::alone(10, patient(*streams));
     let mut peer = peer(&station, 11);
     let made = station.segment(&request(KEY, row_len, true), soon());
@@ -113,7 +113,7 @@ fn word(slot: u16, value: u64) -> Vec<u8> {
 #[test]
 fn what_is_no_record_is_its_senders_failure() {
     let check = |bytes: &[u8], words: &str| {
-        let mut group = alone(ROW_LEN, &StationOptions::default());
+        let mut group = alone(ROW_LEN, &StreamOptions::default());
         let good = [&record(A as u64, 8, b"wr")[..], &7_u64.to_le_bytes()].concat();
         group.peer.write_all(&good).expect("sent");
         group.peer.write_all(bytes).expect("sent");
@@ -158,7 +158,7 @@ fn what_is_no_record_is_its_senders_failure() {
 #[test]
 fn streams_that_end_or_break_are_failures_with_reasons() {
     let ended = |bytes: &[u8], words: &str| {
-        let mut group = alone(ROW_LEN, &StationOptions::default());
+        let mut group = alone(ROW_LEN, &StreamOptions::default());
         group.peer.write_all(bytes).expect("sent");
         drop(group.peer);
         told(&group.fabric, words);
@@ -169,7 +169,7 @@ fn streams_that_end_or_break_are_failures_with_reasons() {
     let word_and_half = [&record(A as u64, 16, b"wr")[..], &[1; 12]].concat();
     ended(&word_and_half, "ended inside a record");
 
-    let group = alone(ROW_LEN, &StationOptions::default());
+    let group = alone(ROW_LEN, &StreamOptions::default());
     let at_once = Some(Duration::ZERO);
     rustix::net::sockopt::set_socket_linger(&group.peer, at_once).expect("set");
     drop(group.peer);
@@ -180,7 +180,7 @@ fn streams_that_end_or_break_are_failures_with_reasons() {
 /// Of a stream that ends inside a record, the whole words have landed.
 #[test]
 fn half_a_word_never_lands() {
-    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let mut group = alone(ROW_LEN, &StreamOptions::default());
     let bytes = [&record(A as u64, 16, b"wr")[..], &[1; 12]].concat();
     group.peer.write_all(&bytes).expect("sent");
     drop(group.peer);
@@ -218,9 +218,9 @@ fn last_words_come_before_a_farewell() {
 /// at the bound it has failed.
 #[test]
 fn a_peer_that_reads_nothing_fails_at_the_bound() {
-    let options = StationOptions {
+    let options = StreamOptions {
         waiting_max: 1000,
-        ..StationOptions::default()
+        ..StreamOptions::default()
     };
     let row_len = 1 << 20;
     let group = alone(row_len, &options);
@@ -249,9 +249,9 @@ fn a_peer_that_reads_nothing_fails_at_the_bound() {
 /// Acknowledgements that nobody takes do not pile up.
 #[test]
 fn ranges_that_wait_already_take_no_more_room() {
-    let options = StationOptions {
+    let options = StreamOptions {
         waiting_max: 8,
-        ..StationOptions::default()
+        ..StreamOptions::default()
     };
     let row_len = 1 << 20;
     let Alone {
@@ -294,9 +294,9 @@ fn ranges_that_wait_already_take_no_more_room() {
 
 #[test]
 fn a_peer_that_acknowledges_nothing_in_time_has_failed() {
-    let options = StationOptions {
+    let options = StreamOptions {
         user_timeout: Duration::from_millis(100),
-        ..StationOptions::default()
+        ..StreamOptions::default()
     };
     let row_len = 32 << 20;
     let group = alone(row_len, &options);
@@ -339,7 +339,7 @@ fn long_ranges_arrive_whole_and_wake_who_sleeps() {
 fn what_cannot_be_made_is_refused() {
     let Alone {
         station, fabric, ..
-    } = alone(ROW_LEN, &StationOptions::default());
+    } = alone(ROW_LEN, &StreamOptions::default());
     let refused = |request: SegmentRequest| {
         let made = station.segment(&request, soon());
         made.expect_err("refused").to_string()
@@ -368,7 +368,7 @@ fn what_cannot_be_made_is_refused() {
 /// follows it is seen before the segment is opened, or forgotten.
 #[test]
 fn a_stream_waits_for_its_segments() {
-    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let mut group = alone(ROW_LEN, &StreamOptions::default());
     let index = |index| SegmentKey { epoch: 1, index };
     let stream = [
         word(7, 1),
@@ -413,7 +413,7 @@ fn a_stream_waits_for_its_segments() {
 /// A peer that dies while its stream waits has failed at once.
 #[test]
 fn a_peer_whose_stream_waits_can_fail() {
-    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let mut group = alone(ROW_LEN, &StreamOptions::default());
     let unknown = opening(1, SegmentKey { epoch: 1, index: 5 });
     group.peer.write_all(&unknown).expect("sent");
     until(|| {
@@ -429,7 +429,7 @@ fn a_peer_whose_stream_waits_can_fail() {
 /// Who opens a segment that it is no member of is broken.
 #[test]
 fn strangers_to_a_segment_are_refused() {
-    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let mut group = alone(ROW_LEN, &StreamOptions::default());
     let key = SegmentKey { epoch: 1, index: 5 };
     let mine = SegmentRequest {
         members: vec![10, 12],

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_transport::hybrid::{HybridError, HybridSegment, Station};
 use spindle_dds_transport::{
-    Event, FABRIC_AREA, Fabric, FailureCause, PeerSet, Rank, StationError,
+    FABRIC_AREA, Fabric, FailureCause, PeerSet, Rank, StationError, StationEvent,
 };
 
 use super::group::{
@@ -112,11 +112,11 @@ fn members_that_are_lost_are_not_waited_for() {
     stations[1].close();
     assert!(matches!(
         stations[0].next_event(LONG),
-        Some(Event::Connected { .. })
+        Some(StationEvent::Connected { .. })
     ));
     assert!(matches!(
         stations[0].next_event(LONG),
-        Some(Event::Closed { .. })
+        Some(StationEvent::Closed { .. })
     ));
     let start = Instant::now();
     let made = stations[0].segment(&request(&stations, 0, 0, ROW_LEN), soon());

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
 use spindle_dds_transport::hybrid::NetworkOptions;
-use spindle_dds_transport::{Event, tcp};
+use spindle_dds_transport::{StationEvent, tcp};
 
 use super::group::{LONG, alone, event, loss, soon};
 use super::namespaces::Network;
@@ -83,7 +83,7 @@ fn process() {
     }
     let connected = event(&station);
     assert!(
-        matches!(connected, Event::Connected { .. }),
+        matches!(connected, StationEvent::Connected { .. }),
         "{connected:?}"
     );
     // Nothing is said, and nobody is missed.

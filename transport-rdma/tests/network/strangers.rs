@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::hybrid::Station;
-use spindle_dds_transport::{Event, FABRIC_AREA, Fabric, PeerSet, Rank};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, StationEvent};
 
 use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
 use super::processes::{part, start};
@@ -158,9 +158,9 @@ fn among_strangers() {
         let events = core::iter::from_fn(|| station.next_event(Duration::ZERO));
         for event in events {
             let known = match event {
-                Event::Connected { id } => id <= 3,
-                Event::Closed { id, .. } => id == 3,
-                Event::Message { .. } => false,
+                StationEvent::Connected { id } => id <= 3,
+                StationEvent::Closed { id, .. } => id == 3,
+                StationEvent::Message { .. } => false,
             };
             assert!(known, "{event:?}");
         }

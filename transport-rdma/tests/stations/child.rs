@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use spindle_dds_transport::shm::{
-    DomainRegistry, DoorbellChoice, EnterOutcome, Event, MemberEntry, SegmentKey, SegmentRequest,
-    ShmSegment, Station, StationOptions, ViewDecision,
+    DomainRegistry, DoorbellChoice, EnterOutcome, HostOptions, MemberEntry, SegmentKey,
+    SegmentRequest, ShmSegment, Station, StationEvent, ViewDecision,
 };
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
 
@@ -25,10 +25,10 @@ pub(crate) const DOMAIN: u32 = 7;
 const WORD: usize = FABRIC_AREA;
 
 /// The participant with an id.
-pub(crate) fn options(directory: &Path, id: u128) -> StationOptions {
-    StationOptions {
+pub(crate) fn options(directory: &Path, id: u128) -> HostOptions {
+    HostOptions {
         directory: Some(directory.into()),
-        ..StationOptions::new(DOMAIN, id)
+        ..HostOptions::new(DOMAIN, id)
     }
 }
 
@@ -271,14 +271,14 @@ impl Participant {
 
     fn event(&self) -> String {
         match self.station.next_event(Duration::from_secs(20)) {
-            Some(Event::Connected { id }) => format!("connected {id}"),
-            Some(Event::Message { from, bytes }) => {
+            Some(StationEvent::Connected { id }) => format!("connected {id}"),
+            Some(StationEvent::Message { from, bytes }) => {
                 let good = (0..)
                     .zip(&bytes)
                     .all(|(at, &byte): (usize, _)| byte == at as u8);
                 format!("message {from} {} {good}", bytes.len())
             }
-            Some(Event::Closed { id, cause }) => format!("closed {id} {cause}"),
+            Some(StationEvent::Closed { id, cause }) => format!("closed {id} {cause}"),
             None => "nothing".into(),
         }
     }

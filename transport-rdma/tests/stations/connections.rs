@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{
-    Event, MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, Station, StationError,
+    MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, Station, StationError, StationEvent,
 };
 use spindle_dds_transport::{FailureCause, Rank};
 
@@ -41,8 +41,8 @@ fn two_that_call_each_other_at_once_have_one_connection() {
             let within = Duration::from_secs(20);
             let events = [(); 2].map(|()| pair[me].next_event(within));
             let expected = [
-                Event::Connected { id: from },
-                Event::Message { from, bytes },
+                StationEvent::Connected { id: from },
+                StationEvent::Message { from, bytes },
             ];
             assert_eq!(events, expected.map(Some), "{round}");
             assert_eq!(pair[me].next_event(Duration::ZERO), None);
@@ -94,9 +94,15 @@ fn a_station_that_closes_says_so_and_may_not_come_back_unasked() {
     one.connect(&old, soon()).expect("connected");
     drop(two);
     let within = Duration::from_secs(20);
-    assert_eq!(one.next_event(within), Some(Event::Connected { id: 2 }));
+    assert_eq!(
+        one.next_event(within),
+        Some(StationEvent::Connected { id: 2 })
+    );
     let cause = FailureCause::Unreachable("it has closed the connection".into());
-    assert_eq!(one.next_event(within), Some(Event::Closed { id: 2, cause }));
+    assert_eq!(
+        one.next_event(within),
+        Some(StationEvent::Closed { id: 2, cause })
+    );
     let again = open(2);
     let error = again
         .connect(&one.address(), soon())
@@ -168,8 +174,8 @@ fn a_connection_that_breaks_while_the_process_lives_is_no_death() {
         let events = [(); 2].map(|()| station.next_event(Duration::from_secs(20)));
         match events {
             [
-                Some(Event::Connected { .. }),
-                Some(Event::Closed { cause, .. }),
+                Some(StationEvent::Connected { .. }),
+                Some(StationEvent::Closed { cause, .. }),
             ] => cause,
             other => panic!("{other:?}"),
         }
@@ -188,10 +194,13 @@ fn who_is_dropped_is_told_and_may_come_back() {
         one.connect(&two.address(), soon()).expect("connected");
         one.drop_peer(2);
         let within = Duration::from_secs(20);
-        assert_eq!(two.next_event(within), Some(Event::Connected { id: 1 }));
+        assert_eq!(
+            two.next_event(within),
+            Some(StationEvent::Connected { id: 1 })
+        );
         let closed = two.next_event(within);
         assert!(
-            matches!(closed, Some(Event::Closed { id: 1, .. })),
+            matches!(closed, Some(StationEvent::Closed { id: 1, .. })),
             "{closed:?}"
         );
         two.drop_peer(1);

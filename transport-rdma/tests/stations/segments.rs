@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{
-    DoorbellChoice, SegmentKey, SegmentRequest, ShmSegment, Station, StationError, StationOptions,
+    DoorbellChoice, HostOptions, SegmentKey, SegmentRequest, ShmSegment, Station, StationError,
 };
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
 
@@ -274,7 +274,7 @@ fn who_comes_after_somebody_lay_down_wakes_it() {
 fn who_has_more_peers_than_futexes_sleeps_by_event_and_back() {
     let directory = directory();
     let open = |id: u128| {
-        let options = StationOptions {
+        let options = HostOptions {
             doorbell: DoorbellChoice::Auto,
             ..options(directory.path(), id)
         };

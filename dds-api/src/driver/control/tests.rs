@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use spindle_dds_core::membership::HostId;
-use spindle_dds_transport::mixed::StationOptions;
+use spindle_dds_transport::hybrid::StationOptions;
 use spindle_dds_transport::shm::DomainState;
 
 use super::*;
