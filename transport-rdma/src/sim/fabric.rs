@@ -1,4 +1,4 @@
-//! One member's end of a segment.
+//! The fabric of one member of a simulated segment.
 
 use super::network::{NodeId, SegmentId, SimNetwork};
 use super::segment::MemberRef;
@@ -6,9 +6,9 @@ use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
-/// A [`Fabric`] over a segment of a [`SimNetwork`]. Nothing it sends lands
-/// before the network is stepped, but what a doorbell or a sleeper's fence
-/// brings along. The node drops the segment with the last of its fabrics.
+/// A [`Fabric`] over a segment of a [`SimNetwork`]. Nothing that it pushes lands before the
+/// network is stepped, except what a doorbell or a sleeper's fence brings along. The node
+/// drops the segment with the last of its fabrics.
 #[derive(Debug)]
 pub struct SimFabric {
     network: SimNetwork,
@@ -32,12 +32,12 @@ impl SimFabric {
         }
     }
 
-    /// Whose it is.
+    /// The node of this member.
     pub fn node(&self) -> NodeId {
         NodeId(self.node)
     }
 
-    /// Of what it is an end.
+    /// Its segment.
     pub fn segment(&self) -> SegmentId {
         SegmentId(self.member.segment)
     }

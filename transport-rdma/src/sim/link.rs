@@ -1,18 +1,18 @@
-//! An ordered pair of nodes: what has left the one and not reached the other.
+//! An ordered pair of nodes, and what is in flight from one to the other.
 
 use std::collections::VecDeque;
 
-/// A row of a segment as one of its members sees it: where a piece lands.
+/// A row of a segment as one of its members sees it: where a write lands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RowCopy {
     pub(super) segment: usize,
-    /// Rank of the row's owner, which sends.
+    /// Rank of the row's owner, the sender.
     pub(super) row: usize,
     /// Rank of the reader.
     pub(super) reader: usize,
 }
 
-/// What travels from one node to another.
+/// An element in flight from one node to another.
 #[derive(Debug)]
 pub(super) enum InFlight {
     /// One word with its value: a word push, or a store to shared memory.
@@ -21,22 +21,22 @@ pub(super) enum InFlight {
         at: u32,
         value: u64,
     },
-    /// What is left of a range; a word without a value is fetched from the
-    /// sender's row when it lands. Lands in any order (F4).
+    /// The rest of a range, whose words land in any order (F4). A word without a value is
+    /// fetched from the sender's row when it lands.
     Range {
         target: RowCopy,
         words: Vec<(u32, Option<u64>)>,
     },
-    /// Shared memory: payload bytes of a pushed range show by now at the latest.
+    /// Shared memory: the payload of a pushed range is visible from here on.
     Payload { target: RowCopy, at: u32, len: u32 },
     /// The sender's sleep word.
     Sleep(u64),
-    /// A doorbell behind the data that it is about.
+    /// A doorbell behind the data for which it wakes.
     Doorbell,
 }
 
 impl InFlight {
-    /// Where it lands; nowhere in particular if it is the node's.
+    /// The copy to which it goes; `None` if it is for the node.
     pub(super) fn target(&self) -> Option<RowCopy> {
         match *self {
             Self::Word { target, .. }
@@ -54,7 +54,7 @@ impl InFlight {
     }
 }
 
-/// What a sleeper is owed whose sleep word has not arrived yet.
+/// The wake-up that a sleeper is owed whose sleep word has not arrived yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OwedWake {
     Nothing,
@@ -65,32 +65,32 @@ pub(super) enum OwedWake {
 /// An ordered pair of nodes.
 #[derive(Debug)]
 pub(super) struct SimLink {
-    /// Behaves like shared memory: the queue is a log of the owner's stores of
-    /// which any prefix may show. Otherwise it is a queue of pushes.
+    /// The pair behaves like shared memory: the queue is a log of the owner's stores, of
+    /// which any prefix may be visible. Otherwise it is a queue of pushes.
     pub(super) shared: bool,
-    /// Pieces with the number of the operation that made them: of all segments
-    /// together, as order holds over all of them.
+    /// Elements with the number of the operation that made them, over all segments, because
+    /// order holds over all of them.
     pub(super) queue: VecDeque<(u64, InFlight)>,
-    /// PushQueue are held back until the sender's next ring, whomever it rings.
+    /// Pushes are held back until the sender's next `wake`.
     pub(super) batching: bool,
-    /// Those that are.
+    /// The pushes that are held back.
     pub(super) batch: VecDeque<(u64, InFlight)>,
-    /// Where pieces may land: the segments that both endpoints are in, but those
-    /// that the receiver has closed or in which it has fenced the sender.
+    /// Where elements may land: the segments of both nodes, without those that the receiver
+    /// has closed or in which it has fenced the sender.
     pub(super) targets: Vec<RowCopy>,
     /// The receiver's copy of the sender's sleep word.
     pub(super) sleep_word: u64,
-    /// What the sender's `ring` found awake, by its copy of the sleep word.
+    /// The wake-up that the receiver's sleep word did not ask for when `wake` was called.
     pub(super) owed: OwedWake,
     /// Shared memory: the sender's last operation before it last fenced.
     pub(super) fenced_at: u64,
-    /// Nothing lands any more: an end is dead.
+    /// Nothing lands any more: one of the nodes has crashed.
     pub(super) closed: bool,
-    /// Nothing more is sent; what is on its way may land.
+    /// Nothing more is sent; what is in flight may land.
     pub(super) severed: bool,
-    /// Nothing lands for now, because a test wants it so.
+    /// Nothing lands for now, on request of a test.
     pub(super) held: bool,
-    /// Nothing lands before this step, if there is something else to land.
+    /// Nothing lands before this step, if something else can land.
     pub(super) stalled_until: u64,
 }
 
@@ -112,14 +112,14 @@ impl SimLink {
         }
     }
 
-    /// From now on something may land there, if anything lands at all.
+    /// Elements may land in this copy from now on, if any land at all.
     pub(super) fn add_target(&mut self, target: RowCopy) {
         if !self.closed && !self.severed {
             self.targets.push(target);
         }
     }
 
-    /// Nothing lands there any more; the queue goes on without it.
+    /// Nothing lands in this copy any more; the other elements stay in flight.
     pub(super) fn remove_target(&mut self, target: RowCopy) {
         self.targets.retain(|&other| other != target);
         for queue in [&mut self.queue, &mut self.batch] {
@@ -140,14 +140,14 @@ impl SimLink {
         }
     }
 
-    /// A push: it may be held back until the next ring.
+    /// Appends a push, which may be held back until the next `wake`.
     pub(super) fn post(&mut self, operation: u64, piece: InFlight) {
         if self.lands(&piece) {
             self.tail().push_back((operation, piece));
         }
     }
 
-    /// Where the next push goes.
+    /// The queue to which the next push goes.
     pub(super) fn tail(&mut self) -> &mut VecDeque<(u64, InFlight)> {
         match self.batching {
             true => &mut self.batch,

@@ -1,43 +1,42 @@
-//! Segments: agreed sets of rows, and what each member has of them.
+//! Segments: sets of rows, and each member's state of them.
 
 use std::collections::VecDeque;
 
 use super::link::RowCopy;
 use super::network::NodeId;
-use super::options::PlantedBug;
 use super::state::State;
 use crate::fabric::{FabricCounters, PeerFailure};
 use crate::mem::Region;
 use crate::peers::Rank;
 
-/// Who is meant: a member of a segment.
+/// A member of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemberRef {
     pub(super) segment: usize,
     pub(super) rank: usize,
 }
 
-/// How far a member is with a segment.
+/// A member's progress with a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenPhase {
-    /// It will open it: what is queued for it waits, and so does all behind.
+    /// Not opened yet: what is queued for it waits, and so does all behind.
     Agreed,
     Open,
-    /// It has dropped it, or is dead: what comes for it is thrown away.
+    /// Dropped, or its node has crashed: what arrives for it is discarded.
     Closed,
 }
 
-/// What one member has of a segment.
+/// One member's state of a segment.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) phase: OpenPhase,
-    /// Fabrics given out.
+    /// Number of its fabrics.
     handles: usize,
-    /// By rank: its own row, and its copies of the others'.
+    /// By rank: its own row, and its copies of the others.
     pub(super) rows: Vec<Region>,
-    /// Which words of its row it has ever stored as words; the rest is payload.
+    /// Words of its own row that were ever stored as words; the rest is payload.
     pub(super) stored: Vec<bool>,
-    /// To be polled; always empty but in a control segment.
+    /// Failures to be polled; always empty except in a control segment.
     pub(super) failures: VecDeque<PeerFailure>,
     pub(super) counters: FabricCounters,
 }
@@ -72,7 +71,7 @@ impl Segment {
         self.nodes.iter().position(|&other| other == node)
     }
 
-    /// What a member sends to another lands here.
+    /// All copies of rows at other members.
     fn targets(&self, segment: usize) -> impl Iterator<Item = RowCopy> + use<> {
         let members = self.nodes.len();
         let pairs = (0..members).flat_map(move |row| (0..members).map(move |to| (row, to)));
@@ -109,7 +108,7 @@ impl State {
         at
     }
 
-    /// One more fabric for a member; with the first it opens the segment.
+    /// Adds a fabric for a member; the first one opens the segment.
     pub(super) fn acquire(&mut self, member: MemberRef) -> Vec<Region> {
         let end = self.endpoint_mut(member);
         assert_ne!(end.phase, OpenPhase::Closed, "closed, or dead: {member:?}");
@@ -124,7 +123,7 @@ impl State {
 
     fn tell_what_failed_before(&mut self, member: MemberRef) {
         let segment = &self.segments[member.segment];
-        if !segment.control || self.planted(PlantedBug::OldFailuresUntold) {
+        if !segment.control {
             return;
         }
         let node = segment.nodes[member.rank];
@@ -142,7 +141,7 @@ impl State {
         }
     }
 
-    /// A fabric is gone; with the last the segment is closed.
+    /// A fabric is dropped; the last one closes the segment.
     pub(super) fn release(&mut self, member: MemberRef) {
         let end = self.endpoint_mut(member);
         end.handles -= 1;
@@ -163,7 +162,7 @@ impl State {
         self.free_unused(member.segment);
     }
 
-    /// Nothing more of a row is seen by this member.
+    /// This member sees nothing more of a row.
     fn remove_target(&mut self, reader: MemberRef, row: usize) {
         let MemberRef { segment, rank } = reader;
         let nodes = &self.segments[segment].nodes;
@@ -178,20 +177,11 @@ impl State {
         if peer == member.rank {
             return;
         }
-        let node = self.node_of(member);
-        self.nodes[node].has_fenced = true;
-        if self.planted(PlantedBug::FenceLeaks) {
-            return;
-        }
         self.remove_target(member, peer);
-        if self.planted(PlantedBug::FenceTooWide) {
-            let nodes = &self.segments[member.segment].nodes;
-            self.links[nodes[peer]][nodes[member.rank]].close();
-        }
     }
 
-    /// The memory of a segment is freed once nobody has it any more: until
-    /// then queued ranges may be fetched from the rows of those who dropped it.
+    /// Frees the memory of a segment that all members have closed. Until then queued ranges
+    /// may be fetched from the rows of members that have dropped it.
     fn free_unused(&mut self, segment: usize) {
         let endpoints = &mut self.segments[segment].endpoints;
         if endpoints.iter().all(|end| end.phase == OpenPhase::Closed) {

@@ -1,19 +1,18 @@
-//! What members do: stores and pushes, and what these put on the links.
+//! Operations of members: stores and pushes, and what these put in flight.
 
 use super::link::{InFlight, RowCopy};
-use super::options::PlantedBug;
 use super::segment::{MemberRef, OpenPhase};
 use super::state::State;
 use crate::fabric::FABRIC_AREA;
 use crate::peers::{PeerSet, Rank};
 
 impl State {
-    /// The node that acts; `None` when it has dropped the segment, or is dead.
+    /// The node of the caller; `None` if it has dropped the segment, or has crashed.
     fn acting(&self, member: MemberRef) -> Option<usize> {
         (self.endpoint(member).phase == OpenPhase::Open).then(|| self.node_of(member))
     }
 
-    /// The peers of a set, as nodes, and where pushes to them land.
+    /// The members of a set, as nodes, with the copies to which pushes go.
     fn peers(&self, me: MemberRef, to: &PeerSet) -> Vec<(usize, RowCopy)> {
         let nodes = &self.segments[me.segment].nodes;
         let ranks = to.iter().map(Rank::index).filter(|&peer| peer != me.rank);
@@ -21,7 +20,7 @@ impl State {
         ranks.map(peer).collect()
     }
 
-    /// A store to the own row; shows early to those who share the memory.
+    /// Stores to the own row; visible early to members that share the memory.
     pub(super) fn store(&mut self, me: MemberRef, at: usize, value: u64) {
         let Some(node) = self.acting(me) else { return };
         self.operations += 1;
@@ -37,7 +36,7 @@ impl State {
         }
     }
 
-    /// A word that is not in the own row goes to all others.
+    /// Sends a word that is not in the own row to all others.
     pub(super) fn forge(&mut self, me: MemberRef, at: usize, value: u64) {
         let Some(node) = self.acting(me) else { return };
         self.check(me, at, 8);
@@ -67,9 +66,6 @@ impl State {
             let counters = &mut self.endpoint_mut(me).counters;
             counters.pushes += 1;
             counters.bytes_pushed += len as u64;
-            if self.lost(node, peer) {
-                continue;
-            }
             if self.link(node, peer).shared {
                 let (at, len) = (at as u32, len as u32);
                 self.enqueue(node, peer, InFlight::Payload { target, at, len });
@@ -84,13 +80,8 @@ impl State {
         }
     }
 
-    /// Whether the planted bug swallows this push.
-    fn lost(&mut self, me: usize, peer: usize) -> bool {
-        self.planted(PlantedBug::LostPush) && !self.link(me, peer).shared && self.rng.chance(0.05)
-    }
-
-    /// The words of a range are fetched when they land, or at the call, and then
-    /// with all that is queued before them, as later pushes fetch nothing older.
+    /// Fetches queued ranges. The words of a range are fetched when they land, or at the call,
+    /// and then with all that is queued before them: later pushes fetch nothing older.
     fn fetch_queued(&mut self, me: usize, peer: usize) {
         let link = &mut self.links[me][peer];
         for (_, piece) in link.queue.iter_mut().chain(&mut link.batch) {
@@ -111,22 +102,10 @@ impl State {
             let counters = &mut self.endpoint_mut(me).counters;
             counters.word_pushes += 1;
             counters.bytes_pushed += 8;
-            if !self.link(node, peer).shared && !self.lost(node, peer) {
-                self.post_word(node, peer, target, at, value);
+            if !self.link(node, peer).shared {
+                self.post(node, peer, word(target, at, value));
             }
         }
-    }
-
-    fn post_word(&mut self, me: usize, peer: usize, to: RowCopy, at: usize, value: u64) {
-        if self.planted(PlantedBug::MergedPush)
-            && let Some((_, InFlight::Range { target, words })) =
-                self.link(me, peer).tail().back_mut()
-            && *target == to
-        {
-            words.push((at as u32, Some(value)));
-            return;
-        }
-        self.post(me, peer, word(to, at, value));
     }
 
     fn check(&self, me: MemberRef, at: usize, len: usize) {

@@ -1,15 +1,14 @@
-//! Announcing sleep and ringing, over links of both kinds. Sleep is the node's:
-//! all its segments share one sleep word.
+//! Announcing sleep and waking, over pairs of both kinds. All segments of a node share one
+//! sleep word.
 
 use super::link::{InFlight, OwedWake};
-use super::options::PlantedBug;
 use super::segment::MemberRef;
 use super::state::State;
 use crate::fabric::WakeInterest;
 use crate::peers::PeerSet;
 
 impl State {
-    /// Rings members of a segment, by their ranks in it.
+    /// Ends the batch and wakes members of a segment, by their ranks in it.
     pub(super) fn wake_members(&mut self, member: MemberRef, data: &PeerSet, acks: &PeerSet) {
         let me = self.node_of(member);
         if self.nodes[me].crashed {
@@ -40,53 +39,45 @@ impl State {
         }
     }
 
-    /// My fence and the peer's, in its announcement, have an order. If its came
-    /// first, I see its epoch, and the bell brings my stores along; if mine did,
-    /// its look sees what I had stored (`announce_sleep`). No more is promised:
-    /// to a peer that stays awake they show when they show.
+    /// My fence and the fence of the peer's announcement are ordered. If the peer's came
+    /// first, I see its epoch, and the wake-up brings my stores along; if mine did, its second
+    /// look sees what I had stored (`announce_sleep`). Nothing more is promised: a peer that
+    /// stays awake sees the stores at any time.
     fn wake_shared(&mut self, me: usize, peer: usize, owed: OwedWake) {
         let now = self.operations;
-        let fenced = !self.planted(PlantedBug::RingWithoutFence);
-        let sleep_word = match fenced {
-            true => self.nodes[peer].sleep_word,
-            false => self.link(peer, me).sleep_word,
-        };
-        if fenced {
-            self.link(me, peer).fenced_at = now;
-        }
-        if self.wanted(sleep_word, owed) {
-            if fenced {
-                self.flush(me, peer, now);
-            }
+        let sleep_word = self.nodes[peer].sleep_word;
+        self.link(me, peer).fenced_at = now;
+        if Self::is_wanted(sleep_word, owed) {
+            self.flush(me, peer, now);
             self.nodes[me].peer_wakes += 1;
             self.wake(peer);
         }
     }
 
-    /// Rings by my copy of the sleep word, behind the data that is on its way;
-    /// what the peer is owed stays noted until a doorbell has been sent.
+    /// Sends a doorbell behind the data in flight, if my copy of the peer's sleep word asks
+    /// for it. What the peer is owed stays noted until a doorbell was sent.
     fn wake_by_doorbell(&mut self, me: usize, peer: usize, sleep_word: u64) {
         let owed = self.link(me, peer).owed;
-        if !self.nodes[me].crashed && self.wanted(sleep_word, owed) {
+        if !self.nodes[me].crashed && Self::is_wanted(sleep_word, owed) {
             self.link(me, peer).owed = OwedWake::Nothing;
             self.nodes[me].peer_wakes += 1;
             self.enqueue(me, peer, InFlight::Doorbell);
         }
     }
 
-    fn wanted(&self, sleep_word: u64, owed: OwedWake) -> bool {
+    fn is_wanted(sleep_word: u64, owed: OwedWake) -> bool {
         match (owed, WakeInterest::of_sleep_word(sleep_word)) {
-            (OwedWake::Nothing, _) | (_, None) => false,
+            (OwedWake::Nothing, _) | (_, None) | (OwedWake::Acks, Some(WakeInterest::Data)) => {
+                false
+            }
             (OwedWake::Data, Some(_)) | (OwedWake::Acks, Some(WakeInterest::DataAndAcks)) => true,
-            (OwedWake::Acks, Some(WakeInterest::Data)) => self.planted(PlantedBug::AcksRingAll),
         }
     }
 
     pub(super) fn announce_sleep(&mut self, me: usize, want: WakeInterest) {
-        let kept_awake = self.planted(PlantedBug::FenceKeepsAwake);
         let node = &mut self.nodes[me];
         node.epoch += 1;
-        node.is_woken = kept_awake && node.has_fenced;
+        node.is_woken = false;
         node.sleeps += 1;
         let sleep_word = want.sleep_word(node.epoch);
         self.announce(me, sleep_word);
@@ -110,20 +101,17 @@ impl State {
         self.operations += 1;
         self.note(&[11, me as u64, sleep_word]);
         self.nodes[me].sleep_word = sleep_word;
-        let sent = !self.planted(PlantedBug::SleepNotAnnounced);
         for peer in self.others(me) {
-            if sent || self.link(me, peer).shared {
-                self.enqueue(me, peer, InFlight::Sleep(sleep_word));
-            }
+            self.enqueue(me, peer, InFlight::Sleep(sleep_word));
         }
     }
 
-    /// A new odd epoch is answered by a doorbell if its owner was found awake
-    /// when it should have been rung.
+    /// A new odd epoch is answered by a doorbell if its owner was found awake by an earlier
+    /// `wake`.
     pub(super) fn land_sleep_word(&mut self, from: usize, to: usize, sleep_word: u64) {
         self.note(&[12, from as u64, to as u64, sleep_word]);
         self.link(from, to).sleep_word = sleep_word;
-        if !self.link(to, from).shared && !self.planted(PlantedBug::EpochNotAnswered) {
+        if !self.link(to, from).shared {
             self.wake_by_doorbell(to, from, sleep_word);
         }
     }
@@ -133,8 +121,7 @@ impl State {
     }
 
     pub(super) fn wake(&mut self, node: usize) {
-        let deaf = self.planted(PlantedBug::FenceDeafens) && self.nodes[node].has_fenced;
-        if self.is_asleep(node) && !deaf {
+        if self.is_asleep(node) {
             self.note(&[3, node as u64]);
             self.nodes[node].is_woken = true;
         }
