@@ -1,10 +1,10 @@
-//! Counters, as the threads of a process count.
+//! Counters that the threads of a process share.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::fabric::FabricCounters;
 
-/// Pushes of one segment; its pushing thread counts.
+/// Pushes of one segment, counted by its pushing thread.
 #[derive(Debug, Default)]
 pub(crate) struct PushCounters {
     pushes: AtomicU64,
@@ -12,7 +12,7 @@ pub(crate) struct PushCounters {
     bytes_pushed: AtomicU64,
 }
 
-/// Sleep of one process; any thread counts.
+/// Wake-ups of one process, counted by any thread.
 #[derive(Debug, Default)]
 pub(crate) struct SleepCounters {
     pub(crate) peer_wakes: AtomicU64,
@@ -20,32 +20,32 @@ pub(crate) struct SleepCounters {
     pub(crate) nudges: AtomicU64,
 }
 
-/// Adds to a counter that one thread at a time writes: no locked instruction.
+/// Adds to a counter that one thread at a time writes, without a locked instruction.
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
 impl PushCounters {
-    /// A `push` of `len` bytes to so many peers.
+    /// A `push` of `len` bytes to `peers` peers.
     pub(crate) fn pushed(&self, peers: u64, len: usize) {
         add(&self.pushes, peers);
         add(&self.bytes_pushed, peers * len as u64);
     }
 
-    /// A `push_word` to so many peers.
+    /// A `push_word` to `peers` peers.
     pub(crate) fn word_pushed(&self, peers: u64) {
         add(&self.word_pushes, peers);
         add(&self.bytes_pushed, peers * 8);
     }
 
-    /// A push of each of these ranges to so many peers, and one of a word.
+    /// A push of each of these ranges and of one word, to `peers` peers.
     #[inline]
     pub(crate) fn pushed_guarded(&self, peers: u64, ranges: &[(usize, usize)]) {
         let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
         self.pushed_all(peers, ranges.len(), bytes);
     }
 
-    /// So many pushes of ranges to so many peers, and one of a word; of so many bytes.
+    /// Pushes of `ranges` ranges and of one word, of `bytes` bytes together, to `peers` peers.
     #[inline]
     pub(crate) fn pushed_all(&self, peers: u64, ranges: usize, bytes: usize) {
         add(&self.pushes, peers * ranges as u64);
@@ -53,7 +53,7 @@ impl PushCounters {
         add(&self.bytes_pushed, peers * bytes as u64);
     }
 
-    /// What a segment has done so far, and its process.
+    /// The counters of a segment, with those of its process.
     pub(crate) fn read(&self, process: &SleepCounters) -> FabricCounters {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         FabricCounters {

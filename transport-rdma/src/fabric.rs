@@ -45,7 +45,7 @@ pub const FABRIC_AREA: usize = 256;
 ///   an earlier one, and a later range carries no older bytes than an earlier one. So a
 ///   word that only rises at its owner, and is pushed in ranges only, never falls in a
 ///   copy.
-/// - **F3 (no order between pairs)** Pushes of different pairs are not ordered.
+/// - **F3 (no order between pairs)** PushQueue of different pairs are not ordered.
 /// - **F4 (whole words)** An aligned 8-byte word is never torn. Words of one push may
 ///   become visible in any order. So data is pushed first, its guard in a later
 ///   `push_word`.
@@ -111,7 +111,7 @@ pub trait Fabric: Send + Sync + 'static {
     /// this value. One thread at a time.
     fn push_word(&self, word: usize, value: u64, to: &PeerSet);
 
-    /// Pushes each of `ranges` (offset, length), then the word that vouches for them: as
+    /// PushQueue each of `ranges` (offset, length), then the word that vouches for them: as
     /// [`push`](Self::push) and [`push_word`](Self::push_word) one after the other. One
     /// thread at a time.
     fn push_guarded(&self, ranges: &[(usize, usize)], word: usize, value: u64, to: &PeerSet) {
@@ -280,7 +280,7 @@ pub trait ParkSlots: Park {
 /// What a sleeper wants to be woken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WakeInterest {
-    /// Pushes that carry something new to receive.
+    /// PushQueue that carry something new to receive.
     Data,
     /// Acknowledgements too: some thread waits for room in a ring, or for stability.
     DataAndAcks,

@@ -1,4 +1,4 @@
-//! Failures of peers between the thread that notices and the one that polls.
+//! Failures of peers, between the thread that detects them and the one that polls.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::fabric::{FailureCause, PeerFailure};
 use crate::peers::{PeerSet, Rank};
 
-/// Failures that nobody has taken yet.
+/// Failures that were not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     any: AtomicBool,
@@ -21,9 +21,9 @@ impl Failures {
         self.any.store(true, Ordering::Release);
     }
 
-    /// The next one. Without any, this is one load.
+    /// Takes the next failure. One load if there is none.
     pub(crate) fn take(&self) -> Option<PeerFailure> {
-        // Acquire: pairs with `put`.
+        // Acquire: pairs with the release in `put`.
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
@@ -43,7 +43,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// With its members by rank, and where they are told of.
+    /// `members` are the ids by rank; failures are put into `failures`.
     pub(crate) fn new(members: Vec<u128>, failures: &Arc<Failures>) -> Self {
         Self {
             members,
@@ -52,7 +52,7 @@ impl Control {
         }
     }
 
-    /// Tells all that there still are.
+    /// Reports a failure to all control segments, and removes those that were dropped.
     pub(crate) fn tell_all(controls: &mut Vec<Self>, id: u128, cause: &FailureCause) {
         controls.retain(|control| control.failures.strong_count() > 0);
         for control in controls {
@@ -60,7 +60,7 @@ impl Control {
         }
     }
 
-    /// Each failure once.
+    /// Reports a failure, once for each peer.
     pub(crate) fn tell(&mut self, id: u128, cause: &FailureCause) {
         let Some(at) = self.members.iter().position(|&member| member == id) else {
             return;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_control_segment_is_told_of_each_member_once() {
+    fn a_control_segment_reports_each_member_once() {
         let failures = Arc::<Failures>::default();
         let mut control = Control::new(vec![5, 6], &failures);
         for _ in 0..2 {

@@ -39,7 +39,7 @@ mod mapping;
 pub mod mem;
 mod peers;
 pub mod poller_role;
-mod queue;
+mod push_queue;
 mod rdma;
 mod segment;
 pub mod shm;
@@ -53,7 +53,7 @@ pub mod timed;
 #[cfg(feature = "verbs")]
 mod verbs;
 #[cfg(not(feature = "verbs"))]
-#[path = "no_verbs.rs"]
+#[path = "rdma_not_built.rs"]
 mod verbs;
 
 pub use fabric::{

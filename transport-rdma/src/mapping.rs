@@ -1,4 +1,4 @@
-//! Mapped memory of rows, and how it is frozen.
+//! Mapped memory of rows: mapping, prefaulting and freezing.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -15,51 +15,51 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 
 use crate::mem::{Region, load_acquire};
 
-/// How often a freeze copies again because the owner is still writing.
+/// Most passes of a freeze over a row whose owner is still writing.
 const FREEZE_PASSES_MAX: usize = 8;
 
 /// Bytes of a huge page, where pages have 4 KiB.
 const HUGE: usize = 2 << 20;
-/// For how much memory the kernel is asked at once: it has about 4 MiB in a millisecond.
+/// Bytes that are populated by one system call; the kernel does about 4 MiB in a millisecond.
 const POPULATE_AT_ONCE: usize = 4 << 20;
-/// MADV_COLLAPSE of Linux 6.1, of which libc knows only beside glibc.
+/// MADV_COLLAPSE of Linux 6.1, which libc defines only for glibc.
 const COLLAPSE: libc::c_int = 25;
-/// How long the kernel is had to find huge pages.
+/// Most time that is spent on collapsing pages to huge ones.
 const COLLAPSE_FOR: Duration = Duration::from_millis(50);
-/// Two processes that do so with the same file at once are in each other's way.
+/// Pause after a conflict with another process that collapses pages of the same file.
 const COLLAPSE_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
-/// A mapped row. Unmapped when the last [`Region`] over it is gone.
+/// A mapped row. Unmapped when the last [`Region`] over it is dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
     writable: bool,
-    /// A peer's file, to find its holes when it is frozen.
+    /// A peer's file: a freeze skips its holes.
     pub(crate) file: Option<OwnedFd>,
 }
 
-/// How far a mapping has its memory.
+/// How much of a mapping was populated.
 #[derive(Debug, Default)]
 pub(crate) struct Populated {
-    /// From its start.
+    /// From the start of the mapping.
     bytes: usize,
 }
 
-// SAFETY: an address range of the process, not of a thread; unmapped once.
+// SAFETY: an address range belongs to the process, not to a thread; it is unmapped once.
 unsafe impl Send for Mapping {}
-// SAFETY: all access goes through `Region`, which makes it atomic.
+// SAFETY: all access is through `Region`, which makes it atomic.
 unsafe impl Sync for Mapping {}
 
-/// Bytes of a page. (By libc: rustix asks the kernel in a way that ends a program in Valgrind.)
+/// Bytes of a page. (Through libc: rustix's way of asking ends a program in Valgrind.)
 fn page_len() -> usize {
-    // SAFETY: a question.
+    // SAFETY: only a query.
     let len = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(len).unwrap_or(4096)
 }
 
 impl Mapping {
-    /// Of a file of `len` bytes, a multiple of [`ROW_ALIGN`](crate::mem::ROW_ALIGN).
+    /// Maps a file of `len` bytes, a multiple of [`ROW_ALIGN`](crate::mem::ROW_ALIGN).
     pub(crate) fn new(file: impl AsFd, len: usize, writable: bool) -> Result<Self, Errno> {
         let protection = if writable {
             ProtFlags::READ | ProtFlags::WRITE
@@ -67,33 +67,33 @@ impl Mapping {
             ProtFlags::READ
         };
         if len < HUGE {
-            // SAFETY: a new mapping at an address of the kernel's choice touches
-            // no memory that exists.
+            // SAFETY: a new mapping at an address of the kernel's choice touches no memory
+            // that exists.
             let base = unsafe {
                 rustix::mm::mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)
             }?;
             return Self::over(base, len, writable);
         }
-        // Where huge pages can be mapped: the kernel chooses addresses for pages.
+        // Aligned for huge pages; the kernel would choose an address aligned for pages only.
         let mut room = Self::private(len + HUGE, ProtFlags::empty())?;
         let skip = room.base.as_ptr().align_offset(HUGE);
-        // SAFETY: the mapping has `HUGE` bytes more than are needed behind the aligned address.
+        // SAFETY: `room` has `HUGE` bytes more than `len`, so the aligned address is inside.
         let base = unsafe { room.base.add(skip) };
-        // SAFETY: it takes the place of a part of `room`, which nobody refers to.
+        // SAFETY: it replaces a part of `room`, to which nothing refers.
         unsafe {
             let flags = MapFlags::SHARED | MapFlags::FIXED;
             rustix::mm::mmap(base.as_ptr().cast(), len, protection, flags, file, 0)
         }?;
         let mapping = Self::over(base.as_ptr().cast(), len, writable)?;
-        // What is left of the room goes: what is before it with `room`, and what is behind it.
+        // The rest of the room is unmapped: the part before with `room`, the part behind here.
         room.len = skip;
         let behind = base.as_ptr().wrapping_add(len.next_multiple_of(page_len()));
-        // SAFETY: as long as it is, the room ends there, and nobody refers to it.
+        // SAFETY: this is the end of the room's address range, and nothing refers to it.
         unsafe { rustix::mm::munmap(behind.cast(), HUGE - skip) }?;
         Ok(mapping)
     }
 
-    /// Of zeros that are nobody else's.
+    /// Maps zeros that are private to this mapping.
     pub(crate) fn private(len: usize, protection: ProtFlags) -> Result<Self, Errno> {
         // SAFETY: as in `new`.
         let base = unsafe {
@@ -102,8 +102,8 @@ impl Mapping {
         Self::over(base, len, protection.contains(ProtFlags::WRITE))
     }
 
-    /// Of zeros, writable, and the same memory after a fork, so that a device that writes
-    /// to it is seen to.
+    /// Maps writable zeros that stay the same memory after a fork, so that the writes of a
+    /// device remain visible.
     #[cfg(feature = "verbs")]
     pub(crate) fn shared(len: usize) -> Result<Self, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -123,9 +123,9 @@ impl Mapping {
         })
     }
 
-    /// Has the kernel find memory for it now, and not page by page when it is used, from where
-    /// `populated` says on, and for as long as `goes_on`, which is asked about every
-    /// millisecond. Whether all was done. Needs Linux 5.14.
+    /// Populates the mapping from where `populated` left off: the kernel allocates its memory
+    /// now, not at the first use of each page. Stops if `goes_on`, which is called about
+    /// every millisecond, returns false. Returns whether all was done. Needs Linux 5.14.
     pub(crate) fn populate(
         &self,
         populated: &mut Populated,
@@ -148,10 +148,10 @@ impl Mapping {
         Ok(self.collapse(goes_on))
     }
 
-    /// Has the kernel put huge pages in the place of pages, as far as it does so within some
-    /// time: the processor then notes where all of a ring is, and does not look it up for each
-    /// sample. False if it was told not to go on. Needs Linux 6.1; the settings of huge pages
-    /// matter only where they deny them.
+    /// Has the kernel replace pages by huge pages for a bounded time: the processor then
+    /// keeps the translation of a whole ring, and need not look it up for each sample.
+    /// Returns false if it was told to stop. Needs Linux 6.1; the system's huge page settings
+    /// matter only where they forbid them.
     fn collapse(&self, goes_on: impl Fn() -> bool) -> bool {
         let since = Instant::now();
         let mut at = 0;
@@ -167,43 +167,43 @@ impl Mapping {
                 _ if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => {
                     thread::sleep(COLLAPSE_AGAIN_AFTER);
                 }
-                // It has none, or does not do that.
+                // No huge pages are available or supported.
                 _ => break,
             }
         }
         true
     }
 
-    /// All of it.
+    /// The whole mapping as a region.
     pub(crate) fn region(self: &Arc<Self>) -> Region {
         let keep = Arc::clone(self);
-        // SAFETY: page-aligned, `len` long (a multiple of ROW_ALIGN), mapped
-        // until `keep` is dropped; this process reaches it through regions only.
+        // SAFETY: page-aligned, `len` long (a multiple of ROW_ALIGN), mapped until `keep` is
+        // dropped, and accessed by this process through regions only.
         unsafe { Region::from_raw(self.base, self.len, self.writable, keep) }
     }
 
-    /// Puts a private copy of the row in the place of the shared memory, at
-    /// the same address: its owner can change nothing of it any more.
+    /// Replaces the shared memory by a private copy at the same address: its owner can no
+    /// longer change what is read here.
     pub(crate) fn freeze(self: &Arc<Self>) -> io::Result<()> {
         let copy = Arc::new(Self::private(self.len, ProtFlags::READ | ProtFlags::WRITE)?);
         self.copy_into(&copy.region())?;
-        // SAFETY: the range belongs to `copy` and nobody else refers to it.
+        // SAFETY: the range belongs to `copy`, and nothing else refers to it.
         unsafe { rustix::mm::mprotect(copy.base.as_ptr().cast(), copy.len, MprotectFlags::READ) }?;
         let Ok(copy) = Arc::try_unwrap(copy).map(core::mem::ManuallyDrop::new) else {
             return Err(Errno::BUSY.into());
         };
         let (from, to) = (copy.base.as_ptr().cast(), self.base.as_ptr().cast());
-        // SAFETY: both ranges are whole mappings of this length that we own;
-        // `copy` is not unmapped again (ManuallyDrop). The kernel replaces the
-        // target in one step for all threads; it stays readable, and bytes that
-        // a word vouched for keep their values, so references into it stay valid.
+        // SAFETY: both ranges are whole mappings of this length that we own; `copy` is not
+        // unmapped again (ManuallyDrop). The kernel replaces the target in one step for all
+        // threads. It stays readable, and bytes that a word vouched for keep their values,
+        // so references into it stay valid.
         unsafe { rustix::mm::mremap_fixed(from, self.len, self.len, MremapFlags::MAYMOVE, to) }?;
         Ok(())
     }
 
-    /// Copies until a whole pass finds nothing changed: then the copy is the
-    /// row at one moment. If its owner never stops writing, the last pass
-    /// counts: each word is then no older than the words at lower addresses.
+    /// Copies until a whole pass finds no change: then the copy is the row at one moment. If
+    /// the owner never stops writing, the last pass counts: each word is then no older than
+    /// the words at lower addresses.
     fn copy_into(self: &Arc<Self>, copy: &Region) -> io::Result<()> {
         let row = self.region();
         for _ in 0..FREEZE_PASSES_MAX {
@@ -228,8 +228,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// The next stretch at or after `at` that is not a hole: reading a hole
-    /// would fill it with memory.
+    /// The next range at or after `at` that is not a hole. Reading a hole would allocate its
+    /// memory.
     fn data_from(&self, at: usize) -> io::Result<Option<(usize, usize)>> {
         if at >= self.len {
             return Ok(None);
@@ -249,8 +249,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped for `self` and every region over it has
-        // gone (each holds `self`). PeerFailure would leave it mapped: harmless.
+        // SAFETY: the range was mapped for `self`, and every region over it is gone, because
+        // each holds `self`. A failure would leave it mapped, which is harmless.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

@@ -1,21 +1,18 @@
-//! Row memory: the only place where this crate turns addresses into accesses.
+//! Row memory: the only module of this crate that turns addresses into accesses.
 //!
-//! A [`Region`] is one member's row as this process sees it: the row itself
-//! (mapped writable by its owner), a read-only mapping of a peer's row, or a
-//! local copy that a backend writes on the peer's behalf. Others write to it
-//! while we read, so:
+//! A [`Region`] is one member's row as this process sees it: the row itself (mapped writable
+//! by its owner), a read-only mapping of a peer's row, or a local copy that a backend writes
+//! on the peer's behalf. Other threads and processes write to it while it is read, so:
 //!
-//! - words (counters, guards, flags, headers) are only ever touched as atomic
-//!   64-bit words: a word is never torn, and a load sees some value that was
-//!   stored;
-//! - everything wider is data that a word vouches for: it is read only after
-//!   an acquire load of the word that covers it, and the protocol forbids its
-//!   owner to change it before the reader has released it. [`Region::bytes`] is unsafe, and
-//!   what is done with the pointers of [`Region::begin`] and [`Region::place`], because
-//!   only the caller knows that.
+//! - Words (counters, guards, flags, headers) are only ever accessed as atomic 64-bit words.
+//!   A word is never torn, and a load returns some value that was stored.
+//! - Everything wider is data that a word vouches for. It is read only after an acquire load
+//!   of that word, and the protocol forbids its owner to change it before the reader has
+//!   released it. Only the caller knows that this holds; so [`Region::bytes`] is unsafe, and
+//!   so is any use of the pointers of [`Region::begin`] and [`Region::place`].
 //!
-//! What other processes write is written outside of this program: to it, the memory is
-//! shared with threads that it does not have, and that only ever make the accesses above.
+//! What other processes write is outside of this program's memory model. To this program the
+//! memory is as if shared with additional threads that only ever make the accesses above.
 
 use core::any::Any;
 use core::fmt;
@@ -24,28 +21,27 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
 
-/// Alignment of every row, and of every column block inside one: two cache
-/// lines, because x86-64 prefetches lines in pairs.
+/// Alignment of every row and of every column block in it: two cache lines, because x86-64
+/// prefetches lines in pairs.
 pub const ROW_ALIGN: usize = 128;
 
-/// Bytes of a line of cache.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// How many lines are asked for at most: a processor has few places to note for what it
-/// waits.
+/// Most lines that are prefetched for writing: a processor tracks few outstanding misses.
 const EXPECTED_LINES: usize = 4;
 
-/// A function that gives the processor a hint about the line of cache in which a byte stands, by
-/// this instruction of x86-64 and by this one of aarch64; elsewhere it does nothing.
+/// Defines a function that prefetches the cache line of a byte, by the given instruction of
+/// x86-64 or of aarch64; elsewhere it does nothing.
 macro_rules! hint {
     ($(#[$about:meta])* $visible:vis fn $name:ident: $x86_64:literal, $aarch64:literal) => {
         $(#[$about])*
         #[inline]
         $visible fn $name(byte: *const u8) {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            // SAFETY: a hint, which alters neither memory nor registers, and does not fault,
-            // wherever it points. (Of processors of 64 bits, all since 2006 take the one for
-            // writing, if only to do nothing.)
+            // SAFETY: a prefetch changes neither memory nor registers, and does not fault at
+            // any address. (All 64-bit processors since 2006 accept `prefetchw`, if only as
+            // a no-op.)
             unsafe {
                 core::arch::asm!(
                     concat!($x86_64, " [{}]"), in(reg) byte,
@@ -53,7 +49,7 @@ macro_rules! hint {
                 );
             }
             #[cfg(all(target_arch = "aarch64", not(miri)))]
-            // SAFETY: a hint, as above, of the base instruction set.
+            // SAFETY: as above; a prefetch of the base instruction set.
             unsafe {
                 core::arch::asm!(
                     concat!($aarch64, ", [{}]"), in(reg) byte,
@@ -67,19 +63,19 @@ macro_rules! hint {
 }
 
 hint! {
-    /// Gets a line of cache in order to write it. (A prefetch of the standard library's would
-    /// only get it in order to read it, unless it is compiled for newer processors alone.)
+    /// Prefetches a cache line for writing. (The standard library's prefetch would fetch it
+    /// for reading only, unless it is compiled for newer processors alone.)
     fn prefetch_write: "prefetchw", "prfm pstl1keep"
 }
 
 hint! {
-    /// Gets a line of cache in order to read it.
+    /// Prefetches a cache line for reading.
     fn prefetch_read: "prefetcht0", "prfm pldl1keep"
 }
 
-/// Says that bytes are about to be read: the processor gets the first line of cache and the last
-/// here now, while something else is done; those between it foresees itself, once it is read on.
-/// No more than a hint: nothing is read, so that they may stand anywhere.
+/// Prefetches bytes that are about to be read: the first and the last cache line. The
+/// hardware prefetcher finds the lines between them once reading begins. Only a hint: nothing
+/// is read, so the bytes may be anywhere.
 #[inline]
 pub fn expect_read(bytes: NonNull<u8>, len: usize) {
     let first = bytes.as_ptr().cast_const();
@@ -87,9 +83,9 @@ pub fn expect_read(bytes: NonNull<u8>, len: usize) {
     prefetch_read(first.wrapping_add(len.saturating_sub(1)));
 }
 
-/// Loads a word with acquire ordering, also where memory is mapped read-only: there a relaxed
-/// load alone is one that only reads, by the rules of `core::sync::atomic`. (No instruction
-/// more on x86-64, whose loads are ordered.)
+/// Loads a word with acquire ordering, also from memory that is mapped read-only, for which
+/// the rules of `core::sync::atomic` allow only relaxed loads. (No additional instruction on
+/// x86-64, whose loads are ordered.)
 #[inline]
 pub(crate) fn load_acquire(word: &AtomicU64) -> u64 {
     let value = word.load(Ordering::Relaxed);
@@ -97,8 +93,8 @@ pub(crate) fn load_acquire(word: &AtomicU64) -> u64 {
     value
 }
 
-/// One row of a view as this process sees it. Cheap to clone; the memory
-/// stays mapped until the last clone is gone.
+/// One row as this process sees it. Cheap to clone; the memory stays mapped until the last
+/// clone is gone.
 #[derive(Clone)]
 pub struct Region {
     base: NonNull<u8>,
@@ -107,21 +103,21 @@ pub struct Region {
     keep: Arc<dyn Any + Send + Sync>,
 }
 
-// SAFETY: the memory behind `base` is shared by design; safe methods only make
-// atomic accesses to it, and `keep` (itself Send + Sync) keeps it mapped.
+// SAFETY: the memory behind `base` is shared by design. Safe methods make only atomic
+// accesses to it, and `keep`, which is Send + Sync, keeps it mapped.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// A region over memory that somebody else owns.
+    /// A region over memory that `keep` owns.
     ///
     /// # Safety
-    /// `base` is aligned to [`ROW_ALIGN`]; `len` bytes from it are of one allocation (and so
-    /// `isize::MAX` at most), initialized, and stay readable (and writable if `writable`) for
-    /// as long as `keep` lives; `len` is a multiple of 8; nobody in this process makes
-    /// non-atomic accesses to it but through [`Region::bytes`], and by the pointers of
-    /// [`Region::begin`] and [`Region::place`], or atomic ones of another size.
+    /// `base` is aligned to [`ROW_ALIGN`]. The `len` bytes from it are in one allocation (so
+    /// at most `isize::MAX`), initialized, and stay readable (and writable if `writable`) as
+    /// long as `keep` lives. `len` is a multiple of 8. No code of this process accesses them
+    /// non-atomically, except through [`Region::bytes`] and the pointers of
+    /// [`Region::begin`] and [`Region::place`], or atomically in another size.
     pub unsafe fn from_raw(
         base: NonNull<u8>,
         len: usize,
@@ -142,12 +138,12 @@ impl Region {
         let len = Self::heap_len(len);
         let heap = Heap::new(len);
         let base = heap.base;
-        // SAFETY: the base is aligned, zeroed, followed by `len` bytes, and freed only
-        // when `heap`, which `keep` owns, is dropped.
+        // SAFETY: the base is aligned and followed by `len` zeroed bytes, which are freed
+        // only when `heap`, owned by `keep`, is dropped.
         unsafe { Self::from_raw(base, len, true, Arc::new(heap)) }
     }
 
-    /// The same memory, not to be written through this handle.
+    /// The same memory, read-only through this handle.
     pub(crate) fn read_only(&self) -> Self {
         Self {
             writable: false,
@@ -155,8 +151,7 @@ impl Region {
         }
     }
 
-    /// `len` bytes of it from `at`; `None` when they do not lie inside, or are not
-    /// aligned as rows are.
+    /// The `len` bytes from `at`; `None` if they are not inside, or not aligned as rows are.
     pub fn window(&self, at: usize, len: usize) -> Option<Self> {
         let aligned = at.is_multiple_of(ROW_ALIGN) && len.is_multiple_of(8);
         if !aligned || !self.contains(at, len) {
@@ -170,7 +165,7 @@ impl Region {
         })
     }
 
-    /// The length that [`Region::heap`] gives for a wanted one.
+    /// The length that [`Region::heap`] gives for a requested one.
     pub(crate) const fn heap_len(len: usize) -> usize {
         if len == 0 {
             ROW_ALIGN
@@ -189,7 +184,7 @@ impl Region {
         self.len == 0
     }
 
-    /// Whether this process may write to it: true for its own row alone.
+    /// Whether this process may write to it: true only for its own row.
     pub fn is_writable(&self) -> bool {
         self.writable
     }
@@ -200,13 +195,13 @@ impl Region {
         at.checked_add(len).is_some_and(|end| end <= self.len)
     }
 
-    /// Address of the first byte; for tests that show where a sample lies.
+    /// Address of the first byte; for tests that show where a sample is.
     pub fn address(&self) -> usize {
         self.base.addr().get()
     }
 
-    /// The word at byte offset `at`. Backends only; nothing may be stored to
-    /// it unless the region is writable.
+    /// The word at byte offset `at`. For backends; it may be stored to only if the region is
+    /// writable.
     #[inline]
     pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
         assert!(
@@ -216,23 +211,23 @@ impl Region {
         );
         // SAFETY: in bounds by the assertion above.
         let word = unsafe { self.base.add(at) };
-        // SAFETY: aligned to 8 (the base is aligned to 128, `at` to 8), mapped
-        // for as long as `self` lives, and words are only accessed atomically.
-        // On a read-only mapping only relaxed loads are made (`store` asserts it, and
-        // `load_acquire` sees to it).
+        // SAFETY: aligned to 8 (the base is aligned to 128, `at` to 8), mapped as long as
+        // `self` lives, and words are only accessed atomically. On a read-only mapping only
+        // relaxed loads are made (`store` asserts that it is writable; `load_acquire` loads
+        // relaxed).
         unsafe { AtomicU64::from_ptr(word.cast().as_ptr()) }
     }
 
-    /// The low half of a word, as an address for the kernel to wait on: this
-    /// process reads and writes it as part of the whole word only.
+    /// The low half of a word, as an address for the kernel to wait on. This process reads
+    /// and writes it only as part of the whole word.
     pub(crate) fn futex(&self, at: usize) -> &AtomicU32 {
         let word = core::ptr::from_ref(self.word(at)).cast_mut().cast();
-        // SAFETY: the first half of a live word (little-endian on both targets),
-        // and never accessed through this reference.
+        // SAFETY: the first half of a live word (both targets are little-endian), and never
+        // accessed through this reference.
         unsafe { AtomicU32::from_ptr(word) }
     }
 
-    /// Its high half, the same way.
+    /// The high half of a word, likewise.
     pub(crate) fn futex_high(&self, at: usize) -> &AtomicU32 {
         let word: *mut u32 = core::ptr::from_ref(self.word(at)).cast_mut().cast();
         // SAFETY: the second half of a live word of eight bytes, and never accessed through
@@ -240,35 +235,34 @@ impl Region {
         unsafe { AtomicU32::from_ptr(word.wrapping_add(1)) }
     }
 
-    /// All words, for backends that write a copy on a peer's behalf. Nothing
-    /// may be stored through them unless the region is writable.
+    /// All words, for backends that write a copy on a peer's behalf. They may be stored to
+    /// only if the region is writable.
     #[inline]
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: aligned, mapped for as long as `self` lives, a multiple of 8 long, of one
-        // allocation, and words are only accessed atomically; by who may not write, only by
+        // SAFETY: aligned, in one allocation, a multiple of 8 long, mapped as long as `self`
+        // lives. Words are only accessed atomically, and without write permission only by
         // relaxed loads.
         unsafe { core::slice::from_raw_parts(self.base.cast().as_ptr(), self.len / 8) }
     }
 
-    /// Reads the word at byte offset `at`, with acquire ordering: what its
-    /// owner stored before this value is visible afterwards. Pairs with
-    /// [`Fabric::store`](crate::Fabric::store). Panics when `at` is unaligned or outside: offsets
-    /// come from a layout, never from a peer.
+    /// Loads the word at byte offset `at` with acquire ordering: all that its owner stored
+    /// before this value is visible afterwards. Pairs with
+    /// [`Fabric::store`](crate::Fabric::store). Panics if `at` is unaligned or outside;
+    /// offsets come from a layout, never from a peer.
     #[inline]
     pub fn load(&self, at: usize) -> u64 {
         load_acquire(self.word(at))
     }
 
-    /// Stores a word of the own row with release ordering. Backends only: the
-    /// rest of the product stores through [`Fabric::store`](crate::Fabric::store).
+    /// Stores a word of the own row with release ordering. For backends; the rest of the
+    /// product uses [`Fabric::store`](crate::Fabric::store).
     #[inline]
     pub(crate) fn store(&self, at: usize, value: u64) {
         assert!(self.writable, "a peer's row is read-only");
         self.word(at).store(value, Ordering::Release);
     }
 
-    /// Stores words of the own row in a row, from `at`, each with release ordering, as
-    /// [`store`](Self::store) does one.
+    /// Stores consecutive words of the own row from `at`, each with release ordering.
     #[inline(always)]
     pub(crate) fn store_words<const N: usize>(&self, at: usize, values: &[u64; N]) {
         assert!(self.writable, "a peer's row is read-only");
@@ -279,7 +273,7 @@ impl Region {
         }
     }
 
-    /// Words in a row, from `at`: for who looks at them more than once. Panics like
+    /// Consecutive words from `at`, for reading them more than once. Panics like
     /// [`load`](Self::load).
     #[inline]
     pub fn words_at<const N: usize>(&self, at: usize) -> Words<'_, N> {
@@ -290,13 +284,13 @@ impl Region {
         );
         // SAFETY: in bounds by the assertion above.
         let words = unsafe { self.base.add(at) };
-        // SAFETY: aligned to 8, mapped for as long as `self` lives, and words are only
-        // accessed atomically; through these only relaxed loads are made (`Words`).
+        // SAFETY: aligned to 8, mapped as long as `self` lives, and words are only accessed
+        // atomically; through `Words` only relaxed loads are made.
         Words(unsafe { words.cast().as_ref() })
     }
 
-    /// Groups of so many words one behind the other, from `at`: what they lie in is looked
-    /// at once. Panics like [`load`](Self::load).
+    /// Consecutive groups of `N` words from `at`; bounds are checked once for all. Panics
+    /// like [`load`](Self::load).
     #[inline]
     pub fn word_groups<const N: usize>(
         &self,
@@ -308,33 +302,33 @@ impl Region {
         words.as_chunks().0.iter().map(Words)
     }
 
-    /// Copies words from `at`, as [`copy_out`](Self::copy_out) does bytes.
+    /// Copies `N` words from `at`, as [`copy_out`](Self::copy_out) does bytes.
     #[inline]
     pub fn copy_words<const N: usize>(&self, at: usize) -> [u64; N] {
         self.words_at(at).copy()
     }
 
-    /// Copies `into.len()` bytes from `at`, word by word, each read atomically:
-    /// an undisturbed copy only if a word vouches for the bytes, some mixture
-    /// of old and new otherwise, but never undefined behaviour. `at` and the
-    /// length are multiples of 8. Panics when outside.
+    /// Copies `into.len()` bytes from `at`, word by word, each read atomically. The copy is
+    /// consistent only if a word vouches for the bytes; otherwise it is a mixture of old and
+    /// new words, but never undefined behaviour. `at` and the length are multiples of 8.
+    /// Panics if outside.
     pub fn copy_out(&self, at: usize, into: &mut [u8]) {
         assert!(at.is_multiple_of(8) && into.len().is_multiple_of(8));
         let words = &self.words()[at / 8..(at + into.len()) / 8];
         for (word, into) in words.iter().zip(into.as_chunks_mut().0) {
             *into = word.load(Ordering::Relaxed).to_le_bytes();
         }
-        // Orders the copies above before whatever re-check follows.
+        // Orders the loads above before a check that follows.
         fence(Ordering::Acquire);
     }
 
-    /// Writes `bytes` at `at` into a copy, word by word, on its owner's behalf:
-    /// whoever sees one of these words sees all that was written before the
-    /// call. `at` and the length are multiples of 8. Panics when outside.
+    /// Writes `bytes` at `at` into a copy, word by word, on its owner's behalf. A reader that
+    /// sees one of these words sees all that was written before the call. `at` and the
+    /// length are multiples of 8. Panics if outside.
     pub(crate) fn copy_in(&self, at: usize, bytes: &[u8]) {
         assert!(self.writable && at.is_multiple_of(8) && bytes.len().is_multiple_of(8));
         let words = &self.words()[at / 8..(at + bytes.len()) / 8];
-        // Pairs with the acquire loads of `load`.
+        // Release: pairs with the acquire loads of `load`.
         fence(Ordering::Release);
         for (word, bytes) in words.iter().zip(bytes.as_chunks().0) {
             word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
@@ -344,20 +338,20 @@ impl Region {
     /// The bytes `at..at + len`.
     ///
     /// # Safety
-    /// In bounds, vouched for by a word that was loaded before, and not changed
-    /// by their owner while the reference lives (a peer of the same user keeps
-    /// that promise by the protocol: it waits for `released`).
+    /// In bounds, vouched for by a word that was loaded before, and not changed by their
+    /// owner while the reference lives (a peer keeps this promise by the protocol: it waits
+    /// for `released`).
     #[inline]
     pub unsafe fn bytes(&self, at: usize, len: usize) -> &[u8] {
         assert!(self.contains(at, len), "{at}+{len} of {}", self.len);
         // SAFETY: in bounds by the assertion above.
         let base = unsafe { self.base.add(at) };
-        // SAFETY: mapped for the life of `self`; unchanged by the contract.
+        // SAFETY: mapped as long as `self` lives; unchanged by the contract.
         unsafe { core::slice::from_raw_parts(base.as_ptr(), len) }
     }
 
-    /// Where the bytes `at..at + len` begin: for who reads parts of them under the conditions
-    /// of [`bytes`](Self::bytes), while a clone of the region lives. Panics when outside.
+    /// Pointer to the bytes `at..at + len`, for reading parts of them under the conditions of
+    /// [`bytes`](Self::bytes), while a clone of the region lives. Panics if outside.
     #[inline]
     pub fn begin(&self, at: usize, len: usize) -> NonNull<u8> {
         assert!(self.contains(at, len), "{at}+{len} of {}", self.len);
@@ -365,16 +359,16 @@ impl Region {
         unsafe { self.base.add(at) }
     }
 
-    /// The same of the own row, for who also writes bytes there that nobody else may touch
-    /// meanwhile: those of a claimed extent that is not committed yet.
+    /// Pointer to bytes of the own row that only the caller may access meanwhile, for writing
+    /// them: those of a claimed extent that is not committed yet.
     pub fn place(&self, at: usize, len: usize) -> NonNull<u8> {
         assert!(self.writable, "a peer's row is read-only");
         self.begin(at, len)
     }
 
-    /// Says that the first lines of `at..at + len` are about to be written, to which who read
-    /// them last has a claim: the processor gets them here now, rather than have the next
-    /// locked instruction behind the stores wait for them. No more than a hint.
+    /// Prefetches the first cache lines of `at..at + len` for writing, which the readers have
+    /// in their caches. Otherwise the next locked instruction would wait for the stores to
+    /// get them. Only a hint.
     #[inline]
     pub fn expect_write(&self, at: usize, len: usize) {
         let lines = len.div_ceil(LINE).min(EXPECTED_LINES);
@@ -388,25 +382,25 @@ impl Region {
     }
 }
 
-/// Some words of a row, see [`Region::words_at`].
+/// Consecutive words of a row; see [`Region::words_at`].
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a, const N: usize>(&'a [AtomicU64; N]);
 
 impl<const N: usize> Words<'_, N> {
-    /// One of them, as [`Region::load`] reads it.
+    /// One of the words, as [`Region::load`] reads it.
     #[inline]
     pub fn load(self, at: usize) -> u64 {
         load_acquire(&self.0[at])
     }
 
-    /// A copy of all, as by [`Region::copy_words`].
+    /// A copy of all words, as by [`Region::copy_words`].
     #[inline]
     pub fn copy(self) -> [u64; N] {
         let mut values = [0; N];
         for (value, word) in values.iter_mut().zip(self.0) {
             *value = word.load(Ordering::Relaxed);
         }
-        // Orders the copies above before whatever re-check follows.
+        // Orders the loads above before a check that follows.
         fence(Ordering::Acquire);
         values
     }
@@ -422,9 +416,9 @@ impl fmt::Debug for Region {
     }
 }
 
-/// An aligned, zeroed allocation. It is aligned by hand inside one of small
-/// alignment: the system zeroes those without touching them, so that the unused
-/// parts of a row cost no memory.
+/// An aligned, zeroed allocation. It is aligned by hand inside an allocation of small
+/// alignment: the allocator zeroes such a one without touching it, so unused parts of a row
+/// take no memory.
 struct Heap {
     /// Aligned to `ROW_ALIGN`, inside the allocation.
     base: NonNull<u8>,
@@ -494,7 +488,7 @@ mod tests {
         let mut copy = [0; 16];
         region.copy_out(8, &mut copy);
         assert_eq!(copy, [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        // SAFETY: in bounds, and nobody else touches this region.
+        // SAFETY: in bounds, and no other code accesses this region.
         unsafe { region.place(16, 2).cast().write([9_u8, 9]) };
         // SAFETY: as above.
         assert_eq!(unsafe { region.bytes(15, 4) }, [0, 9, 9, 3]);
@@ -505,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_to_be_written_stays_as_it_is() {
+    fn a_prefetch_for_writing_changes_nothing() {
         let region = Region::heap(256);
         region.store_words(0, &[7; 32]);
         for (at, len) in [
@@ -522,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_words_follow_each_other() {
+    fn groups_of_words_are_consecutive() {
         let region = Region::heap(128);
         region.store_words(96, &[1, 2, 3, 4]);
         let groups = region.word_groups::<2>(88, 2);

@@ -22,7 +22,7 @@ impl fmt::Display for Rank {
     }
 }
 
-/// A set of ranks; small enough to copy, no allocation.
+/// A set of ranks, copied by value.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct PeerSet([u64; MEMBERS_MAX / 64]);
 
@@ -30,12 +30,13 @@ impl PeerSet {
     /// The empty set.
     pub const EMPTY: Self = Self([0; MEMBERS_MAX / 64]);
 
-    /// The set whose members are the bits of these words, rank 0 the lowest of the first.
+    /// The set with the members whose bits are set; rank 0 is the lowest bit of the first
+    /// word.
     pub const fn from_words(words: [u64; MEMBERS_MAX / 64]) -> Self {
         Self(words)
     }
 
-    /// The words of [`from_words`](Self::from_words).
+    /// The words that [`from_words`](Self::from_words) takes.
     #[inline]
     pub const fn words(&self) -> [u64; MEMBERS_MAX / 64] {
         self.0
@@ -46,7 +47,7 @@ impl PeerSet {
         self.0[rank.index() / 64] |= 1 << (rank.index() % 64);
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     pub fn remove(&mut self, rank: Rank) {
         self.0[rank.index() / 64] &= !(1 << (rank.index() % 64));
     }
@@ -56,15 +57,15 @@ impl PeerSet {
         rank.index() < MEMBERS_MAX && self.0[rank.index() / 64] >> (rank.index() % 64) & 1 == 1
     }
 
-    /// Whether nobody is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; MEMBERS_MAX / 64]
     }
 
-    /// How many are in it.
+    /// Number of members.
     #[inline]
     pub fn len(&self) -> usize {
-        // One by one: most sets are small, and counting is no instruction everywhere.
+        // Bit by bit: most sets are small, and not every target has a popcount instruction.
         let mut len = 0;
         for mut word in self.0 {
             while word != 0 {
@@ -81,7 +82,7 @@ impl PeerSet {
         self.0[at]
     }
 
-    /// Members of either set.
+    /// The union of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self(core::array::from_fn(|i| self.0[i] | other.0[i]))
@@ -93,9 +94,9 @@ impl PeerSet {
         Self(core::array::from_fn(|i| self.0[i] & !other.0[i]))
     }
 
-    /// The members in ascending order from the one behind `me` on, and round; `me` last, if
-    /// it is in the set. The order in which to push: were it the same everywhere, all
-    /// members would fill the link of one of them at a time.
+    /// The members in ascending order, beginning behind `me` and wrapping around; `me` last,
+    /// if it is in the set. Pushes go out in this order: if it were the same everywhere, all
+    /// members would load the link of the same member at a time.
     pub fn iter_behind(&self, me: Rank) -> impl Iterator<Item = Rank> + use<> {
         let behind = move |rank: &Rank| *rank > me;
         let others = self.iter().filter(move |rank| !behind(rank));
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_holds_what_was_put_in() {
+    fn a_set_contains_what_was_inserted() {
         let ranks = [0, 1, 63, 64, 127, 128, 255].map(Rank);
         let mut set: PeerSet = ranks.into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), ranks);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn each_begins_behind_itself() {
+    fn iteration_begins_behind_each_member() {
         let set: PeerSet = [0, 1, 63, 64, 255].map(Rank).into_iter().collect();
         let behind = |me: u16| set.iter_behind(Rank(me)).map(|rank| rank.0);
         assert!(behind(1).eq([63, 64, 255, 0, 1]));

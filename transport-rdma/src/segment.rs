@@ -1,23 +1,22 @@
-//! What is agreed on of a segment before it is made.
+//! What members agree on before they make a segment.
 
 use std::collections::BTreeSet;
 
 use crate::peers::{MEMBERS_MAX, Rank};
 
-/// Identifies a segment among those of its members: the epoch in which it was
-/// made, and which of that epoch it is.
+/// Identifies a segment among those of its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentKey {
-    /// Rises with every view.
+    /// The epoch in which it was made; rises with every view.
     pub epoch: u64,
-    /// Which of them.
+    /// Number of the segment within its epoch.
     pub index: u32,
 }
 
-/// A segment to be made: the same at all its members, but for `me`.
+/// A segment to be made; the same at all its members except for `me`.
 #[derive(Debug, Clone)]
 pub struct SegmentRequest {
-    /// Which one.
+    /// Its key.
     pub key: SegmentKey,
     /// Ids of the members, by rank; at most 256.
     pub members: Vec<u128>,
@@ -30,7 +29,7 @@ pub struct SegmentRequest {
 }
 
 impl SegmentRequest {
-    /// Why participant `id` cannot make it.
+    /// Why participant `id` cannot make this segment, if it cannot.
     pub(crate) fn problem(&self, id: u128) -> Option<String> {
         let count = self.members.len();
         if !(1..=MEMBERS_MAX).contains(&count) || count != self.row_lens.len() {

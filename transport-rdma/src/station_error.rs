@@ -1,4 +1,4 @@
-//! Why a station could not do what it was asked for, whatever part of it.
+//! Errors of a station's operations, for all of its parts.
 
 use crate::segment::SegmentKey;
 use crate::shm::SetupError;
@@ -7,26 +7,26 @@ use crate::shm::SetupError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StationError {
-    /// The system did not give what was needed.
+    /// A resource of this host could not be set up.
     #[error(transparent)]
     System(#[from] SetupError),
-    /// An address that no station of this version has.
+    /// Not an address that a station of this version has written.
     #[error("{0:?} is no address of a station")]
     Address(String),
-    /// The peer could not be reached, or is lost.
+    /// The peer cannot be reached, or is lost.
     #[error("member {id:032x} cannot be reached: {reason}")]
     Unreachable {
-        /// Who.
+        /// The peer.
         id: u128,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The peer does not want the connection.
+    /// The peer refuses the connection, or this side does.
     #[error("member {id:032x} refuses the connection: {reason}")]
     Refused {
-        /// Who.
+        /// The peer.
         id: u128,
-        /// Its words, or why this side refuses it.
+        /// The reason of the side that refuses.
         reason: String,
     },
     /// The message is too long.
@@ -37,25 +37,25 @@ pub enum StationError {
         /// The limit.
         max: usize,
     },
-    /// The peer takes nothing: too much waits for it already.
+    /// Too many bytes wait for the peer already.
     #[error("{waiting} bytes wait for member {id:032x}, which takes none")]
     Full {
-        /// Who.
+        /// The peer.
         id: u128,
-        /// Bytes that wait.
+        /// Number of bytes that wait.
         waiting: usize,
     },
     /// The station has been closed.
     #[error("the station has been closed")]
     Closed,
-    /// A segment that makes no sense, or is there already.
+    /// The segment is invalid, or exists already.
     #[error("segment {index} of epoch {epoch} cannot be made: {problem}")]
     Segment {
-        /// Of its key.
+        /// Epoch of its key.
         epoch: u64,
-        /// Of its key.
+        /// Index of its key.
         index: u32,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What has happened at a station, from whoever notices to whoever asks.
+//! Events of a station: the queue between the threads that report them and those that wait.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,35 +9,35 @@ use crate::fabric::FailureCause;
 /// Longest message between stations, in bytes.
 pub const MESSAGE_LEN_MAX: usize = 1 << 20;
 
-/// Most bytes of messages that wait for a peer, or of a peer to be taken.
+/// Most bytes of messages that wait to be sent to a peer, or to be taken from it.
 pub(crate) const QUEUE_LEN_MAX: usize = 16 * MESSAGE_LEN_MAX;
 
-/// As good as for ever: 30 years.
+/// Practically for ever: 30 years.
 const AGES: Duration = Duration::from_secs(30 * 365 * 86_400);
 
-/// What is said of a peer that has gone on purpose.
-pub(crate) const LEFT: &str = "it has closed the connection";
+/// The reason reported for a peer that has closed the connection on purpose.
+pub(crate) const CLOSED_BY_PEER: &str = "it has closed the connection";
 
-/// What happened at a station.
+/// An event of a station.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StationEvent {
-    /// A peer is connected, whoever of the two called.
+    /// A peer is connected, whichever side has called.
     Connected {
-        /// Who.
+        /// Its id.
         id: u128,
     },
     /// A peer has sent a message.
     Message {
-        /// Who.
+        /// The id of the sender.
         from: u128,
-        /// What, as it was given to `send`.
+        /// The message as it was passed to `send`.
         bytes: Vec<u8>,
     },
-    /// A peer is lost. Its id does not come back before `drop_peer`.
+    /// A peer is lost. It cannot connect again before `drop_peer`.
     Closed {
-        /// Who.
+        /// Its id.
         id: u128,
-        /// How it is known.
+        /// How the failure was detected.
         cause: FailureCause,
     },
 }
@@ -51,7 +51,7 @@ impl StationEvent {
     }
 }
 
-/// Events that nobody has taken yet: one queue for all parts of a station.
+/// Events that were not taken yet: one queue for all parts of a station.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     queue: Mutex<Queue>,
@@ -61,7 +61,7 @@ pub(crate) struct EventQueue {
 #[derive(Debug, Default)]
 struct Queue {
     events: VecDeque<StationEvent>,
-    /// Bytes of each peer's messages among them.
+    /// Bytes of each peer's messages in `events`.
     unread: BTreeMap<u128, usize>,
     interrupted: bool,
     ended: bool,
@@ -72,13 +72,13 @@ impl EventQueue {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something that is no message.
-    pub(crate) fn tell(&self, event: StationEvent) {
+    /// Appends an event other than a message.
+    pub(crate) fn push(&self, event: StationEvent) {
         self.queue().events.push_back(event);
         self.changed.notify_all();
     }
 
-    /// A message, unless too many of this peer wait: the error says so.
+    /// Appends a message. Fails with a reason if too many bytes of this peer wait.
     pub(crate) fn deliver(&self, from: u128, bytes: Vec<u8>) -> Result<(), String> {
         let mut queue = self.queue();
         let unread = queue.unread.entry(from).or_default();
@@ -96,14 +96,14 @@ impl EventQueue {
         Ok(())
     }
 
-    /// What a peer had said or been is not told any more.
+    /// Discards the events of a peer.
     pub(crate) fn forget(&self, id: u128) {
         let mut queue = self.queue();
         queue.unread.remove(&id);
         queue.events.retain(|event| event.peer() != id);
     }
 
-    /// The next one; `None` after `timeout`, an interruption, or the end.
+    /// Takes the next event; `None` after `timeout`, an interruption, or the end.
     pub(crate) fn next(&self, timeout: Duration) -> Option<StationEvent> {
         let now = Instant::now();
         let deadline = now.checked_add(timeout).unwrap_or(now + AGES);
@@ -121,13 +121,13 @@ impl EventQueue {
         }
     }
 
-    /// Whoever waits, or comes next, is to look at something else.
+    /// Makes `next` return without an event, now or at its next call.
     pub(crate) fn interrupt(&self) {
         self.queue().interrupted = true;
         self.changed.notify_all();
     }
 
-    /// Nobody waits any more.
+    /// Ends all waiting, now and later.
     pub(crate) fn end(&self) {
         self.queue().ended = true;
         self.changed.notify_all();
@@ -151,31 +151,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_that_nobody_takes_are_bounded_for_each_peer() {
-        let news = EventQueue::default();
+    fn untaken_messages_are_bounded_for_each_peer() {
+        let events = EventQueue::default();
         let message = || vec![0; MESSAGE_LEN_MAX];
         for _ in 0..16 {
-            news.deliver(1, message()).expect("room");
+            events.deliver(1, message()).expect("room");
         }
-        let full = news.deliver(1, message()).expect_err("full");
+        let full = events.deliver(1, message()).expect_err("full");
         assert!(full.contains("wait here"), "{full}");
-        news.deliver(2, message()).expect("its own room");
-        assert!(news.next(Duration::ZERO).is_some());
-        news.deliver(1, message()).expect("room again");
-        news.forget(1);
-        news.deliver(1, message()).expect("room again");
-        let from = core::iter::from_fn(|| news.next(Duration::ZERO));
+        events.deliver(2, message()).expect("its own room");
+        assert!(events.next(Duration::ZERO).is_some());
+        events.deliver(1, message()).expect("room again");
+        events.forget(1);
+        events.deliver(1, message()).expect("room again");
+        let from = core::iter::from_fn(|| events.next(Duration::ZERO));
         assert_eq!(from.map(|event| event.peer()).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]
-    fn who_waits_is_interrupted_once_and_ended_for_good() {
-        let news = EventQueue::default();
-        news.interrupt();
-        assert_eq!(news.next(Duration::MAX), None);
-        news.tell(StationEvent::Connected { id: 1 });
-        news.end();
-        assert!(news.next(Duration::MAX).is_some());
-        assert_eq!(news.next(Duration::MAX), None);
+    fn waiting_is_interrupted_once_and_ended_for_good() {
+        let events = EventQueue::default();
+        events.interrupt();
+        assert_eq!(events.next(Duration::MAX), None);
+        events.push(StationEvent::Connected { id: 1 });
+        events.end();
+        assert!(events.next(Duration::MAX).is_some());
+        assert_eq!(events.next(Duration::MAX), None);
     }
 }

@@ -172,7 +172,7 @@ fn nobody_founds_but_the_first_contact() {
     let error = hasty.enable().expect_err("nobody founds");
     assert!(matches!(error, Error::Timeout(_)), "{error}");
     let text = error.to_string();
-    let first = format!("first contact {}: nobody answers", hosts.contacts[0]);
+    let first = format!("first contact {}: no station answers", hosts.contacts[0]);
     assert!(text.contains(&first), "{text}");
     assert!(
         text.contains("nobody founds the domain until it runs"),

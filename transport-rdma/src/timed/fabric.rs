@@ -32,7 +32,7 @@ pub struct TimedFabric {
 /// What a node has spent on a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Pushes that were posted, each once, whomever it went to.
+    /// PushQueue that were posted, each once, whomever it went to.
     pub requests: u64,
     /// Writes: a push counts for each of its peers.
     pub writes: u64,

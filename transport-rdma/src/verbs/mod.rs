@@ -17,7 +17,7 @@
 //! - Set-up: `core` over `device`, the choice; `link`, a peer, over an `offer` and its
 //!   answer. `shared` is what it, its segments and its one `thread` know.
 //! - Data path: `segment`; `outgoing` with its queue, and the `poster`, which makes chains
-//!   of it, counts `slots` and knows by the `ledger` where things go; `sleeper`.
+//!   of it, counts `slots` and knows by the `segments` where things go; `sleeper`.
 //! - `sys` is libibverbs, and has all that is `unsafe`.
 //!
 //! # Memory
@@ -40,7 +40,7 @@
 //! next push or `poll` goes on with it, or the thread, which the completion channel tells.
 //! There are no timers.
 //!
-//! # PeerFailure
+//! # Failure
 //!
 //! What fails is told once, in words: a work request that is completed with an error, an
 //! event of the device, a message that makes no sense. The queue pair is to be closed then.
@@ -51,27 +51,27 @@
 //! there is a gap, else after a seventh of that time. It says so once for a gap. So if its
 //! word is lost, or what was sent again, or what nothing was sent behind, that is waited for.
 
-mod core;
-mod counters;
+mod completion_thread;
+mod control_message;
 mod device;
 mod error;
 mod fetched;
-mod ledger;
 mod link;
-mod message;
+mod link_counters;
 mod offer;
+mod open_segments;
 mod outgoing;
+mod peer_sleep;
 mod poster;
 mod segment;
+mod send_slots;
 mod shared;
-mod sleeper;
-mod slots;
 mod sys;
-mod thread;
+mod transport;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::core::{Core, Hooks};
+pub(crate) use self::transport::{Hooks, RdmaTransport};
 pub use error::RdmaError;
-pub(crate) use segment::Segment;
+pub(crate) use segment::RdmaSegment;

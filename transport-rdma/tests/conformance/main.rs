@@ -1,12 +1,14 @@
-//! One suite for all backends: each clause of the `Fabric` contract as a
-//! function over a [`harness::Harness`], run over the simulator (many seeds) and over
-//! stations (threads, both doorbells): of one host, each on its own, and a mixture. A
-//! backend that comes later implements [`harness::Segments`] and adds a module to `suite`.
+//! One suite for all backends: each clause of the `Fabric` contract is a function over a
+//! [`harness::Harness`], run over the simulator (many seeds) and over stations (threads, both
+//! doorbells): all members on one host, each on its own host, and a mixture. A new backend
+//! implements [`harness::Segments`] and adds a module to `suite`.
+//!
+//! The mutants of the simulator (`testing/mutants/fabric`) break one clause each, and have to
+//! fail the test of that clause.
 
 mod data;
 mod failure;
 mod harness;
-mod planted;
 mod segments;
 mod sleeping;
 mod stations;
@@ -16,7 +18,7 @@ use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 use stations::StationGroup;
 
-/// In shared memory and over streams; simulated groups have 3 to 5.
+/// Members of a group of stations; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
 const ROW_LEN: usize = 1024;
 
@@ -56,7 +58,7 @@ fn over_stations(
     }
 }
 
-/// Some clauses repeat themselves often enough; and packets take their time.
+/// Once: packets take time, and most clauses repeat themselves.
 fn over_rdma(clause: impl Fn(&StationGroup) -> Outcome, hosts: &[usize]) {
     use DoorbellChoice::{Auto, Event};
     if let Err(violation) = clause(&StationGroup::over_rdma(hosts, ROW_LEN, &[Auto, Event])) {
@@ -64,7 +66,7 @@ fn over_rdma(clause: impl Fn(&StationGroup) -> Outcome, hosts: &[usize]) {
     }
 }
 
-/// The hosts of members: all on one, each on its own, two and two.
+/// The hosts of the members: all on one, each on its own, two on each, and so on.
 const ONE: &[usize] = &[0; MEMBERS];
 const APART: &[usize] = &[0, 1, 2];
 const TWO: &[usize] = &[0, 1, 0, 1];
@@ -161,14 +163,6 @@ macro_rules! suite {
             $(#[test] #[ignore = "needs RDMA devices: run it in testing/rdma-vm"] fn $further() {
                 super::over_rdma(crate::$segments::$further, super::TWO_AND_MORE);
             })*
-        }
-        /// Every clause by its name, for the planted bugs.
-        fn clause<H: Segments>(name: &str) -> Option<fn(&H) -> Outcome> {
-            match name {
-                $(stringify!($clause) => Some($module::$clause::<H>),)*
-                $(stringify!($further) => Some($segments::$further::<H>),)*
-                _ => None,
-            }
         }
     };
 }

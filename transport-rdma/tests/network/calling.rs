@@ -373,10 +373,10 @@ fn calls_end_in_time_and_by_reason() {
     assert!(error.contains("did not answer in time"), "{error}");
     drop(nobody);
     let error = station.call(contact, soon()).expect_err("gone").to_string();
-    assert!(error.contains("nobody answers"), "{error}");
+    assert!(error.contains("no station answers"), "{error}");
     let elsewhere = alone(2, network()).address();
     let error = station.connect(&elsewhere, soon()).expect_err("gone");
-    assert!(error.to_string().contains("nobody answers"), "{error}");
+    assert!(error.to_string().contains("no station answers"), "{error}");
     let error = station.connect(b"what", soon()).expect_err("nonsense");
     assert!(error.to_string().contains("no address"), "{error}");
 }

@@ -210,7 +210,7 @@ fn guests_have_their_time_and_their_name() {
     let proof = proof(b"", 0, &mine, &theirs);
     again.write_all(&proof).expect("sent");
     let reason = refusal(&mut again);
-    assert!(reason.ends_with("is being let in"), "{reason}");
+    assert!(reason.ends_with("is being connected"), "{reason}");
     assert!(station.path(9).is_none());
     drop(silent);
     until(|| connections(&station) == 0);

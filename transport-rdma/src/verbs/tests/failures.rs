@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::harness::{AT, Firewall, Netem, Station, connect, key, pair, wait_until};
 use crate::peers::PeerSet;
-use crate::verbs::message::Message;
+use crate::verbs::message::ControlMessage;
 
 /// One that is told of once, for a peer that is gone without a word.
 fn fails_once(station: &Station, peer: u128, mut push: impl FnMut()) -> String {
@@ -111,7 +111,9 @@ fn a_send_queue_is_never_overrun() {
 fn a_peer_that_makes_no_sense_fails_once() {
     let (a, b) = pair();
     let link = b.core.shared().link(a.id).expect("a peer");
-    b.core.shared().say(&link, Message::Over { key: key(1, 0) });
+    b.core
+        .shared()
+        .say(&link, ControlMessage::Over { key: key(1, 0) });
     let reason = fails_once(&a, b.id, || {});
     assert!(reason.contains("nobody had opened"), "{reason}");
 }
@@ -131,7 +133,7 @@ fn offers_are_checked() {
     assert!(offer.len() <= 128);
     let again = a.core.offer(b.id).expect_err("twice");
     assert!(again.contains("already"), "{again}");
-    let none = b.core.answer(a.id, &offer[1..]).expect_err("nonsense");
+    let none = b.core.answer(a.id, &offer[1..]).expect_err("violation");
     assert!(none.contains("no queue pair"), "{none}");
     assert_eq!(b.core.counters(a.id), None, "nothing is left of it");
     let early = b.core.accept(a.id, &offer).expect_err("not offered");

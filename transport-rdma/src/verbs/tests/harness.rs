@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::super::{Core, Hooks, Segment};
+use super::super::{Hooks, RdmaSegment, RdmaTransport};
 use crate::fabric::{FABRIC_AREA, WakeInterest, WakeReason};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -52,7 +52,12 @@ impl Bed {
     }
 
     /// Sleeps until rung, unless `look` finds something. False: for too long.
-    pub(super) fn sleep(&self, core: &Core, want: WakeInterest, look: impl Fn() -> bool) -> bool {
+    pub(super) fn sleep(
+        &self,
+        core: &RdmaTransport,
+        want: WakeInterest,
+        look: impl Fn() -> bool,
+    ) -> bool {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = false;
         let epoch = (self.word.load(Ordering::Relaxed) >> 2) + 1;
         let word = want.sleep_word(epoch);
@@ -74,7 +79,7 @@ impl Bed {
 #[derive(Debug)]
 pub(super) struct Station {
     pub(super) id: u128,
-    pub(super) core: Core,
+    pub(super) core: RdmaTransport,
     pub(super) bed: Arc<Bed>,
     pub(super) failed: Arc<Mutex<Vec<(u128, String)>>>,
 }
@@ -100,7 +105,7 @@ impl Station {
         let listen = [10, 77, 0, node].into();
         Self {
             id: u128::from(node),
-            core: Core::open(&options, listen, patience, hooks).expect("a device"),
+            core: RdmaTransport::open(&options, listen, patience, hooks).expect("a device"),
             bed,
             failed,
         }
@@ -145,7 +150,7 @@ const ROW_LEN: usize = 1 << 16;
 /// A station's part of a segment.
 #[derive(Debug)]
 pub(super) struct Half {
-    pub(super) segment: Segment,
+    pub(super) segment: RdmaSegment,
     pub(super) row: Region,
     pub(super) copy: Region,
     pub(super) to: PeerSet,

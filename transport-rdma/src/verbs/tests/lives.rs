@@ -12,7 +12,7 @@ fn remembered(station: &Station, peer: u128) -> (usize, usize) {
     let poster = link.outgoing.poster();
     poster
         .as_ref()
-        .map_or((0, 0), |it| (it.ledger.len(), it.retired()))
+        .map_or((0, 0), |it| (it.segments.len(), it.retired()))
 }
 
 /// F6: late writes of a peer that was fenced land where nobody sees them; the other

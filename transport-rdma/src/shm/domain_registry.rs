@@ -1,8 +1,8 @@
-//! Decisions about a domain that must be single on a host: who founds it, and
+//! Decisions about a domain that must be unique on a host: which process founds it, and
 //! which view follows which.
 //!
-//! Each is a look at the domain's record and a change of it under the domain's
-//! lock, so that of two that contradict each other one is refused.
+//! Each decision reads the domain's record and changes it under the domain's lock, so of two
+//! contradictory decisions one is refused.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeSet;
@@ -18,35 +18,35 @@ use super::station::sweep_sockets;
 use super::view_record::{ADDRESS_LEN_MAX, MemberEntry, ViewDecision, ViewRecord};
 use crate::peers::MEMBERS_MAX;
 
-/// How long to wait for the lock, which is held for moments unless its holder
-/// is stopped.
+/// How long to wait for the lock, which is held only for moments unless its holder is
+/// stopped.
 const LOCK_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a process finds that comes to a domain.
+/// The result of entering a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnterOutcome {
-    /// Nobody: it has founded the domain, and is view 1 alone.
+    /// The domain had no living member: this process has founded it, as view 1 alone.
     Founded,
-    /// A view with members that live, as far as it can be known here: it has to
-    /// be let in by them.
+    /// A view with members that are alive, as far as this host can tell: they have to let
+    /// this process join.
     Present(Vec<MemberEntry>),
 }
 
-/// Who lives in a domain, as far as the record of this host tells.
+/// The members of a domain, as far as the record of this host tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DomainState {
-    /// Nobody.
+    /// No member.
     Empty,
-    /// These members of the view that is there: of this host those that live, and all
-    /// of other hosts.
+    /// Members of the recorded view: those of this host that are alive, and all of other
+    /// hosts.
     Present(Vec<MemberEntry>),
 }
 
-/// Why a decision did not become the domain's.
+/// Why a decision was not recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecisionRefused {
-    /// Another view is there than the one that the decision follows.
+    /// The recorded view is another one than the decision follows.
     #[error(
         "domain {domain} is at view {there} with digest {digest:016x} on this host: \
          view {next} after view {from} comes too late"
@@ -54,7 +54,7 @@ pub enum DecisionRefused {
     Superseded {
         /// The domain.
         domain: u32,
-        /// The view that is there.
+        /// The recorded view.
         there: u64,
         /// Its digest.
         digest: u64,
@@ -63,44 +63,43 @@ pub enum DecisionRefused {
         /// The view decided on.
         next: u64,
     },
-    /// The view that is there is not this member's.
+    /// This member is not in the recorded view.
     #[error("domain {domain} is at view {there} on this host, and member {id:032x} is not in it")]
     NotMember {
         /// The domain.
         domain: u32,
-        /// The view that is there.
+        /// The recorded view.
         there: u64,
         /// This member.
         id: u128,
     },
-    /// The record is not there: somebody has removed it.
+    /// The record was removed.
     #[error("domain {domain} has no record on this host any more")]
     Gone {
         /// The domain.
         domain: u32,
     },
-    /// What was decided is no view.
-    #[error("no view can be like that: {0}")]
+    /// The decision is not a valid view.
+    #[error("not a valid view: {0}")]
     NoView(String),
     /// The record cannot be used.
     #[error(transparent)]
     Domain(#[from] SetupError),
 }
 
-/// One member's hand on the record of its domain. Dropped, it leaves.
+/// One member's access to the record of its domain. When dropped, the member leaves.
 #[derive(Debug)]
 pub struct DomainRegistry {
     domain: Arc<Domain>,
     me: MemberEntry,
     left: AtomicBool,
-    /// A child of a fork has a copy of this, and no say.
+    /// A forked child has a copy of this value and must not act on it.
     process: u32,
 }
 
 impl DomainRegistry {
-    /// Opens the directory, made if need be, in which the domain is recorded; it
-    /// must be this user's alone. `None`: `$SPINDLE_DDS_DIR`, or else the user's runtime
-    /// directory, or a directory in shared memory.
+    /// Opens the directory in which the domain is recorded. It is created if needed and must
+    /// belong to this user alone. `None` is [`default_domain_directory`](super::default_domain_directory).
     pub fn open(
         domain: u32,
         directory: Option<&Path>,
@@ -114,23 +113,23 @@ impl DomainRegistry {
         })
     }
 
-    /// Who lives in the domain, by the record of this host. Changes nothing. Waits up
-    /// to 5 s for the lock.
+    /// The members that are alive, by the record of this host. Changes nothing. Waits up to
+    /// 5 s for the lock.
     pub fn living_members(&self) -> Result<DomainState, SetupError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
         living(record.as_ref())
     }
 
-    /// Founds the domain if nobody lives in it, and says who does otherwise:
-    /// with a living member, this one included, a second group is never founded.
-    /// Waits up to 5 s for the lock.
+    /// Founds the domain if no member is alive; else returns the living members. With a
+    /// living member, this one included, a second group is never founded. Waits up to 5 s
+    /// for the lock.
     pub fn enter(&self) -> Result<EnterOutcome, SetupError> {
         self.enter_ignoring(&BTreeSet::new())
     }
 
-    /// [`enter`](Self::enter), where it is known of these members that they have ended,
-    /// or are in no view any more, though this host cannot tell.
+    /// [`enter`](Self::enter), where members `gone` are known to have ended or to be in no
+    /// view any more, though this host cannot tell.
     pub fn enter_ignoring(&self, gone: &BTreeSet<u128>) -> Result<EnterOutcome, SetupError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
@@ -159,14 +158,14 @@ impl DomainRegistry {
         Ok(EnterOutcome::Founded)
     }
 
-    /// Makes `next`, which follows view `from_view`, the domain's on this host. Made
-    /// already, by whomever, it is made: one of the last eight is remembered.
+    /// Records `next`, which follows view `from_view`, as the domain's view on this host.
+    /// Succeeds also if this decision was recorded before (the last eight are remembered).
     ///
-    /// If all members of `from_view` are on this host (`one_host`), this is what
-    /// decides: a compare-and-set, refused if the view that is there is not
-    /// `from_view`, or has not this member. If not, a majority has decided: the record
-    /// is brought up to date as by [`note`](Self::record), also with a view that this
-    /// member leaves by. Waits up to 5 s for the lock.
+    /// If all members of `from_view` are on this host (`one_host`), this call decides: it is
+    /// a compare-and-set, refused if the recorded view is not `from_view` or does not have
+    /// this member. Otherwise a majority has decided, and the record is brought up to date
+    /// as by [`record`](Self::record), also with a view by which this member leaves. Waits
+    /// up to 5 s for the lock.
     pub fn decide(
         &self,
         from_view: u64,
@@ -205,26 +204,25 @@ impl DomainRegistry {
         Ok(locked.replace(&next.write())?)
     }
 
-    /// Whether this host knows that the process of a member has ended.
+    /// Whether this host can tell that the process of a member has ended.
     pub fn is_known_dead(&self, member: &MemberEntry) -> bool {
         member.host == self.me.host && process::start_time(member.pid) != Some(member.start)
     }
 
-    /// Takes note of a view that others have decided and that has this member: the
-    /// record of this host follows, and never goes back. Fails, and changes nothing,
-    /// if others who live on this host are in that view or a later one without this
-    /// member. Waits up to 5 s for the lock.
+    /// Records a view that others have decided and that has this member. The record never
+    /// goes back. Fails, and changes nothing, if other living members of this host are in
+    /// that view or a later one without this member. Waits up to 5 s for the lock.
     pub fn record(&self, decision: &ViewDecision) -> Result<(), SetupError> {
         if let Err(DecisionRefused::NoView(what)) = check(0, decision) {
             let pid = self.me.pid;
-            return Err(SetupError::Nonsense { pid, what });
+            return Err(SetupError::ProtocolViolation { pid, what });
         }
         let locked = self.lock()?;
         let record = self.load(&locked)?;
         self.follow(&locked, record, decision)
     }
 
-    /// Brings the record up to date with what was decided elsewhere.
+    /// Brings the record up to date with a decision made elsewhere.
     fn follow(
         &self,
         locked: &Locked,
@@ -238,7 +236,7 @@ impl DomainRegistry {
             Some(record) if record.decision.view < decided.view => {
                 record.followed_by(decided.clone())?
             }
-            // It is of a group that is no more.
+            // The record is of a group of which no other member of this host is alive.
             Some(record) if !record.lives_here_besides(me, process::boot()?) => fresh()?,
             Some(record) => {
                 let leaving = decided.members.iter().all(|member| member.id != me);
@@ -257,10 +255,10 @@ impl DomainRegistry {
         locked.replace(&next.write())
     }
 
-    /// Takes this member out of the record. Once is enough. Waits up to 5 s for the lock.
+    /// Removes this member from the record. Idempotent. Waits up to 5 s for the lock.
     ///
-    /// A record without members stays: of two that leave at once, one comes to make the
-    /// decision by which it leaves when the other has left already, and made it, too.
+    /// A record without members stays: of two members that leave at the same time, one may
+    /// record the common decision after the other has recorded it and left.
     pub fn leave(&self) -> Result<(), SetupError> {
         if self.process != std::process::id() || self.left.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -286,7 +284,7 @@ impl DomainRegistry {
         let Some(text) = locked.read()? else {
             return Ok(None);
         };
-        let record = ViewRecord::read(&text).ok_or_else(|| locked.makes_no_sense())?;
+        let record = ViewRecord::read(&text).ok_or_else(|| locked.invalid_record())?;
         if record.boot == process::boot()? && !record.decision.members.is_empty() {
             locked.check_namespace(record.namespace)?;
         }
@@ -297,7 +295,7 @@ impl DomainRegistry {
 impl Drop for DomainRegistry {
     fn drop(&mut self) {
         if let Err(error) = self.leave() {
-            // The record names a process that ends some day.
+            // The record names this process until the kernel reports its end.
             tracing::warn!(domain = self.domain.id, %error, "leaving a domain");
         }
     }
@@ -313,7 +311,7 @@ fn living(record: Option<&ViewRecord>) -> Result<DomainState, SetupError> {
     })
 }
 
-/// What is written down must be readable again.
+/// A decision that is recorded must be readable again.
 fn check(from_view: u64, next: &ViewDecision) -> Result<(), DecisionRefused> {
     let members = next.members.len();
     let refuse = |what: String| Err(DecisionRefused::NoView(what));

@@ -1,5 +1,5 @@
-//! Where a station is called, and from where it calls: one thread (`keeper`) leads all
-//! connections until they are peers', or closed. It waits for nobody.
+//! Connections that are not peers' yet: incoming ones, and calls of this station. One thread
+//! (`handshake_thread`) serves all of them until they become peers' or are closed.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
@@ -9,28 +9,28 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::address::Address;
-use super::handshake::{Me, Talk};
-use super::keeper::Keeper;
-use super::listening::Listening;
-use super::rdma::Rdma;
-use super::way::Way;
+use super::handshake::{Handshake, LocalIdentity};
+use super::handshake_thread::HandshakeThread;
+use super::listeners::Listeners;
+use super::path_selection::PathSelection;
+use super::rdma::StationRdma;
 use crate::eventfd::{create_eventfd, signal_eventfd};
 use crate::shm::SetupError;
 use crate::tcp;
 
-/// Who is at the other end of a connection that is nobody's yet.
+/// The other end of a connection that is not a peer's yet.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// It has called, and may do so for so long.
+    /// It has connected, and has until then to prove itself.
     Stranger { until: Instant },
-    /// It has called and proved itself; until then it is a peer, or gone.
-    Guest { until: Instant },
-    /// I have called it, perhaps to find this one.
+    /// It has connected and proved itself; until then it must have become a peer.
+    Authenticated { until: Instant },
+    /// This station has called it; if `expected`, only that member will do.
     Called { expected: Option<u128> },
 }
 
 impl Role {
-    /// When it has no more time, if that is for the keeper to say.
+    /// When the handshake thread closes the connection, if it has a time limit there.
     pub(super) fn until(&self) -> Option<Instant> {
         match *self {
             Self::Stranger { until } | Self::Guest { until } => Some(until),
@@ -39,77 +39,79 @@ impl Role {
     }
 }
 
-/// What is waited for on a connection.
+/// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Connecting,
     Hello,
     Proof,
-    /// Of its queue pair.
+    /// The other side's offer of a queue pair.
     Offer,
-    /// A thread of mine that sets up a queue pair.
-    Pair,
+    /// A thread of this station that sets up a queue pair.
+    SettingUpPair,
     Verdict,
 }
 
-/// A connection that is nobody's yet.
+/// A connection that is not a peer's yet.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct PendingConnection {
     pub(super) stream: Arc<TcpStream>,
     pub(super) role: Role,
     pub(super) phase: Phase,
-    pub(super) talk: Talk,
-    pub(super) way: Way,
-    /// Of a frame that has come in part.
+    pub(super) handshake: Handshake,
+    pub(super) path: PathSelection,
+    /// Bytes of an incomplete frame.
     pub(super) heard: Vec<u8>,
 }
 
-impl Connection {
-    /// Whether both have proved themselves, and what is left is how pushes go.
-    pub(super) fn settles(&self) -> bool {
-        matches!(self.phase, Phase::Offer | Phase::Pair | Phase::Verdict)
+impl PendingConnection {
+    /// Whether both sides have proved themselves, and only the path of pushes is open.
+    pub(super) fn is_selecting_path(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Offer | Phase::SettingUpPair | Phase::Verdict
+        )
     }
 }
 
 /// How a call has ended.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum CallOutcome {
     Connected(u128),
-    /// Whoever was called is on my host: nearer than this.
+    /// The called station is on this host, and reachable by shared memory.
     OnHost(Address),
-    /// It was me.
+    /// The called station is this one.
     Myself,
-    /// For being connected, or about to be.
+    /// The two are connected, or about to be.
     Already(String),
     Refused(String),
-    /// Nobody to be reached is there.
+    /// No suitable station is there.
     Nobody(String),
-    /// It went away, or was too busy.
+    /// The connection was lost, or the peer was too busy.
     Lost(String),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) connections: BTreeMap<u64, Connection>,
+    pub(super) connections: BTreeMap<u64, PendingConnection>,
     next: u64,
-    /// By the connection of the call, until the caller has looked.
-    pub(super) answers: BTreeMap<u64, Answer>,
-    /// Where it is to listen, and does not yet.
+    /// Results of calls by connection number, until the caller has taken them.
+    pub(super) answers: BTreeMap<u64, CallOutcome>,
+    /// The address on which the station was told to listen, while it cannot.
     pub(super) missing: Option<SocketAddr>,
     pub(super) stopped: bool,
 }
 
 impl State {
-    pub(super) fn add(&mut self, connection: Connection) -> u64 {
+    pub(super) fn add(&mut self, connection: PendingConnection) -> u64 {
         let number = self.next;
         self.next += 1;
         self.connections.insert(number, connection);
         number
     }
 
-    /// A connection comes to nothing, or to a peer; if it was a call, whoever called
-    /// is told.
-    pub(super) fn end(&mut self, number: u64, answer: Answer) {
+    /// Removes a connection; if it was a call, its outcome is kept for the caller.
+    pub(super) fn end(&mut self, number: u64, answer: CallOutcome) {
         if let Some(connection) = self.connections.remove(&number)
             && matches!(connection.role, Role::Called { .. })
         {
@@ -118,12 +120,12 @@ impl State {
     }
 }
 
-/// What the thread and those who call share.
+/// State shared by the handshake thread and calling threads.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) me: Me,
-    pub(super) streams: Arc<tcp::Core>,
-    pub(super) rdma: Option<Arc<Rdma>>,
+    pub(super) me: LocalIdentity,
+    pub(super) streams: Arc<tcp::StreamTransport>,
+    pub(super) rdma: Option<Arc<StationRdma>>,
     kick: OwnedFd,
     state: Mutex<State>,
     changed: Condvar,
@@ -134,9 +136,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the thread something to do.
+    /// Wakes the handshake thread.
     pub(super) fn kick(&self) {
-        // An event descriptor that is full wakes it already.
+        // A full event descriptor is readable already.
         let _ = signal_eventfd(&self.kick);
     }
 
@@ -160,21 +162,21 @@ impl Shared {
     }
 }
 
-/// A listener, and its thread.
+/// Handle of the listeners and their thread.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct Acceptor {
     pub(super) shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A child of a fork has this but not the thread.
+    /// A child of a fork has this value, but not the thread.
     process: u32,
 }
 
-impl Door {
+impl Acceptor {
     pub(super) fn open(
-        me: Me,
-        listening: Listening,
-        streams: Arc<tcp::Core>,
-        rdma: Option<Arc<Rdma>>,
+        me: LocalIdentity,
+        listening: Listeners,
+        streams: Arc<tcp::StreamTransport>,
+        rdma: Option<Arc<StationRdma>>,
     ) -> Result<Self, SetupError> {
         let shared = Arc::new(Shared {
             me,
@@ -188,13 +190,18 @@ impl Door {
             changed: Condvar::new(),
         });
         if let Some(rdma) = &shared.rdma {
-            let door = Arc::downgrade(&shared);
-            rdma.on_proof(move || door.upgrade().iter().for_each(|door| door.kick()));
+            let acceptor = Arc::downgrade(&shared);
+            rdma.on_proof(move || {
+                acceptor
+                    .upgrade()
+                    .iter()
+                    .for_each(|acceptor| acceptor.kick())
+            });
         }
-        let keeper = Keeper::new(Arc::clone(&shared), listening);
+        let handshake_thread = HandshakeThread::new(Arc::clone(&shared), listening);
         let thread = thread::Builder::new()
-            .name("spindle-door".into())
-            .spawn(move || keeper.run())
+            .name("spindle-acceptor".into())
+            .spawn(move || handshake_thread.run())
             .map_err(SetupError::system("starting the thread that listens"))?;
         Ok(Self {
             shared,
@@ -203,7 +210,7 @@ impl Door {
         })
     }
 
-    /// Nobody comes in, and nobody is called any more. Once is enough.
+    /// Ends the thread: accepts and calls no more. Idempotent.
     pub(super) fn close(&self) {
         if self.process != std::process::id() {
             return;
@@ -215,12 +222,12 @@ impl Door {
         self.shared.state().stopped = true;
         self.shared.kick();
         self.shared.notify();
-        // It has nothing to say if it panicked.
+        // A panic was reported by its hook.
         let _ = thread.join();
     }
 }
 
-impl Drop for Door {
+impl Drop for Acceptor {
     fn drop(&mut self) {
         self.close();
     }

@@ -1,4 +1,4 @@
-//! The one thread that serves all queue pairs of a station; it sleeps in the kernel.
+//! The thread that serves all queue pairs of a station. It blocks in poll only.
 
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,16 +11,16 @@ use super::error::RdmaError;
 use super::shared::Shared;
 use crate::eventfd::signal_eventfd;
 
-/// The thread; ends when this is dropped.
+/// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Thread {
+pub(super) struct CompletionThread {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A child of a fork has this but not the thread.
+    /// A child of a fork has this value, but not the thread.
     process: u32,
 }
 
-impl Thread {
+impl CompletionThread {
     pub(super) fn start(shared: &Arc<Shared>) -> Result<Self, RdmaError> {
         let served = Arc::clone(shared);
         let serve = move || {
@@ -51,9 +51,9 @@ impl Thread {
         let Some(thread) = thread.unwrap_or_else(PoisonError::into_inner).take() else {
             return;
         };
-        // One that is full wakes it already.
+        // A full event descriptor is readable already.
         let _ = signal_eventfd(&self.shared.kick);
-        // It has nothing to say if it panicked.
+        // A panic was reported by its hook.
         let _ = thread.join();
         self.shared.stop();
     }
@@ -74,7 +74,7 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
         }
         if channel {
             while let Some(number) = shared.channel.next() {
-                shared.attend(number);
+                shared.handle_completions(number);
             }
         }
         if device {
@@ -83,7 +83,7 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
     }
 }
 
-impl Drop for Thread {
+impl Drop for CompletionThread {
     fn drop(&mut self) {
         self.stop();
     }

@@ -1,12 +1,12 @@
-//! Messages over a queue pair: in the order of the writes, each in one work request.
+//! Control messages over a queue pair: in order with the writes, one work request each.
 
 use super::sys::Remote;
 use crate::segment::SegmentKey;
 
-/// Room for one, in bytes.
+/// Bytes of a receive buffer.
 pub(super) const MESSAGE_LEN_MAX: usize = 64;
 
-/// Length of each, in bytes.
+/// Length of a message, in bytes.
 const LEN: usize = 40;
 
 const HELLO: u32 = u32::from_le_bytes(*b"helo");
@@ -15,25 +15,25 @@ const OVER: u32 = u32::from_le_bytes(*b"over");
 
 /// A peer's copy of my row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RemoteRow {
     pub(super) to: Remote,
     pub(super) len: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Message {
-    /// The first: this direction works.
+pub(super) enum ControlMessage {
+    /// The first message: this direction works.
     Hello,
-    /// I have made this segment: your row's copy is there.
-    Open { key: SegmentKey, place: Place },
-    /// I push nothing there any more, and do not wait for me.
+    /// The sender has opened this segment; its copy of the receiver's row is there.
+    Open { key: SegmentKey, place: RemoteRow },
+    /// The sender has ended this segment, and pushes nothing more in it.
     Over { key: SegmentKey },
 }
 
-impl Message {
+impl ControlMessage {
     pub(super) fn encode(&self) -> [u8; LEN] {
         let none = SegmentKey { epoch: 0, index: 0 };
-        let nowhere = Place {
+        let nowhere = RemoteRow {
             to: Remote { address: 0, key: 0 },
             len: 0,
         };
@@ -52,7 +52,7 @@ impl Message {
         bytes
     }
 
-    /// `None` if it is none.
+    /// `None` if the bytes are not a message.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; LEN] = bytes.try_into().ok()?;
         let short = |at: usize| bytes[at..].first_chunk().copied().map(u32::from_le_bytes);
@@ -61,7 +61,7 @@ impl Message {
             epoch: long(8)?,
             index: short(4)?,
         };
-        let place = Place {
+        let place = RemoteRow {
             to: Remote {
                 address: long(16)?,
                 key: short(32)?,
@@ -74,7 +74,7 @@ impl Message {
             OVER => Self::Over { key },
             _ => return None,
         };
-        // What is not used is zero.
+        // Unused bytes must be zero.
         (message.encode() == *bytes).then_some(message)
     }
 }
@@ -92,7 +92,7 @@ mod tests {
             epoch: 1 << 40,
             index: 9,
         };
-        let place = Place {
+        let place = RemoteRow {
             to: Remote {
                 address: 0x7f00_0000_1000,
                 key: 0xdead_beef,
@@ -100,27 +100,27 @@ mod tests {
             len: 4096,
         };
         let all = [
-            Message::Hello,
-            Message::Open { key, place },
-            Message::Over { key },
+            ControlMessage::Hello,
+            ControlMessage::Open { key, place },
+            ControlMessage::Over { key },
         ];
         for message in all {
-            assert_eq!(Message::decode(&message.encode()), Some(message));
+            assert_eq!(ControlMessage::decode(&message.encode()), Some(message));
         }
-        let mut hello = Message::Hello.encode();
+        let mut hello = ControlMessage::Hello.encode();
         hello[8] = 1;
-        assert_eq!(Message::decode(&hello), None, "no key");
+        assert_eq!(ControlMessage::decode(&hello), None, "no key");
         let mut open = all[1].encode();
         open[16] = 1;
-        assert_eq!(Message::decode(&open), None, "unaligned");
+        assert_eq!(ControlMessage::decode(&open), None, "unaligned");
     }
 
     #[test]
-    fn nonsense_is_no_message() {
+    fn random_bytes_are_not_a_message() {
         let rng = &mut Rng::new(2);
         for _ in 0..1000 {
             let bytes: Vec<u8> = (0..rng.below(80)).map(|_| rng.below(256) as u8).collect();
-            assert_eq!(Message::decode(&bytes), None);
+            assert_eq!(ControlMessage::decode(&bytes), None);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What waits to be pushed to one peer: ranges and words, in the order of calls.
+//! The queue of pushes to one peer: ranges and words, in call order.
 //!
-//! Ranges wait, not bytes: they are fetched when they are sent. So a range that is
-//! pushed again while it waits is not queued twice, and ranges that touch become one.
+//! Ranges wait, not bytes: they are fetched when they are sent. So a range that is pushed
+//! again while it waits is not queued twice, and ranges that touch are merged.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use crate::fabric::{FABRIC_AREA, WakeReason};
 use crate::mem::Region;
 use crate::segment::SegmentKey;
 
-/// How many of the newest records are looked through for a range that covers
-/// the one to be queued.
+/// How many of the newest records are searched for a range that covers the one to be
+/// queued.
 const LOOK_BACK: usize = 32;
 
-/// Slots that cost no allocation when they are first used.
+/// Number of slots whose first use allocates nothing.
 pub(crate) const SLOTS: usize = 256;
 
-/// A segment as its pushes need it: what stands for it there, and my row.
+/// A segment as its pushes need it: its slot and my row.
 #[derive(Debug)]
-pub(crate) struct Own {
-    /// Mine until the segment is dropped, with all peers.
+pub(crate) struct OwnSegment {
+    /// Stands for the segment with all peers, until it is dropped.
     pub(crate) slot: u16,
     pub(crate) key: SegmentKey,
     pub(crate) row: Region,
 }
 
-impl Own {
-    /// A push of so many bytes of the row.
+impl OwnSegment {
+    /// A push of `len` bytes of the row.
     ///
     /// # Panics
-    /// As the contract says, if they are not for the engine to push.
+    /// If the range is unaligned, outside the row, or in the fabric's area.
     pub(crate) fn range(&self, at: usize, len: usize) -> Push {
         self.check(at, len);
         let slot = self.slot;
@@ -56,28 +56,19 @@ impl Own {
     }
 }
 
-/// Something to be sent.
+/// A record of the queue.
 #[derive(Debug, Clone)]
 pub(crate) enum Push {
-    /// Fetched from the row when it is sent.
-    Range {
-        slot: u16,
-        at: usize,
-        len: usize,
-    },
-    /// Carries its value.
-    Word {
-        slot: u16,
-        at: usize,
-        value: u64,
-    },
+    /// A range, fetched from the row when it is sent.
+    Range { slot: u16, at: usize, len: usize },
+    /// A word with its value.
+    Word { slot: u16, at: usize, value: u64 },
+    /// A wake-up of the peer.
     Wake(WakeReason),
-    /// What comes for this slot is of this segment.
-    Open(Arc<Own>),
-    /// No more comes for it.
-    Shut {
-        slot: u16,
-    },
+    /// From here on the slot stands for this segment.
+    Open(Arc<OwnSegment>),
+    /// The slot is free from here on.
+    Shut { slot: u16 },
 }
 
 impl Push {
@@ -91,45 +82,46 @@ impl Push {
     }
 }
 
-/// The queue is full: its peer takes too little.
+/// The queue is full: its peer reads too slowly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full {
     pub(crate) waiting: usize,
 }
 
-/// A push that waits.
+/// A waiting push.
 #[derive(Debug)]
 struct Record {
     push: Push,
     /// It is the first of its batch.
-    begins: bool,
+    begins_batch: bool,
 }
 
 /// A bounded queue of pushes. It allocates only while it grows.
 #[derive(Debug)]
-pub(crate) struct Pushes {
+pub(crate) struct PushQueue {
     records: VecDeque<Record>,
+    /// Most records that may wait.
     max: usize,
-    /// A batch begins with what is appended next.
-    begins: bool,
+    /// The next record that is appended begins a batch.
+    next_begins_batch: bool,
     /// Bytes of rows that wait.
     bytes: usize,
-    /// By slot: whether what opens it was put.
+    /// By slot: whether its opening record was appended.
     open: Vec<bool>,
 }
 
-impl Pushes {
+impl PushQueue {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             records: VecDeque::with_capacity(max.min(256)),
             max,
-            begins: false,
+            next_begins_batch: false,
             bytes: 0,
             open: Vec::with_capacity(SLOTS),
         }
     }
 
-    /// How many records wait.
+    /// Number of waiting records.
     pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
@@ -143,14 +135,14 @@ impl Pushes {
         self.bytes
     }
 
-    /// Drops all that waits.
+    /// Discards all waiting records.
     pub(crate) fn clear(&mut self) {
         self.records = VecDeque::new();
         self.bytes = 0;
     }
 
-    /// Appends what opens a segment, unless it was put before; whether it was not.
-    pub(crate) fn open(&mut self, own: &Arc<Own>) -> Result<bool, Full> {
+    /// Appends the record that opens a segment; false if that was done before.
+    pub(crate) fn open(&mut self, own: &Arc<OwnSegment>) -> Result<bool, Full> {
         let slot = usize::from(own.slot);
         if self.open.len() <= slot {
             self.open.resize(slot + 1, false);
@@ -163,7 +155,7 @@ impl Pushes {
         Ok(true)
     }
 
-    /// The end of a segment, if it was ever opened.
+    /// Appends the end of a segment, if it was ever opened.
     pub(crate) fn shut(&mut self, slot: u16) -> Result<(), Full> {
         let open = self.open.get_mut(usize::from(slot));
         match open.is_some_and(core::mem::take) {
@@ -172,13 +164,13 @@ impl Pushes {
         }
     }
 
-    /// What is appended next begins a batch.
-    #[cfg_attr(not(feature = "verbs"), allow(dead_code))] // By streams nobody counts.
+    /// The next record that is appended begins a batch.
+    #[cfg_attr(not(feature = "verbs"), allow(dead_code))] // Batches are counted for RDMA only.
     pub(crate) fn begin_batch(&mut self) {
-        self.begins = true;
+        self.next_begins_batch = true;
     }
 
-    /// Appends a record, unless what waits already says the same.
+    /// Appends a record, unless a waiting record already has the same effect.
     pub(crate) fn put(&mut self, push: Push) -> Result<(), Full> {
         if self.is_covered(&push) || self.extends_last(&push) {
             return Ok(());
@@ -188,28 +180,31 @@ impl Pushes {
             return Err(Full { waiting });
         }
         self.bytes += push.len();
-        let begins = core::mem::take(&mut self.begins);
-        self.records.push_back(Record { push, begins });
+        let begins_batch = core::mem::take(&mut self.next_begins_batch);
+        self.records.push_back(Record { push, begins_batch });
         Ok(())
     }
 
-    /// What is next.
+    /// The next record.
     pub(crate) fn front(&self) -> Option<&Push> {
         Some(&self.records.front()?.push)
     }
 
-    /// Whether what is next begins a batch.
-    #[cfg_attr(not(feature = "verbs"), allow(dead_code))] // By streams nobody counts.
+    /// Whether the next record begins a batch.
+    #[cfg_attr(not(feature = "verbs"), allow(dead_code))] // Batches are counted for RDMA only.
     pub(crate) fn begins_batch(&self) -> bool {
-        self.records.front().is_some_and(|record| record.begins)
+        self.records
+            .front()
+            .is_some_and(|record| record.begins_batch)
     }
 
-    /// Takes what is next: of a range that is longer than `most`, so many bytes.
+    /// Takes the next record; of a range that is longer than `most` bytes, its first
+    /// `most`.
     pub(crate) fn take(&mut self, most: usize) -> Option<Push> {
         let front = self.records.front_mut()?;
         let taken = match &mut front.push {
             Push::Range { slot, at, len } if *len > most => {
-                front.begins = false;
+                front.begins_batch = false;
                 let part = Push::Range {
                     slot: *slot,
                     at: *at,
@@ -224,10 +219,10 @@ impl Pushes {
         Some(taken)
     }
 
-    /// Whether a range that waits will fetch these bytes. It fetches them after
-    /// this call, so the copy is the same as if they were fetched again at once:
-    /// words that vouch for something never stand in ranges (F1b). Before a
-    /// segment was opened or shut, its slot may have been another's.
+    /// Whether a waiting range will fetch these bytes. It fetches them after this call, so
+    /// the copy is the same as if they were fetched again at once: words that vouch for
+    /// something are never part of ranges (F1b). The search stops at a record that opens
+    /// or shuts a slot, before which the slot may have stood for another segment.
     fn is_covered(&self, record: &Push) -> bool {
         let &Push::Range { slot, at, len } = record else {
             return false;
@@ -247,7 +242,7 @@ impl Pushes {
             .any(covers)
     }
 
-    /// Makes the newest record a little longer, or louder, if that does.
+    /// Extends the newest record, if that has the effect of appending this one.
     fn extends_last(&mut self, record: &Push) -> bool {
         let last = self.records.back_mut().map(|last| &mut last.push);
         match (last, record) {
@@ -267,8 +262,8 @@ impl Pushes {
                 }
                 touches
             }
-            (Some(Push::Wake(ring)), Push::Wake(other)) => {
-                *ring = (*ring).max(*other);
+            (Some(Push::Wake(reason)), Push::Wake(other)) => {
+                *reason = (*reason).max(*other);
                 true
             }
             _ => false,
@@ -293,14 +288,14 @@ mod tests {
         Push::Range { slot: 0, at, len }
     }
 
-    fn taken(queue: &mut Pushes) -> Vec<Push> {
+    fn taken(queue: &mut PushQueue) -> Vec<Push> {
         core::iter::from_fn(|| queue.take(usize::MAX)).collect()
     }
 
     #[test]
-    fn what_waits_is_not_queued_twice() {
+    fn a_push_that_waits_is_not_queued_twice() {
         let check = |pushes: &[Push], expected: &[Push]| {
-            let mut queue = Pushes::new(100);
+            let mut queue = PushQueue::new(100);
             pushes
                 .iter()
                 .for_each(|push| queue.put(push.clone()).expect("room"));
@@ -332,16 +327,16 @@ mod tests {
         check(&between, &between);
     }
 
-    /// A slot is another's after it was shut: what waits for the old one covers
-    /// nothing of the new one.
+    /// After a slot was shut it stands for another segment: waiting ranges of the old one
+    /// cover nothing of the new one.
     #[test]
     fn segments_do_not_share_ranges() {
         let own = |slot, index| {
             let key = SegmentKey { epoch: 1, index };
             let row = Region::heap(512);
-            Arc::new(Own { slot, key, row })
+            Arc::new(OwnSegment { slot, key, row })
         };
-        let mut queue = Pushes::new(100);
+        let mut queue = PushQueue::new(100);
         let range = |slot| Push::Range {
             slot,
             at: 256,
@@ -373,21 +368,21 @@ mod tests {
 
     #[test]
     fn long_ranges_are_taken_in_parts() {
-        let mut queue = Pushes::new(100);
+        let mut queue = PushQueue::new(100);
         queue.put(range(0, 104)).expect("room");
         assert_eq!(queue.take(40), Some(range(0, 40)));
         assert_eq!(queue.bytes(), 64);
-        // What is left covers no more what was taken.
+        // The rest does not cover what was taken.
         queue.put(range(32, 8)).expect("room");
         assert_eq!(taken(&mut queue), [range(32, 72)]);
         assert_eq!((queue.len(), queue.bytes()), (0, 0));
     }
 
-    /// What is next begins a batch if it was the first to be appended of it; of a range
-    /// that is taken in parts the first one does.
+    /// The first record of a batch begins it; of a range that is taken in parts, the first
+    /// part.
     #[test]
-    fn batches_begin_with_what_was_appended_first() {
-        let mut queue = Pushes::new(100);
+    fn batches_begin_with_their_first_record() {
+        let mut queue = PushQueue::new(100);
         let word = Push::Word {
             slot: 0,
             at: 512,
@@ -396,7 +391,7 @@ mod tests {
         let acks = range(256, 8);
         let batches = [
             vec![range(0, 128), word.clone(), acks.clone()],
-            // It waits already.
+            // Covered by a waiting range.
             vec![acks, range(128, 64), word.clone()],
             vec![word],
         ];
@@ -421,7 +416,7 @@ mod tests {
             at: 0,
             value,
         };
-        let mut queue = Pushes::new(2);
+        let mut queue = PushQueue::new(2);
         queue.put(word(1)).expect("room");
         queue.put(range(8, 8)).expect("room");
         queue.put(range(16, 8)).expect("it extends the last");
@@ -431,18 +426,18 @@ mod tests {
         assert_eq!((queue.len(), queue.bytes()), (0, 0));
     }
 
-    /// Words that rise are pushed in ranges, others carry their index: whoever
-    /// sees index `k` sees all that was pushed before it (F1b, F2), no word
-    /// falls, and all arrives.
+    /// Rising words are pushed in ranges, others carry their index. A reader that sees
+    /// index `k` sees all that was pushed before it (F1b, F2); no word falls; everything
+    /// arrives.
     #[test]
     fn any_order_of_putting_and_taking_keeps_the_order_of_calls() {
         const WORDS: usize = 40;
         for seed in 0..300 {
             let rng = &mut Rng::new(seed);
-            let mut queue = Pushes::new(usize::MAX);
+            let mut queue = PushQueue::new(usize::MAX);
             let mut row = [0_u64; WORDS];
             let mut copy = row;
-            // What each word must be at least, as of each word push.
+            // The least value of each word, as of each word push.
             let mut pushed = [0_u64; WORDS];
             let mut needed: Vec<[u64; WORDS]> = vec![pushed];
             let mut apply =

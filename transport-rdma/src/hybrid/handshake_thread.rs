@@ -1,7 +1,8 @@
-//! The thread at the door: lets in, leads the handshakes, hands over who has passed.
+//! The thread that accepts connections, drives handshakes, and passes authenticated
+//! connections to the stream transport.
 //!
-//! Both may call each other at the same moment. Then the call of the lower id counts:
-//! who has proved itself in a call of its own and has the lower id refuses the other's.
+//! Two stations may call each other at the same moment. Then the call of the station with the
+//! lower id counts: once it has proved itself in its own call, it refuses the other's.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,31 +12,31 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::calling::no_answer;
-use super::door::{Answer, Connection, Phase, Role, Shared, State};
-use super::handshake::{self, Frame, HEADER_LEN, Hello, NoFrame, Talk, VERSION};
-use super::listening::Listening;
-use super::way::{self, Way};
+use super::acceptor::{CallOutcome, PendingConnection, Phase, Role, Shared, State};
+use super::connecting::no_answer;
+use super::handshake::{self, Frame, FrameError, HEADER_LEN, Handshake, Hello, VERSION};
+use super::listeners::Listeners;
+use super::path_selection::{self, PathSelection};
 
-/// How long a stranger has for all of the handshake.
+/// How long an incoming connection has to prove itself.
 const STRANGER_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long who has proved itself has for the rest.
-const GUEST_WITHIN: Duration = Duration::from_secs(5);
+/// How long an authenticated connection has for the rest of the handshake.
+const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Most of those at once; one more has to call again.
-const GUESTS_MAX: usize = 64;
+/// Most authenticated incoming connections; beyond that callers are told to call again.
+const AUTHENTICATED_MAX: usize = 64;
 
-/// Most strangers at once; the oldest gives way.
+/// Most incoming connections that are not authenticated; beyond that the oldest is closed.
 const STRANGERS_MAX: usize = 64;
 
-/// Pause after the system ran out of descriptors.
-const REST: Duration = Duration::from_millis(5);
+/// Pause in accepting after the system ran out of descriptors.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Most new connections in one turn.
-const TURN: usize = 64;
+/// Most new connections that are accepted in one round.
+const ROUND_MAX: usize = 64;
 
-/// What is ready.
+/// A source of events that is ready.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Kick,
@@ -43,15 +44,15 @@ enum Source {
     Connection(u64),
 }
 
-/// Why a connection ends here.
-pub(super) enum End {
-    /// It is told why.
+/// Why a connection ends.
+pub(super) enum Ending {
+    /// The other side is sent the reason.
     Refuse { already: bool, reason: String },
-    /// It is told nothing.
-    Quiet(Answer),
+    /// Nothing is sent.
+    Quiet(CallOutcome),
 }
 
-impl End {
+impl Ending {
     pub(super) fn refuse(reason: String) -> Self {
         Self::Refuse {
             already: false,
@@ -67,20 +68,20 @@ impl End {
     }
 
     fn lost(reason: &str) -> Self {
-        Self::Quiet(Answer::Lost(reason.into()))
+        Self::Quiet(CallOutcome::Lost(reason.into()))
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct HandshakeThread {
     shared: Arc<Shared>,
-    listening: Listening,
-    /// Nobody is let in before: no descriptors were left.
+    listening: Listeners,
+    /// No connection is accepted before this time: there were no descriptors left.
     admit_after: Option<Instant>,
 }
 
-impl Keeper {
-    pub(super) fn new(shared: Arc<Shared>, listening: Listening) -> Self {
+impl HandshakeThread {
+    pub(super) fn new(shared: Arc<Shared>, listening: Listeners) -> Self {
         Self {
             shared,
             listening,
@@ -88,14 +89,14 @@ impl Keeper {
         }
     }
 
-    /// Until the door is closed.
+    /// Runs until the acceptor is closed.
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         loop {
             let ready = match self.wait() {
                 Ok(ready) => ready,
                 Err(errno) => {
-                    tracing::error!(%errno, "nobody is let in or called any more");
+                    tracing::error!(%errno, "no connection is accepted or made any more");
                     let mut state = shared.state();
                     state.stopped = true;
                     state.connections.clear();
@@ -111,10 +112,10 @@ impl Keeper {
             }
             for source in ready {
                 match source {
-                    // Drawn empty, or it was.
+                    // Resets the event descriptor.
                     Source::Kick => drop(rustix::io::read(shared.kicked(), &mut [0; 8])),
                     Source::Listener(at) => self.admit(&mut state, at),
-                    Source::Connection(number) => attend(&shared, &mut state, number),
+                    Source::Connection(number) => handle_connection(&shared, &mut state, number),
                 }
             }
             look(&shared, &mut state);
@@ -156,7 +157,7 @@ impl Keeper {
         Ok(ready.map(|(source, _)| source).collect())
     }
 
-    /// Connections, what each is to do, and when the first has no more time.
+    /// Connections with what to poll for, and the first deadline.
     #[expect(clippy::type_complexity, reason = "of one use")]
     fn watched(
         &self,
@@ -172,19 +173,19 @@ impl Keeper {
             let flags = match connection.phase {
                 Phase::Connecting => Some(PollFlags::OUT),
                 Phase::Hello | Phase::Proof | Phase::Offer | Phase::Verdict => Some(PollFlags::IN),
-                // What it says has to wait.
-                Phase::Pair => None,
+                // Its frames wait for the queue pair.
+                Phase::SettingUpPair => None,
             };
             let stream = || Arc::clone(&connection.stream);
             watched.extend(flags.map(|flags| (number, stream(), flags)));
             let ends = connection.role.until().into_iter();
-            deadline = ends.chain(connection.way.deadline()).chain(deadline).min();
+            deadline = ends.chain(connection.path.deadline()).chain(deadline).min();
         }
         (watched, deadline)
     }
 
     fn admit(&mut self, state: &mut State, at: usize) {
-        for _ in 0..TURN {
+        for _ in 0..ROUND_MAX {
             let admitted = self.listening.listeners()[at]
                 .accept()
                 .and_then(|(stream, _)| {
@@ -197,20 +198,20 @@ impl Keeper {
                     ErrorKind::WouldBlock => return,
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => continue,
                     _ => {
-                        tracing::warn!(%error, "nobody is let in for a moment");
-                        self.admit_after = Some(Instant::now() + REST);
+                        tracing::warn!(%error, "accepting pauses for a moment");
+                        self.admit_after = Some(Instant::now() + PAUSE);
                         return;
                     }
                 },
             };
-            let talk = match Talk::new(&self.shared.me, handshake::Role::Called) {
-                Ok(talk) => talk,
+            let handshake = match Handshake::new(&self.shared.me, handshake::Role::Called) {
+                Ok(handshake) => handshake,
                 Err(error) => {
                     tracing::error!(%error, "a caller is turned away");
                     continue;
                 }
             };
-            let is_stranger = |it: &Connection| matches!(it.role, Role::Stranger { .. });
+            let is_stranger = |it: &PendingConnection| matches!(it.role, Role::Stranger { .. });
             let strangers = || state.connections.iter().filter(|(_, it)| is_stranger(it));
             let oldest = strangers().next().map(|(&number, _)| number);
             if strangers().count() >= STRANGERS_MAX
@@ -219,31 +220,31 @@ impl Keeper {
                 state.connections.remove(&oldest);
             }
             let until = Instant::now() + STRANGER_WITHIN;
-            state.add(Connection {
+            state.add(PendingConnection {
                 stream: Arc::new(stream),
                 role: Role::Stranger { until },
                 phase: Phase::Hello,
-                talk,
-                way: Way::default(),
+                handshake,
+                path: PathSelection::default(),
                 heard: Vec::new(),
             });
         }
     }
 }
 
-/// Something has come on a connection, or it is one by now.
-fn attend(shared: &Arc<Shared>, state: &mut State, number: u64) {
+/// A connection is readable, or established.
+fn handle_connection(shared: &Arc<Shared>, state: &mut State, number: u64) {
     if let Err(end) = go_on(shared, state, number) {
         stop(state, number, end);
     }
 }
 
-/// Those whose queue pairs have come further.
+/// Checks all connections for progress of their queue pairs.
 fn look(shared: &Shared, state: &mut State) {
     let numbers: Vec<u64> = state.connections.keys().copied().collect();
     for number in numbers {
         let looked = match state.connections.get_mut(&number) {
-            Some(connection) => way::look(shared, connection),
+            Some(connection) => path_selection::look(shared, connection),
             None => continue,
         };
         if let Err(end) = looked.and_then(|()| settle(shared, state, number)) {
@@ -252,52 +253,54 @@ fn look(shared: &Shared, state: &mut State) {
     }
 }
 
-/// Peers, if both have given their verdicts.
-fn settle(shared: &Shared, state: &mut State, number: u64) -> Result<(), End> {
+/// Makes a peer of a connection on which both sides have given their verdicts.
+fn settle(shared: &Shared, state: &mut State, number: u64) -> Result<(), Ending> {
     match state.connections.get(&number) {
-        Some(connection) if way::is_settled(connection) => way::connect(shared, state, number),
+        Some(connection) if path_selection::is_settled(connection) => {
+            path_selection::connect(shared, state, number)
+        }
         _ => Ok(()),
     }
 }
 
-fn stop(state: &mut State, number: u64, end: End) {
+fn stop(state: &mut State, number: u64, end: Ending) {
     let answer = match end {
-        End::Quiet(answer) => answer,
-        End::Refuse { already, reason } => {
+        Ending::Quiet(answer) => answer,
+        Ending::Refuse { already, reason } => {
             tracing::debug!(reason, "a connection is refused");
             if let Some(connection) = state.connections.get(&number) {
                 let reason = reason.clone();
-                // It is closed in any case; what is unread then would reset it.
-                let _ = say(connection, &Frame::Refused { already, reason }.write());
+                // Unread bytes would cause a reset, and the refusal might get lost.
+                let _ = send_frame(connection, &Frame::Refused { already, reason }.write());
                 let _ = connection.stream.shutdown(Shutdown::Write);
                 let _ = (&*connection.stream).read(&mut [0; 4096]);
             }
             match already {
-                true => Answer::Already(reason),
-                false => Answer::Refused(reason),
+                true => CallOutcome::Already(reason),
+                false => CallOutcome::Refused(reason),
             }
         }
     };
     state.end(number, answer);
 }
 
-/// As far as it goes.
-fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End> {
-    // Ended by another in the same turn.
+/// Drives a handshake as far as the received bytes allow.
+fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), Ending> {
+    // It may have been removed in the same round.
     while let Some(connection) = state.connections.get_mut(&number) {
         if connection.phase == Phase::Connecting {
             let stream = &connection.stream;
             let failed = stream.take_error().unwrap_or_else(Some);
-            // Where nobody listens, a socket of the same port connects to itself.
+            // With no listener, a socket that got this very port connects to itself.
             let is_itself = stream.local_addr().ok() == stream.peer_addr().ok();
             let failed = failed.or_else(|| is_itself.then(|| Errno::CONNREFUSED.into()));
             if let Some(error) = failed {
-                return Err(End::Quiet(Answer::Nobody(no_answer(error))));
+                return Err(Ending::Quiet(CallOutcome::Nobody(no_answer(error))));
             }
-            say(connection, connection.talk.hello())?;
+            send_frame(connection, connection.handshake.hello())?;
             connection.phase = Phase::Hello;
         }
-        if connection.phase == Phase::Pair {
+        if connection.phase == Phase::SettingUpPair {
             return Ok(());
         }
         let Some(bytes) = read(connection)? else {
@@ -305,43 +308,43 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
         };
         match (Frame::read(&bytes), connection.phase) {
             (Some(Frame::Refused { already, reason }), _) => {
-                return Err(End::Quiet(match already {
-                    true => Answer::Already(reason),
-                    false => Answer::Refused(reason),
+                return Err(Ending::Quiet(match already {
+                    true => CallOutcome::Already(reason),
+                    false => CallOutcome::Refused(reason),
                 }));
             }
             (Some(Frame::Hello(hello)), Phase::Hello) => {
-                let is_guest = is_guest(state, hello.id);
+                let is_authenticated = is_authenticated(state, hello.id);
                 let Some(connection) = state.connections.get_mut(&number) else {
                     return Ok(());
                 };
-                greet(shared, connection, &hello, bytes, is_guest)?;
+                handle_hello(shared, connection, &hello, bytes, is_authenticated)?;
             }
             (Some(Frame::Proof(proof)), Phase::Proof) => {
-                let checked = connection.talk.check(&shared.me, &proof);
-                checked.map_err(End::refuse)?;
+                let checked = connection.handshake.check(&shared.me, &proof);
+                checked.map_err(Ending::refuse)?;
                 match connection.role {
                     Role::Called { .. } => connection.phase = Phase::Offer,
-                    Role::Stranger { .. } | Role::Guest { .. } => {
-                        admit_guest(shared, state, number)?;
+                    Role::Stranger { .. } | Role::Authenticated { .. } => {
+                        accept_authenticated(shared, state, number)?;
                     }
                 }
             }
             (Some(Frame::Offer(offer)), Phase::Offer) => {
-                way::hear_offer(shared, connection, number, offer)?;
+                path_selection::receive_offer(shared, connection, number, offer)?;
             }
             (Some(Frame::Verdict(theirs)), Phase::Offer | Phase::Verdict) => {
-                way::hear_verdict(connection, theirs)?;
+                path_selection::receive_verdict(connection, theirs)?;
                 settle(shared, state, number)?;
             }
-            _ => return Err(End::refuse("it sent what does not belong here".into())),
+            _ => return Err(Ending::refuse("it sent what does not belong here".into())),
         }
     }
     Ok(())
 }
 
-/// Reads on to the end of a frame, and no further; `None` if it has not come.
-fn read(connection: &mut Connection) -> Result<Option<Vec<u8>>, End> {
+/// Reads up to the end of a frame, and no further; `None` if it is incomplete.
+fn read(connection: &mut PendingConnection) -> Result<Option<Vec<u8>>, Ending> {
     loop {
         let heard = connection.heard.len();
         let want = match connection.heard.first_chunk() {
@@ -357,136 +360,142 @@ fn read(connection: &mut Connection) -> Result<Option<Vec<u8>>, End> {
             .heard
             .truncate(heard + *read.as_ref().unwrap_or(&0));
         match read {
-            Ok(0) => return Err(End::lost("it closed the connection without a word")),
+            Ok(0) => return Err(Ending::lost("it closed the connection without a word")),
             Ok(_) => {}
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::Interrupted => return Ok(None),
-                _ => return Err(End::Quiet(Answer::Lost(error.to_string()))),
+                _ => return Err(Ending::Quiet(CallOutcome::Lost(error.to_string()))),
             },
         }
     }
 }
 
-fn no_frame(problem: NoFrame) -> End {
-    End::refuse(match problem {
-        NoFrame::Version(theirs) => {
+fn no_frame(problem: FrameError) -> Ending {
+    Ending::refuse(match problem {
+        FrameError::Version(theirs) => {
             format!("that is version {theirs} of the protocol, here it is {VERSION}")
         }
-        NoFrame::Nonsense => "that is nothing of this protocol".to_owned(),
+        FrameError::ProtocolViolation => "that is nothing of this protocol".to_owned(),
     })
 }
 
-/// Both know who the other says it is.
-fn greet(
+/// Handles the other side's hello.
+fn handle_hello(
     shared: &Shared,
-    connection: &mut Connection,
+    connection: &mut PendingConnection,
     hello: &Hello,
     frame: Vec<u8>,
-    is_guest: bool,
-) -> Result<(), End> {
+    is_authenticated: bool,
+) -> Result<(), Ending> {
     let me = &shared.me;
     connection
-        .talk
-        .hear(me, hello, frame)
-        .map_err(End::refuse)?;
+        .handshake
+        .receive_hello(me, hello, frame)
+        .map_err(Ending::refuse)?;
     connection.phase = Phase::Proof;
     let Role::Called { expected } = connection.role else {
-        return say(connection, connection.talk.hello());
+        return send_frame(connection, connection.handshake.hello());
     };
     let id = hello.id;
     if let Some(expected) = expected.filter(|&expected| expected != id) {
         let who = format!("member {id:032x} answers where member {expected:032x} was called");
-        return Err(End::Quiet(Answer::Nobody(who)));
+        return Err(Ending::Quiet(CallOutcome::Nobody(who)));
     }
     if id == me.id {
-        return Err(End::Quiet(Answer::Myself));
+        return Err(Ending::Quiet(CallOutcome::Myself));
     }
-    if let Some(address) = connection.talk.other()
+    if let Some(address) = connection.handshake.other()
         && address.host == me.host
     {
-        return Err(End::Quiet(Answer::OnHost(address.clone())));
+        return Err(Ending::Quiet(CallOutcome::OnHost(address.clone())));
     }
     match shared.streams.fate_of(id) {
-        None if is_guest => {
-            let reason = format!("member {id:032x} has called, and is being let in");
-            Err(End::Quiet(Answer::Already(reason)))
+        None if is_authenticated => {
+            let reason = format!("member {id:032x} has called, and is being connected");
+            Err(Ending::Quiet(CallOutcome::Already(reason)))
         }
-        None => say(connection, &connection.talk.proof(me)),
-        Some(None) => Err(End::Quiet(Answer::Connected(id))),
+        None => send_frame(connection, &connection.handshake.proof(me)),
+        Some(None) => Err(Ending::Quiet(CallOutcome::Connected(id))),
         Some(Some(cause)) => {
             let lost = format!("member {id:032x} was connected, and is lost: {cause}");
-            Err(End::Quiet(Answer::Nobody(lost)))
+            Err(Ending::Quiet(CallOutcome::Nobody(lost)))
         }
     }
 }
 
-/// The caller has proved who it is: it may be a peer, unless it is one already.
-fn admit_guest(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End> {
-    let guests = state.connections.values();
-    let guests = guests.filter(|it| matches!(it.role, Role::Guest { .. }));
-    let full = guests.count() >= GUESTS_MAX;
+/// Handles a valid proof of a caller: it may become a peer, unless it is one.
+fn accept_authenticated(
+    shared: &Arc<Shared>,
+    state: &mut State,
+    number: u64,
+) -> Result<(), Ending> {
+    let callers = state.connections.values();
+    let callers = callers.filter(|it| matches!(it.role, Role::Authenticated { .. }));
+    let full = callers.count() >= AUTHENTICATED_MAX;
     let is_called = |id| is_calling(state, id);
     let Some(address) = state
         .connections
         .get(&number)
-        .and_then(|it| it.talk.other())
+        .and_then(|it| it.handshake.other())
     else {
         return Ok(());
     };
     let (me, id) = (&shared.me, address.id);
     if id == me.id {
-        return Err(End::refuse("that is this station itself".into()));
+        return Err(Ending::refuse("that is this station itself".into()));
     }
     if address.host == me.host {
         let nearer = "it is on the same host, where one connects by shared memory";
-        return Err(End::refuse(nearer.into()));
+        return Err(Ending::refuse(nearer.into()));
     }
     match shared.streams.fate_of(id) {
-        Some(None) => return Err(End::already(format!("member {id:032x} is connected"))),
+        Some(None) => return Err(Ending::already(format!("member {id:032x} is connected"))),
         Some(Some(cause)) => {
             let lost = format!("member {id:032x} was connected, and is lost: {cause}");
-            return Err(End::refuse(lost));
+            return Err(Ending::refuse(lost));
         }
         None if me.id < id && is_called(id) => {
-            return Err(End::already(format!("member {id:032x} is being called")));
+            return Err(Ending::already(format!("member {id:032x} is being called")));
         }
-        None if full || is_guest(state, id) => {
-            return Err(End::already(format!("member {id:032x} is being let in")));
+        None if full || is_authenticated(state, id) => {
+            return Err(Ending::already(format!(
+                "member {id:032x} is being connected"
+            )));
         }
         None => {}
     }
     let Some(connection) = state.connections.get_mut(&number) else {
         return Ok(());
     };
-    let until = Instant::now() + GUEST_WITHIN;
-    connection.role = Role::Guest { until };
-    way::begin(shared, connection, number)
+    let until = Instant::now() + AUTHENTICATED_WITHIN;
+    connection.role = Role::Authenticated { until };
+    path_selection::begin(shared, connection, number)
 }
 
-/// Whether it has called, and proved itself.
-fn is_guest(state: &State, id: u128) -> bool {
-    let mut guests = state.connections.values();
-    guests.any(|it| {
-        let guest = matches!(it.role, Role::Guest { .. });
-        guest && it.talk.other().is_some_and(|is| is.id == id)
+/// Whether this member has an authenticated incoming connection.
+fn is_authenticated(state: &State, id: u128) -> bool {
+    let mut callers = state.connections.values();
+    callers.any(|it| {
+        let callers = matches!(it.role, Role::Authenticated { .. });
+        callers && it.handshake.other().is_some_and(|is| is.id == id)
     })
 }
 
-/// Whether I have proved who I am in a call of mine.
+/// Whether this station has proved itself in a call to this member.
 fn is_calling(state: &State, id: u128) -> bool {
     let mut calls = state.connections.values();
     calls.any(|it| {
         let called = matches!(it.role, Role::Called { .. });
         let hello = matches!(it.phase, Phase::Connecting | Phase::Hello);
-        called && !hello && it.talk.other().is_some_and(|is| is.id == id)
+        called && !hello && it.handshake.other().is_some_and(|is| is.id == id)
     })
 }
 
-/// All of it at once: so little always fits.
-pub(super) fn say(connection: &Connection, bytes: &[u8]) -> Result<(), End> {
+/// Writes all bytes at once; so few always fit.
+pub(super) fn send_frame(connection: &PendingConnection, bytes: &[u8]) -> Result<(), Ending> {
     match (&*connection.stream).write(bytes) {
         Ok(len) if len == bytes.len() => Ok(()),
-        Ok(_) => Err(End::lost("it takes nothing")),
-        Err(error) => Err(End::Quiet(Answer::Lost(error.to_string()))),
+        Ok(_) => Err(Ending::lost("it takes nothing")),
+        Err(error) => Err(Ending::Quiet(CallOutcome::Lost(error.to_string()))),
     }
 }

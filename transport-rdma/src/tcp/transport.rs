@@ -1,4 +1,4 @@
-//! A participant's streams to its peers.
+//! A participant's streams to its peers: one connection to each, and one I/O thread.
 
 use core::time::Duration;
 use std::io;
@@ -7,36 +7,35 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::incoming::Incoming;
-use super::io::IoThread;
+use super::io_thread::IoThread;
 use super::outgoing::Outgoing;
-use super::shared::{Fault, Lost, Shared, Wake};
-use super::streams::{Reach, Streams};
+use super::shared::{Fault, LostHook, Shared, WakeHook};
+use super::streams::{StreamReach, Streams};
 use rustix::net::sockopt;
 
 use crate::fabric::FailureCause;
 use crate::mem::Region;
-use crate::queue::Full;
+use crate::push_queue::Full;
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::SetupError;
 use crate::station_error::StationError;
 use crate::station_event::{EventQueue, MESSAGE_LEN_MAX};
 
-/// Longest row: far above any use, far below where lengths overflow.
+/// Longest row, in bytes: far above any use, far below where lengths overflow.
 const ROW_LEN_MAX: usize = 1 << 40;
 
-/// Longest time the kernel takes before it asks a silent peer.
+/// Longest silence after which the kernel may be told to probe a peer.
 const KEEP_IDLE_MAX: Duration = Duration::from_secs(32_767);
 
-/// How patient a station is with its peers.
+/// How long a station waits for its peers, and how much for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// How long a peer may leave sent bytes without an acknowledgement, or a
-    /// full stream full, before it has failed (`TCP_USER_TIMEOUT`; whole
-    /// milliseconds, at least one). One that is silent is asked after half of it, at
-    /// the earliest after a second.
+    /// How long a peer may leave sent bytes unacknowledged, or a full stream full, before
+    /// it has failed (`TCP_USER_TIMEOUT`; whole milliseconds, at least one). The kernel
+    /// probes a silent peer after half of this time, but not before one second.
     pub user_timeout: Duration,
-    /// How many records (ranges and words, of 32 bytes each here) may wait for
-    /// one peer before it has failed.
+    /// How many records (ranges and words, 32 bytes of memory each) may wait for one peer
+    /// before it has failed.
     pub waiting_max: usize,
 }
 
@@ -50,45 +49,45 @@ impl Default for StreamOptions {
     }
 }
 
-/// How far the stream to and from a peer has come. For tests and tools: it
-/// takes their locks.
+/// Progress of the streams to and from a peer. For tests and tools: reading it takes the
+/// locks of both streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamState {
     /// Pushes to the peer are sent: it has not failed.
     pub sending: bool,
-    /// What the peer pushes is received.
+    /// Pushes of the peer are received.
     pub receiving: bool,
-    /// What the peer pushes has to wait for a segment to be opened here.
+    /// Pushes of the peer wait for a segment to be opened here.
     pub blocked: bool,
-    /// Bytes of stream that wait to be sent.
+    /// Bytes that wait to be sent.
     pub waiting: usize,
-    /// Bytes of stream that were sent.
+    /// Bytes that were sent.
     pub sent: u64,
-    /// Bytes of the peer's stream that were received and applied, and their
-    /// rings answered.
+    /// Bytes of the peer's stream that were received and applied, and whose wake-ups were
+    /// handled.
     pub received: u64,
 }
 
-/// A participant's streams: one connection to each peer, for all segments, and one
-/// thread. Who the peers are, and where it sleeps, is the business of others.
+/// A participant's streams: one connection to each peer, for all segments, and one thread.
+/// It neither chooses the peers nor knows how the process sleeps.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct StreamTransport {
     options: StreamOptions,
     shared: Arc<Shared>,
     io: IoThread,
 }
 
-impl Core {
-    /// What happens goes to `news`. The thread that serves the streams calls `wake`.
-    /// Whoever finds that a peer is lost, or drops it, calls `lost` before anybody knows.
+impl StreamTransport {
+    /// Events go to `events`. The I/O thread calls `wake`. `lost` is called when a peer is
+    /// lost or dropped, before any event says so.
     pub(crate) fn open(
         id: u128,
         options: &StreamOptions,
-        news: Arc<EventQueue>,
-        wake: Wake,
-        lost: Lost,
+        events: Arc<EventQueue>,
+        wake: WakeHook,
+        lost: LostHook,
     ) -> Result<Self, StationError> {
-        let shared = Arc::new(Shared::new(id, news, wake, lost)?);
+        let shared = Arc::new(Shared::new(id, events, wake, lost)?);
         let io = IoThread::start(&shared)?;
         Ok(Self {
             options: *options,
@@ -97,13 +96,13 @@ impl Core {
         })
     }
 
-    /// A peer: the connection with it, over which they know each other. Nothing has
-    /// been read of what follows that. It is a peer here before `last_words` are sent.
+    /// Adds a peer over an authenticated connection, of which nothing beyond the handshake
+    /// has been read. The peer is known here before `final_frame` is sent.
     pub(crate) fn connect(
         &self,
         peer: u128,
         stream: &TcpStream,
-        last_words: &[u8],
+        final_frame: &[u8],
     ) -> Result<(), StationError> {
         let both = || {
             prepare(stream, &self.options)?;
@@ -113,10 +112,10 @@ impl Core {
         let (outgoing, incoming) = both().map_err(set_up)?;
         let outgoing = Outgoing::new(outgoing, self.options.waiting_max);
         let incoming = Incoming::new(incoming);
-        self.shared.add(peer, outgoing, incoming, last_words)
+        self.shared.add(peer, outgoing, incoming, final_frame)
     }
 
-    /// Sends a message to a peer that is connected. Does not wait until it is taken.
+    /// Queues a message for a connected peer. Does not wait until it is sent.
     pub(crate) fn send(&self, to: u128, bytes: &[u8]) -> Result<(), StationError> {
         if bytes.len() > MESSAGE_LEN_MAX {
             let (len, max) = (bytes.len(), MESSAGE_LEN_MAX);
@@ -141,59 +140,58 @@ impl Core {
         Ok(())
     }
 
-    /// Waits until each of these is connected, or was and is lost, or `deadline` is
-    /// over.
+    /// Waits until each of these peers is connected or lost, or `deadline` is over.
     pub(crate) fn wait_for(&self, peers: &[u128], deadline: Instant) -> Result<(), StationError> {
         self.shared.wait_for(peers, deadline)
     }
 
-    /// Nobody waits for a peer that is not connected.
+    /// Calls do not wait for this peer any more if it is not connected.
     pub(crate) fn give_up(&self, peer: u128) {
         self.shared.give_up(peer);
     }
 
-    /// Why a peer is lost, `None` within if it is not; `None` if there is no such peer.
+    /// `None` if there is no such peer; else why it is lost, or `None` within if it is not.
     pub(crate) fn fate_of(&self, peer: u128) -> Option<Option<FailureCause>> {
         Some(self.shared.state().peers.get(&peer)?.fate.clone())
     }
 
-    /// A peer that is reached by other means as well is lost on those.
+    /// A peer that is reached by RDMA as well has failed there.
     pub(crate) fn fail(&self, peer: u128, reason: String) {
         let state = self.shared.state();
         let link = state.peers.get(&peer).map(|peer| Arc::clone(&peer.link));
         drop(state);
         if let Some(link) = link {
-            self.shared.fail(&link, &Fault::Elsewhere(reason));
+            self.shared.fail(&link, &Fault::OtherPath(reason));
         }
     }
 
-    /// Closes it: the peers are told, and given half a second to hear it. Once is enough.
+    /// Closes all streams. Peers are told, and have half a second to read it. Idempotent.
     pub(crate) fn close(&self) {
         self.io.stop();
     }
 
-    /// Whether there is a peer of this id, or was, before it was dropped.
+    /// Whether a peer of this id is known: connected, or lost and not dropped yet.
     pub(crate) fn has(&self, peer: u128) -> bool {
         self.shared.state().peers.contains_key(&peer)
     }
 
-    /// The part of a segment that goes by streams. See [`Streams::open`].
+    /// Opens the part of a segment that goes over streams. See [`Streams::open`].
     pub(crate) fn streams(
         &self,
         request: &SegmentRequest,
         rows: &[Region],
-        reach: &Reach,
+        reach: &StreamReach,
     ) -> Result<Streams, StationError> {
         Streams::open(&self.shared, request, rows, reach)
     }
 
-    /// Those who push in segments that are new wait no longer.
+    /// New segments are open: pushes that waited for them are applied.
     pub(crate) fn opened(&self) {
         self.shared.kick();
     }
 
     pub(crate) fn forget(&self, key: SegmentKey) {
-        self.shared.state().dismiss(key);
+        self.shared.state().close_segment(key);
         self.shared.kick();
     }
 
@@ -215,8 +213,8 @@ impl Core {
     }
 }
 
-/// The kernel gives up a peer that acknowledges nothing for so long, also where
-/// nothing is sent: then it asks, from half of that time on.
+/// The kernel gives up a peer that acknowledges nothing for the user timeout, also while
+/// nothing is sent: it sends probes from half of that time on.
 fn prepare(stream: &TcpStream, options: &StreamOptions) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
@@ -231,7 +229,7 @@ fn prepare(stream: &TcpStream, options: &StreamOptions) -> io::Result<()> {
     Ok(())
 }
 
-/// What is wrong with a request.
+/// What is wrong with a request, if anything.
 pub(crate) fn problem(request: &SegmentRequest, id: u128) -> Option<String> {
     let long = request.row_lens.iter().find(|&&len| len > ROW_LEN_MAX);
     let long = long.map(|len| format!("a row of {len} bytes; at most 2^40 are possible"));

@@ -1,40 +1,40 @@
-//! Whether a peer sleeps, as far as I know, and whether it is to be rung.
+//! Whether a peer sleeps, as far as I know, and whether to send it a doorbell.
 //!
-//! The peer writes its sleep word into a line of my memory when it announces itself. It
-//! may be on its way when I look, and then nobody would look when it comes: so what was
-//! pushed without a ring is remembered, until I see a word that is new, or announce that
-//! I sleep myself. Then the doorbell goes out whatever I see.
+//! The peer writes its sleep word into a line of my memory when it announces its sleep. The
+//! word may be in flight when I look, and nothing would make me look again when it arrives.
+//! So a push without a doorbell is remembered until I see a new sleep word, or announce my
+//! own sleep; then the doorbell is sent, whatever I see.
 //!
 //! ```text
-//!   I                                            the peer
-//!   pushed, no ring: UNRUNG := kind              word := odd, to my line
-//!   look at the line: old                        looks once more, sleeps
+//!   I                                                the peer
+//!   pushed, no doorbell: UNSENT := reason            word := odd, to my line
+//!   look at the line: old                            looks once more, sleeps
 //!   ...
-//!   step again: new word in the line?  ring      woken
-//!   or: announce that I sleep:         ring      woken, or awake
+//!   next poll: new word in the line?   doorbell      woken
+//!   or: I announce my own sleep:       doorbell      woken, or awake
 //! ```
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::fabric::{WakeInterest, WakeReason};
 
-/// One peer's.
+/// The state of one peer.
 #[derive(Debug, Default)]
-pub(super) struct Sleeper {
-    /// What was pushed without a ring: 0, or a ring's number plus one.
+pub(super) struct PeerSleep {
+    /// The reason of pushes without a doorbell: 0, or the number of the reason plus one.
     unrung: AtomicU8,
-    /// Its sleep word at which I last rang it: once is enough.
+    /// Its sleep word at which I sent the last doorbell: one an epoch is enough.
     rung_at: AtomicU64,
 }
 
-impl Sleeper {
-    /// Something was pushed that the peer may have to be woken for.
+impl PeerSleep {
+    /// Notes that the peer may have to be woken for something pushed.
     pub(super) fn note(&self, ring: WakeReason) {
         self.unrung.fetch_max(ring as u8 + 1, Ordering::SeqCst);
     }
 
-    /// Whether to ring, and for what: `word` is what stands in the peer's line, `asleep`
-    /// that I have announced that I sleep. Says it once.
+    /// Whether to send a doorbell, and for what. `word` is the peer's sleep word, `asleep`
+    /// whether this process has announced its sleep. Returns a reason once.
     pub(super) fn due(&self, word: u64, asleep: bool) -> Option<WakeReason> {
         let ring = noted(self.unrung.load(Ordering::SeqCst))?;
         let wants = WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring));
@@ -42,7 +42,7 @@ impl Sleeper {
         if !sees && !asleep {
             return None;
         }
-        // Somebody else may have taken it, or noted more, which the word may not want.
+        // Another thread may have taken it, or noted a greater reason.
         let ring = noted(self.unrung.swap(0, Ordering::SeqCst))?;
         if wants {
             self.rung_at.store(word, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Sleeper {
     }
 }
 
-/// What was noted.
+/// The reason that was noted.
 fn noted(unrung: u8) -> Option<WakeReason> {
     match unrung {
         0 => None,
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleeper_is_rung_once_for_each_time_it_sleeps() {
-        let sleeper = Sleeper::default();
+    fn a_peer_gets_one_doorbell_each_time_it_sleeps() {
+        let sleeper = PeerSleep::default();
         let word = |epoch| WakeInterest::Data.sleep_word(epoch);
         assert_eq!(sleeper.due(word(1), true), None, "nothing was pushed");
         sleeper.note(WakeReason::Data);
@@ -87,18 +87,18 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_to_sleep_rings_whatever_it_sees() {
-        let sleeper = Sleeper::default();
+    fn a_process_that_goes_to_sleep_sends_the_doorbell_anyway() {
+        let sleeper = PeerSleep::default();
         sleeper.note(WakeReason::Acks);
         assert_eq!(sleeper.due(0, true), Some(WakeReason::Acks));
         assert_eq!(sleeper.due(0, true), None);
     }
 
-    /// A doorbell for acknowledgements does not wake who wants data only: it is not rung
-    /// for that word.
+    /// A doorbell for acknowledgements does not wake a peer that waits for data only: it does
+    /// not count as sent for that sleep word.
     #[test]
-    fn a_ring_that_is_not_wanted_does_not_count() {
-        let sleeper = Sleeper::default();
+    fn a_doorbell_that_does_not_wake_does_not_count() {
+        let sleeper = PeerSleep::default();
         let word = WakeInterest::Data.sleep_word(1);
         sleeper.note(WakeReason::Acks);
         assert_eq!(sleeper.due(word, false), None, "not wanted");

@@ -1,37 +1,37 @@
-//! What waits to be sent to one peer: ranges and words, in the order of calls, and
-//! messages, in an order of their own.
+//! What waits to be sent to one peer: pushes in call order, and messages in an order of
+//! their own.
 //!
-//! A long message does not hold up pushes: it goes in parts between them. But what
-//! opens a segment goes behind the messages that were there before it, for they may
-//! be what has the peer make that segment.
+//! A long message does not hold up pushes: it is sent in parts between them. But a record
+//! that opens a segment is sent behind the messages that were queued before it, because one
+//! of them may cause the peer to open that segment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::record::{HEADER_LEN, Header, PART_LEN_MAX, RECORD_LEN_MAX};
 use crate::fabric::WakeReason;
-use crate::queue::{Full, Own, Push, Pushes, SLOTS};
+use crate::push_queue::{Full, OwnSegment, Push, PushQueue, SLOTS};
 use crate::station_event::QUEUE_LEN_MAX;
 
-/// Bytes of stream that one part of a message takes, at most.
+/// Most bytes of stream that one part of a message takes.
 pub(super) const PART_ROOM: usize = HEADER_LEN + PART_LEN_MAX;
 
-/// A message, and how much of it was taken.
+/// A message, and how many of its bytes were taken.
 #[derive(Debug)]
-struct Message {
+struct QueuedMessage {
     bytes: Arc<[u8]>,
     taken: usize,
 }
 
 /// Part of a message.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct MessagePart {
     bytes: Arc<[u8]>,
     from: usize,
     to: usize,
 }
 
-impl Part {
+impl MessagePart {
     pub(super) fn header(&self) -> Header {
         Header::Part {
             len: self.to - self.from,
@@ -46,31 +46,31 @@ impl Part {
 
 /// A bounded queue. It allocates only while it grows.
 #[derive(Debug)]
-pub(super) struct Queue {
-    pushes: Pushes,
-    messages: VecDeque<Message>,
+pub(super) struct SendQueue {
+    pushes: PushQueue,
+    messages: VecDeque<QueuedMessage>,
     /// Bytes of messages that wait.
     messages_len: usize,
-    /// How many messages were put, and how many of them were taken.
+    /// Number of messages that were put, and of those that were taken whole.
     messages_put: u64,
     messages_taken: u64,
-    /// For each record among those that wait that opens a segment: how many
-    /// messages go before it.
-    behind: VecDeque<u64>,
+    /// For each waiting record that opens a segment: `messages_put` when it was put. It is
+    /// taken only once so many messages were taken.
+    opens_after: VecDeque<u64>,
     closed: bool,
-    /// A farewell is the last that is taken.
+    /// The final record is still to be taken.
     bye: bool,
 }
 
-impl Queue {
+impl SendQueue {
     pub(super) fn new(max: usize) -> Self {
         Self {
-            pushes: Pushes::new(max),
+            pushes: PushQueue::new(max),
             messages: VecDeque::new(),
             messages_len: 0,
             messages_put: 0,
             messages_taken: 0,
-            behind: VecDeque::with_capacity(SLOTS),
+            opens_after: VecDeque::with_capacity(SLOTS),
             closed: false,
             bye: false,
         }
@@ -81,7 +81,7 @@ impl Queue {
         self.pushes.is_empty() && self.messages.is_empty() && !self.bye
     }
 
-    /// Bytes of stream that its records of rows take, as they are now.
+    /// Bytes of stream that the waiting pushes take, as they are now.
     pub(super) fn bytes(&self) -> usize {
         self.pushes.bytes() + self.pushes.len() * HEADER_LEN
     }
@@ -90,34 +90,34 @@ impl Queue {
         self.messages_len
     }
 
-    /// Whether anything of it is dropped, because the peer has failed.
+    /// Whether everything is discarded, because the peer has failed or was dropped.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Drops all, and all that comes.
+    /// Discards everything, now and later.
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.pushes.clear();
         self.messages = VecDeque::new();
         self.messages_len = 0;
-        self.behind = VecDeque::new();
+        self.opens_after = VecDeque::new();
         self.bye = false;
     }
 
-    /// Drops all, and all that comes, but for a farewell.
+    /// Discards everything, now and later, except for one final record.
     pub(super) fn leave(&mut self) {
         let is_open = !self.closed;
         self.close();
         self.bye = is_open;
     }
 
-    /// Whether all that is left is a farewell, which is taken by this.
+    /// Takes the final record; whether there is one.
     pub(super) fn take_bye(&mut self) -> bool {
         core::mem::take(&mut self.bye)
     }
 
-    /// Appends a message, unless too much waits.
+    /// Appends a message, unless too many bytes wait.
     pub(super) fn put_message(&mut self, bytes: &[u8]) -> Result<(), Full> {
         let waiting = self.messages_len;
         if waiting + bytes.len() > QUEUE_LEN_MAX {
@@ -127,13 +127,13 @@ impl Queue {
             self.messages_len += bytes.len();
             self.messages_put += 1;
             let bytes = bytes.into();
-            self.messages.push_back(Message { bytes, taken: 0 });
+            self.messages.push_back(QueuedMessage { bytes, taken: 0 });
         }
         Ok(())
     }
 
-    /// Moves the next part of a message out.
-    pub(super) fn take_part(&mut self) -> Option<Part> {
+    /// Takes the next part of a message.
+    pub(super) fn take_part(&mut self) -> Option<MessagePart> {
         let message = self.messages.front_mut()?;
         let from = message.taken;
         let to = message.bytes.len().min(from + PART_LEN_MAX);
@@ -144,27 +144,27 @@ impl Queue {
             self.messages.pop_front();
             self.messages_taken += 1;
         }
-        Some(Part { bytes, from, to })
+        Some(MessagePart { bytes, from, to })
     }
 
-    /// Whether what is next has to wait for a message.
+    /// Whether the next push opens a segment and has to wait for a message.
     fn is_behind(&self) -> bool {
         let opens = matches!(self.pushes.front(), Some(Push::Open(_)));
-        opens && self.behind.front() > Some(&self.messages_taken)
+        opens && self.opens_after.front() > Some(&self.messages_taken)
     }
 
-    /// Appends a record of a segment, behind one that opens it if it is the first.
-    pub(super) fn put_in(&mut self, own: &Arc<Own>, record: Push) -> Result<(), Full> {
+    /// Appends a push of a segment; the first is preceded by a record that opens it.
+    pub(super) fn put_in(&mut self, own: &Arc<OwnSegment>, record: Push) -> Result<(), Full> {
         if self.closed {
             return Ok(());
         }
         if self.pushes.open(own)? {
-            self.behind.push_back(self.messages_put);
+            self.opens_after.push_back(self.messages_put);
         }
         self.pushes.put(record)
     }
 
-    /// The end of a segment, if anything of it was ever put.
+    /// Appends the end of a segment, if it was ever opened.
     pub(super) fn shut(&mut self, slot: u16) -> Result<(), Full> {
         match self.closed {
             true => Ok(()),
@@ -172,7 +172,7 @@ impl Queue {
         }
     }
 
-    /// Appends a ring, unless what waits already says the same.
+    /// Appends a wake-up, unless the last record says the same.
     pub(super) fn put_wake(&mut self, ring: WakeReason) -> Result<(), Full> {
         match self.closed {
             true => Ok(()),
@@ -180,9 +180,9 @@ impl Queue {
         }
     }
 
-    /// Moves records from the front into `plan` that take at most `room` bytes
-    /// of stream, the last of them perhaps a part of a range. If messages wait, a
-    /// part of one has its share of the room.
+    /// Takes pushes from the front into `plan` that fit into `room` bytes of stream; the
+    /// last may be a part of a range. If messages wait, one part keeps its share of the
+    /// room.
     pub(super) fn take(&mut self, plan: &mut Vec<Push>, room: usize) {
         let mut room = match self.messages.is_empty() {
             true => room,
@@ -194,7 +194,7 @@ impl Queue {
                 return;
             };
             if matches!(taken, Push::Open(_)) {
-                self.behind.pop_front();
+                self.opens_after.pop_front();
             }
             room -= HEADER_LEN + taken.len();
             plan.push(taken);
@@ -212,28 +212,28 @@ mod tests {
         Push::Range { slot: 0, at, len }
     }
 
-    fn own(slot: u16) -> Arc<Own> {
+    fn own(slot: u16) -> Arc<OwnSegment> {
         let key = SegmentKey { epoch: 1, index: 0 };
         let row = Region::heap(512);
-        Arc::new(Own { slot, key, row })
+        Arc::new(OwnSegment { slot, key, row })
     }
 
-    /// A queue in which segment 0 is open, and nothing waits.
-    fn queue() -> (Queue, Arc<Own>) {
-        let (mut queue, own) = (Queue::new(100), own(0));
+    /// A queue in which segment 0 is open and nothing waits.
+    fn queue() -> (SendQueue, Arc<OwnSegment>) {
+        let (mut queue, own) = (SendQueue::new(100), own(0));
         queue.put_in(&own, range(0, 8)).expect("room");
         assert_eq!(taken(&mut queue, 1000).len(), 2);
         (queue, own)
     }
 
-    fn taken(queue: &mut Queue, room: usize) -> Vec<Push> {
+    fn taken(queue: &mut SendQueue, room: usize) -> Vec<Push> {
         let mut plan = Vec::with_capacity(64);
         queue.take(&mut plan, room);
         plan
     }
 
     #[test]
-    fn long_ranges_are_taken_as_there_is_room() {
+    fn long_ranges_are_taken_in_parts_that_fit() {
         let (mut queue, own) = queue();
         queue.put_in(&own, range(0, 100)).expect("room");
         assert_eq!(taken(&mut queue, 23), []);
@@ -243,10 +243,10 @@ mod tests {
         assert_eq!(queue.bytes(), 0);
     }
 
-    /// A message goes in parts between pushes, but what opens a segment does not
-    /// overtake it.
+    /// A message is sent in parts between pushes, but a record that opens a segment does
+    /// not overtake it.
     #[test]
-    fn messages_hold_up_only_what_they_may_announce() {
+    fn messages_hold_up_only_segments_that_they_may_announce() {
         let (mut queue, first) = queue();
         let second = own(1);
         let word = |slot, value| Push::Word {
@@ -273,8 +273,8 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_bounded_and_go_with_who_leaves() {
-        let mut queue = Queue::new(100);
+    fn messages_are_bounded_and_discarded_on_leave() {
+        let mut queue = SendQueue::new(100);
         let message = vec![0; QUEUE_LEN_MAX / 2];
         for _ in 0..2 {
             queue.put_message(&message).expect("room");

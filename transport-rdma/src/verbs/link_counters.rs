@@ -1,11 +1,11 @@
-//! Counters of one peer, as the threads of a process count.
+//! Counters of one peer, updated by several threads.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters};
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct LinkCounters {
     work_requests: AtomicU64,
     bytes: AtomicU64,
     completions: AtomicU64,
@@ -22,8 +22,8 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::Relaxed);
 }
 
-impl Counters {
-    /// A chain of so many work requests was posted, which carried so much.
+impl LinkCounters {
+    /// A chain of `requests` work requests with `bytes` bytes of rows was posted.
     pub(super) fn posted(&self, requests: usize, bytes: usize) {
         add(&self.work_requests, requests as u64);
         add(&self.bytes, bytes as u64);
@@ -31,14 +31,14 @@ impl Counters {
         add(&self.chains[class], 1);
     }
 
-    /// A word was posted, with so many work requests that it vouches for, itself counted.
+    /// A word was posted; `requests` counts it and the ranges that it vouches for.
     pub(super) fn vouched(&self, requests: usize) {
         let class = requests.clamp(1, BATCH_CLASSES) - 1;
         add(&self.batches[class], 1);
     }
 
     /// My sleep word was posted.
-    pub(super) fn told(&self) {
+    pub(super) fn sleep_word_posted(&self) {
         add(&self.sleep_words, 1);
     }
 
@@ -46,11 +46,11 @@ impl Counters {
         add(&self.completions, count as u64);
     }
 
-    pub(super) fn rang(&self) {
+    pub(super) fn doorbell_sent(&self) {
         add(&self.doorbells_sent, 1);
     }
 
-    /// And who sleeps was woken.
+    /// Doorbells were received, and their wake-ups are done.
     pub(super) fn heard(&self, count: u64) {
         self.doorbells_heard.fetch_add(count, Ordering::Release);
     }
@@ -73,7 +73,7 @@ impl Counters {
             batches: core::array::from_fn(|class| load(&self.batches[class])),
             sleep_words: load(&self.sleep_words),
             doorbells_sent: load(&self.doorbells_sent),
-            // Acquire: pairs with `heard`.
+            // Acquire: pairs with the release in `heard`.
             doorbells_heard: self.doorbells_heard.load(Ordering::Acquire),
             doorbells_slept_on: load(&self.doorbells_slept_on),
             slot_waits: load(&self.slot_waits),

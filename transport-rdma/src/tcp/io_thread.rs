@@ -1,4 +1,4 @@
-//! The one thread that serves all streams of a station; it sleeps in the kernel.
+//! The thread that serves all streams of a station. It blocks in epoll only.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -12,12 +12,12 @@ use super::shared::{Fault, Shared};
 use crate::shm::SetupError;
 use crate::station_error::StationError;
 
-/// Most bytes that are taken from one stream before the next has its turn.
+/// Most bytes that are read from one stream before the next one is served.
 const BUFFER_LEN: usize = 1 << 18;
 
 const EVENTS_MAX: usize = 64;
 
-/// What an event is about: a link, by its number, or the station itself.
+/// What an event is about: a link, by number and direction, or the thread's own doorbell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     From(u64),
@@ -43,12 +43,12 @@ impl Source {
     }
 }
 
-/// The thread; ends when this is dropped.
+/// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct IoThread {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A child of a fork has this but not the thread.
+    /// A child of a fork has this value, but not the thread.
     process: u32,
 }
 
@@ -75,7 +75,7 @@ impl IoThread {
         })
     }
 
-    /// Ends it once its peers have been told, or have had their time. Once is enough.
+    /// Ends the thread once the peers have been told, or their time is over. Idempotent.
     pub(super) fn stop(&self) {
         if self.process != std::process::id() {
             return;
@@ -85,7 +85,7 @@ impl IoThread {
             return;
         };
         self.shared.stop();
-        // It has nothing to say if it panicked.
+        // A panic was reported by its hook.
         let _ = thread.join();
     }
 }
@@ -109,7 +109,7 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
             let (flags, source) = (event.flags, Source::of(event.data));
             match source {
                 Source::Kick => {
-                    // Before it looks: who kicks from now on is heard again.
+                    // Reset before the work is looked for: a later kick is seen again.
                     let _ = rustix::io::read(&shared.kick, &mut [0; 8]);
                     shared.resume();
                 }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_name_their_sources() {
+    fn tokens_identify_their_sources() {
         let sources = [0, 1, 1 << 40].map(|link| [Source::From(link), Source::To(link)]);
         for source in sources.into_iter().flatten().chain([Source::Kick]) {
             assert_eq!(Source::of(source.token()), source);

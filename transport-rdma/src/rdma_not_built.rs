@@ -1,4 +1,4 @@
-//! In the place of `verbs` where that is not built: nobody ever has one of these.
+//! Replaces `verbs` where that feature is not built: these types have no values.
 
 use core::convert::Infallible;
 use core::time::Duration;
@@ -18,15 +18,15 @@ mod error;
 pub use error::RdmaError;
 
 pub(crate) struct Hooks {
-    pub(crate) wake: tcp::Wake,
+    pub(crate) wake: tcp::WakeHook,
     pub(crate) failed: Box<dyn Fn(u128, String) + Send + Sync>,
     pub(crate) proved: Box<dyn Fn(u128) + Send + Sync>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Core(Infallible);
+pub(crate) struct RdmaTransport(Infallible);
 
-impl Core {
+impl RdmaTransport {
     pub(crate) fn open(
         _: &RdmaOptions,
         _: IpAddr,
@@ -66,7 +66,7 @@ impl Core {
         _: &SegmentRequest,
         _: &PeerSet,
         _: &Region,
-    ) -> Result<Segment, StationError> {
+    ) -> Result<RdmaSegment, StationError> {
         match self.0 {}
     }
 
@@ -96,9 +96,9 @@ impl Core {
 }
 
 #[derive(Debug)]
-pub(crate) struct Segment(Infallible);
+pub(crate) struct RdmaSegment(Infallible);
 
-impl Segment {
+impl RdmaSegment {
     pub(crate) fn copies(&self) -> &[(Rank, Region)] {
         match self.0 {}
     }

@@ -1,4 +1,4 @@
-//! Calling somebody in the network, from the thread that wants it.
+//! Connecting to a station in the network, from the calling thread.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -8,49 +8,49 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
+use super::acceptor::{Acceptor, CallOutcome, PendingConnection, Phase, Role};
 use super::address::Address;
-use super::door::{Answer, Connection, Door, Phase, Role};
-use super::handshake::{self, Talk};
-use super::way::Way;
+use super::handshake::{self, Handshake};
+use super::path_selection::PathSelection;
 use crate::shm::SetupError;
 
-/// Between two calls of somebody who is busy, or calls this one.
+/// Pause between two calls of a station that is busy or is calling this one.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
-/// What one who has proved itself by the deadline has more, to settle how pushes go: a
-/// queue pair that does not work is found out by waiting.
+/// Additional time for a call whose peer has proved itself by the deadline: that a queue pair
+/// does not work is found out only by waiting.
 const SETTLE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Who was found.
+/// The result of a successful call.
 #[derive(Debug)]
-pub(super) enum Reached {
-    /// A peer, which is connected.
+pub(super) enum ConnectOutcome {
+    /// A connected peer.
     Peer(u128),
     /// A station on this host.
     OnHost(Address),
 }
 
-/// Why nobody was.
+/// Why a call did not reach a station.
 #[derive(Debug)]
-pub(super) enum Unreached {
+pub(super) enum ConnectError {
     Closed,
     Myself,
     Refused(String),
-    /// It is not there, or was too slow.
+    /// No station is there, or it was too slow.
     Not(String),
     System(SetupError),
 }
 
-impl Door {
-    /// Calls whoever listens at one of these, one after the other, and again if it
-    /// has no time, until `deadline`, or somewhat longer if somebody has proved itself by
-    /// then. If somebody is expected, no other will do.
+impl Acceptor {
+    /// Calls the stations at these sockets one after the other, and again if they are busy,
+    /// until `deadline`, or somewhat longer if a peer has proved itself by then. If a member
+    /// is expected, only that one will do.
     pub(super) fn call(
         &self,
         sockets: &[SocketAddr],
         expected: Option<u128>,
         deadline: Instant,
-    ) -> Result<Reached, Unreached> {
+    ) -> Result<ConnectOutcome, ConnectError> {
         let mut excuse = "it has no address in the network".to_owned();
         loop {
             let mut again = false;
@@ -59,19 +59,19 @@ impl Door {
                 let share = left / (sockets.len() - at) as u32;
                 let answer = self.ask(socket, expected, Instant::now() + share)?;
                 excuse = match answer {
-                    Answer::Connected(id) => return Ok(Reached::Peer(id)),
-                    Answer::OnHost(address) => return Ok(Reached::OnHost(address)),
-                    Answer::Myself => return Err(Unreached::Myself),
-                    Answer::Refused(reason) => return Err(Unreached::Refused(reason)),
-                    Answer::Nobody(reason) => reason,
-                    Answer::Already(reason) | Answer::Lost(reason) => {
+                    CallOutcome::Connected(id) => return Ok(ConnectOutcome::Peer(id)),
+                    CallOutcome::OnHost(address) => return Ok(ConnectOutcome::OnHost(address)),
+                    CallOutcome::Myself => return Err(ConnectError::Myself),
+                    CallOutcome::Refused(reason) => return Err(ConnectError::Refused(reason)),
+                    CallOutcome::Nobody(reason) => reason,
+                    CallOutcome::Already(reason) | CallOutcome::Lost(reason) => {
                         again = true;
                         reason
                     }
                 };
             }
             if !again || Instant::now() >= deadline {
-                return Err(Unreached::Not(excuse));
+                return Err(ConnectError::Not(excuse));
             }
             let next = deadline.min(Instant::now() + CALL_AGAIN_AFTER);
             let mut state = self.shared.state();
@@ -81,32 +81,32 @@ impl Door {
         }
     }
 
-    /// One call.
+    /// Makes one call.
     fn ask(
         &self,
         socket: SocketAddr,
         expected: Option<u128>,
         until: Instant,
-    ) -> Result<Answer, Unreached> {
+    ) -> Result<CallOutcome, ConnectError> {
         if let Some(id) = expected
             && let Some(fate) = self.shared.streams.fate_of(id)
         {
             return match fate {
-                None => Ok(Answer::Connected(id)),
-                Some(cause) => Err(Unreached::Not(cause.to_string())),
+                None => Ok(CallOutcome::Connected(id)),
+                Some(cause) => Err(ConnectError::Not(cause.to_string())),
             };
         }
         let stream = match begin(socket) {
             Ok(stream) => Arc::new(stream),
-            Err(errno) => return Ok(Answer::Nobody(no_answer(errno.into()))),
+            Err(errno) => return Ok(CallOutcome::Nobody(no_answer(errno.into()))),
         };
-        let talk = Talk::new(&self.shared.me, handshake::Role::Caller);
-        let connection = Connection {
+        let handshake = Handshake::new(&self.shared.me, handshake::Role::Caller);
+        let connection = PendingConnection {
             stream,
             role: Role::Called { expected },
             phase: Phase::Connecting,
-            talk: talk.map_err(Unreached::System)?,
-            way: Way::default(),
+            handshake: handshake.map_err(ConnectError::System)?,
+            path: PathSelection::default(),
             heard: Vec::new(),
         };
         let mut state = self.shared.state();
@@ -118,23 +118,25 @@ impl Door {
                 return Ok(answer);
             }
             if state.stopped {
-                return Err(Unreached::Closed);
+                return Err(ConnectError::Closed);
             }
             if Instant::now() >= until {
                 let connection = state.connections.get(&number);
-                if until < settled_by && connection.is_some_and(Connection::settles) {
+                if until < settled_by
+                    && connection.is_some_and(PendingConnection::is_selecting_path)
+                {
                     until = settled_by;
                     continue;
                 }
                 state.connections.remove(&number);
-                return Ok(Answer::Nobody("it did not answer in time".into()));
+                return Ok(CallOutcome::Nobody("it did not answer in time".into()));
             }
             state = self.shared.wait(state, until);
         }
     }
 }
 
-/// A connection that is on its way.
+/// Starts a connection.
 fn begin(to: SocketAddr) -> Result<TcpStream, Errno> {
     let family = match to {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -149,5 +151,5 @@ fn begin(to: SocketAddr) -> Result<TcpStream, Errno> {
 }
 
 pub(super) fn no_answer(error: std::io::Error) -> String {
-    format!("nobody answers: {error}")
+    format!("no station answers: {error}")
 }

@@ -1,6 +1,6 @@
-//! Where a station listens. If the port that it is told is taken, it listens on another one,
-//! and there too once it can: whoever has the port may go, and then nobody would be where
-//! others look for this one.
+//! The sockets on which a station listens. If the configured port is taken, it listens on
+//! another one, and on the configured one, too, as soon as that is free: other stations look
+//! for a member of the domain there.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use crate::shm::SetupError;
 
-/// Between two tries to get the port: about as often as a heartbeat is due.
+/// Pause between two attempts to get the configured port.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// The listeners of a station: the first has been there from the beginning.
+/// The listeners of a station; the first exists from the beginning.
 #[derive(Debug)]
-pub(super) struct Listening {
+pub(super) struct Listeners {
     listeners: Vec<TcpListener>,
     at: SocketAddr,
-    /// Where it is to listen too, and when it tries to.
+    /// The configured address, if its port was taken, and when to try it again.
     missing: Option<(SocketAddr, Instant)>,
 }
 
-impl Listening {
-    /// Listens there; on any port if that one is taken.
+impl Listeners {
+    /// Listens at `wanted`, or on any port if that one is taken.
     pub(super) fn open(wanted: SocketAddr) -> Result<Self, SetupError> {
         let (bound, missing) = match bind(wanted) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && wanted.port() != 0 => {
@@ -41,22 +41,22 @@ impl Listening {
         })
     }
 
-    /// Where it has listened from the beginning.
+    /// The address of the first listener.
     pub(super) fn at(&self) -> SocketAddr {
         self.at
     }
 
-    /// Where it is to listen too, and could not yet.
+    /// The configured address, while the station cannot listen there.
     pub(super) fn missing(&self) -> Option<SocketAddr> {
         self.missing.map(|(wanted, _)| wanted)
     }
 
-    /// When to [try again](Self::try_again).
+    /// When to call [`try_again`](Self::try_again).
     pub(super) fn due(&self) -> Option<Instant> {
         self.missing.map(|(_, again)| again)
     }
 
-    /// Listens where it could not before, if it can now and it is time.
+    /// Tries to listen at the configured address, if it is time.
     pub(super) fn try_again(&mut self, now: Instant) {
         let Some((wanted, again)) = self.missing.filter(|(_, again)| now >= *again) else {
             return;

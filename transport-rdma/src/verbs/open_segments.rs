@@ -1,84 +1,84 @@
-//! Which segments are open between me and one peer, as a state machine without I/O.
+//! Which segments are open between me and one peer: a state machine without I/O.
 //!
 //! ```text
 //!   me                                      peer
-//!   makes the segment   --- OPEN --->       may push: its pushes have a place
-//!   pushes, pushes      <-- OPEN ----       makes the segment
+//!   opens the segment   --- OPEN --->       may push: it knows my copy of its row
+//!   pushes, pushes      <-- OPEN ----       opens the segment
 //!   drops the segment   --- OVER --->       pushes to me are discarded
 //!                       <-- OVER ----       drops it, too
-//!   frees its copy: nothing comes for it any more
+//!   frees its copy: no write can arrive any more
 //! ```
 //!
-//! - Each side says OPEN when it makes a segment, and OVER exactly once for each that
-//!   either has opened: when it drops it, or will not make it.
-//! - So who has said OVER and has heard it is done: nothing more comes, and what the peer
-//!   wrote to can be taken away. Before that, a write on its way would find it missing,
-//!   which breaks the queue pair.
-//! - What a peer makes me remember is bounded: so many segments that I have not made, and
-//!   of which it has not said OVER, even if I have.
+//! - Each side sends OPEN when it opens a segment, and OVER exactly once for each segment
+//!   that either side has opened: when it drops it, or will not open it.
+//! - A side that has sent OVER and received OVER is done: no write arrives any more, so the
+//!   memory to which the peer wrote can be freed. Freed earlier, a write in flight would hit
+//!   memory that is not registered, which breaks the queue pair.
+//! - What a peer can make me remember is bounded: the number of segments that it has opened,
+//!   has not ended, and that were not opened here.
 
 use std::collections::BTreeMap;
 
-use super::message::Place;
+use super::control_message::RemoteRow;
 use crate::segment::SegmentKey;
 
-/// Most segments of a peer that were not made here.
+/// Most segments of a peer that were not opened here.
 pub(super) const UNKNOWN_MAX: usize = 4096;
 
-/// What I have said of a segment.
+/// What I have sent for a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mine {
-    Nothing,
+enum OwnState {
+    Unopened,
     Open,
     Over,
 }
 
-/// What the peer has.
+/// What the peer has sent for a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Theirs {
-    Nothing,
-    Open(Place),
+enum PeerState {
+    Unopened,
+    Open(RemoteRow),
     Over,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
-    mine: Mine,
-    theirs: Theirs,
-    /// What is kept until the peer writes there no more.
+    mine: OwnState,
+    theirs: PeerState,
+    /// Kept until the peer can write there no more.
     kept: Option<T>,
 }
 
 /// Where pushes to the peer go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// It has not made the segment yet.
+pub(super) enum Destination {
+    /// The peer has not opened the segment yet: pushes wait.
     NotYet,
-    To(Place),
-    /// It wants them no more.
+    To(RemoteRow),
+    /// The peer has ended the segment: pushes are discarded.
     Over,
 }
 
-/// What a peer has said makes no sense.
+/// A message of the peer that the protocol does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Nonsense {
+pub(super) enum ProtocolViolation {
     #[error("it opened segment {}/{} twice", .0.epoch, .0.index)]
     OpenedTwice(SegmentKey),
-    #[error("it ended segment {}/{}, which it had ended or nobody had opened", .0.epoch, .0.index)]
+    #[error("it ended segment {}/{}, which it had ended or never opened", .0.epoch, .0.index)]
     NotOpen(SegmentKey),
     #[error("it has opened more than {UNKNOWN_MAX} segments that are not made here")]
     TooMany,
 }
 
-/// The segments of one peer; what is kept for each is `T`.
+/// The segments shared with one peer; `T` is kept for each that is open here.
 #[derive(Debug)]
-pub(super) struct Ledger<T> {
+pub(super) struct OpenSegments<T> {
     entries: BTreeMap<SegmentKey, Entry<T>>,
-    /// Entries of segments that were not made here.
+    /// Number of entries of segments that were not opened here.
     unknown: usize,
 }
 
-impl<T> Default for Ledger<T> {
+impl<T> Default for OpenSegments<T> {
     fn default() -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -87,91 +87,95 @@ impl<T> Default for Ledger<T> {
     }
 }
 
-impl<T> Ledger<T> {
-    /// I have made a segment, for which `kept` is kept: OPEN is to be said.
+impl<T> OpenSegments<T> {
+    /// Opens a segment, for which `kept` is kept. The caller sends OPEN.
     pub(super) fn open(&mut self, key: SegmentKey, kept: T) {
         let entry = self.entries.entry(key);
         let entry = entry.and_modify(|_| self.unknown -= 1);
         let entry = entry.or_insert(Entry {
-            mine: Mine::Nothing,
-            theirs: Theirs::Nothing,
+            mine: OwnState::Unopened,
+            theirs: PeerState::Unopened,
             kept: None,
         });
-        debug_assert_eq!(entry.mine, Mine::Nothing, "a segment is made once");
-        (entry.mine, entry.kept) = (Mine::Open, Some(kept));
+        debug_assert_eq!(entry.mine, OwnState::Unopened, "a segment is made once");
+        (entry.mine, entry.kept) = (OwnState::Open, Some(kept));
     }
 
-    /// What is kept of a segment that I have made.
+    /// What is kept for a segment that is open here.
     pub(super) fn kept(&self, key: SegmentKey) -> Option<&T> {
         self.entries.get(&key)?.kept.as_ref()
     }
 
-    pub(super) fn way(&self, key: SegmentKey) -> Way {
+    pub(super) fn way(&self, key: SegmentKey) -> Destination {
         match self.entries.get(&key).map(|entry| entry.theirs) {
-            None | Some(Theirs::Over) => Way::Over,
-            Some(Theirs::Nothing) => Way::NotYet,
-            Some(Theirs::Open(place)) => Way::To(place),
+            None | Some(PeerState::Over) => Destination::Over,
+            Some(PeerState::Unopened) => Destination::NotYet,
+            Some(PeerState::Open(place)) => Destination::To(place),
         }
     }
 
-    /// A segment that I had made is dropped, or one is not going to be made: whether OVER
-    /// is to be said. What was kept is given back if the peer is done with it.
+    /// Ends a segment that is dropped, or will not be opened. Returns whether to send OVER,
+    /// and what was kept, if the peer is done with it.
     pub(super) fn end(&mut self, key: SegmentKey) -> (bool, Option<T>) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return (false, None);
         };
-        if entry.mine == Mine::Over {
+        if entry.mine == OwnState::Over {
             return (false, None);
         }
-        entry.mine = Mine::Over;
+        entry.mine = OwnState::Over;
         (true, self.settle(key))
     }
 
-    /// Those that the peer has opened and that `is_over` says will not be made.
+    /// Segments that the peer has opened and that, by `is_over`, will not be opened here.
     pub(super) fn overdue(&self, is_over: impl Fn(SegmentKey) -> bool) -> Vec<SegmentKey> {
         let waiting = self
             .entries
             .iter()
-            .filter(|(_, it)| it.mine == Mine::Nothing);
+            .filter(|(_, it)| it.mine == OwnState::Unopened);
         let keys = waiting.map(|(&key, _)| key);
         keys.filter(|&key| is_over(key)).collect()
     }
 
-    /// The peer says OPEN.
-    pub(super) fn hear_open(&mut self, key: SegmentKey, place: Place) -> Result<(), Nonsense> {
+    /// Handles OPEN from the peer.
+    pub(super) fn peer_opened(
+        &mut self,
+        key: SegmentKey,
+        place: RemoteRow,
+    ) -> Result<(), ProtocolViolation> {
         if let Some(entry) = self.entries.get_mut(&key) {
-            if entry.theirs != Theirs::Nothing {
-                return Err(Nonsense::OpenedTwice(key));
+            if entry.theirs != PeerState::Unopened {
+                return Err(ProtocolViolation::OpenedTwice(key));
             }
-            entry.theirs = Theirs::Open(place);
+            entry.theirs = PeerState::Open(place);
             return Ok(());
         }
         if self.unknown >= UNKNOWN_MAX {
-            return Err(Nonsense::TooMany);
+            return Err(ProtocolViolation::TooMany);
         }
         self.unknown += 1;
         let entry = Entry {
-            mine: Mine::Nothing,
-            theirs: Theirs::Open(place),
+            mine: OwnState::Unopened,
+            theirs: PeerState::Open(place),
             kept: None,
         };
         self.entries.insert(key, entry);
         Ok(())
     }
 
-    /// The peer says OVER. Gives back what was kept, if I am done with it, too.
-    pub(super) fn hear_over(&mut self, key: SegmentKey) -> Result<Option<T>, Nonsense> {
+    /// Handles OVER from the peer. Returns what was kept, if this side is done with it, too.
+    pub(super) fn peer_ended(&mut self, key: SegmentKey) -> Result<Option<T>, ProtocolViolation> {
         match self.entries.get_mut(&key) {
-            Some(entry) if entry.theirs != Theirs::Over => entry.theirs = Theirs::Over,
-            _ => return Err(Nonsense::NotOpen(key)),
+            Some(entry) if entry.theirs != PeerState::Over => entry.theirs = PeerState::Over,
+            _ => return Err(ProtocolViolation::NotOpen(key)),
         }
         Ok(self.settle(key))
     }
 
-    /// Forgets a segment of which both have said that it is over.
+    /// Forgets a segment for which both sides have sent OVER.
     fn settle(&mut self, key: SegmentKey) -> Option<T> {
         let entry = self.entries.get(&key)?;
-        if (entry.mine, entry.theirs) != (Mine::Over, Theirs::Over) {
+        if (entry.mine, entry.theirs) != (OwnState::Over, PeerState::Over) {
             return None;
         }
         let kept = self.entries.remove(&key)?.kept;
@@ -179,7 +183,7 @@ impl<T> Ledger<T> {
         kept
     }
 
-    /// How many there are.
+    /// Number of entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
@@ -190,7 +194,7 @@ impl<T> Ledger<T> {
 mod tests {
     use std::collections::{BTreeSet, VecDeque};
 
-    use super::super::message::Message;
+    use super::super::control_message::ControlMessage;
     use super::super::sys::Remote;
     use super::*;
     use crate::sim::Rng;
@@ -199,8 +203,8 @@ mod tests {
         SegmentKey { epoch: 1, index }
     }
 
-    fn place(at: u64) -> Place {
-        Place {
+    fn place(at: u64) -> RemoteRow {
+        RemoteRow {
             to: Remote {
                 address: at,
                 key: 1,
@@ -210,37 +214,53 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
-        let mut ledger = Ledger::<()>::default();
-        assert_eq!(ledger.hear_over(key(1)), Err(Nonsense::NotOpen(key(1))));
-        ledger.hear_open(key(1), place(0)).expect("the first");
-        let again = ledger.hear_open(key(1), place(0));
-        assert_eq!(again, Err(Nonsense::OpenedTwice(key(1))));
-        ledger.hear_over(key(1)).expect("it was open");
-        let again = ledger.hear_open(key(1), place(0));
-        assert_eq!(again, Err(Nonsense::OpenedTwice(key(1))));
-        assert_eq!(ledger.hear_over(key(1)), Err(Nonsense::NotOpen(key(1))));
+    fn messages_out_of_protocol_are_refused() {
+        let mut ledger = OpenSegments::<()>::default();
+        assert_eq!(
+            ledger.peer_ended(key(1)),
+            Err(ProtocolViolation::NotOpen(key(1)))
+        );
+        ledger.peer_opened(key(1), place(0)).expect("the first");
+        let again = ledger.peer_opened(key(1), place(0));
+        assert_eq!(again, Err(ProtocolViolation::OpenedTwice(key(1))));
+        ledger.peer_ended(key(1)).expect("it was open");
+        let again = ledger.peer_opened(key(1), place(0));
+        assert_eq!(again, Err(ProtocolViolation::OpenedTwice(key(1))));
+        assert_eq!(
+            ledger.peer_ended(key(1)),
+            Err(ProtocolViolation::NotOpen(key(1)))
+        );
         assert_eq!(ledger.end(key(1)), (true, None));
         assert_eq!((ledger.end(key(1)), ledger.len()), ((false, None), 0));
     }
 
     #[test]
     fn what_a_peer_makes_me_remember_is_bounded() {
-        let mut ledger = Ledger::<()>::default();
+        let mut ledger = OpenSegments::<()>::default();
         for index in 0..UNKNOWN_MAX as u32 {
-            ledger.hear_open(key(index), place(0)).expect("room");
+            ledger.peer_opened(key(index), place(0)).expect("room");
         }
         let more = key(UNKNOWN_MAX as u32);
-        assert_eq!(ledger.hear_open(more, place(0)), Err(Nonsense::TooMany));
+        assert_eq!(
+            ledger.peer_opened(more, place(0)),
+            Err(ProtocolViolation::TooMany)
+        );
         ledger.open(key(7), ());
-        ledger.hear_open(more, place(0)).expect("room again");
+        ledger.peer_opened(more, place(0)).expect("room again");
         let next = key(UNKNOWN_MAX as u32 + 1);
-        assert_eq!(ledger.hear_open(next, place(0)), Err(Nonsense::TooMany));
+        assert_eq!(
+            ledger.peer_opened(next, place(0)),
+            Err(ProtocolViolation::TooMany)
+        );
         assert_eq!(ledger.end(more), (true, None));
-        let full = ledger.hear_open(next, place(0));
-        assert_eq!(full, Err(Nonsense::TooMany), "the peer has not ended it");
-        ledger.hear_over(more).expect("it was open");
-        ledger.hear_open(next, place(0)).expect("room again");
+        let full = ledger.peer_opened(next, place(0));
+        assert_eq!(
+            full,
+            Err(ProtocolViolation::TooMany),
+            "the peer has not ended it"
+        );
+        ledger.peer_ended(more).expect("it was open");
+        ledger.peer_opened(next, place(0)).expect("room again");
         assert_eq!(
             ledger.overdue(|key| key.index < 9).len(),
             8,
@@ -248,13 +268,13 @@ mod tests {
         );
     }
 
-    /// One of two participants, and the way to the other.
+    /// One of two participants, and what it has sent to the other.
     struct Side {
-        ledger: Ledger<u64>,
-        sent: VecDeque<Message>,
+        ledger: OpenSegments<u64>,
+        sent: VecDeque<ControlMessage>,
         made: BTreeSet<u32>,
         gone: BTreeSet<u32>,
-        /// Places that the peer may write to: never to be missing.
+        /// Copies to which the peer may write: they must not be freed.
         memory: BTreeSet<u64>,
         overs: BTreeSet<u32>,
         frees_early: bool,
@@ -263,7 +283,7 @@ mod tests {
     impl Side {
         fn new(frees_early: bool) -> Self {
             Self {
-                ledger: Ledger::default(),
+                ledger: OpenSegments::default(),
                 sent: VecDeque::new(),
                 made: BTreeSet::new(),
                 gone: BTreeSet::new(),
@@ -274,7 +294,7 @@ mod tests {
         }
 
         fn make(&mut self, index: u32) {
-            if self.made.contains(&index) || self.gone.contains(&index) {
+            if self.made.contains(&index) || self.closed.contains(&index) {
                 return;
             }
             let at = u64::from(index) * 8;
@@ -282,16 +302,17 @@ mod tests {
             self.memory.insert(at);
             self.ledger.open(key(index), at);
             let (key, place) = (key(index), place(at));
-            self.sent.push_back(Message::Open { key, place });
+            self.sent.push_back(ControlMessage::Open { key, place });
         }
 
         fn end(&mut self, index: u32) {
             self.made.remove(&index);
-            self.gone.insert(index);
+            self.closed.insert(index);
             let (says, kept) = self.ledger.end(key(index));
             if says {
                 assert!(self.overs.insert(index), "OVER once");
-                self.sent.push_back(Message::Over { key: key(index) });
+                self.sent
+                    .push_back(ControlMessage::Over { key: key(index) });
             }
             self.free(kept);
             if self.frees_early {
@@ -305,29 +326,29 @@ mod tests {
             }
         }
 
-        fn hear(&mut self, message: Message) {
+        fn hear(&mut self, message: ControlMessage) {
             match message {
-                Message::Open { key, place } => {
-                    self.ledger.hear_open(key, place).expect("sense");
-                    if self.gone.contains(&key.index) {
+                ControlMessage::Open { key, place } => {
+                    self.ledger.peer_opened(key, place).expect("sense");
+                    if self.closed.contains(&key.index) {
                         self.end(key.index);
                     }
                 }
-                Message::Over { key } => {
-                    let kept = self.ledger.hear_over(key).expect("sense");
+                ControlMessage::Over { key } => {
+                    let kept = self.ledger.peer_ended(key).expect("sense");
                     self.free(kept);
                 }
-                Message::Hello => {}
+                ControlMessage::Hello => {}
             }
         }
     }
 
-    /// Whether a peer ever wrote to what was taken away, in one run.
+    /// Whether in one run a write arrives for memory that was freed.
     fn writes_nowhere(seed: u64, frees_early: bool) -> bool {
         const LANES: usize = 12;
         let rng = &mut Rng::new(seed);
         let mut sides = [Side::new(frees_early), Side::new(frees_early)];
-        // Writes on their way, behind and before messages: `None` stands for a message.
+        // Writes in flight, in order with messages: `None` stands for a message.
         let mut ways: [VecDeque<Option<u64>>; 2] = Default::default();
         let mut lost = false;
         for turn in 0..2000 {
@@ -337,7 +358,7 @@ mod tests {
                 0 if !last => sides[at].make(index),
                 1 if last || rng.chance(0.2) => sides[at].end(index),
                 2 | 3 if sides[at].made.contains(&index) => {
-                    if let Way::To(place) = sides[at].ledger.way(key(index)) {
+                    if let Destination::To(place) = sides[at].ledger.way(key(index)) {
                         ways[at].push_back(Some(place.to.address));
                     }
                 }
@@ -378,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_writes_to_what_was_taken_away() {
+    fn no_write_arrives_for_freed_memory() {
         assert!((0..300).all(|seed| !writes_nowhere(seed, false)));
         let noticed = (0..300).filter(|&seed| writes_nowhere(seed, true)).count();
         assert!(noticed > 100, "the planted bug shows: {noticed}");

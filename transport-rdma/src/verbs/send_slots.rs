@@ -1,26 +1,26 @@
 //! How much of a send queue is in use.
 //!
-//! A work request takes a slot from when it is posted until it is known to be complete,
-//! and that is known only of those that are signalled, and of all before one of these. A
-//! queue that is posted to without a free slot is an error on some devices and
-//! goes unnoticed on others, so slots are counted here.
+//! A work request takes a slot from when it is posted until it is known to be complete. Only
+//! completions of signalled requests are reported; each implies those of all requests before
+//! it. Posting without a free slot is an error on some devices and goes unnoticed on others,
+//! so slots are counted here.
 
-/// One in so many work requests is signalled, at least: far less than there are slots.
+/// At least one in this many work requests is signalled; far fewer than there are slots.
 pub(super) const SIGNAL_EVERY: u64 = 64;
 
 /// The slots of one send queue.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct SendSlots {
     all: u64,
     posted: u64,
-    /// Known to be complete: those before this one.
+    /// Number of work requests that are known to be complete.
     completed: u64,
-    /// The last that is signalled, plus one.
+    /// Id of the last signalled request.
     signalled: u64,
 }
 
-impl Slots {
-    /// `all` is more than [`SIGNAL_EVERY`].
+impl SendSlots {
+    /// `all` must be more than [`SIGNAL_EVERY`].
     pub(super) fn new(all: u32) -> Self {
         let all = u64::from(all);
         assert!(all > SIGNAL_EVERY, "{all} slots");
@@ -32,13 +32,13 @@ impl Slots {
         }
     }
 
-    /// How many may be posted.
+    /// Number of free slots.
     pub(super) fn free(&self) -> u64 {
         self.all - (self.posted - self.completed)
     }
 
-    /// Takes a slot for the next work request: its id, and whether it is signalled.
-    /// `told` says that somebody wants to know when it is complete.
+    /// Takes a slot for the next work request; returns its id and whether it is signalled.
+    /// With `told`, it is signalled because its completion matters.
     pub(super) fn take(&mut self, told: bool) -> (u64, bool) {
         assert!(self.free() > 0, "a send queue is overrun");
         self.posted += 1;
@@ -49,12 +49,12 @@ impl Slots {
         (self.posted, signals)
     }
 
-    /// The work request of this id is complete, and so are all before it.
+    /// The work request of this id and all before it are complete.
     pub(super) fn complete(&mut self, id: u64) {
         self.completed = self.completed.max(id.min(self.posted));
     }
 
-    /// Work requests so far; the id of the last one.
+    /// Number of work requests so far; the id of the last one.
     #[cfg(test)]
     pub(super) fn posted(&self) -> u64 {
         self.posted
@@ -64,12 +64,12 @@ impl Slots {
         self.completed
     }
 
-    /// Whether a completion is to come.
+    /// Whether a completion will be reported.
     pub(super) fn awaits(&self) -> bool {
         self.signalled > self.completed
     }
 
-    /// Whether nothing is on its way, or may be.
+    /// Whether all work requests are known to be complete.
     pub(super) fn is_still(&self) -> bool {
         self.completed == self.posted
     }
@@ -80,15 +80,15 @@ mod tests {
     use super::*;
     use crate::sim::Rng;
 
-    /// Any device: it completes in order, as late as it likes, and tells of those that
-    /// are signalled only.
+    /// Any device: it completes requests in order, arbitrarily late, and reports only signalled
+    /// ones.
     #[test]
     fn slots_are_never_overrun_and_always_come_back() {
         const ALL: u32 = 100;
         for seed in 0..100 {
             let rng = &mut Rng::new(seed);
-            let mut slots = Slots::new(ALL);
-            // The device: ids of signalled ones that it has not told of.
+            let mut slots = SendSlots::new(ALL);
+            // Ids of signalled requests that the device has not reported yet.
             let mut told = std::collections::VecDeque::new();
             let mut in_queue = 0_u64;
             for _ in 0..5000 {
@@ -100,7 +100,7 @@ mod tests {
                         told.push_back(id);
                     }
                 } else if slots.free() == 0 || rng.chance(0.1) {
-                    // Full: one is to come, whatever was posted.
+                    // Full: a completion must be outstanding.
                     assert!(slots.awaits() || slots.free() > 0, "seed {seed}");
                     if let Some(id) = told.pop_front() {
                         slots.complete(id);
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn an_overrun_is_noticed() {
         let post = |count| {
-            let mut slots = Slots::new(SIGNAL_EVERY as u32 + 1);
+            let mut slots = SendSlots::new(SIGNAL_EVERY as u32 + 1);
             for _ in 0..count {
                 slots.take(false);
             }
