@@ -16,11 +16,9 @@ const FLOORS: &[(&str, u32)] = &[
     ("spindle-dds-qos", 1),
     // Describes the types that it compiles.
     ("spindle-dds-idl", 2),
-    // Compiles what the compiler emits, over the runtime, to test both.
-    ("spindle-dds-idl-fixtures", 4),
-    ("spindle-dds-idl-exercise", 3),
-    // Types that nobody thought of.
-    ("spindle-dds-idl-random", 4),
+    // Compile what the compiler emits, over the runtime, to test both.
+    ("spindle-dds-idl-conformance", 3),
+    ("spindle-dds-test-types", 3),
     ("spindle-dds-core", 2),
     ("spindle-dds-sim", 3),
     ("spindle-dds-processes", 4),
