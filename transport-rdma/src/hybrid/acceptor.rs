@@ -33,7 +33,7 @@ impl Role {
     /// When the handshake thread closes the connection, if it has a time limit there.
     pub(super) fn until(&self) -> Option<Instant> {
         match *self {
-            Self::Stranger { until } | Self::Guest { until } => Some(until),
+            Self::Stranger { until } | Self::Authenticated { until } => Some(until),
             Self::Called { .. } => None,
         }
     }

@@ -40,7 +40,7 @@ pub(super) struct PathSelection {
 #[derive(Debug)]
 enum PairStep {
     Offer,
-    CallOutcome(Vec<u8>),
+    Answer(Vec<u8>),
     Accept(Vec<u8>),
 }
 

@@ -7,7 +7,7 @@ use super::control_message::{ControlMessage, RemoteRow};
 use super::fetched::Fetched;
 use super::link_counters::LinkCounters;
 use super::open_segments::{Destination, OpenSegments, ProtocolViolation};
-use super::send_slots::Slots;
+use super::send_slots::SendSlots;
 use super::sys::{Chain, Memory, Outcome, QueuePair, Remote, Request, status_text};
 use crate::fabric::WakeReason;
 use crate::push_queue::{OwnSegment, Push, PushQueue, SLOTS};
@@ -142,7 +142,7 @@ impl Poster {
                     continue;
                 }
             }
-            let listens = self.state == PostState::SendSlots
+            let listens = self.state == PostState::Slots
                 || !self.retired.is_empty()
                 || attentive && !self.slots.is_still();
             if listens && !self.armed {

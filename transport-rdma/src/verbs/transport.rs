@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::completion_thread::Thread;
+use super::completion_thread::CompletionThread;
 use super::device::Device;
 use super::error::RdmaError;
 use super::link::Role;
@@ -18,7 +18,7 @@ use crate::peers::PeerSet;
 use crate::rdma::{RdmaCounters, RdmaOptions};
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::station_error::StationError;
-use crate::tcp::Wake;
+use crate::tcp::WakeHook;
 
 /// Callbacks to the station. Called by any thread, without a lock held; they return soon.
 pub(crate) struct Hooks {

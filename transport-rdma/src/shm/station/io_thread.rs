@@ -206,7 +206,7 @@ impl IoThread {
         if self.admit_after.is_some_and(|after| after <= now) {
             self.admit_after = None;
         }
-        state.links.retain(
+        state.connections.retain(
             |_, connection| !matches!(connection.role, Role::Stranger { until } if until <= now),
         );
         for connection in state.connections.values_mut() {

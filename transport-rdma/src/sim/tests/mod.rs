@@ -117,7 +117,7 @@ fn a_crash_lands_any_part_of_what_was_sent_and_is_told_once() {
 }
 
 #[test]
-fn held_links_stand_still_until_let_go() {
+fn held_pairs_land_nothing_until_released() {
     for shared in [0.0, 1.0] {
         let (network, [a, b]) = group(3, 512, options(shared));
         network.hold(NODES[0], NODES[1], true);

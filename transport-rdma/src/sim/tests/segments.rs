@@ -126,7 +126,7 @@ fn queued_writes_wait_until_their_segment_is_opened_or_closed() {
 }
 
 #[test]
-fn shared_memory_waits_for_nobody() {
+fn shared_memory_does_not_wait_for_an_open() {
     let (network, [a, b]) = group(1, LEN, options(1.0));
     let segment = data_segment(&network);
     let fabric = network.fabric(segment, A);
@@ -139,7 +139,7 @@ fn shared_memory_waits_for_nobody() {
 
 /// What was pushed before its sender dropped the segment still lands.
 #[test]
-fn what_was_sent_outlives_the_senders_end() {
+fn pushes_land_after_their_sender_dropped_the_segment() {
     for shared in [0.0, 1.0] {
         let (network, [_a, _b]) = group(1, LEN, options(shared));
         let segment = data_segment(&network);
@@ -176,7 +176,7 @@ fn a_closed_segment_takes_nothing() {
 /// Ranks of a new segment differ from those of an old one. A node that was added wakes nodes
 /// that slept already, and is told of crashed ones.
 #[test]
-fn a_new_node_finds_out_who_sleeps_and_who_is_dead() {
+fn a_new_node_learns_which_nodes_sleep_and_which_crashed() {
     for shared in [0.0, 1.0] {
         let (network, [_a, b, _c]) = group(1, LEN, options(shared));
         network.crash(NODES[2]);
@@ -222,7 +222,7 @@ fn a_severed_pair_stays_severed_in_new_segments() {
 /// `wake` in one segment releases pushes held back for members of that segment, in all
 /// segments, in call order.
 #[test]
-fn a_ring_ends_the_batch_of_each_pair_that_it_covers() {
+fn wake_ends_the_batch_of_each_pair_of_its_segment() {
     let options = SimOptions {
         held_batches: 1.0,
         ..options(0.0)

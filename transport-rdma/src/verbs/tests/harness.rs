@@ -14,10 +14,10 @@ use crate::rdma::RdmaOptions;
 use crate::segment::{SegmentKey, SegmentRequest};
 use crate::sleep;
 
-/// Long enough for anything that is going to happen.
+/// Longer than anything takes that happens at all.
 pub(super) const AGES: Duration = Duration::from_secs(30);
 
-/// First byte of a row that is free.
+/// Offset of the first byte of a row that is free.
 pub(super) const AT: usize = FABRIC_AREA;
 
 pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -28,7 +28,7 @@ pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Where a station sleeps.
+/// The sleep of a station.
 #[derive(Debug, Default)]
 pub(super) struct Bed {
     word: AtomicU64,
@@ -37,7 +37,7 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    /// Takes the part of the waker.
+    /// Wakes the sleeper on behalf of a peer.
     fn answer(&self, ring: WakeReason, counter: &AtomicU64) {
         let word = sleep::fence_before_wake().epoch(&self.word);
         if WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring)) {
@@ -51,7 +51,7 @@ impl Bed {
         WakeInterest::of_sleep_word(self.word.load(Ordering::Relaxed)).is_some()
     }
 
-    /// Sleeps until rung, unless `look` finds something. False: for too long.
+    /// Sleeps until woken, unless `look` finds something. False after too long.
     pub(super) fn sleep(
         &self,
         core: &RdmaTransport,
@@ -85,7 +85,7 @@ pub(super) struct Station {
 }
 
 impl Station {
-    /// Number `node`, from 1, of the guest's.
+    /// Station of node `node` of the guest, from 1.
     pub(super) fn new(node: u8, patience: Duration) -> Self {
         let options = RdmaOptions {
             device: Some(format!("rxe{node}")),
@@ -116,7 +116,7 @@ impl Station {
         failed.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes a segment of the two of them.
+    /// Makes a segment of the two stations.
     pub(super) fn segment(&self, key: SegmentKey) -> Half {
         self.segment_of(key, ROW_LEN)
     }
@@ -147,7 +147,7 @@ impl Station {
 
 const ROW_LEN: usize = 1 << 16;
 
-/// A station's part of a segment.
+/// One station's side of a segment.
 #[derive(Debug)]
 pub(super) struct Half {
     pub(super) segment: RdmaSegment,
@@ -163,17 +163,17 @@ impl Half {
         self.segment.push_word(at, value, &self.to);
     }
 
-    pub(super) fn ring(&self) {
+    pub(super) fn wake_peer(&self) {
         self.segment.wake(&self.to, &PeerSet::EMPTY);
     }
 
-    /// A word, and its ring.
+    /// Pushes a word, and wakes the peer.
     pub(super) fn say(&self, at: usize, value: u64) {
         self.push_word(at, value);
-        self.wake();
+        self.wake_peer();
     }
 
-    /// Until the peer's word is there.
+    /// Waits for the peer's word.
     pub(super) fn hear(&self, at: usize, value: u64) {
         wait_until("the word comes", || self.copy.load(at) == value);
     }
@@ -188,7 +188,7 @@ pub(super) fn connect(a: &Station, b: &Station) {
     });
 }
 
-/// Two that are connected.
+/// Two connected stations.
 pub(super) fn pair() -> (Station, Station) {
     let patience = Duration::from_secs(10);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
@@ -200,7 +200,7 @@ pub(super) fn key(epoch: u64, index: u32) -> SegmentKey {
     SegmentKey { epoch, index }
 }
 
-/// Runs a command of the guest; what it says.
+/// Runs a command of the guest; returns its output.
 pub(super) fn run(command: &str) -> String {
     let done = Command::new("sh").args(["-c", command]).output();
     let done = done.expect("a shell");
@@ -209,7 +209,7 @@ pub(super) fn run(command: &str) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// Some packets between nodes are dropped while this lives; there is one at a time.
+/// Drops some packets between nodes while this lives; there is one at a time.
 pub(super) struct Firewall;
 
 impl Firewall {
@@ -220,17 +220,17 @@ impl Firewall {
         Self
     }
 
-    /// All from one node to the other.
+    /// All packets from one node to the other.
     pub(super) fn between(from: u8, to: u8) -> Self {
         Self::dropping(&format!("iifname p{from} oifname p{to}"))
     }
 
-    /// All of RDMA.
+    /// All packets of RDMA.
     pub(super) fn against_rdma() -> Self {
         Self::dropping("udp dport 4791")
     }
 
-    /// The first that asks for the hardware address of a neighbour: nobody knows any yet.
+    /// The first request for the hardware address of a neighbour, which is not known yet.
     pub(super) fn against_first_question() -> Self {
         let firewall = Self::dropping("ether type arp numgen inc mod 1000 == 0");
         run("ip neigh flush all");
@@ -244,7 +244,7 @@ impl Drop for Firewall {
     }
 }
 
-/// What goes out of a node is lost, or late, while this lives.
+/// Loses or delays the packets that a node sends while this lives.
 pub(super) struct Netem {
     node: u8,
 }
