@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::fabric::{FABRIC_AREA, WakeReason};
-use crate::mem::Region;
-use crate::segment::SegmentKey;
+use crate::memory::Region;
+use crate::station::segment::SegmentKey;
 
 /// How many of the newest records are searched for a range that covers the one to be
 /// queued.

@@ -8,7 +8,7 @@
 //! Nothing said is zero. Sets only grow, numbers only rise, texts are written
 //! once and vouched for by a guard that holds their length plus one.
 
-use spindle_dds_transport::mem::ROW_ALIGN;
+use spindle_dds_transport::memory::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
 
 #[cfg(feature = "planted")]

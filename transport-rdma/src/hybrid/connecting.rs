@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::acceptor::{Acceptor, CallOutcome, PendingConnection, Phase, Role};
+use super::acceptor::Acceptor;
 use super::address::Address;
 use super::handshake::{self, Handshake};
-use super::path_selection::PathSelection;
-use crate::shm::SetupError;
+use super::path_state::PathSelection;
+use super::pending::{CallOutcome, PendingConnection, Phase, Role, no_answer};
+use crate::shm::error::SetupError;
 
 /// Pause between two calls of a station that is busy or is calling this one.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
@@ -148,8 +149,4 @@ fn begin(to: SocketAddr) -> Result<TcpStream, Errno> {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket.into()),
         Err(errno) => Err(errno),
     }
-}
-
-pub(super) fn no_answer(error: std::io::Error) -> String {
-    format!("no station answers: {error}")
 }

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::shm::SetupError;
-use crate::station_error::StationError;
+use crate::shm::error::SetupError;
+use crate::station::error::StationError;
 use crate::verbs::RdmaError;
 
 /// Why an operation of a [`Station`](super::Station) failed.

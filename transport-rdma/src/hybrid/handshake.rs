@@ -28,7 +28,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::address::{ADDRESS_LEN_MAX, Address};
-use crate::shm::SetupError;
+use crate::shm::error::SetupError;
 
 const MAGIC: [u8; 4] = *b"SPNT";
 /// Version of everything but the first eight bytes of a frame, and refusals.

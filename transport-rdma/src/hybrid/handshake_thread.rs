@@ -4,7 +4,7 @@
 //! Two stations may call each other at the same moment. Then the call of the station with the
 //! lower id counts: once it has proved itself in its own call, it refuses the other's.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::acceptor::{CallOutcome, PendingConnection, Phase, Role, Shared, State};
-use super::connecting::no_answer;
 use super::handshake::{self, Frame, FrameError, HEADER_LEN, Handshake, Hello, VERSION};
 use super::listeners::Listeners;
-use super::path_selection::{self, PathSelection};
+use super::path_selection;
+use super::path_state::PathSelection;
+use super::pending::{
+    CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, no_answer, send_frame,
+};
 
 /// How long an incoming connection has to prove itself.
 const STRANGER_WITHIN: Duration = Duration::from_secs(2);
@@ -42,34 +44,6 @@ enum Source {
     Kick,
     Listener(usize),
     Connection(u64),
-}
-
-/// Why a connection ends.
-pub(super) enum Ending {
-    /// The other side is sent the reason.
-    Refuse { already: bool, reason: String },
-    /// Nothing is sent.
-    Quiet(CallOutcome),
-}
-
-impl Ending {
-    pub(super) fn refuse(reason: String) -> Self {
-        Self::Refuse {
-            already: false,
-            reason,
-        }
-    }
-
-    fn already(reason: String) -> Self {
-        Self::Refuse {
-            already: true,
-            reason,
-        }
-    }
-
-    fn lost(reason: &str) -> Self {
-        Self::Quiet(CallOutcome::Lost(reason.into()))
-    }
 }
 
 #[derive(Debug)]
@@ -489,13 +463,4 @@ fn is_calling(state: &State, id: u128) -> bool {
         let hello = matches!(it.phase, Phase::Connecting | Phase::Hello);
         called && !hello && it.handshake.other().is_some_and(|is| is.id == id)
     })
-}
-
-/// Writes all bytes at once; so few always fit.
-pub(super) fn send_frame(connection: &PendingConnection, bytes: &[u8]) -> Result<(), Ending> {
-    match (&*connection.stream).write(bytes) {
-        Ok(len) if len == bytes.len() => Ok(()),
-        Ok(_) => Err(Ending::lost("it takes nothing")),
-        Err(error) => Err(Ending::Quiet(CallOutcome::Lost(error.to_string()))),
-    }
 }

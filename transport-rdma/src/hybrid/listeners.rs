@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use crate::shm::SetupError;
+use crate::shm::error::SetupError;
 
 /// Pause between two attempts to get the configured port.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);

@@ -42,9 +42,10 @@
 //! - Set-up: [`Station`] (`station`, with `options` and `error`), [`HybridSegment`]
 //!   (`segment`).
 //! - The network: `network` is a station's part in it; `address`, `interfaces` and `secret`
-//!   are what it says of itself; `listeners` its sockets; `acceptor` the connections that
-//!   are not peers' yet, served by `handshake_thread`, with `connecting` for calls;
-//!   `handshake` the protocol.
+//!   are what it says of itself; `listeners` its sockets; `pending` the connections that
+//!   are not peers' yet; `acceptor` with its `handshake_thread` serves them, `connecting`
+//!   adds calls; `handshake` is the protocol, `path_selection` (over `path_state`) its last
+//!   part.
 
 mod acceptor;
 mod address;
@@ -57,6 +58,8 @@ mod listeners;
 mod network;
 mod options;
 mod path_selection;
+mod path_state;
+mod pending;
 mod rdma;
 mod secret;
 mod segment;

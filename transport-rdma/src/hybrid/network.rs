@@ -15,7 +15,7 @@ use super::listeners::Listeners;
 use super::options::NetworkOptions;
 use super::rdma::StationRdma;
 use crate::shm;
-use crate::station_error::StationError;
+use crate::station::error::StationError;
 use crate::tcp;
 
 /// How long pushes by RDMA have to land when a station closes.

@@ -8,85 +8,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::acceptor::{CallOutcome, PendingConnection, Phase, Role, Shared, State};
 use super::handshake::{Frame, Verdict};
-use super::handshake_thread::{Ending, send_frame};
+use super::path_state::{PairResult, PairStep};
+use super::pending::{
+    CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, send_frame,
+};
 use super::rdma::TrialPair;
-use crate::station_error::StationError;
+use crate::station::error::StationError;
 
 /// How long a queue pair has to prove that it works.
 const PROVE_WITHIN: Duration = Duration::from_millis(1500);
 
 /// The reason of a station that has no RDMA.
 const NONE: &str = "";
-
-const TOO_LATE: &str = "nothing of the other's came through its queue pair in time: look at the \
-                        firewall (UDP port 4791), and at GID index and MTU on both sides";
-
-/// State of the path selection on a connection.
-#[derive(Debug, Default)]
-pub(super) struct PathSelection {
-    /// My queue pair, unless a thread is working on it.
-    pair: Option<TrialPair>,
-    /// The result of that thread.
-    done: Option<PairResult>,
-    /// When the queue pair must have proved that it works.
-    prove_by: Option<Instant>,
-    mine: Option<Verdict>,
-    theirs: Option<Verdict>,
-}
-
-/// A step that may block.
-#[derive(Debug)]
-enum PairStep {
-    Offer,
-    Answer(Vec<u8>),
-    Accept(Vec<u8>),
-}
-
-/// Its result; of the first two steps, what is sent to the other side.
-#[derive(Debug)]
-enum PairResult {
-    Offered(Result<Vec<u8>, String>),
-    Answered(Result<Vec<u8>, String>),
-    Accepted(Result<(), String>),
-}
-
-impl PairStep {
-    fn take(&self, pair: &TrialPair) -> PairResult {
-        match self {
-            Self::Offer => PairResult::Offered(pair.offer()),
-            Self::Answer(offer) => PairResult::Answered(pair.answer(offer)),
-            Self::Accept(answer) => PairResult::Accepted(pair.accept(answer)),
-        }
-    }
-
-    fn fail(&self, reason: String) -> PairResult {
-        match self {
-            Self::Offer => PairResult::Offered(Err(reason)),
-            Self::Answer(_) => PairResult::Answered(Err(reason)),
-            Self::Accept(_) => PairResult::Accepted(Err(reason)),
-        }
-    }
-}
-
-impl PathSelection {
-    /// When to check the queue pair again.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.prove_by.filter(|_| self.mine.is_none())
-    }
-
-    /// My verdict, if it has just become known.
-    fn decide(&mut self) -> Option<Verdict> {
-        if self.mine.is_some() {
-            return None;
-        }
-        let outcome = self.pair.as_ref().and_then(TrialPair::outcome);
-        let late = self.prove_by.is_some_and(|end| end <= Instant::now());
-        self.mine = outcome.or_else(|| late.then(|| Err(TOO_LATE.to_owned())));
-        self.mine.clone()
-    }
-}
 
 /// The caller has proved itself: offers it a queue pair, if this station has RDMA.
 pub(super) fn begin(

@@ -4,13 +4,13 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::rdma::StationRdma;
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest,
 };
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
-use crate::segment::SegmentKey;
+use crate::memory::Region;
 use crate::shm::ShmSegment;
+use crate::station::segment::SegmentKey;
 use crate::tcp::Streams;
 use crate::verbs;
 

@@ -12,13 +12,13 @@ use super::network::Network;
 use super::options::StationOptions;
 use super::segment::{HybridSegment, RemoteMembers};
 use crate::fabric::Fabric;
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::fabric::peers::{PeerSet, Rank};
+use crate::memory::Region;
 use crate::rdma::RdmaCounters;
-use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::{self, ShmSegment};
-use crate::station_error::StationError;
-use crate::station_event::StationEvent;
+use crate::station::error::StationError;
+use crate::station::event::StationEvent;
+use crate::station::segment::{SegmentKey, SegmentRequest};
 use crate::tcp::{self, StreamState};
 
 /// The path of pushes to a peer. In JSON: `{"way": "shm"}`, `{"way": "tcp"}` or

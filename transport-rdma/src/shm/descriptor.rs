@@ -6,7 +6,7 @@ use rustix::fs::OFlags;
 use rustix::process::PidfdFlags;
 
 use super::error::SetupError;
-use crate::eventfd::create_eventfd;
+use crate::sleep::eventfd::create_eventfd;
 
 /// A pidfd of this process, readable once the process has ended.
 pub(super) fn own_pidfd() -> Result<OwnedFd, SetupError> {

@@ -16,7 +16,7 @@ use super::process;
 use super::socket::Deadline;
 use super::station::sweep_sockets;
 use super::view_record::{ADDRESS_LEN_MAX, MemberEntry, ViewDecision, ViewRecord};
-use crate::peers::MEMBERS_MAX;
+use crate::fabric::peers::MEMBERS_MAX;
 
 /// How long to wait for the lock, which is held only for moments unless its holder is
 /// stopped.

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
 use super::error::SetupError;
-use crate::mapping::Mapping;
-use crate::mem::ROW_ALIGN;
+use crate::memory::ROW_ALIGN;
+use crate::memory::mapping::Mapping;
 
 /// Longest row, in bytes: far above any use, far below where lengths overflow.
 pub(super) const ROW_LEN_MAX: u64 = 1 << 40;
@@ -133,7 +133,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::mapping::Populated;
+    use crate::memory::mapping::Populated;
 
     fn pair(len: usize) -> (Arc<Mapping>, Arc<Mapping>) {
         let (own, file) = create_row(len).expect("a row");

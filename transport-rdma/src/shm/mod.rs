@@ -30,15 +30,15 @@ mod descriptor;
 mod domain;
 mod domain_registry;
 mod doorbell;
-mod error;
+pub(crate) mod error;
 mod memory;
 mod process;
 mod socket;
 mod station;
 mod view_record;
 
-pub use crate::station_error::StationError;
-pub use crate::station_event::{MESSAGE_LEN_MAX, StationEvent};
+pub use crate::station::error::StationError;
+pub use crate::station::event::{MESSAGE_LEN_MAX, StationEvent};
 pub use domain::{default_domain_directory, host_id};
 pub use domain_registry::{DecisionRefused, DomainRegistry, DomainState, EnterOutcome};
 pub use doorbell::DoorbellChoice;

@@ -10,7 +10,7 @@
 
 use super::error::SetupError;
 use super::process;
-use crate::peers::MEMBERS_MAX;
+use crate::fabric::peers::MEMBERS_MAX;
 
 const HEADER: &str = "spindle-dds-domain 3";
 

@@ -1,10 +1,12 @@
 //! The fabric of one member of a simulated segment.
 
-use super::network::{NodeId, SegmentId, SimNetwork};
+use super::ids::{NodeId, SegmentId};
+use super::network::SimNetwork;
+use super::options::SimOptions;
 use super::segment::MemberRef;
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest};
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::memory::Region;
 
 /// A [`Fabric`] over a segment of a [`SimNetwork`]. Nothing that it pushes lands before the
 /// network is stepped, except what a doorbell or a sleeper's fence brings along. The node
@@ -15,6 +17,38 @@ pub struct SimFabric {
     node: usize,
     member: MemberRef,
     rows: Vec<Region>,
+}
+
+impl SimNetwork {
+    /// A network with one control segment that all its nodes have opened, with rows of these
+    /// lengths in bytes: node `n` has rank `n` and fabric `n`.
+    pub fn group(seed: u64, row_lens: &[usize], options: SimOptions) -> (Self, Vec<SimFabric>) {
+        let network = Self::new(seed, row_lens.len(), options);
+        let rows = row_lens.iter().enumerate();
+        let rows: Vec<_> = rows.map(|(node, &len)| (NodeId(node), len)).collect();
+        let segment = network.open_control(&rows);
+        let ranks = (0..rows.len() as u16).map(Rank);
+        let fabrics = ranks.map(|rank| network.fabric(segment, rank)).collect();
+        (network, fabrics)
+    }
+
+    /// A member's fabric. With the first one its node opens the segment; when the last is
+    /// dropped, it closes it. Several are the same fabric. Panics if the segment was closed,
+    /// or the node has crashed.
+    pub fn fabric(&self, segment: SegmentId, rank: Rank) -> SimFabric {
+        let member = MemberRef {
+            segment: segment.0,
+            rank: rank.index(),
+        };
+        let mut state = self.state();
+        let mut rows = state.acquire(member);
+        for (of, row) in rows.iter_mut().enumerate() {
+            if of != rank.index() {
+                *row = row.read_only();
+            }
+        }
+        SimFabric::new(self.clone(), state.node_of(member), member, rows)
+    }
 }
 
 impl SimFabric {

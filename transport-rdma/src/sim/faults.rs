@@ -3,8 +3,8 @@
 use super::link::InFlight;
 use super::segment::{MemberRef, OpenPhase};
 use super::state::{PendingFailure, State};
+use crate::fabric::peers::Rank;
 use crate::fabric::{FailureCause, PeerFailure};
-use crate::peers::Rank;
 
 impl State {
     pub(super) fn crash(&mut self, node: usize) {

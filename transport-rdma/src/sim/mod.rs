@@ -40,9 +40,11 @@
 
 mod fabric;
 mod faults;
+mod ids;
 mod landing;
 mod link;
 mod network;
+mod opening;
 mod options;
 mod rng;
 mod segment;
@@ -53,6 +55,7 @@ mod state;
 mod tests;
 
 pub use fabric::SimFabric;
-pub use network::{NodeId, SegmentId, SimNetwork};
+pub use ids::{NodeId, SegmentId};
+pub use network::SimNetwork;
 pub use options::SimOptions;
 pub use rng::Rng;

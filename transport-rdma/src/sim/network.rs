@@ -2,19 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::fabric::SimFabric;
+use super::ids::{NodeId, SegmentId};
 use super::options::SimOptions;
 use super::segment::MemberRef;
 use super::state::State;
-use crate::peers::Rank;
-
-/// A process of a network. Numbers are assigned from 0 and never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub usize);
-
-/// A segment of a network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SegmentId(pub(super) usize);
+use crate::fabric::peers::Rank;
 
 /// A network of nodes, and of segments among them, in one process. Its only time is its steps.
 /// Clones are the same network.
@@ -29,18 +21,6 @@ impl SimNetwork {
     /// A network of `nodes` nodes, without segments.
     pub fn new(seed: u64, nodes: usize, options: SimOptions) -> Self {
         Self(Arc::new(Mutex::new(State::new(seed, nodes, options))))
-    }
-
-    /// A network with one control segment that all its nodes have opened, with rows of these
-    /// lengths in bytes: node `n` has rank `n` and fabric `n`.
-    pub fn group(seed: u64, row_lens: &[usize], options: SimOptions) -> (Self, Vec<SimFabric>) {
-        let network = Self::new(seed, row_lens.len(), options);
-        let rows = row_lens.iter().enumerate();
-        let rows: Vec<_> = rows.map(|(node, &len)| (NodeId(node), len)).collect();
-        let segment = network.open_control(&rows);
-        let ranks = (0..rows.len() as u16).map(Rank);
-        let fabrics = ranks.map(|rank| network.fabric(segment, rank)).collect();
-        (network, fabrics)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -66,24 +46,6 @@ impl SimNetwork {
     /// their node has lost, before or after it opened the segment, once.
     pub fn open_control(&self, rows: &[(NodeId, usize)]) -> SegmentId {
         SegmentId(self.state().open(true, rows))
-    }
-
-    /// A member's fabric. With the first one its node opens the segment; when the last is
-    /// dropped, it closes it. Several are the same fabric. Panics if the segment was closed,
-    /// or the node has crashed.
-    pub fn fabric(&self, segment: SegmentId, rank: Rank) -> SimFabric {
-        let member = MemberRef {
-            segment: segment.0,
-            rank: rank.index(),
-        };
-        let mut state = self.state();
-        let mut rows = state.acquire(member);
-        for (of, row) in rows.iter_mut().enumerate() {
-            if of != rank.index() {
-                *row = row.read_only();
-            }
-        }
-        SimFabric::new(self.clone(), state.node_of(member), member, rows)
     }
 
     /// The node will not open this segment, or not use it any more: what is in flight to it

@@ -4,7 +4,7 @@ use super::link::{InFlight, RowCopy};
 use super::segment::{MemberRef, OpenPhase};
 use super::state::State;
 use crate::fabric::FABRIC_AREA;
-use crate::peers::{PeerSet, Rank};
+use crate::fabric::peers::{PeerSet, Rank};
 
 impl State {
     /// The node of the caller; `None` if it has dropped the segment, or has crashed.

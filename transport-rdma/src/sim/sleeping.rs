@@ -5,7 +5,7 @@ use super::link::{InFlight, OwedWake};
 use super::segment::MemberRef;
 use super::state::State;
 use crate::fabric::WakeInterest;
-use crate::peers::PeerSet;
+use crate::fabric::peers::PeerSet;
 
 impl State {
     /// Ends the batch and wakes members of a segment, by their ranks in it.

@@ -2,8 +2,8 @@
 
 use super::record::{HEADER_LEN, Header, RecordError};
 use crate::fabric::WakeReason;
-use crate::mem::Region;
-use crate::segment::SegmentKey;
+use crate::memory::Region;
+use crate::station::segment::SegmentKey;
 
 /// Where the bytes of a segment go.
 #[derive(Debug)]

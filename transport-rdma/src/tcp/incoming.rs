@@ -6,11 +6,11 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::decoder::{Decoder, RowTarget};
+use super::fault::Fault;
 use super::record::RecordError;
-use super::shared::Fault;
 use super::splitter::{Piece, Splitter};
 use crate::fabric::WakeReason;
-use crate::segment::SegmentKey;
+use crate::station::segment::SegmentKey;
 
 /// Most bytes that are read while they wait for a segment to be opened.
 const REST_LEN_MAX: usize = 1 << 24;

@@ -5,43 +5,19 @@ use std::thread::{self, JoinHandle};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
-use super::shared::{Fault, Shared};
-use crate::shm::SetupError;
-use crate::station_error::StationError;
+use super::fault::Fault;
+use super::shared::Shared;
+use super::source::Source;
+use crate::shm::error::SetupError;
+use crate::station::error::StationError;
 
 /// Most bytes that are read from one stream before the next one is served.
 const BUFFER_LEN: usize = 1 << 18;
 
 const EVENTS_MAX: usize = 64;
-
-/// What an event is about: a link, by number and direction, or the thread's own doorbell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    From(u64),
-    To(u64),
-    Kick,
-}
-
-impl Source {
-    pub(super) fn token(self) -> EventData {
-        EventData::new_u64(match self {
-            Self::From(link) => link << 1,
-            Self::To(link) => link << 1 | 1,
-            Self::Kick => u64::MAX,
-        })
-    }
-
-    fn of(token: EventData) -> Self {
-        match token.u64() {
-            u64::MAX => Self::Kick,
-            token if token & 1 == 0 => Self::From(token >> 1),
-            token => Self::To(token >> 1),
-        }
-    }
-}
 
 /// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
@@ -132,18 +108,5 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
 impl Drop for IoThread {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_identify_their_sources() {
-        let sources = [0, 1, 1 << 40].map(|link| [Source::From(link), Source::To(link)]);
-        for source in sources.into_iter().flatten().chain([Source::Kick]) {
-            assert_eq!(Source::of(source.token()), source);
-        }
     }
 }

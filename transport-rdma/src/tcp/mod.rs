@@ -68,12 +68,14 @@
 //! streams open until it ends or executes another program.
 
 mod decoder;
+mod fault;
 mod incoming;
 mod io_thread;
 mod outgoing;
 mod record;
 mod send_queue;
 mod shared;
+mod source;
 mod splitter;
 mod streams;
 mod transport;

@@ -13,8 +13,8 @@
 //! purpose has none of them.
 
 use crate::fabric::{FABRIC_AREA, WakeReason};
-use crate::segment::SegmentKey;
-use crate::station_event::MESSAGE_LEN_MAX;
+use crate::station::event::MESSAGE_LEN_MAX;
+use crate::station::segment::SegmentKey;
 
 /// Bytes of a header.
 pub(super) const HEADER_LEN: usize = 16;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::record::{HEADER_LEN, Header, PART_LEN_MAX, RECORD_LEN_MAX};
 use crate::fabric::WakeReason;
 use crate::push_queue::{Full, OwnSegment, Push, PushQueue, SLOTS};
-use crate::station_event::QUEUE_LEN_MAX;
+use crate::station::event::QUEUE_LEN_MAX;
 
 /// Most bytes of stream that one part of a message takes.
 pub(super) const PART_ROOM: usize = HEADER_LEN + PART_LEN_MAX;
@@ -205,8 +205,8 @@ impl SendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mem::Region;
-    use crate::segment::SegmentKey;
+    use crate::memory::Region;
+    use crate::station::segment::SegmentKey;
 
     fn range(at: usize, len: usize) -> Push {
         Push::Range { slot: 0, at, len }

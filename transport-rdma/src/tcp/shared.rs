@@ -12,21 +12,21 @@ use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 
 use super::decoder::RowTarget;
+use super::fault::Fault;
 use super::incoming::{Incoming, Received};
-use super::io_thread::Source;
 use super::outgoing::Outgoing;
-use super::record::RecordError;
-use crate::counters::SleepCounters;
-use crate::eventfd::{create_eventfd, signal_eventfd};
+use super::source::Source;
+use crate::fabric::counters::SleepCounters;
+use crate::fabric::failures::Control;
+use crate::fabric::peers::MEMBERS_MAX;
 use crate::fabric::{FailureCause, WakeReason};
-use crate::failures::Control;
-use crate::mem::Region;
-use crate::peers::MEMBERS_MAX;
+use crate::memory::Region;
 use crate::push_queue::Full;
-use crate::segment::SegmentKey;
-use crate::shm::SetupError;
-use crate::station_error::StationError;
-use crate::station_event::{CLOSED_BY_PEER, EventQueue, StationEvent};
+use crate::shm::error::SetupError;
+use crate::sleep::eventfd::{create_eventfd, signal_eventfd};
+use crate::station::error::StationError;
+use crate::station::event::{EventQueue, StationEvent};
+use crate::station::segment::SegmentKey;
 
 /// Most peers, including those that are lost and not dropped.
 const PEERS_MAX: usize = MEMBERS_MAX - 1;
@@ -36,29 +36,6 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The same when the station closes, which blocks its caller.
 const STOP_WITHIN: Duration = Duration::from_millis(500);
-
-/// Why a link has ended.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
-    #[error("{CLOSED_BY_PEER}")]
-    Closed,
-    #[error("{0}")]
-    UnreadMessages(String),
-    #[error("it ended its stream")]
-    Ended,
-    #[error("its stream ended inside a record")]
-    EndedInside,
-    #[error("its stream broke: {0}")]
-    Broken(io::Error),
-    #[error("it sent a record {0}")]
-    InvalidRecord(RecordError),
-    #[error("it takes too little: {waiting} records wait for it already")]
-    Overflow { waiting: usize },
-    #[error("the thread that serves the streams has ended: {0}")]
-    NoThread(io::Error),
-    #[error("{0}")]
-    OtherPath(String),
-}
 
 /// The connection with one peer: a stream in each direction.
 #[derive(Debug)]

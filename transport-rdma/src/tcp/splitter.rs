@@ -4,7 +4,7 @@
 //! are separated before anything of a row's record is examined except its length.
 
 use super::record::{HEADER_LEN, Header, RecordError, body_len, is_of_rows};
-use crate::station_event::MESSAGE_LEN_MAX;
+use crate::station::event::MESSAGE_LEN_MAX;
 
 /// The next piece of a stream.
 #[derive(Debug, PartialEq, Eq)]
@@ -136,8 +136,8 @@ mod tests {
     use super::super::record::PART_LEN_MAX;
     use super::*;
     use crate::fabric::{FABRIC_AREA, WakeReason};
-    use crate::segment::SegmentKey;
     use crate::sim::Rng;
+    use crate::station::segment::SegmentKey;
 
     /// All rows and all messages of a stream in random pieces.
     fn split(mut bytes: &[u8], rng: &mut Rng) -> Result<(Vec<u8>, Vec<Vec<u8>>), RecordError> {

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::shared::{IncomingSegment, Shared, StreamLink};
-use crate::counters::PushCounters;
+use crate::fabric::counters::PushCounters;
+use crate::fabric::failures::{Control, Failures};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FabricCounters, FailureCause, PeerFailure, WakeReason};
-use crate::failures::{Control, Failures};
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::memory::Region;
 use crate::push_queue::{OwnSegment, Push};
-use crate::segment::SegmentRequest;
-use crate::station_error::StationError;
+use crate::station::error::StationError;
+use crate::station::segment::SegmentRequest;
 
 /// Members that are not reached by streams.
 #[derive(Debug, Clone, Copy, Default)]

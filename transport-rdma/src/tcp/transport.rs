@@ -6,20 +6,21 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::fault::Fault;
 use super::incoming::Incoming;
 use super::io_thread::IoThread;
 use super::outgoing::Outgoing;
-use super::shared::{Fault, LostHook, Shared, WakeHook};
+use super::shared::{LostHook, Shared, WakeHook};
 use super::streams::{StreamReach, Streams};
 use rustix::net::sockopt;
 
 use crate::fabric::FailureCause;
-use crate::mem::Region;
+use crate::memory::Region;
 use crate::push_queue::Full;
-use crate::segment::{SegmentKey, SegmentRequest};
-use crate::shm::SetupError;
-use crate::station_error::StationError;
-use crate::station_event::{EventQueue, MESSAGE_LEN_MAX};
+use crate::shm::error::SetupError;
+use crate::station::error::StationError;
+use crate::station::event::{EventQueue, MESSAGE_LEN_MAX};
+use crate::station::segment::{SegmentKey, SegmentRequest};
 
 /// Longest row, in bytes: far above any use, far below where lengths overflow.
 const ROW_LEN_MAX: usize = 1 << 40;

@@ -1,6 +1,6 @@
 //! What things cost. Times in nanoseconds, rates in picoseconds a byte.
 
-use crate::peers::Rank;
+use crate::fabric::peers::Rank;
 
 /// Costs of a network: of its NICs and links, and of looking at what they wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::costs::Measure;
 use super::network::{Posted, TimedNetwork};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FABRIC_AREA, Fabric, FabricCounters, PeerFailure, WakeInterest};
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::memory::Region;
 
 /// A [`Fabric`] over a segment of a [`TimedNetwork`]: a push takes time of its node, and
 /// lands later.

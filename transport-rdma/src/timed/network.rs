@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::costs::{Charge, Costs, Measure};
 use super::fabric::TimedFabric;
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::fabric::peers::{PeerSet, Rank};
+use crate::memory::Region;
 
 /// A network on virtual time. Cheap to clone; to be used by one thread, as whoever lets
 /// time pass decides on the order of everything.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Charge, Costs, Measure, TimedFabric, TimedNetwork};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FABRIC_AREA, Fabric};
-use crate::peers::{PeerSet, Rank};
 
 const COSTS: Costs = Costs {
     post_first_ns: 1000,

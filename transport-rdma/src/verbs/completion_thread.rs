@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::error::RdmaError;
 use super::shared::Shared;
-use crate::eventfd::signal_eventfd;
+use crate::sleep::eventfd::signal_eventfd;
 
 /// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]

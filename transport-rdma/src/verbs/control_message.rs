@@ -1,7 +1,7 @@
 //! Control messages over a queue pair: in order with the writes, one work request each.
 
 use super::sys::Remote;
-use crate::segment::SegmentKey;
+use crate::station::segment::SegmentKey;
 
 /// Bytes of a receive buffer.
 pub(super) const MESSAGE_LEN_MAX: usize = 64;

@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 use super::control_message::MESSAGE_LEN_MAX;
 use super::error::RdmaError;
 use super::sys::{self, Access, Context, Domain, GidKind, GidRow, LinkLayer, Memory, Port};
-use crate::mapping::Mapping;
+use crate::memory::mapping::Mapping;
 use crate::rdma::RdmaOptions;
 
 /// Bytes that must be registrable: with less, RDMA is not usable.

@@ -17,7 +17,7 @@ use super::sys::{
     status_text,
 };
 use crate::fabric::WakeReason;
-use crate::mapping::Mapping;
+use crate::memory::mapping::Mapping;
 
 /// Most work requests in flight to a peer.
 const SENDS: u32 = 512;

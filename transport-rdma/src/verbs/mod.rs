@@ -56,6 +56,7 @@ mod control_message;
 mod device;
 mod error;
 mod fetched;
+mod hooks;
 mod link;
 mod link_counters;
 mod offer;
@@ -72,6 +73,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::transport::{Hooks, RdmaTransport};
+pub(crate) use self::transport::RdmaTransport;
 pub use error::RdmaError;
+pub(crate) use hooks::Hooks;
 pub(crate) use segment::RdmaSegment;

@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 
 use super::control_message::RemoteRow;
-use crate::segment::SegmentKey;
+use crate::station::segment::SegmentKey;
 
 /// Most segments of a peer that were not opened here.
 pub(super) const UNKNOWN_MAX: usize = 4096;

@@ -11,7 +11,7 @@ use super::send_slots::SendSlots;
 use super::sys::{Chain, Memory, Outcome, QueuePair, Remote, Request, status_text};
 use crate::fabric::WakeReason;
 use crate::push_queue::{OwnSegment, Push, PushQueue, SLOTS};
-use crate::segment::SegmentKey;
+use crate::station::segment::SegmentKey;
 
 /// Most work requests that are posted by one call.
 const CHAIN_MAX: usize = 128;

@@ -10,15 +10,15 @@ use super::link::RdmaLink;
 use super::poster::SegmentMemory;
 use super::shared::Shared;
 use super::sys::{Access, Memory};
-use crate::counters::{PushCounters, SleepCounters};
+use crate::fabric::counters::{PushCounters, SleepCounters};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FabricCounters, WakeReason};
-use crate::mapping::Mapping;
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::memory::Region;
+use crate::memory::mapping::Mapping;
 use crate::push_queue::{OwnSegment, Push};
-use crate::segment::SegmentRequest;
-use crate::shm::SetupError;
-use crate::station_error::StationError;
+use crate::shm::error::SetupError;
+use crate::station::error::StationError;
+use crate::station::segment::SegmentRequest;
 
 /// What to check if memory cannot be registered.
 const HINT: &str = "no memory to be registered with the RDMA device; look at ulimit -l";

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::control_message::ControlMessage;
 use super::device::Device;
+use super::hooks::Hooks;
 use super::link::{RdmaLink, Role};
 use super::sys::Channel;
-use super::transport::Hooks;
 use crate::fabric::WakeReason;
-use crate::peers::MEMBERS_MAX;
+use crate::fabric::peers::MEMBERS_MAX;
 use crate::push_queue::Full;
-use crate::segment::SegmentKey;
+use crate::station::segment::SegmentKey;
 
 #[derive(Debug, Default)]
 pub(super) struct State {

@@ -8,29 +8,17 @@ use std::sync::atomic::Ordering;
 use super::completion_thread::CompletionThread;
 use super::device::Device;
 use super::error::RdmaError;
+use super::hooks::Hooks;
 use super::link::Role;
 use super::segment::RdmaSegment;
 use super::shared::Shared;
 use super::sys::Channel;
-use crate::eventfd::create_eventfd;
-use crate::mem::Region;
-use crate::peers::PeerSet;
+use crate::fabric::peers::PeerSet;
+use crate::memory::Region;
 use crate::rdma::{RdmaCounters, RdmaOptions};
-use crate::segment::{SegmentKey, SegmentRequest};
-use crate::station_error::StationError;
-use crate::tcp::WakeHook;
-
-/// Callbacks to the station. Called by any thread, without a lock held; they return soon.
-pub(crate) struct Hooks {
-    /// Wakes the sleeper of this process on behalf of a peer, if it wants to be woken for
-    /// this reason, and counts it first.
-    pub(crate) wake: Wake,
-    /// The queue pair of a peer has failed, with the reason. Called once for each, unless it
-    /// was closed before; the callee closes it.
-    pub(crate) failed: Box<dyn Fn(u128, String) + Send + Sync>,
-    /// The peer's hello was received over its queue pair: this direction works.
-    pub(crate) proved: Box<dyn Fn(u128) + Send + Sync>,
-}
+use crate::sleep::eventfd::create_eventfd;
+use crate::station::error::StationError;
+use crate::station::segment::{SegmentKey, SegmentRequest};
 
 /// A participant's queue pairs, one for each peer that is reached by RDMA, and the thread
 /// that serves them.

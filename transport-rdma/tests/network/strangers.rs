@@ -174,7 +174,9 @@ fn unauthenticated_connections_are_closed_in_time() {
     // A slow machine may miss the bound once, but hardly always.
     let mut silent = Vec::new();
     let oldest_go = |silent: &mut Vec<TcpStream>| {
-        *silent = (0..2 * STRANGERS_MAX).map(|_| connect_raw(&station)).collect();
+        *silent = (0..2 * STRANGERS_MAX)
+            .map(|_| connect_raw(&station))
+            .collect();
         let (older, newer) = silent.split_at(STRANGERS_MAX);
         until(|| older.iter().all(is_closed));
         thread::sleep(Duration::from_millis(300));

@@ -1,8 +1,8 @@
 //! The address of a station on its host: a socket in the domain's directory, named after its
 //! process, so that sockets of processes that have ended can be recognized and removed.
 
-use crate::shm::SetupError;
 use crate::shm::domain::Domain;
+use crate::shm::error::SetupError;
 use crate::shm::process;
 
 const MAGIC: &[u8] = b"shm1";

@@ -11,7 +11,7 @@ use super::sleep_state::DOORBELLS;
 use super::state::{CallFailure, Connection, Life, Role, State};
 use crate::shm::error::SetupError;
 use crate::shm::socket;
-use crate::station_error::StationError;
+use crate::station::error::StationError;
 
 /// Pause between two calls of a peer that is busy or is calling this station.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);

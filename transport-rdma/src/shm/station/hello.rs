@@ -8,13 +8,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::packet::Packet;
-use super::shared::{Shared, try_send};
+use super::shared::Shared;
 use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
-use super::state::{Life, Peer, Role, State};
-use crate::mapping::Mapping;
+use super::state::{Life, Peer, Role, State, try_send};
+use crate::memory::mapping::Mapping;
 use crate::shm::descriptor;
 use crate::shm::memory;
-use crate::station_event::StationEvent;
+use crate::station::event::StationEvent;
 
 /// Makes a peer of the station that said hello. An error is sent to it.
 pub(super) fn welcome(

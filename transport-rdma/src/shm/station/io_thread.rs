@@ -10,8 +10,8 @@ use rustix::io::Errno;
 
 use super::packet::Packet;
 use super::packet_io;
-use super::shared::{Shared, try_send};
-use super::state::{Connection, Life, Role, State};
+use super::shared::Shared;
+use super::state::{Connection, Life, Role, State, try_send};
 use crate::fabric::FailureCause;
 use crate::shm::socket::{self, Deadline};
 

@@ -27,6 +27,7 @@ mod sleep_state;
 
 mod hello;
 mod io_thread;
+mod options;
 mod packet;
 mod row_exchange;
 mod row_prefault;
@@ -35,7 +36,6 @@ mod shared;
 mod state;
 
 use core::sync::atomic::AtomicU64;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -44,48 +44,18 @@ use self::address::Address;
 use self::io_thread::IoThread;
 use self::packet::{PART_LEN_MAX, Packet};
 use self::shared::Shared;
-use crate::eventfd::signal_eventfd;
 use crate::fabric::{FailureCause, WakeReason};
-pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::SetupError;
-use crate::station_error::StationError;
-use crate::station_event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
+use crate::sleep::eventfd::signal_eventfd;
+use crate::station::error::StationError;
+use crate::station::event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
+pub use crate::station::segment::{SegmentKey, SegmentRequest};
 
 pub(super) use self::address::sweep_sockets;
+pub use self::options::HostOptions;
 pub use self::segment::ShmSegment;
-
-/// How to open a [`Station`].
-#[derive(Debug, Clone)]
-pub struct HostOptions {
-    /// The domain.
-    pub domain: u32,
-    /// Id of this participant: drawn at random, never used again.
-    pub id: u128,
-    /// The domain directory, as for [`DomainRegistry::open`](super::DomainRegistry::open).
-    pub directory: Option<PathBuf>,
-    /// How it sleeps. `Auto` and `Futex` fall back to event descriptors while it has more
-    /// than 127 peers.
-    pub doorbell: DoorbellChoice,
-    /// Rows get all their memory when a segment opens, so that the first use of a page does
-    /// not fault. Opening takes longer, but not beyond its deadline: memory that is not there
-    /// by then follows soon after. Needs Linux 5.14.
-    pub prefault: bool,
-}
-
-impl HostOptions {
-    /// The defaults for a participant of a domain.
-    pub fn new(domain: u32, id: u128) -> Self {
-        Self {
-            domain,
-            id,
-            directory: None,
-            doorbell: DoorbellChoice::Auto,
-            prefault: false,
-        }
-    }
-}
 
 /// A participant's place on its host; it outlives views. It has up to 255 peers, one I/O
 /// thread, and a socket in the domain's directory until it is [closed](Self::close) or

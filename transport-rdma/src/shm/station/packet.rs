@@ -4,7 +4,7 @@
 //! The first five bytes, and the whole of a refusal, are the same in all versions, so that
 //! versions can recognize each other.
 
-use crate::segment::SegmentKey;
+use crate::station::segment::SegmentKey;
 
 const MAGIC: [u8; 4] = *b"SPST";
 /// Version of everything but the first five bytes and refusals.

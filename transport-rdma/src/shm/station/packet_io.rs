@@ -6,11 +6,11 @@ use rustix::io::Errno;
 
 use super::hello;
 use super::packet::{Packet, PacketError, VERSION};
-use super::shared::{Shared, borrow, try_send};
-use super::state::{CallFailure, EarlyRow, Life, Role, State};
+use super::shared::Shared;
+use super::state::{CallFailure, EarlyRow, Life, Role, State, borrow, try_send};
 use crate::fabric::FailureCause;
 use crate::shm::socket::{self, Received};
-use crate::station_event::{CLOSED_BY_PEER, MESSAGE_LEN_MAX};
+use crate::station::event::{CLOSED_BY_PEER, MESSAGE_LEN_MAX};
 
 /// How long to wait for the kernel's report that a process has ended, after its connection
 /// closed without a final packet.

@@ -15,12 +15,12 @@ use super::segment::{MemberRow, ShmSegment};
 use super::shared::Shared;
 use super::state::{EarlyRow, Life, State};
 use crate::fabric::FailureCause;
-use crate::failures::{Control, Failures};
-use crate::mapping::Mapping;
-use crate::peers::{PeerSet, Rank};
-use crate::segment::SegmentRequest;
+use crate::fabric::failures::{Control, Failures};
+use crate::fabric::peers::{PeerSet, Rank};
+use crate::memory::mapping::Mapping;
 use crate::shm::memory;
-use crate::station_error::StationError;
+use crate::station::error::StationError;
+use crate::station::segment::SegmentRequest;
 
 /// Makes all of the segments, or none. See [`Station::segments`](super::Station::segments).
 pub(super) fn segments(

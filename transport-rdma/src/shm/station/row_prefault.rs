@@ -11,8 +11,8 @@ use std::time::Instant;
 use rustix::io::Errno;
 use tracing::warn;
 
-use crate::mapping::{Mapping, Populated};
-use crate::peers::Rank;
+use crate::fabric::peers::Rank;
+use crate::memory::mapping::{Mapping, Populated};
 
 /// Allocates a row's memory: as much as possible before `deadline`, the rest in the
 /// background.

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::shared::Shared;
 use super::sleep_state::WakeTarget;
-use crate::counters::PushCounters;
+use crate::fabric::counters::PushCounters;
+use crate::fabric::failures::Failures;
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
 };
-use crate::failures::Failures;
-use crate::mapping::Mapping;
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
-use crate::segment::SegmentKey;
+use crate::memory::Region;
+use crate::memory::mapping::Mapping;
 use crate::sleep::{self, Fenced};
+use crate::station::segment::SegmentKey;
 
 /// A [`Fabric`] over memory that the members of a segment map.
 ///

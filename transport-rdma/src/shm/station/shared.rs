@@ -4,22 +4,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::HostOptions;
-use super::address::Address;
+use super::address::{Address, sweep_sockets};
+use super::options::HostOptions;
 use super::packet::Packet;
 use super::row_prefault::prefault;
 use super::sleep_state::{DOORBELL_ROW_LEN, SleepState};
 use super::state::State;
-use crate::eventfd::signal_eventfd;
-use crate::mapping::{Mapping, Populated};
-use crate::peers::Rank;
-use crate::segment::SegmentKey;
-use crate::shm::SetupError;
+use crate::fabric::peers::Rank;
+use crate::memory::mapping::{Mapping, Populated};
 use crate::shm::descriptor;
 use crate::shm::domain::Domain;
+use crate::shm::error::SetupError;
 use crate::shm::memory;
 use crate::shm::socket::{self, Deadline};
-use crate::station_event::EventQueue;
+use crate::sleep::eventfd::signal_eventfd;
+use crate::station::event::EventQueue;
+use crate::station::segment::SegmentKey;
 
 /// Most connections that wait to be accepted.
 const BACKLOG: i32 = 512;
@@ -69,7 +69,7 @@ impl Shared {
         let address = Address::here(options.id)?;
         // Under the lock, so that no other station sweeps this new socket.
         let locked = domain.lock(Deadline::after(LOCK_WITHIN))?;
-        super::sweep_sockets(&domain)?;
+        sweep_sockets(&domain)?;
         let listener = socket::listen(&domain.file_path(&address.file()), BACKLOG)
             .map_err(SetupError::system("listening for members"))?;
         drop(locked);
@@ -154,13 +154,4 @@ impl Shared {
     pub(super) fn forget(&self, key: SegmentKey) {
         self.state().forget(key);
     }
-}
-
-/// Sends a packet if the socket accepts it; a failure is ignored.
-pub(super) fn try_send(socket: &OwnedFd, packet: &Packet<'_>) {
-    let _ = socket::send_now(socket, &packet.write(), &[]);
-}
-
-pub(super) fn borrow(fds: &[Arc<OwnedFd>]) -> Vec<std::os::fd::BorrowedFd<'_>> {
-    fds.iter().map(|fd| fd.as_fd()).collect()
 }

@@ -8,18 +8,18 @@
 //! The I/O thread changes it; callers only add requests and take results.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::packet::Packet;
-use super::shared::say;
 use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use crate::fabric::FailureCause;
-use crate::failures::Control;
-use crate::mem::Region;
-use crate::segment::SegmentKey;
-use crate::station_event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
+use crate::fabric::failures::Control;
+use crate::memory::Region;
+use crate::shm::socket;
+use crate::station::event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
+use crate::station::segment::SegmentKey;
 
 /// Most rows of one peer that wait until they are requested; beyond that the row of the
 /// oldest epoch is discarded.
@@ -296,6 +296,15 @@ fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, key: K, value: V, max: usize) -> O
     kept.insert(key, value);
     let over = kept.len() > max;
     over.then(|| kept.pop_first()).flatten()
+}
+
+/// Sends a packet if the socket accepts it; a failure is ignored.
+pub(super) fn try_send(socket: &OwnedFd, packet: &Packet<'_>) {
+    let _ = socket::send_now(socket, &packet.write(), &[]);
+}
+
+pub(super) fn borrow(fds: &[Arc<OwnedFd>]) -> Vec<std::os::fd::BorrowedFd<'_>> {
+    fds.iter().map(|fd| fd.as_fd()).collect()
 }
 
 #[cfg(test)]

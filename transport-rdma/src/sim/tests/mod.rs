@@ -3,8 +3,8 @@
 mod segments;
 
 use super::{NodeId, Rng, SimFabric, SimNetwork, SimOptions};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, WakeInterest};
-use crate::peers::{PeerSet, Rank};
 
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);

@@ -2,8 +2,8 @@
 
 use super::super::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use super::{A, AT, B, NODES, group, options, to};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Fabric, FailureCause, WakeInterest};
-use crate::peers::{PeerSet, Rank};
 
 const LEN: usize = 512;
 

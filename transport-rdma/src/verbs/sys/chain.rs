@@ -5,7 +5,7 @@ use core::ptr;
 use ffi::{ibv_send_flags as Flags, ibv_wr_opcode as Opcode};
 use ibverbs_sys as ffi;
 
-use super::{Memory, Remote};
+use super::memory::{Memory, Remote};
 
 /// A work request for a send queue.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use ffi::{ibv_wc_opcode as Opcode, ibv_wc_status as Status};
 use ibverbs_sys as ffi;
 use rustix::fs::OFlags;
 
-use super::{Context, checked};
+use super::context::Context;
+use super::errno::checked;
 
 /// Most completions that are taken by one call.
 const BATCH: usize = 16;

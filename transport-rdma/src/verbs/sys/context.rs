@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ibverbs_sys as ffi;
 use rustix::fs::OFlags;
 
-use super::checked;
+use super::errno::checked;
 
 /// Names of the devices of this host.
 pub(in crate::verbs) fn device_names() -> io::Result<Vec<String>> {

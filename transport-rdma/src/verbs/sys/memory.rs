@@ -7,8 +7,8 @@ use std::sync::Arc;
 use ffi::ibv_access_flags as Flags;
 use ibverbs_sys as ffi;
 
-use super::Context;
-use crate::mem::Region;
+use super::context::Context;
+use crate::memory::Region;
 
 /// A protection domain: its queue pairs can access its memory.
 #[derive(Debug)]

@@ -8,6 +8,7 @@
 mod chain;
 mod completion;
 mod context;
+mod errno;
 mod memory;
 mod queue_pair;
 
@@ -16,15 +17,3 @@ pub(super) use completion::{Channel, CompletionQueue, Outcome, status_text};
 pub(super) use context::{Context, GidKind, GidRow, LinkLayer, Port, device_names};
 pub(super) use memory::{Access, Domain, Memory, Remote};
 pub(super) use queue_pair::{Capacity, QueuePair, RETRIES, Target};
-
-use std::io;
-
-/// The result of a call that returns an error number.
-fn checked(errno: i32) -> io::Result<()> {
-    match errno {
-        0 => Ok(()),
-        // Some calls return -1 and set errno, others the number, with either sign.
-        -1 => Err(io::Error::last_os_error()),
-        errno => Err(io::Error::from_raw_os_error(errno.abs())),
-    }
-}

@@ -8,7 +8,10 @@ use ffi::ibv_qp_attr_mask as Mask;
 use ffi::{ibv_access_flags as Flags, ibv_qp_state as State};
 use ibverbs_sys as ffi;
 
-use super::{Chain, CompletionQueue, Domain, Memory, checked};
+use super::chain::Chain;
+use super::completion::CompletionQueue;
+use super::errno::checked;
+use super::memory::{Domain, Memory};
 
 /// Retries of a packet: the largest value but one; the largest means for ever on some devices.
 pub(in crate::verbs) const RETRIES: u8 = 6;

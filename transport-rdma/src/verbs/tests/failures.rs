@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::harness::{AT, Firewall, Netem, Station, connect, key, pair, wait_until};
-use crate::peers::PeerSet;
+use crate::fabric::peers::PeerSet;
 use crate::verbs::control_message::ControlMessage;
 
 /// The failure of a peer that vanished, reported once.

@@ -7,12 +7,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::super::{Hooks, RdmaSegment, RdmaTransport};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FABRIC_AREA, WakeInterest, WakeReason};
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::memory::Region;
 use crate::rdma::RdmaOptions;
-use crate::segment::{SegmentKey, SegmentRequest};
 use crate::sleep;
+use crate::station::segment::{SegmentKey, SegmentRequest};
 
 /// Longer than anything takes that happens at all.
 pub(super) const AGES: Duration = Duration::from_secs(30);

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::harness::{AT, key, pair, wait_until};
-use crate::peers::PeerSet;
+use crate::fabric::peers::PeerSet;
 
 /// A guard vouches for earlier pushes: a long range that the device fetches, a short one that
 /// is carried inline, and a word.

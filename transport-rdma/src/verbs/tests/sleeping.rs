@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::harness::{AT, Netem, key, pair, wait_until};
 use crate::fabric::WakeInterest;
-use crate::peers::PeerSet;
+use crate::fabric::peers::PeerSet;
 
 /// Both sleep between all words. A wait that takes too long means a lost wake-up.
 #[test]

@@ -1,9 +1,13 @@
 //! The `Fabric` contract: what every backend promises, and nothing more.
 
+pub(crate) mod counters;
+pub(crate) mod failures;
+pub(crate) mod peers;
+
 use serde::{Deserialize, Serialize};
 
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::fabric::peers::{PeerSet, Rank};
+use crate::memory::Region;
 
 /// Bytes at the start of every row that are reserved for the fabric, whether a backend
 /// uses them or not. SST columns begin after them.
@@ -229,7 +233,7 @@ pub trait Park: Fabric {
 }
 
 /// The two threads of a process that can sleep in its fabrics. See
-/// [`poller_role`](crate::poller_role).
+/// [`poller_role`](crate::sleep::poller_role).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleeper {
     /// The polling thread, which exists as long as its fabrics. [`Park`] and

@@ -4,8 +4,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FailureCause, PeerFailure};
-use crate::peers::{PeerSet, Rank};
 
 /// Failures that were not taken yet.
 #[derive(Debug, Default)]

@@ -14,6 +14,8 @@
 //! What other processes write is outside of this program's memory model. To this program the
 //! memory is as if shared with additional threads that only ever make the accesses above.
 
+pub(crate) mod mapping;
+
 use core::any::Any;
 use core::fmt;
 use core::ptr::NonNull;

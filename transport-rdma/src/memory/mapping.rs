@@ -13,7 +13,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 
-use crate::mem::{Region, load_acquire};
+use crate::memory::{Region, load_acquire};
 
 /// Most passes of a freeze over a row whose owner is still writing.
 const FREEZE_PASSES_MAX: usize = 8;
@@ -59,7 +59,7 @@ fn page_len() -> usize {
 }
 
 impl Mapping {
-    /// Maps a file of `len` bytes, a multiple of [`ROW_ALIGN`](crate::mem::ROW_ALIGN).
+    /// Maps a file of `len` bytes, a multiple of [`ROW_ALIGN`](crate::memory::ROW_ALIGN).
     pub(crate) fn new(file: impl AsFd, len: usize, writable: bool) -> Result<Self, Errno> {
         let protection = if writable {
             ProtFlags::READ | ProtFlags::WRITE

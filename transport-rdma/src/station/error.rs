@@ -1,7 +1,7 @@
 //! Errors of a station's operations, for all of its parts.
 
-use crate::segment::SegmentKey;
-use crate::shm::SetupError;
+use crate::shm::error::SetupError;
+use crate::station::segment::SegmentKey;
 
 /// Why an operation of a station failed.
 #[derive(Debug, thiserror::Error)]

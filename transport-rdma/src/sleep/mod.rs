@@ -27,6 +27,9 @@
 //! The doorbell may be anything that remembers one signal: the sleeper notes the doorbell's
 //! state before it announces, and blocks only while that is unchanged.
 
+pub(crate) mod eventfd;
+pub mod poller_role;
+
 use core::sync::atomic::Ordering;
 
 /// An atomic word of 64 bits; loom has its own type.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::peers::{MEMBERS_MAX, Rank};
+use crate::fabric::peers::{MEMBERS_MAX, Rank};
 
 /// Identifies a segment among those of its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,14 +5,14 @@ use core::time::Duration;
 use std::net::IpAddr;
 
 use crate::fabric::FabricCounters;
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::fabric::peers::{PeerSet, Rank};
+use crate::memory::Region;
 use crate::rdma::{RdmaCounters, RdmaOptions};
-use crate::segment::{SegmentKey, SegmentRequest};
-use crate::station_error::StationError;
+use crate::station::error::StationError;
+use crate::station::segment::{SegmentKey, SegmentRequest};
 use crate::tcp;
 
-#[path = "verbs/error.rs"]
+#[path = "../verbs/error.rs"]
 mod error;
 
 pub use error::RdmaError;
