@@ -6,7 +6,7 @@ use crate::tcp::WakeHook;
 pub(crate) struct Hooks {
     /// Wakes the sleeper of this process on behalf of a peer, if it wants to be woken for
     /// this reason, and counts it first.
-    pub(crate) wake: Wake,
+    pub(crate) wake: WakeHook,
     /// The queue pair of a peer has failed, with the reason. Called once for each, unless it
     /// was closed before; the callee closes it.
     pub(crate) failed: Box<dyn Fn(u128, String) + Send + Sync>,

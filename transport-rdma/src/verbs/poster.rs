@@ -49,7 +49,7 @@ pub(super) struct Poster {
     /// Work requests of the current batch, since its last word.
     of_batch: usize,
     write_len_max: usize,
-    slots: Slots,
+    slots: SendSlots,
     /// By slot.
     bound: Vec<Option<BoundSegment>>,
     pub(super) segments: OpenSegments<SegmentMemory>,
