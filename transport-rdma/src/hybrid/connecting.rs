@@ -64,7 +64,7 @@ impl Acceptor {
                     CallOutcome::OnHost(address) => return Ok(ConnectOutcome::OnHost(address)),
                     CallOutcome::Myself => return Err(ConnectError::Myself),
                     CallOutcome::Refused(reason) => return Err(ConnectError::Refused(reason)),
-                    CallOutcome::Nobody(reason) => reason,
+                    CallOutcome::NotThere(reason) => reason,
                     CallOutcome::Already(reason) | CallOutcome::Lost(reason) => {
                         again = true;
                         reason
@@ -99,7 +99,7 @@ impl Acceptor {
         }
         let stream = match begin(socket) {
             Ok(stream) => Arc::new(stream),
-            Err(errno) => return Ok(CallOutcome::Nobody(no_answer(errno.into()))),
+            Err(errno) => return Ok(CallOutcome::NotThere(no_answer(errno.into()))),
         };
         let handshake = Handshake::new(&self.shared.me, handshake::Role::Caller);
         let connection = PendingConnection {
@@ -130,7 +130,7 @@ impl Acceptor {
                     continue;
                 }
                 state.connections.remove(&number);
-                return Ok(CallOutcome::Nobody("it did not answer in time".into()));
+                return Ok(CallOutcome::NotThere("it did not answer in time".into()));
             }
             state = self.shared.wait(state, until);
         }

@@ -82,7 +82,7 @@ pub(super) enum CallOutcome {
     Already(String),
     Refused(String),
     /// No suitable station is there.
-    Nobody(String),
+    NotThere(String),
     /// The connection was lost, or the peer was too busy.
     Lost(String),
 }

@@ -173,8 +173,8 @@ impl State {
 
     /// Writes a word into a copy; all writes to copies go through here.
     fn write(&mut self, target: RowCopy, at: usize, value: u64) {
-        let who = (target.row as u64) << 32 | target.reader as u64;
-        self.note(&[5, target.segment as u64, who, at as u64, value]);
+        let pair = (target.row as u64) << 32 | target.reader as u64;
+        self.note(&[5, target.segment as u64, pair, at as u64, value]);
         self.copy(target).store(at, value);
     }
 

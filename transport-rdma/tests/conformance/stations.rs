@@ -245,7 +245,9 @@ impl Segments for StationGroup {
         let living = living.filter(|(_, at)| !dead.contains(at));
         let made = thread::scope(|scope| {
             let make = &make;
-            let threads: Vec<_> = living.map(|who| scope.spawn(move || make(who.0))).collect();
+            let threads: Vec<_> = living
+                .map(|member| scope.spawn(move || make(member.0)))
+                .collect();
             let made = threads.into_iter().map(|thread| thread.join());
             made.map(|made| made.expect("no panic")).collect::<Vec<_>>()
         });

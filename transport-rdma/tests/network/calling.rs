@@ -95,7 +95,7 @@ fn a_closed_station_is_known_on_its_host() {
     two.close();
     three.close();
     assert!(one.has_closed(&two_at));
-    assert!(!one.has_closed(&three_at), "nobody knows here");
+    assert!(!one.has_closed(&three_at), "unknown on this host");
 }
 
 /// A contact on the same host is connected by shared memory.
@@ -366,12 +366,12 @@ fn a_dropped_peer_is_told_and_may_connect_again() {
 #[test]
 fn calls_end_in_time_with_a_reason() {
     let station = alone(1, network());
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-    let contact = nobody.local_addr().expect("bound");
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let contact = closed.local_addr().expect("bound");
     let called = station.call(contact, Instant::now() + Duration::from_millis(50));
     let error = called.expect_err("silent").to_string();
     assert!(error.contains("did not answer in time"), "{error}");
-    drop(nobody);
+    drop(closed);
     let error = station.call(contact, soon()).expect_err("gone").to_string();
     assert!(error.contains("no station answers"), "{error}");
     let elsewhere = alone(2, network()).address();

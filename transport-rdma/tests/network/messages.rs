@@ -51,8 +51,8 @@ fn messages_arrive_whole_and_in_order_in_both_directions() {
         matches!(long, HybridError::Station(StationError::TooLong { .. })),
         "{long}"
     );
-    let nobody = stations[0].send(9, b"?").expect_err("nobody").to_string();
-    assert!(nobody.contains("is not connected"), "{nobody}");
+    let unknown = stations[0].send(9, b"?").expect_err("unknown").to_string();
+    assert!(unknown.contains("is not connected"), "{unknown}");
 }
 
 /// A peer that reads no messages costs its sender a bounded number of bytes.

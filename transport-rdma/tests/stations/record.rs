@@ -54,8 +54,8 @@ fn one_of_two_decisions_wins() {
     for view in 3..203 {
         let at = moment();
         let from = view - 1;
-        let answers = ask_all(&mut both, |who| {
-            format!("decide {from} {view} {who} {entries} {at}")
+        let answers = ask_all(&mut both, |member| {
+            format!("decide {from} {view} {member} {entries} {at}")
         });
         let won = answers.iter().position(|answer| answer == "decided");
         let won = won.expect("a winner");
@@ -205,7 +205,7 @@ fn a_recorded_decision_may_be_repeated_late() {
     }
     first
         .decide(2, &view(3, &[2]), true)
-        .expect("has been made, and says who left that it has left");
+        .expect("recorded before; the member has left");
     let other = ViewDecision {
         digest: 31,
         ..view(3, &[2])
@@ -287,7 +287,7 @@ fn the_record_follows_what_a_majority_across_hosts_decides() {
     };
     first
         .decide(6, &leaves, false)
-        .expect("it does not matter to who leaves");
+        .expect("a member that leaves is not affected");
     assert_eq!(present(&first), [2]);
     // No other member of this host's record is alive: it is of another group.
     drop(second);

@@ -175,7 +175,7 @@ impl IoThread {
                 Ok(Some(connection)) => connection,
                 Ok(None) => return,
                 Err(errno) => {
-                    tracing::warn!(%errno, "nobody is let in for a moment");
+                    tracing::warn!(%errno, "accepting pauses for a moment");
                     self.admit_after = Some(Instant::now() + PAUSE);
                     return;
                 }

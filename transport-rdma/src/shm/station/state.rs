@@ -235,7 +235,7 @@ impl State {
             return;
         };
         if let Some((oldest, _)) = keep(&mut peer.rows, key, row, EARLY_ROWS_MAX) {
-            tracing::warn!(from, ?oldest, "a row that nobody asked for is thrown away");
+            tracing::warn!(from, ?oldest, "an unrequested row is discarded");
         }
     }
 

@@ -115,7 +115,7 @@ fn a_protocol_violation_is_reported_once() {
         .shared()
         .say(&link, ControlMessage::Over { key: key(1, 0) });
     let reason = fails_once(&a, b.id, || {});
-    assert!(reason.contains("nobody had opened"), "{reason}");
+    assert!(reason.contains("never opened"), "{reason}");
 }
 
 /// Errors of setting up are reported as text, and leave nothing behind.
