@@ -265,9 +265,9 @@ impl Station {
                 on_host.push(None);
                 continue;
             }
-            let seat = Rank(whole.len() as u16);
-            rows.push(part.row(seat).clone());
-            on_host.push(Some(seat));
+            let local = Rank(whole.len() as u16);
+            rows.push(part.row(local).clone());
+            on_host.push(Some(local));
             whole.push(rank);
         }
         let reach = tcp::StreamReach {

@@ -189,16 +189,16 @@ mod tests {
         mut bytes: &[u8],
         rng: &mut Rng,
     ) -> Result<Option<WakeReason>, RecordError> {
-        let mut rung = None;
+        let mut wake = None;
         while !bytes.is_empty() {
             let most = [1, 7, 30, 300, 5000][rng.below(5)].min(bytes.len());
             let (piece, rest) = bytes.split_at(1 + rng.below(most));
             let fed = decoder.feed(piece, |_| RowTarget::Copy(copy.clone()))?;
             assert_eq!(fed.taken, piece.len());
-            rung = rung.max(fed.wake);
+            wake = wake.max(fed.wake);
             bytes = rest;
         }
-        Ok(rung)
+        Ok(wake)
     }
 
     fn random_write(rng: &mut Rng) -> (usize, usize) {

@@ -87,9 +87,9 @@ impl Outgoing {
     }
 
     /// Appends a wake-up.
-    pub(super) fn put_wake(&self, ring: WakeReason) -> Result<(), Full> {
+    pub(super) fn put_wake(&self, reason: WakeReason) -> Result<(), Full> {
         self.held_back.store(true, Ordering::Relaxed);
-        self.queue().put_wake(ring)
+        self.queue().put_wake(reason)
     }
 
     /// Appends the end of a segment.
@@ -212,7 +212,7 @@ impl Writer {
                     self.stage(&Header::Write { slot, at, len: 8 }.encode());
                     self.stage(&value.to_le_bytes());
                 }
-                Push::Wake(ring) => self.stage(&Header::Wake(ring).encode()),
+                Push::Wake(reason) => self.stage(&Header::Wake(reason).encode()),
                 Push::Open(own) => {
                     let (slot, key) = (own.slot, own.key);
                     self.stage(&Header::Open { slot, key }.encode());

@@ -173,10 +173,10 @@ impl SendQueue {
     }
 
     /// Appends a wake-up, unless the last record says the same.
-    pub(super) fn put_wake(&mut self, ring: WakeReason) -> Result<(), Full> {
+    pub(super) fn put_wake(&mut self, reason: WakeReason) -> Result<(), Full> {
         match self.closed {
             true => Ok(()),
-            false => self.pushes.put(Push::Wake(ring)),
+            false => self.pushes.put(Push::Wake(reason)),
         }
     }
 

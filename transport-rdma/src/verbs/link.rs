@@ -204,7 +204,7 @@ impl RdmaLink {
         });
         connected.map_err(|error| match error.raw_os_error() {
             errno if errno == no_way => {
-                "no way to its RDMA address was found (is it of the same network?)".to_owned()
+                "no route to its RDMA address was found (is it of the same network?)".to_owned()
             }
             _ => format!("its queue pair cannot be connected: {error}"),
         })?;
@@ -254,7 +254,8 @@ impl RdmaLink {
                     received.messages.push(message);
                 }
                 Outcome::Doorbell(number) => {
-                    let reason = reason_of(number).ok_or("it rang for nothing that there is")?;
+                    let reason =
+                        reason_of(number).ok_or("it sent a doorbell without a valid reason")?;
                     received.wake = received.wake.max(Some(reason));
                     received.peer_wakes += 1;
                 }

@@ -106,7 +106,7 @@ impl<T> OpenSegments<T> {
         self.entries.get(&key)?.kept.as_ref()
     }
 
-    pub(super) fn way(&self, key: SegmentKey) -> Destination {
+    pub(super) fn destination(&self, key: SegmentKey) -> Destination {
         match self.entries.get(&key).map(|entry| entry.theirs) {
             None | Some(PeerState::Over) => Destination::Over,
             Some(PeerState::Unopened) => Destination::NotYet,
@@ -215,54 +215,54 @@ mod tests {
 
     #[test]
     fn messages_out_of_protocol_are_refused() {
-        let mut ledger = OpenSegments::<()>::default();
+        let mut segments = OpenSegments::<()>::default();
         assert_eq!(
-            ledger.peer_ended(key(1)),
+            segments.peer_ended(key(1)),
             Err(ProtocolViolation::NotOpen(key(1)))
         );
-        ledger.peer_opened(key(1), place(0)).expect("the first");
-        let again = ledger.peer_opened(key(1), place(0));
+        segments.peer_opened(key(1), place(0)).expect("the first");
+        let again = segments.peer_opened(key(1), place(0));
         assert_eq!(again, Err(ProtocolViolation::OpenedTwice(key(1))));
-        ledger.peer_ended(key(1)).expect("it was open");
-        let again = ledger.peer_opened(key(1), place(0));
+        segments.peer_ended(key(1)).expect("it was open");
+        let again = segments.peer_opened(key(1), place(0));
         assert_eq!(again, Err(ProtocolViolation::OpenedTwice(key(1))));
         assert_eq!(
-            ledger.peer_ended(key(1)),
+            segments.peer_ended(key(1)),
             Err(ProtocolViolation::NotOpen(key(1)))
         );
-        assert_eq!(ledger.end(key(1)), (true, None));
-        assert_eq!((ledger.end(key(1)), ledger.len()), ((false, None), 0));
+        assert_eq!(segments.end(key(1)), (true, None));
+        assert_eq!((segments.end(key(1)), segments.len()), ((false, None), 0));
     }
 
     #[test]
     fn what_a_peer_makes_me_remember_is_bounded() {
-        let mut ledger = OpenSegments::<()>::default();
+        let mut segments = OpenSegments::<()>::default();
         for index in 0..UNKNOWN_MAX as u32 {
-            ledger.peer_opened(key(index), place(0)).expect("room");
+            segments.peer_opened(key(index), place(0)).expect("room");
         }
         let more = key(UNKNOWN_MAX as u32);
         assert_eq!(
-            ledger.peer_opened(more, place(0)),
+            segments.peer_opened(more, place(0)),
             Err(ProtocolViolation::TooMany)
         );
-        ledger.open(key(7), ());
-        ledger.peer_opened(more, place(0)).expect("room again");
+        segments.open(key(7), ());
+        segments.peer_opened(more, place(0)).expect("room again");
         let next = key(UNKNOWN_MAX as u32 + 1);
         assert_eq!(
-            ledger.peer_opened(next, place(0)),
+            segments.peer_opened(next, place(0)),
             Err(ProtocolViolation::TooMany)
         );
-        assert_eq!(ledger.end(more), (true, None));
-        let full = ledger.peer_opened(next, place(0));
+        assert_eq!(segments.end(more), (true, None));
+        let full = segments.peer_opened(next, place(0));
         assert_eq!(
             full,
             Err(ProtocolViolation::TooMany),
             "the peer has not ended it"
         );
-        ledger.peer_ended(more).expect("it was open");
-        ledger.peer_opened(next, place(0)).expect("room again");
+        segments.peer_ended(more).expect("it was open");
+        segments.peer_opened(next, place(0)).expect("room again");
         assert_eq!(
-            ledger.overdue(|key| key.index < 9).len(),
+            segments.overdue(|key| key.index < 9).len(),
             8,
             "all but the one made"
         );
@@ -270,7 +270,7 @@ mod tests {
 
     /// One of two participants, and what it has sent to the other.
     struct Side {
-        ledger: OpenSegments<u64>,
+        segments: OpenSegments<u64>,
         sent: VecDeque<ControlMessage>,
         made: BTreeSet<u32>,
         closed: BTreeSet<u32>,
@@ -282,7 +282,7 @@ mod tests {
     impl Side {
         fn new() -> Self {
             Self {
-                ledger: OpenSegments::default(),
+                segments: OpenSegments::default(),
                 sent: VecDeque::new(),
                 made: BTreeSet::new(),
                 closed: BTreeSet::new(),
@@ -298,7 +298,7 @@ mod tests {
             let at = u64::from(index) * 8;
             self.made.insert(index);
             self.memory.insert(at);
-            self.ledger.open(key(index), at);
+            self.segments.open(key(index), at);
             let (key, place) = (key(index), place(at));
             self.sent.push_back(ControlMessage::Open { key, place });
         }
@@ -306,7 +306,7 @@ mod tests {
         fn end(&mut self, index: u32) {
             self.made.remove(&index);
             self.closed.insert(index);
-            let (says, kept) = self.ledger.end(key(index));
+            let (says, kept) = self.segments.end(key(index));
             if says {
                 assert!(self.overs.insert(index), "OVER once");
                 self.sent
@@ -324,13 +324,13 @@ mod tests {
         fn hear(&mut self, message: ControlMessage) {
             match message {
                 ControlMessage::Open { key, place } => {
-                    self.ledger.peer_opened(key, place).expect("sense");
+                    self.segments.peer_opened(key, place).expect("sense");
                     if self.closed.contains(&key.index) {
                         self.end(key.index);
                     }
                 }
                 ControlMessage::Over { key } => {
-                    let kept = self.ledger.peer_ended(key).expect("sense");
+                    let kept = self.segments.peer_ended(key).expect("sense");
                     self.free(kept);
                 }
                 ControlMessage::Hello => {}
@@ -340,24 +340,24 @@ mod tests {
 
     /// Whether in one run a write arrives for memory that was freed.
     fn write_hits_freed_memory(seed: u64) -> bool {
-        const LANES: usize = 12;
+        const SEGMENTS: usize = 12;
         let rng = &mut Rng::new(seed);
         let mut sides = [Side::new(), Side::new()];
         // Writes in flight, in order with messages: `None` stands for a message.
-        let mut ways: [VecDeque<Option<u64>>; 2] = Default::default();
+        let mut in_flight: [VecDeque<Option<u64>>; 2] = Default::default();
         let mut lost = false;
         for turn in 0..2000 {
-            let (at, index) = (rng.below(2), rng.below(LANES) as u32);
+            let (at, index) = (rng.below(2), rng.below(SEGMENTS) as u32);
             let (before, last) = (sides[at].sent.len(), turn > 1000);
             match rng.below(5) {
                 0 if !last => sides[at].make(index),
                 1 if last || rng.chance(0.2) => sides[at].end(index),
                 2 | 3 if sides[at].made.contains(&index) => {
-                    if let Destination::To(place) = sides[at].ledger.way(key(index)) {
-                        ways[at].push_back(Some(place.to.address));
+                    if let Destination::To(place) = sides[at].segments.destination(key(index)) {
+                        in_flight[at].push_back(Some(place.to.address));
                     }
                 }
-                _ => match ways[1 - at].pop_front() {
+                _ => match in_flight[1 - at].pop_front() {
                     Some(Some(address)) => lost |= !sides[at].memory.contains(&address),
                     Some(None) => {
                         let message = sides[1 - at].sent.pop_front().expect("as many");
@@ -367,15 +367,15 @@ mod tests {
                 },
             }
             let more = sides[at].sent.len().saturating_sub(before);
-            ways[at].extend(core::iter::repeat_n(None, more));
+            in_flight[at].extend(core::iter::repeat_n(None, more));
         }
         for _ in 0..3 {
             for at in 0..2 {
-                (0..LANES as u32).for_each(|index| sides[at].end(index));
+                (0..SEGMENTS as u32).for_each(|index| sides[at].end(index));
                 let waiting = sides[at].sent.len();
-                let queued = ways[at].iter().filter(|it| it.is_none()).count();
-                ways[at].extend(core::iter::repeat_n(None, waiting - queued));
-                while let Some(next) = ways[at].pop_front() {
+                let queued = in_flight[at].iter().filter(|it| it.is_none()).count();
+                in_flight[at].extend(core::iter::repeat_n(None, waiting - queued));
+                while let Some(next) = in_flight[at].pop_front() {
                     match next {
                         Some(address) => lost |= !sides[1 - at].memory.contains(&address),
                         None => {
@@ -387,7 +387,7 @@ mod tests {
             }
         }
         for side in &sides {
-            assert_eq!(side.ledger.len(), 0, "seed {seed}: all is settled");
+            assert_eq!(side.segments.len(), 0, "seed {seed}: all is settled");
             assert!(side.memory.is_empty(), "seed {seed}: a leak");
         }
         lost

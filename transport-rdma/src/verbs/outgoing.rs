@@ -81,8 +81,8 @@ impl Outgoing {
     }
 
     /// Appends a doorbell.
-    pub(super) fn put_wake(&self, ring: WakeReason) -> Result<(), Full> {
-        self.put(Push::Wake(ring)).map(drop)
+    pub(super) fn put_wake(&self, reason: WakeReason) -> Result<(), Full> {
+        self.put(Push::Wake(reason)).map(drop)
     }
 
     /// Appends the end of a segment.

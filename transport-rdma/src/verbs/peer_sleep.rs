@@ -22,38 +22,38 @@ use crate::fabric::{WakeInterest, WakeReason};
 #[derive(Debug, Default)]
 pub(super) struct PeerSleep {
     /// The reason of pushes without a doorbell: 0, or the number of the reason plus one.
-    unrung: AtomicU8,
+    unsent: AtomicU8,
     /// Its sleep word at which I sent the last doorbell: one an epoch is enough.
-    rung_at: AtomicU64,
+    sent_at: AtomicU64,
 }
 
 impl PeerSleep {
     /// Notes that the peer may have to be woken for something pushed.
-    pub(super) fn note(&self, ring: WakeReason) {
-        self.unrung.fetch_max(ring as u8 + 1, Ordering::SeqCst);
+    pub(super) fn note(&self, reason: WakeReason) {
+        self.unsent.fetch_max(reason as u8 + 1, Ordering::SeqCst);
     }
 
     /// Whether to send a doorbell, and for what. `word` is the peer's sleep word, `asleep`
     /// whether this process has announced its sleep. Returns a reason once.
     pub(super) fn due(&self, word: u64, asleep: bool) -> Option<WakeReason> {
-        let ring = noted(self.unrung.load(Ordering::SeqCst))?;
-        let wants = WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring));
-        let sees = wants && self.rung_at.load(Ordering::Relaxed) != word;
+        let reason = noted(self.unsent.load(Ordering::SeqCst))?;
+        let wants = WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(reason));
+        let sees = wants && self.sent_at.load(Ordering::Relaxed) != word;
         if !sees && !asleep {
             return None;
         }
         // Another thread may have taken it, or noted a greater reason.
-        let ring = noted(self.unrung.swap(0, Ordering::SeqCst))?;
+        let reason = noted(self.unsent.swap(0, Ordering::SeqCst))?;
         if wants {
-            self.rung_at.store(word, Ordering::Relaxed);
+            self.sent_at.store(word, Ordering::Relaxed);
         }
-        Some(ring)
+        Some(reason)
     }
 }
 
 /// The reason that was noted.
-fn noted(unrung: u8) -> Option<WakeReason> {
-    match unrung {
+fn noted(unsent: u8) -> Option<WakeReason> {
+    match unsent {
         0 => None,
         1 => Some(WakeReason::Acks),
         _ => Some(WakeReason::Data),
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(sleeper.due(0, false), None, "it is awake");
         assert_eq!(sleeper.due(word(1), false), Some(WakeReason::Data));
         sleeper.note(WakeReason::Data);
-        assert_eq!(sleeper.due(word(1), false), None, "it was rung");
+        assert_eq!(sleeper.due(word(1), false), None, "it got its doorbell");
         assert_eq!(
             sleeper.due(word(2), false),
             Some(WakeReason::Data),

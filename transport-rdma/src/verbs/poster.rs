@@ -33,7 +33,7 @@ pub(super) struct SegmentMemory {
 struct BoundSegment {
     key: SegmentKey,
     row: Arc<Memory>,
-    way: Destination,
+    destination: Destination,
     fetched: Fetched,
 }
 
@@ -187,7 +187,7 @@ impl Poster {
             let waits = match queue.front() {
                 None => return PostState::No,
                 Some(&(Push::Range { slot, .. } | Push::Word { slot, .. })) => {
-                    self.way(slot) == Destination::NotYet
+                    self.destination(slot) == Destination::NotYet
                 }
                 Some(_) => false,
             };
@@ -200,7 +200,7 @@ impl Poster {
             match queue.take(self.write_len_max) {
                 Some(Push::Range { slot, at, len }) => self.add_range(slot, at, len),
                 Some(Push::Word { slot, at, value }) => {
-                    if let Destination::To(place) = self.way(slot) {
+                    if let Destination::To(place) = self.destination(slot) {
                         let to = place.to.at(at);
                         self.add(&Request::Word { value, to }, false);
                         self.bytes += 8;
@@ -208,8 +208,8 @@ impl Poster {
                         self.of_batch = 0;
                     }
                 }
-                Some(Push::Wake(ring)) => {
-                    let number = ring as u32;
+                Some(Push::Wake(reason)) => {
+                    let number = reason as u32;
                     // The last write of the chain carries it, if there is one.
                     if !self.chain.add_doorbell(number) {
                         self.add(&Request::Doorbell { number, to: line }, false);
@@ -228,10 +228,12 @@ impl Poster {
         }
     }
 
-    fn way(&self, slot: u16) -> Destination {
+    fn destination(&self, slot: u16) -> Destination {
         let bound = self.bound.get(usize::from(slot));
         bound.map_or(Destination::Over, |bound| {
-            bound.as_ref().map_or(Destination::Over, |it| it.way)
+            bound
+                .as_ref()
+                .map_or(Destination::Over, |it| it.destination)
         })
     }
 
@@ -239,7 +241,7 @@ impl Poster {
         let Some(Some(bound)) = self.bound.get_mut(usize::from(slot)) else {
             return;
         };
-        let Destination::To(place) = bound.way else {
+        let Destination::To(place) = bound.destination else {
             return;
         };
         let (to, completed) = (place.to.at(at), self.slots.completed());
@@ -263,11 +265,11 @@ impl Poster {
         if self.bound.len() <= slot {
             self.bound.resize_with(slot + 1, || None);
         }
-        let (key, way) = (own.key, self.segments.way(own.key));
+        let (key, destination) = (own.key, self.segments.destination(own.key));
         self.bound[slot] = self.segments.kept(key).map(|kept| BoundSegment {
             key,
             row: Arc::clone(&kept.row),
-            way,
+            destination,
             fetched: Fetched::default(),
         });
     }
@@ -304,7 +306,7 @@ impl Poster {
         let said = self.segments.peer_opened(key, place);
         said.map_err(|violation| violation.to_string())?;
         self.check(key)?;
-        self.set_way(key);
+        self.update_destination(key);
         if is_over {
             self.end(&[key]);
         }
@@ -314,19 +316,21 @@ impl Poster {
     /// Handles OVER from the peer.
     pub(super) fn peer_ended(&mut self, key: SegmentKey) -> Result<(), ProtocolViolation> {
         drop(self.segments.peer_ended(key)?);
-        self.set_way(key);
+        self.update_destination(key);
         Ok(())
     }
 
-    fn set_way(&mut self, key: SegmentKey) {
-        let way = self.segments.way(key);
+    fn update_destination(&mut self, key: SegmentKey) {
+        let destination = self.segments.destination(key);
         let bound = self.bound.iter_mut().flatten();
-        bound.filter(|it| it.key == key).for_each(|it| it.way = way);
+        bound
+            .filter(|it| it.key == key)
+            .for_each(|it| it.destination = destination);
     }
 
     /// Checks that my row has the length of its copy at the peer.
     pub(super) fn check(&self, key: SegmentKey) -> Result<(), String> {
-        match (self.segments.way(key), self.segments.kept(key)) {
+        match (self.segments.destination(key), self.segments.kept(key)) {
             (Destination::To(place), Some(kept)) if place.len != kept.row.region().len() as u64 => {
                 let (there, here) = (place.len, kept.row.region().len());
                 Err(format!("it has {there} bytes for a row of {here} bytes"))
@@ -398,7 +402,7 @@ impl Poster {
 pub(super) fn reason_of(number: u32) -> Option<WakeReason> {
     [WakeReason::Acks, WakeReason::Data]
         .into_iter()
-        .find(|&ring| ring as u32 == number)
+        .find(|&reason| reason as u32 == number)
 }
 
 #[cfg(test)]
@@ -407,8 +411,8 @@ mod tests {
 
     #[test]
     fn wake_reasons_have_numbers() {
-        for ring in [WakeReason::Acks, WakeReason::Data] {
-            assert_eq!(reason_of(ring as u32), Some(ring));
+        for reason in [WakeReason::Acks, WakeReason::Data] {
+            assert_eq!(reason_of(reason as u32), Some(reason));
         }
         assert_eq!(reason_of(2), None);
     }

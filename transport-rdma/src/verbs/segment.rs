@@ -148,12 +148,12 @@ impl RdmaSegment {
 
     /// Posts what was held back, and doorbells to members that sleep.
     pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        for (ring, to) in [
+        for (reason, to) in [
             (WakeReason::Data, *data),
             (WakeReason::Acks, acks.without(data)),
         ] {
             for link in self.links(&to) {
-                link.sleep.note(ring);
+                link.sleep.note(reason);
                 self.shared.wake_if_due(link);
             }
         }

@@ -233,8 +233,8 @@ impl Shared {
         // sleeps, or the sleeper sees the reason that was noted.
         fence(Ordering::SeqCst);
         let due = link.sleep.due(link.sleep_word(), self.is_asleep());
-        if let Some(ring) = due {
-            self.put(link, link.outgoing.put_wake(ring).map(|()| false));
+        if let Some(reason) = due {
+            self.put(link, link.outgoing.put_wake(reason).map(|()| false));
         }
         due.is_some()
     }
@@ -299,15 +299,15 @@ impl Shared {
         Ok(())
     }
 
-    fn take(&self, link: &RdmaLink, messages: Vec<ControlMessage>, ring: Option<WakeReason>) {
+    fn take(&self, link: &RdmaLink, messages: Vec<ControlMessage>, reason: Option<WakeReason>) {
         for message in messages {
             if let Err(reason) = self.hear(link, message) {
                 return self.fail(link, reason);
             }
         }
-        if let Some(ring) = ring {
+        if let Some(reason) = reason {
             let before = self.woken.load(Ordering::Relaxed);
-            (self.hooks.wake)(ring, &self.woken);
+            (self.hooks.wake)(reason, &self.woken);
             let woken = self.woken.load(Ordering::Relaxed) - before;
             link.outgoing.counters.slept_on(woken);
         }

@@ -46,7 +46,7 @@ pub(crate) enum Turn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sleep {
     /// By a wake-up.
-    Rung,
+    Woken,
     /// By the timeout.
     Through,
     /// Without a wake-up, before the timeout.
@@ -182,7 +182,7 @@ impl Harness for SimGroup {
     fn sleep(&self, rank: usize) -> Sleep {
         self.network.settle();
         match self.network.take_wakeup(NodeId(rank)) {
-            true => Sleep::Rung,
+            true => Sleep::Woken,
             false => Sleep::Through,
         }
     }
@@ -268,7 +268,7 @@ pub(crate) fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> 
 pub(crate) fn park_for_a_while(fabric: &impl Park) -> Sleep {
     let (start, limit) = (Instant::now(), Duration::from_millis(20));
     match fabric.park(Some(limit)) {
-        true => Sleep::Rung,
+        true => Sleep::Woken,
         false if start.elapsed() >= limit => Sleep::Through,
         false => Sleep::CutShort,
     }

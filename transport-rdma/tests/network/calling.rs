@@ -9,7 +9,7 @@ use spindle_dds_transport::hybrid::{HybridError, NetworkOptions, Station, host_o
 use spindle_dds_transport::{StationError, StationEvent, shm};
 
 use super::group::{DOMAIN, LONG, alone, apart, event, host, loss, network, options, soon, until};
-use super::raw::{self, HELLO, frame, hello, is_closed, knock, peer, read_frame, refusal};
+use super::raw::{self, HELLO, connect_raw, frame, hello, is_closed, peer, read_frame, refusal};
 
 fn at(station: &Station) -> SocketAddr {
     station.listening().expect("it listens")

@@ -75,7 +75,7 @@ pub(crate) fn no_rdma() -> Vec<u8> {
 
 /// A peer of a station without a secret, with the handshake done.
 pub(crate) fn peer(station: &Station, id: u128) -> TcpStream {
-    let mut stream = guest(station, id);
+    let mut stream = authenticated(station, id);
     stream.write_all(&no_rdma()).expect("sent");
     let answer = read_frame(&mut stream).expect("its verdict");
     assert_eq!(answer, no_rdma());

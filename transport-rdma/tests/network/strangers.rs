@@ -14,8 +14,8 @@ use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, StationEvent};
 use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
 use super::processes::{part, start};
 use super::raw::{
-    HELLO, OFFER, PROOF, VERDICT, VERSION, frame, guest, hello, is_closed, knock, no_rdma, proof,
-    read_frame, refusal,
+    HELLO, OFFER, PROOF, VERDICT, VERSION, authenticated, connect_raw, frame, hello, is_closed,
+    no_rdma, proof, read_frame, refusal,
 };
 
 const A: usize = FABRIC_AREA;

@@ -40,8 +40,8 @@ fn run(seed: u64) -> u64 {
                     true => network.open_control(&rows),
                     false => network.open(&rows),
                 };
-                let seats = members.iter().enumerate();
-                agreed.extend(seats.map(|(rank, &node)| (segment, Rank(rank as u16), node)));
+                let ranks = members.iter().enumerate();
+                agreed.extend(ranks.map(|(rank, &node)| (segment, Rank(rank as u16), node)));
             }
             3..=5 if !agreed.is_empty() => {
                 let (segment, rank, node) = agreed.swap_remove(rng.below(agreed.len()));

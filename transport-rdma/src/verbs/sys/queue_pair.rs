@@ -141,13 +141,13 @@ impl QueuePair {
             min_rnr_timer: NOT_READY_TIMER,
             ..ffi::ibv_qp_attr::default()
         };
-        let way = &mut receive.ah_attr;
-        way.port_num = to.my_port;
-        way.dlid = to.lid;
-        way.is_global = u8::from(to.is_global);
-        way.grh.dgid = ffi::ibv_gid { raw: to.gid };
-        way.grh.sgid_index = to.my_gid_index;
-        way.grh.hop_limit = HOPS;
+        let address = &mut receive.ah_attr;
+        address.port_num = to.my_port;
+        address.dlid = to.lid;
+        address.is_global = u8::from(to.is_global);
+        address.grh.dgid = ffi::ibv_gid { raw: to.gid };
+        address.grh.sgid_index = to.my_gid_index;
+        address.grh.hop_limit = HOPS;
         let mask = Mask::IBV_QP_STATE | Mask::IBV_QP_AV | Mask::IBV_QP_PATH_MTU;
         let mask = mask | Mask::IBV_QP_DEST_QPN | Mask::IBV_QP_RQ_PSN;
         let mask = mask | Mask::IBV_QP_MAX_DEST_RD_ATOMIC | Mask::IBV_QP_MIN_RNR_TIMER;

@@ -30,20 +30,20 @@ pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// The sleep of a station.
 #[derive(Debug, Default)]
-pub(super) struct Bed {
+pub(super) struct TestSleeper {
     word: AtomicU64,
-    rung: Mutex<bool>,
-    bell: Condvar,
+    woken: Mutex<bool>,
+    condvar: Condvar,
 }
 
-impl Bed {
+impl TestSleeper {
     /// Wakes the sleeper on behalf of a peer.
-    fn answer(&self, ring: WakeReason, counter: &AtomicU64) {
+    fn wake_for_peer(&self, reason: WakeReason, counter: &AtomicU64) {
         let word = sleep::fence_before_wake().epoch(&self.word);
-        if WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring)) {
+        if WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(reason)) {
             counter.fetch_add(1, Ordering::Relaxed);
-            *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            self.bell.notify_all();
+            *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.condvar.notify_all();
         }
     }
 
@@ -58,15 +58,17 @@ impl Bed {
         want: WakeInterest,
         look: impl Fn() -> bool,
     ) -> bool {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = false;
         let epoch = (self.word.load(Ordering::Relaxed) >> 2) + 1;
         let word = want.sleep_word(epoch);
         sleep::announce(&self.word, word);
         core.announce_sleep(word);
         let mut in_time = true;
         if !look() {
-            let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-            let slept = self.bell.wait_timeout_while(rung, AGES, |rung| !*rung);
+            let woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+            let slept = self
+                .condvar
+                .wait_timeout_while(woken, AGES, |woken| !*woken);
             in_time = !slept.unwrap_or_else(PoisonError::into_inner).1.timed_out();
         }
         self.word.store(epoch << 2, Ordering::Release);
@@ -80,7 +82,7 @@ impl Bed {
 pub(super) struct Station {
     pub(super) id: u128,
     pub(super) core: RdmaTransport,
-    pub(super) bed: Arc<Bed>,
+    pub(super) sleeper: Arc<TestSleeper>,
     pub(super) failed: Arc<Mutex<Vec<(u128, String)>>>,
 }
 
@@ -91,11 +93,11 @@ impl Station {
             device: Some(format!("rxe{node}")),
             ..RdmaOptions::default()
         };
-        let bed = Arc::<Bed>::default();
+        let sleeper = Arc::<TestSleeper>::default();
         let failed = Arc::<Mutex<Vec<_>>>::default();
-        let (sleeper, failures) = (Arc::clone(&bed), Arc::clone(&failed));
+        let (waker, failures) = (Arc::clone(&sleeper), Arc::clone(&failed));
         let hooks = Hooks {
-            wake: Box::new(move |ring, counter| sleeper.answer(ring, counter)),
+            wake: Box::new(move |reason, counter| waker.wake_for_peer(reason, counter)),
             failed: Box::new(move |peer, why| {
                 let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
                 failures.push((peer, why));
@@ -106,7 +108,7 @@ impl Station {
         Self {
             id: u128::from(node),
             core: RdmaTransport::open(&options, listen, patience, hooks).expect("a device"),
-            bed,
+            sleeper,
             failed,
         }
     }

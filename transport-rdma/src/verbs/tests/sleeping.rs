@@ -24,7 +24,10 @@ fn no_wake_up_is_lost_when_both_sleep() {
                     while half.copy.load(AT) < turn {
                         station.core.poll();
                         let look = || half.copy.load(AT) >= turn;
-                        let in_time = station.bed.sleep(&station.core, WakeInterest::Data, look);
+                        let in_time =
+                            station
+                                .sleeper
+                                .sleep(&station.core, WakeInterest::Data, look);
                         assert!(in_time, "a wake-up of turn {turn} is lost");
                     }
                     if !first {
@@ -57,9 +60,9 @@ fn a_push_while_the_own_process_sleeps_sends_a_doorbell_anyway() {
             let (theirs, b) = (&theirs, &b);
             let sleeper = scope.spawn(move || {
                 let look = || theirs.copy.load(AT) >= turn;
-                b.bed.sleep(&b.core, WakeInterest::Data, look)
+                b.sleeper.sleep(&b.core, WakeInterest::Data, look)
             });
-            wait_until("it is announced", || b.bed.is_announced());
+            wait_until("it is announced", || b.sleeper.is_announced());
             std::thread::sleep(Duration::from_millis(10));
             mine.say(AT, turn);
             assert!(sleeper.join().expect("no panic"), "turn {turn}");
@@ -76,7 +79,7 @@ fn acknowledgements_wake_only_members_that_want_them() {
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             let look = || theirs.copy.load(AT) == 1;
-            b.bed.sleep(&b.core, WakeInterest::DataAndAcks, look)
+            b.sleeper.sleep(&b.core, WakeInterest::DataAndAcks, look)
         });
         mine.push_word(AT, 1);
         mine.segment.wake(&PeerSet::EMPTY, &mine.to);
@@ -100,9 +103,9 @@ fn a_late_sleep_word_is_answered_by_a_doorbell() {
             let (theirs, b) = (&theirs, &b);
             let sleeper = scope.spawn(move || {
                 let look = || theirs.copy.load(AT) >= turn;
-                b.bed.sleep(&b.core, WakeInterest::Data, look)
+                b.sleeper.sleep(&b.core, WakeInterest::Data, look)
             });
-            wait_until("it is announced", || b.bed.is_announced());
+            wait_until("it is announced", || b.sleeper.is_announced());
             std::thread::sleep(Duration::from_millis(10));
             mine.say(AT, turn);
             while !sleeper.is_finished() {
