@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-pub use crate::discovery::strangers::{Announced, announce, meet};
+pub use crate::discovery::fuzzing::{Announced, announce, meet};
 use crate::driver::Session;
 use crate::error::Result;
 use crate::participant::DomainParticipant;

@@ -10,7 +10,7 @@ use spindle_dds_idl_runtime::{Representation, TopicType};
 use spindle_dds_qos::TopicQos;
 
 use crate::choice::{EntityQos, ListenerChoice, QosChoice, builder_setters};
-use crate::discovery::OwnType;
+use crate::discovery::LocalType;
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
 use crate::lease::check_lease;
@@ -29,7 +29,7 @@ pub(crate) struct TopicCore {
     /// What the type allows to be written in.
     representations: &'static [Representation],
     /// What is announced of its type; `None` of one that XTypes has no words for.
-    pub(crate) ty: Option<OwnType>,
+    pub(crate) ty: Option<LocalType>,
     type_id: TypeId,
     qos: Mutex<TopicQos>,
     pub(crate) listener: ListenerSlot<dyn TopicListener>,
@@ -46,11 +46,15 @@ impl TopicCore {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .add(1);
-        self.base.beacon().raise(StatusMask::INCONSISTENT_TOPIC);
+        self.base
+            .status_flags()
+            .raise(StatusMask::INCONSISTENT_TOPIC);
     }
 
     pub(crate) fn inconsistent_status(&self) -> InconsistentTopicStatus {
-        self.base.beacon().clear(StatusMask::INCONSISTENT_TOPIC);
+        self.base
+            .status_flags()
+            .clear(StatusMask::INCONSISTENT_TOPIC);
         let mut count = self
             .inconsistent
             .lock()
@@ -298,7 +302,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         representation::check::<T>(&qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
         ParticipantConfig::check_topic(&qos.property)?;
-        let described = T::DESCRIPTION.as_ref().map(OwnType::of).transpose();
+        let described = T::DESCRIPTION.as_ref().map(LocalType::of).transpose();
         let ty = described.map_err(|why| {
             let name = T::TYPE_NAME;
             Error::BadParameter(format!(
@@ -307,7 +311,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         })?;
         let listener = ListenerSlot::default();
         if let Some((mask, boxed)) = self.listener {
-            participant.bells().hear(mask);
+            participant.notifier().hear(mask);
             listener.set(mask, Some(boxed));
         }
         let name = self.name;

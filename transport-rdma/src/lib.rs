@@ -14,7 +14,6 @@
 //!      |   verbs   one queue pair each; a push is a write of the device (feature), or
 //!      |   tcp     one connection each; a push is a record in its stream
 //!      +-- sim     all the freedom of the contract, from a seed    (tests)
-//!      +-- timed   none of its freedom, and the cost of everything (experiments)
 //!
 //!   fabric      the contract; peers, failures and counters
 //!   memory      rows: atomic words, and bytes that a word vouches for
@@ -26,9 +25,8 @@
 //! ```
 //!
 //! A backend is a folder, with set-up and data path in different files. One suite
-//! (`tests/conformance`) runs each clause over each of them except `timed`, in which nothing
-//! fails or sleeps; the mutants in `testing/mutants/fabric` show that it notices a broken
-//! clause.
+//! (`tests/conformance`) runs each clause over each of them; the mutants in
+//! `testing/mutants/fabric` show that it notices a broken clause.
 //!
 //! This crate knows nothing of views, topics or messages.
 
@@ -46,7 +44,6 @@ pub mod sleep;
 mod station;
 pub mod tcp;
 pub mod ticks;
-pub mod timed;
 #[cfg(feature = "verbs")]
 mod verbs;
 #[cfg(not(feature = "verbs"))]

@@ -10,7 +10,7 @@ mod wait_set;
 use std::sync::Arc;
 
 pub use guard::GuardCondition;
-pub(crate) use observers::{Couch, Observers, Signal, Subject};
+pub(crate) use observers::{DataWaiter, Observers, Signal, Subject};
 pub use read::ReadCondition;
 pub use states::{InstanceStateMask, SampleStateMask, StateMasks, ViewStateMask};
 pub use status::StatusCondition;
@@ -58,11 +58,11 @@ impl Condition {
     /// Where who waits for it can look for itself, if it is for data: in its participant, once
     /// that is enabled. One thread at a time can do so there: not one that waits for what
     /// happens now and then.
-    fn couch(&self) -> Option<Arc<dyn Couch>> {
+    fn data_waiter(&self) -> Option<Arc<dyn DataWaiter>> {
         match self {
             Self::Guard(_) => None,
-            Self::Status(condition) => condition.beacon().couch_for_data(),
-            Self::Read(condition) => condition.beacon().couch(),
+            Self::Status(condition) => condition.status_flags().data_waiter_if_enabled(),
+            Self::Read(condition) => condition.status_flags().data_waiter(),
         }
     }
 

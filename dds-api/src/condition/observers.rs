@@ -1,7 +1,7 @@
 //! Waking threads that wait for a condition, from threads that must not wait.
 //!
 //! A waiter raises nothing: it evaluates its conditions and blocks, or looks for what it
-//! waits for by itself (`driver/seat.rs`). Whoever changes something calls
+//! waits for by itself (`driver/waiting`). Whoever changes something calls
 //! [`Observers::notify`], which only tries locks, and wakes those whom the change concerns.
 //! A lock that cannot be had shared is being held by somebody who
 //! attaches, detaches or begins to wait, and who notifies, or evaluates, after
@@ -83,7 +83,7 @@ impl Observers {
 }
 
 /// Where a waiter can sleep that looks for itself, and is woken there.
-pub(crate) trait Couch: Send + Sync + fmt::Debug {
+pub(crate) trait DataWaiter: Send + Sync + fmt::Debug {
     /// Blocks until the signal is raised, or until `deadline`; says which. The calling
     /// thread has begun to wait.
     fn wait(&self, signal: &Signal, deadline: Option<Instant>) -> bool;
@@ -100,23 +100,23 @@ pub(crate) trait Couch: Send + Sync + fmt::Debug {
 pub(crate) struct Signal {
     raised: AtomicBool,
     /// The waiter sleeps, or is about to, where it looks for itself.
-    couched: AtomicBool,
+    polls_itself: AtomicBool,
     waiter: RwLock<Option<Waiter>>,
 }
 
 #[derive(Debug)]
 struct Waiter {
     thread: Thread,
-    couch: Option<Arc<dyn Couch>>,
+    data_waiter: Option<Arc<dyn DataWaiter>>,
 }
 
 impl Waiter {
-    fn wake(&self, couched: bool) {
-        match &self.couch {
+    fn wake(&self, polls_itself: bool) {
+        match &self.data_waiter {
             // Who raises it while it looks for itself does not sleep.
-            Some(couch) if couched => {
+            Some(data_waiter) if polls_itself => {
                 if thread::current().id() != self.thread.id() {
-                    couch.rouse();
+                    data_waiter.rouse();
                 }
             }
             _ => self.thread.unpark(),
@@ -128,14 +128,14 @@ impl Signal {
     /// Never waits.
     pub(crate) fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
-        // Pairs with the one behind `couch`: either the waiter sees that it is raised, or
+        // Pairs with the one behind `data_waiter`: either the waiter sees that it is raised, or
         // where it sleeps is seen here.
         fence(Ordering::SeqCst);
-        let couched = self.couched.load(Ordering::SeqCst);
+        let polls_itself = self.polls_itself.load(Ordering::SeqCst);
         if let Ok(waiter) = self.waiter.try_read()
             && let Some(waiter) = &*waiter
         {
-            waiter.wake(couched);
+            waiter.wake(polls_itself);
         }
     }
 
@@ -143,9 +143,9 @@ impl Signal {
         self.raised.load(Ordering::SeqCst)
     }
 
-    /// From now on its waiter is woken on its couch, or by its thread.
-    pub(crate) fn couch(&self, couched: bool) {
-        self.couched.store(couched, Ordering::SeqCst);
+    /// From now on its waiter is woken on its data_waiter, or by its thread.
+    pub(crate) fn data_waiter(&self, polls_itself: bool) {
+        self.polls_itself.store(polls_itself, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
@@ -155,15 +155,18 @@ impl Signal {
     }
 
     /// Says that the calling thread is about to wait. False when another does.
-    pub(crate) fn begin(&self, couch: Option<Arc<dyn Couch>>) -> bool {
+    pub(crate) fn begin(&self, data_waiter: Option<Arc<dyn DataWaiter>>) -> bool {
         let mut waiter = self.waiter.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(first) = &*waiter {
             // A change in this very moment found the lock taken.
-            first.wake(self.couched.load(Ordering::SeqCst));
+            first.wake(self.polls_itself.load(Ordering::SeqCst));
             return false;
         }
         let thread = thread::current();
-        *waiter = Some(Waiter { thread, couch });
+        *waiter = Some(Waiter {
+            thread,
+            data_waiter,
+        });
         true
     }
 

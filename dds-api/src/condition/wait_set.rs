@@ -6,7 +6,7 @@ use std::time::Instant;
 use spindle_dds_qos::Duration;
 
 use super::Condition;
-use super::observers::{Couch, Signal};
+use super::observers::{DataWaiter, Signal};
 use crate::error::{Error, Result};
 
 /// Blocks a thread until a condition holds (DDS 1.4 §2.2.2.1.6).
@@ -71,19 +71,19 @@ impl WaitSet {
         let deadline = timeout
             .as_std()
             .and_then(|span| Instant::now().checked_add(span));
-        let couch = self.conditions().iter().find_map(Condition::couch);
-        if !self.signal.begin(couch.clone()) {
+        let data_waiter = self.conditions().iter().find_map(Condition::data_waiter);
+        if !self.signal.begin(data_waiter.clone()) {
             let text = "another thread waits on this wait-set; give each thread its own";
             return Err(Error::PreconditionNotMet(text.to_owned()));
         }
-        let result = self.wait_begun(couch.as_deref(), deadline);
+        let result = self.wait_begun(data_waiter.as_deref(), deadline);
         self.signal.end();
         result.ok_or_else(|| Error::Timeout(format!("no condition held within {timeout}")))
     }
 
     fn wait_begun(
         &self,
-        couch: Option<&dyn Couch>,
+        data_waiter: Option<&dyn DataWaiter>,
         deadline: Option<Instant>,
     ) -> Option<Vec<Condition>> {
         loop {
@@ -97,8 +97,8 @@ impl WaitSet {
             if !holding.is_empty() {
                 return Some(holding);
             }
-            let raised = match couch {
-                Some(couch) => couch.wait(&self.signal, deadline),
+            let raised = match data_waiter {
+                Some(data_waiter) => data_waiter.wait(&self.signal, deadline),
                 None => self.signal.wait(deadline),
             };
             if !raised {

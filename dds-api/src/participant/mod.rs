@@ -354,12 +354,12 @@ impl DomainParticipant {
     /// NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
     pub fn peers(&self) -> Result<Vec<Peer>> {
         let session = self.core.ready()?;
-        session.fate().check()?;
-        let view = session.desk().view();
+        session.group_status().check()?;
+        let view = session.control_queue().view();
         let members = view.iter().flat_map(|view| &view.members);
         let peer = |member| {
             let guid = ParticipantInfo::of(member).ok()?.guid;
-            let way = session.desk().way(member.id)?;
+            let way = session.control_queue().way(member.id)?;
             Some(Peer { guid, way })
         };
         Ok(members.filter_map(peer).collect())
@@ -367,8 +367,8 @@ impl DomainParticipant {
 
     fn others(&self) -> Result<Vec<Guid>> {
         let session = self.core.ready()?;
-        session.fate().check()?;
-        let view = session.desk().view();
+        session.group_status().check()?;
+        let view = session.control_queue().view();
         let members = view.iter().flat_map(|view| &view.members);
         let guids = members.filter_map(|member| Some(ParticipantInfo::of(member).ok()?.guid));
         Ok(guids

@@ -16,7 +16,7 @@ use super::limits::Limits;
 use super::receipt::Receipt;
 use super::statuses::WriterStatuses;
 use super::{AnyDataWriter, PublisherCore};
-use crate::discovery::Own;
+use crate::driver::LocalEndpoint;
 use crate::driver::Port;
 use crate::endpoint::{EndpointCore, Side};
 use crate::error::{Error, Result};
@@ -116,8 +116,8 @@ impl Side for WriterSide {
         &mut entities.publishers
     }
 
-    fn own(writer: Arc<WriterCore>) -> Own {
-        Own::Writer(writer)
+    fn own(writer: Arc<WriterCore>) -> LocalEndpoint {
+        LocalEndpoint::Writer(writer)
     }
 
     fn call_factory_listener(

@@ -120,7 +120,7 @@ impl<T> DataReader<T> {
         Ok(self
             .core
             .side
-            .inlet
+            .port
             .with_statuses(|statuses| statuses.writers.clone()))
     }
 
@@ -154,7 +154,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn lookup_instance(&self, key: &T) -> Result<Option<InstanceHandle>> {
         self.core.base.ready()?;
         let key = key.key_hash();
-        let known = self.core.side.inlet.knows(key);
+        let known = self.core.side.port.knows(key);
         Ok(known.then(|| InstanceHandle::of_instance(key)))
     }
 }

@@ -61,7 +61,7 @@ impl<T> Drop for Samples<T> {
     fn drop(&mut self) {
         self.reader
             .side
-            .inlet
+            .port
             .hand_back(std::mem::take(&mut self.items));
     }
 }

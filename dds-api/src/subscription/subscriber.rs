@@ -96,12 +96,12 @@ impl Subscriber {
         self.core.base.ready()?;
         for reader in self.core.endpoints().iter() {
             let status = StatusMask::DATA_AVAILABLE;
-            if reader.beacon().changes().contains(status) {
+            if reader.status_flags().changes().contains(status) {
                 reader
                     .side
                     .skips_data_on_readers
                     .store(true, Ordering::Release);
-                reader.beacon().raise(status);
+                reader.status_flags().raise(status);
             }
         }
         Ok(())

@@ -19,34 +19,19 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "planted")]
 mod change;
-#[cfg(feature = "planted")]
 pub mod invariants;
-#[cfg(feature = "planted")]
 mod life;
-#[cfg(feature = "planted")]
 mod node;
-pub mod paper;
-#[cfg(feature = "planted")]
 mod plan;
-#[cfg(feature = "planted")]
 mod recorder;
-#[cfg(feature = "planted")]
 mod violation;
-#[cfg(feature = "planted")]
 mod world;
 
-#[cfg(feature = "planted")]
 pub use life::{Deed, Legacy, LifePlan, LifeReport, Line, Scenario, live, live_traced, shrink};
-#[cfg(feature = "planted")]
 pub use node::Blunder;
-#[cfg(feature = "planted")]
 pub use plan::{GroupPlan, Plan, SenderPlan};
-#[cfg(feature = "planted")]
 pub use recorder::{Record, SentMessage};
 pub use spindle_dds_core::{EngineConfig, SWITCHES};
-#[cfg(feature = "planted")]
 pub use violation::{Finding, Violation};
-#[cfg(feature = "planted")]
 pub use world::{Report, run};

@@ -145,8 +145,8 @@ impl Region {
         unsafe { Self::from_raw(base, len, true, Arc::new(heap)) }
     }
 
-    /// The same memory, read-only through this handle.
-    pub(crate) fn read_only(&self) -> Self {
+    /// The same memory, read-only through this handle. For backends.
+    pub fn read_only(&self) -> Self {
         Self {
             writable: false,
             ..self.clone()
@@ -259,7 +259,7 @@ impl Region {
     /// Stores a word of the own row with release ordering. For backends; the rest of the
     /// product uses [`Fabric::store`](crate::Fabric::store).
     #[inline]
-    pub(crate) fn store(&self, at: usize, value: u64) {
+    pub fn store(&self, at: usize, value: u64) {
         assert!(self.writable, "a peer's row is read-only");
         self.word(at).store(value, Ordering::Release);
     }
@@ -326,8 +326,8 @@ impl Region {
 
     /// Writes `bytes` at `at` into a copy, word by word, on its owner's behalf. A reader that
     /// sees one of these words sees all that was written before the call. `at` and the
-    /// length are multiples of 8. Panics if outside.
-    pub(crate) fn copy_in(&self, at: usize, bytes: &[u8]) {
+    /// length are multiples of 8. Panics if outside. For backends.
+    pub fn copy_in(&self, at: usize, bytes: &[u8]) {
         assert!(self.writable && at.is_multiple_of(8) && bytes.len().is_multiple_of(8));
         let words = &self.words()[at / 8..(at + bytes.len()) / 8];
         // Release: pairs with the acquire loads of `load`.
