@@ -151,7 +151,7 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// Stores and publishes an odd sleep epoch, then fences (SeqCst). The caller must look
     /// for work once more before it blocks.
-    fn announce_sleep(&self, want: WakeInterest);
+    fn announce_sleep(&self, interest: WakeInterest);
 
     /// Ends what [`announce_sleep`](Self::announce_sleep) began: stores and publishes an
     /// even epoch.
@@ -260,14 +260,14 @@ pub trait ParkSlots: Park {
     /// `park_follower`. Returns false, and announces nothing, if some peer could not wake
     /// it: there are too many peers, or the kernel lacks the system call.
     #[must_use]
-    fn announce_follower(&self, want: WakeInterest) -> bool;
+    fn announce_follower(&self, interest: WakeInterest) -> bool;
 
     /// Like `announce_sleep`, on behalf of the poller, which has been parked all the
     /// while: the follower takes the second look for it. Returns false, and announces
     /// nothing, if the poller does not wait for all doorbells, because peers have
     /// connected since; then the poller has to be woken.
     #[must_use]
-    fn announce_poller(&self, want: WakeInterest) -> bool;
+    fn announce_poller(&self, interest: WakeInterest) -> bool;
 
     /// Announces that the process is awake, so peers do not wake it, while no thread looks
     /// at the moment: the follower holds the role on a lease. A nudge wakes the poller.

@@ -165,8 +165,8 @@ impl Fabric for HybridSegment {
         }
     }
 
-    fn announce_sleep(&self, want: WakeInterest) {
-        self.host.announce_sleep(want);
+    fn announce_sleep(&self, interest: WakeInterest) {
+        self.host.announce_sleep(interest);
         self.tell_rdma();
     }
 
@@ -268,16 +268,16 @@ impl ParkSlots for HybridSegment {
         self.host.note_doorbells();
     }
 
-    fn announce_follower(&self, want: WakeInterest) -> bool {
-        let announced = self.host.announce_follower(want);
+    fn announce_follower(&self, interest: WakeInterest) -> bool {
+        let announced = self.host.announce_follower(interest);
         if announced {
             self.tell_rdma();
         }
         announced
     }
 
-    fn announce_poller(&self, want: WakeInterest) -> bool {
-        let announced = self.host.announce_poller(want);
+    fn announce_poller(&self, interest: WakeInterest) -> bool {
+        let announced = self.host.announce_poller(interest);
         if announced {
             self.tell_rdma();
         }

@@ -112,8 +112,8 @@ impl Fabric for SimFabric {
         self.network.state().wake_members(self.member, data, acks);
     }
 
-    fn announce_sleep(&self, want: WakeInterest) {
-        self.network.state().announce_sleep(self.node, want);
+    fn announce_sleep(&self, interest: WakeInterest) {
+        self.network.state().announce_sleep(self.node, interest);
     }
 
     fn announce_awake(&self) {

@@ -74,12 +74,12 @@ impl State {
         }
     }
 
-    pub(super) fn announce_sleep(&mut self, me: usize, want: WakeInterest) {
+    pub(super) fn announce_sleep(&mut self, me: usize, interest: WakeInterest) {
         let node = &mut self.nodes[me];
         node.epoch += 1;
         node.is_woken = false;
         node.sleeps += 1;
-        let sleep_word = want.sleep_word(node.epoch);
+        let sleep_word = interest.sleep_word(node.epoch);
         self.announce(me, sleep_word);
         for peer in self.others(me) {
             if self.link(peer, me).shared {

@@ -37,7 +37,8 @@ impl PeerSleep {
     /// whether this process has announced its sleep. Returns a reason once.
     pub(super) fn due(&self, word: u64, asleep: bool) -> Option<WakeReason> {
         let reason = noted(self.unsent.load(Ordering::SeqCst))?;
-        let wants = WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(reason));
+        let wants =
+            WakeInterest::of_sleep_word(word).is_some_and(|interest| interest.includes(reason));
         let sees = wants && self.sent_at.load(Ordering::Relaxed) != word;
         if !sees && !asleep {
             return None;

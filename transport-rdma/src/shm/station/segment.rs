@@ -122,7 +122,7 @@ impl ShmSegment {
     /// wait.
     #[cold]
     fn wake_peer(&self, wake_target: &WakeTarget, fenced: &Fenced, is_data: bool) {
-        let wanted = |want| is_data || want == WakeInterest::DataAndAcks;
+        let wanted = |interest| is_data || interest == WakeInterest::DataAndAcks;
         self.shared.sleep.wake_peer(wake_target, fenced, wanted);
     }
 
@@ -223,8 +223,8 @@ impl Fabric for ShmSegment {
         }
     }
 
-    fn announce_sleep(&self, want: WakeInterest) {
-        self.shared.sleep.announce_sleep(want);
+    fn announce_sleep(&self, interest: WakeInterest) {
+        self.shared.sleep.announce_sleep(interest);
     }
 
     fn announce_awake(&self) {
@@ -246,7 +246,7 @@ impl Fabric for ShmSegment {
         // Peers see the store at once; my engine need not push it.
         self.store(word, value);
         if to == self.me {
-            let wants_acks = |want| want == WakeInterest::DataAndAcks;
+            let wants_acks = |interest| interest == WakeInterest::DataAndAcks;
             self.shared.sleep.wake_myself_if(wants_acks);
         } else {
             self.wake(&PeerSet::EMPTY, &[to].into_iter().collect());
@@ -291,12 +291,12 @@ impl ParkSlots for ShmSegment {
         self.shared.sleep.note_doorbells();
     }
 
-    fn announce_follower(&self, want: WakeInterest) -> bool {
-        self.shared.sleep.announce_follower(want)
+    fn announce_follower(&self, interest: WakeInterest) -> bool {
+        self.shared.sleep.announce_follower(interest)
     }
 
-    fn announce_poller(&self, want: WakeInterest) -> bool {
-        self.shared.sleep.announce_poller(want)
+    fn announce_poller(&self, interest: WakeInterest) -> bool {
+        self.shared.sleep.announce_poller(interest)
     }
 
     fn announce_leased(&self) {

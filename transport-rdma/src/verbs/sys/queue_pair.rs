@@ -13,7 +13,7 @@ use super::completion::CompletionQueue;
 use super::errno::checked;
 use super::memory::{Domain, Memory};
 
-/// Retries of a packet: the largest value but one; the largest means for ever on some devices.
+/// Retries of a packet; 7 would mean for ever on some devices.
 pub(in crate::verbs) const RETRIES: u8 = 6;
 
 /// For ever: a stopped process takes no messages, but has not failed.
