@@ -51,7 +51,7 @@ impl Acceptor {
         }
         let handshake_thread = HandshakeThread::new(Arc::clone(&shared), listening);
         let thread = thread::Builder::new()
-            .name("spindle-acceptor".into())
+            .name("spindle-accept".into())
             .spawn(move || handshake_thread.run())
             .map_err(SetupError::system("starting the thread that listens"))?;
         Ok(Self {
