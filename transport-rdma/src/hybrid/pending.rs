@@ -90,7 +90,7 @@ pub(super) enum CallOutcome {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) connections: BTreeMap<u64, PendingConnection>,
-    next: u64,
+    pub(super) next: u64,
     /// Results of calls by connection number, until the caller has taken them.
     pub(super) answers: BTreeMap<u64, CallOutcome>,
     /// The address on which the station was told to listen, while it cannot.
