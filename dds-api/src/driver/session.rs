@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
-use spindle_dds_core::{Claim, ClaimError, Engine, EngineConfig, Handle, Meta, Outcome};
+use spindle_dds_core::{Engine, EngineConfig, EngineHandle, StepOutcome};
 use spindle_dds_transport::{Fabric, ParkSlots};
 
 use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::endpoints::view_matcher::ViewMatcher;
 use crate::driver::group_status::GroupStatus;
 use crate::driver::receive::sink::Sink;
-use crate::driver::send::room::Room;
+use crate::driver::send::waiters::SendWaiters;
 use crate::driver::threads::control_queue::{ControlEvent, ControlQueue};
 use crate::driver::threads::join::join;
 use crate::driver::waiting::backoff::BackoffLimits;
@@ -29,8 +29,8 @@ use crate::wire::Wire;
 /// What threads and writers of an enabled participant share.
 pub(crate) struct Session {
     engine: Engine<Wire, Sink>,
-    handle: Handle<Wire>,
-    room: Room,
+    handle: EngineHandle<Wire>,
+    send_waiters: SendWaiters,
     /// Whoever gives no sign of life for so long is taken for failed.
     limit: Duration,
     /// When the engine's time began.
@@ -97,14 +97,14 @@ impl Session {
         let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));
         let limit = u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX);
         let mut rules = Rules::new(Detection {
-            limit,
+            timeout_ns: limit,
             // As long as the control thread waits for segments.
-            preparation: limit,
+            preparation_ns: limit,
         });
         rules.prefer_availability = start.prefer_availability;
         engine.enter(start.id, start.first, rules);
         Arc::new(Self {
-            room: Room::default(),
+            send_waiters: SendWaiters::default(),
             limit: start.limit,
             clock: Clock::new(),
             handle,
@@ -124,7 +124,7 @@ impl Session {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn handle(&self) -> &Handle<Wire> {
+    pub(crate) fn handle(&self) -> &EngineHandle<Wire> {
         &self.handle
     }
 
@@ -132,8 +132,8 @@ impl Session {
         &self.engine
     }
 
-    pub(crate) fn room(&self) -> &Room {
-        &self.room
+    pub(crate) fn send_waiters(&self) -> &SendWaiters {
+        &self.send_waiters
     }
 
     pub(crate) fn group_status(&self) -> &Arc<GroupStatus> {
@@ -217,18 +217,18 @@ impl Session {
     }
 
     /// One step of the engine, by any thread. `None` when another one steps.
-    pub(crate) fn step(&self) -> Option<Outcome> {
+    pub(crate) fn step(&self) -> Option<StepOutcome> {
         self.step_at(self.now())
     }
 
     /// The same for who looks again at once, and does not sleep on it.
-    pub(crate) fn step_briefly(&self) -> Option<Outcome> {
+    pub(crate) fn step_briefly(&self) -> Option<StepOutcome> {
         self.step_briefly_at(self.now())
     }
 
     /// One step of those of who goes on and on, and `woke` just now: then what woke it may be
     /// in any lane.
-    pub(crate) fn step_on(&self, woke: bool) -> Option<Outcome> {
+    pub(crate) fn step_on(&self, woke: bool) -> Option<StepOutcome> {
         match woke {
             true => self.step(),
             false => self.step_briefly(),
@@ -236,37 +236,26 @@ impl Session {
     }
 
     /// [`step_briefly`](Self::step_briefly), with the engine's time.
-    pub(crate) fn step_briefly_at(&self, now: u64) -> Option<Outcome> {
+    pub(crate) fn step_briefly_at(&self, now: u64) -> Option<StepOutcome> {
         self.heed(self.engine.step_briefly(now)?)
     }
 
     /// One step, with the engine's time.
-    pub(crate) fn step_at(&self, now: u64) -> Option<Outcome> {
+    pub(crate) fn step_at(&self, now: u64) -> Option<StepOutcome> {
         self.heed(self.engine.step(now)?)
     }
 
     /// Lets threads that wait know what a step has brought them.
-    fn heed(&self, outcome: Outcome) -> Option<Outcome> {
+    fn heed(&self, outcome: StepOutcome) -> Option<StepOutcome> {
         if outcome.stopped || self.control_queue.lanes_changed() {
-            self.room.notify_all();
+            self.send_waiters.wake_all();
         } else if outcome.room || outcome.stable {
-            self.room.notify(|subgroup| {
+            self.send_waiters.wake_changed(|subgroup| {
                 let lane = self.handle.lane(subgroup);
                 lane.map_or(0, |lane| lane.epoch().rotate_left(32) ^ lane.changes())
             });
         }
         Some(outcome)
-    }
-
-    /// Commits a claim; it goes out.
-    #[inline]
-    pub(crate) fn send(
-        &self,
-        claim: &mut Claim<Wire>,
-        used: u32,
-        meta: &Meta,
-    ) -> std::result::Result<u64, ClaimError> {
-        self.engine.send(claim, used, meta)
     }
 
     /// Blocks until the first view has begun.
@@ -300,7 +289,7 @@ impl Session {
     pub(crate) fn abandon(&self) {
         self.group_status.close();
         self.control_queue.put(ControlEvent::Leave);
-        self.room.notify_all();
+        self.send_waiters.wake_all();
         self.stop_if_over();
     }
 
@@ -316,7 +305,7 @@ impl Session {
     fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.hold.end();
-        self.room.notify_all();
+        self.send_waiters.wake_all();
         self.handle.fabric().nudge();
         self.handle.fabric().wake_poller();
         self.control_queue.call();

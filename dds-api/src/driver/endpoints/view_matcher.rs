@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{Finish, Member, MemberId, View, Why};
-use spindle_dds_core::{DeliveryClass, Handle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey};
+use spindle_dds_core::membership::{Finish, Member, MemberId, RemovalReason, View};
+use spindle_dds_core::{
+    DeliveryClass, EngineHandle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
+};
 use spindle_dds_transport::Rank;
 
 use super::local_endpoints::{LocalEndpoint, LocalEndpoints};
@@ -28,7 +30,7 @@ type Name = (MemberId, u64);
 pub(crate) struct ViewMatcher {
     local_endpoints: Arc<LocalEndpoints>,
     me: MemberId,
-    handle: Option<Handle<Wire>>,
+    handle: Option<EngineHandle<Wire>>,
     known: BTreeMap<Name, Arc<Entry>>,
     pids: BTreeMap<MemberId, u32>,
     /// Readers of this participant that a view has.
@@ -76,7 +78,7 @@ impl ViewMatcher {
     }
 
     /// Where it finds lanes: before the first view.
-    pub(crate) fn set_handle(&mut self, handle: Handle<Wire>) {
+    pub(crate) fn set_handle(&mut self, handle: EngineHandle<Wire>) {
         self.handle = Some(handle);
     }
 
@@ -97,9 +99,9 @@ impl ViewMatcher {
             let Some(member) = old.get(usize::from(removal.rank)) else {
                 continue;
             };
-            match &removal.why {
-                Why::Left => drop(self.left.insert(member.id)),
-                Why::Failed(cause) => failed.push((member.id, cause.clone())),
+            match &removal.reason {
+                RemovalReason::Left => drop(self.left.insert(member.id)),
+                RemovalReason::Failed(cause) => failed.push((member.id, cause.clone())),
             }
         }
         failed
@@ -120,7 +122,7 @@ impl ViewMatcher {
             };
             let subgroup = SubgroupId(entry.endpoint().subgroup);
             let lane = self.handle.as_ref().and_then(|it| it.lane(subgroup));
-            let (Some(lane), Some(spec)) = (lane, view.lane(subgroup)) else {
+            let (Some(lane), Some(spec)) = (lane, view.subgroup(subgroup)) else {
                 continue;
             };
             match (endpoint, &*entry) {
@@ -196,7 +198,7 @@ impl ViewMatcher {
             }
         }
         writer.meet(matched, refused);
-        writer.set_lane(lane);
+        writer.enter_epoch(lane);
     }
 
     fn match_reader(

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
-use spindle_dds_core::{Layout, Prepared, SubgroupId};
+use spindle_dds_core::{PreparedView, SegmentLayout, SubgroupId};
 use spindle_dds_transport::hybrid::{HybridError, Station};
 use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
@@ -114,7 +114,7 @@ impl ControlThread {
         // The peers are told that it closes.
         drop(self.station);
         session.control_queue().ended();
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         session.stop_if_over();
     }
 
@@ -168,14 +168,14 @@ impl ControlThread {
             session.notifier().listeners.ring();
             return ControlFlow::Break(());
         }
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         ControlFlow::Continue(())
     }
 
     /// Prepares it with the newcomers in it. Who asks meanwhile is welcomed: whoever let
     /// it in may have failed before it could say so. Who has died on this host, or closed,
     /// and never called, is given up.
-    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<Prepared<Wire>> {
+    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
         let is_over = AtomicBool::new(false);
         let (prepared, later) = thread::scope(|scope| {
             let this = &*self;
@@ -226,7 +226,7 @@ impl ControlThread {
         }
     }
 
-    fn prepare(&self, next: &Arc<View>) -> Result<Prepared<Wire>> {
+    fn prepare(&self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
         let deadline = Instant::now() + self.limit;
         let me = next.rank(self.me).unwrap_or(Rank(0));
         // Who is not reached is not waited for: the others will hear of it in the view.
@@ -261,11 +261,12 @@ impl ControlThread {
             control: true,
         }];
         // A newcomer enters lanes that are as new as itself.
-        for lane in next.lanes.iter().filter(|lane| lane.epoch == next.id) {
+        for lane in next.subgroups.iter().filter(|lane| lane.epoch == next.id) {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
-            let layout = Layout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
+            let layout =
+                SegmentLayout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
             requests.push(SegmentRequest {
                 key: SegmentKey {
                     epoch: next.id,
@@ -282,10 +283,10 @@ impl ControlThread {
         let mut segments = segments.into_iter();
         let control = segments.next();
         let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
-        Ok(Prepared {
+        Ok(PreparedView {
             view: next.clone(),
             control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
-            lanes: subgroups.zip(segments).collect(),
+            subgroups: subgroups.zip(segments).collect(),
         })
     }
 
@@ -358,7 +359,9 @@ impl ControlThread {
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
-        self.asked.insert(id);
+        if self.asked.insert(id) {
+            session.control_queue().count_join_request();
+        }
         session.engine().request(Request::Join(newcomer));
     }
 

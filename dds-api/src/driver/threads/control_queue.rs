@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub(crate) struct ControlQueue {
     lanes: AtomicBool,
     /// Members of the view that began last.
     members: AtomicUsize,
+    /// Requests to join that were accepted.
+    join_requests: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,17 @@ impl ControlQueue {
             changed: Condvar::new(),
             lanes: AtomicBool::new(false),
             members: AtomicUsize::new(0),
+            join_requests: AtomicU64::new(0),
         }
+    }
+
+    /// A request to join was accepted.
+    pub(crate) fn count_join_request(&self) {
+        self.join_requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn join_requests(&self) -> u64 {
+        self.join_requests.load(Ordering::Relaxed)
     }
 
     /// How what this participant pushes to another member goes; `None` if there is no such

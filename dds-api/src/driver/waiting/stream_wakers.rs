@@ -62,6 +62,11 @@ impl StreamWakers {
         fence(Ordering::SeqCst);
     }
 
+    /// Whether a stream waits.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
     /// There is something new, or there never will be. Never waits.
     pub(crate) fn notify(&self) {
         fence(Ordering::SeqCst);
