@@ -168,7 +168,10 @@ fn a_record_of_another_version_is_never_taken_for_an_empty_domain() {
     let record = directory.path().join(format!("domain-{DOMAIN}.record"));
     std::fs::write(record, "spindle-dds-domain 4\nwhatever\n").expect("written");
     let error = register(directory.path(), 1).enter().expect_err("unknown");
-    assert!(error.to_string().contains("cannot be understood"), "{error}");
+    assert!(
+        error.to_string().contains("cannot be understood"),
+        "{error}"
+    );
 }
 
 fn here(id: u128) -> MemberEntry {
